@@ -1,0 +1,236 @@
+//! One resource: a name, the bytes that travel, and the few facts the machines need about them.
+//!
+//! The core cannot read a body. What the protocol makes depend on its content (which endpoints a
+//! cluster waits for, which hosts a virtual host answers) is told by [`Facts`], which
+//! `chancery-proto` extracts when it builds the resource.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use crate::{ResourceName, TypeUrl};
+
+/// A version: equal texts mean equal content, and nothing else (S-030).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// A hash of the content: the same on every replica and after every restart (S-031).
+    Content(u128),
+    /// Set by a library user; comes back verbatim.
+    Explicit(Arc<str>),
+}
+
+/// One resource: immutable, encoded once, shared by every stream.
+#[derive(Clone)]
+pub struct Resource {
+    name: ResourceName,
+    body: Bytes,
+    version: Version,
+    ttl: Option<Duration>,
+    aliases: Vec<ResourceName>,
+    facts: Facts,
+}
+
+/// What the machines must know about a body they cannot read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The resources this one refers to, as far as they come from a management server: the load
+    /// assignment of a cluster, the routes of a listener, the clusters of a route, and so on.
+    pub links: Vec<Link>,
+    /// Of a virtual host: the domains it answers for, as they stand in its body (S-092).
+    pub hosts: Vec<Box<str>>,
+    /// Of a route configuration: a digest of its `vhds` field, if it has one (S-094).
+    pub vhds: Option<u128>,
+}
+
+/// A reference from one resource to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The type of what is referred to.
+    pub type_url: TypeUrl,
+    /// Its name.
+    pub name: ResourceName,
+    /// Whether the client asks for it on the stream the referrer came on (`ads`, `self`).
+    pub aggregated: bool,
+}
+
+impl Version {
+    /// Whether this is the version a client wrote.
+    pub fn matches(&self, wire: &str) -> bool {
+        match self {
+            Self::Content(hash) => {
+                wire.len() == 32 && u128::from_str_radix(wire, 16).is_ok_and(|told| told == *hash)
+            }
+            Self::Explicit(text) => **text == *wire,
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Content(hash) => write!(f, "{hash:032x}"),
+            Self::Explicit(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Resource {
+    /// A resource whose version is a hash of its content.
+    ///
+    /// `body` is the encoded message alone, without the `Any` around it. For versions that are
+    /// equal across replicas it must be canonical: the same content, the same bytes.
+    pub fn new(name: ResourceName, body: Bytes) -> Self {
+        let version = Version::Content(xxh3_128(&body));
+        Self { name, body, version, ttl: None, aliases: Vec::new(), facts: Facts::default() }
+    }
+
+    /// Lets clients forget the resource when it has not been refreshed for `ttl` (S-086).
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Option<Duration>) -> Self {
+        self.ttl = ttl;
+        self.hash_again()
+    }
+
+    /// Adds other names the resource is found under (S-091).
+    #[must_use]
+    pub fn with_aliases(mut self, aliases: Vec<ResourceName>) -> Self {
+        self.aliases = aliases;
+        self.hash_again()
+    }
+
+    /// States the version instead of hashing the content. The caller promises that it changes
+    /// exactly when the content does.
+    #[must_use]
+    pub fn with_version(mut self, version: &str) -> Self {
+        self.version = Version::Explicit(version.into());
+        self
+    }
+
+    /// Adds what the machines must know about the body.
+    #[must_use]
+    pub fn with_facts(mut self, facts: Facts) -> Self {
+        self.facts = facts;
+        self
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &ResourceName {
+        &self.name
+    }
+
+    /// The encoded message.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// The version of this content.
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// How long a client may use it without hearing of it.
+    pub fn ttl(&self) -> Option<Duration> {
+        self.ttl
+    }
+
+    /// Other names it is found under.
+    pub fn aliases(&self) -> &[ResourceName] {
+        &self.aliases
+    }
+
+    /// What the machines know about the body.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What this resource adds to the version of its type: a sum of these does not depend on the
+    /// order resources come in, so it is kept up to date in O(changed).
+    pub(crate) fn share_of_type_version(&self) -> u128 {
+        let mut hash = Xxh3::new();
+        hash.update(self.name.as_str().as_bytes());
+        hash.update(&[0]);
+        match &self.version {
+            Version::Content(content) => hash.update(&content.to_le_bytes()),
+            Version::Explicit(text) => hash.update(text.as_bytes()),
+        }
+        hash.digest128()
+    }
+
+    /// A client must hear of a new TTL or alias too, so these count as content.
+    fn hash_again(mut self) -> Self {
+        if let Version::Explicit(_) = self.version {
+            return self;
+        }
+        let mut hash = Xxh3::new();
+        hash.update(&self.body);
+        if let Some(ttl) = self.ttl {
+            hash.update(&ttl.as_nanos().to_le_bytes());
+        }
+        for alias in &self.aliases {
+            hash.update(alias.as_str().as_bytes());
+            hash.update(&[0]);
+        }
+        self.version = Version::Content(hash.digest128());
+        self
+    }
+}
+
+/// Two resources of one name are the same if their versions are.
+impl PartialEq for Resource {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.version == other.version
+    }
+}
+impl Eq for Resource {}
+
+/// Bodies may hold secrets and are never printed (S-138).
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{} ({} bytes)", self.name, self.version, self.body.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(body: &'static str) -> Resource {
+        Resource::new("a".parse().unwrap(), Bytes::from_static(body.as_bytes()))
+    }
+
+    #[test]
+    fn a_version_names_content_and_nothing_else() {
+        // S-031, S-078
+        assert_eq!(resource("x").version(), resource("x").version());
+        assert_ne!(resource("x").version(), resource("y").version());
+        let text = resource("x").version().to_string();
+        assert!(resource("x").version().matches(&text));
+        assert!(!resource("y").version().matches(&text));
+    }
+
+    #[test]
+    fn a_changed_ttl_or_alias_is_a_changed_resource() {
+        let plain = resource("x");
+        let ttl = resource("x").with_ttl(Some(Duration::from_secs(3)));
+        let alias = resource("x").with_aliases(vec!["b".parse().unwrap()]);
+        assert_ne!(plain.version(), ttl.version());
+        assert_ne!(plain.version(), alias.version());
+        assert_eq!(ttl.with_ttl(None).version(), plain.version());
+    }
+
+    #[test]
+    fn an_explicit_version_comes_back_verbatim() {
+        let resource = resource("x").with_version("v 1\u{e9}").with_ttl(None);
+        assert_eq!(resource.version().to_string(), "v 1\u{e9}");
+        assert!(resource.version().matches("v 1\u{e9}"));
+    }
+
+    #[test]
+    fn a_body_is_never_printed() {
+        // S-138
+        assert!(!format!("{:?}", resource("secret")).contains("secret"));
+    }
+}

@@ -1,0 +1,395 @@
+//! Snapshots: immutable sets of resources, one per audience, that share what did not change.
+//!
+//! A [`Snapshot`] is what one audience should see. Cloning it is cheap, and editing the clone
+//! leaves the original as it was, because the maps are persistent. A [`ResourceSet`] is one type's
+//! part; its version and its difference to another set cost O(changed).
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+
+use crate::{Resource, ResourceName, TypeUrl, Version};
+
+/// What one audience should see: resources by type.
+#[derive(Clone, Default, PartialEq)]
+pub struct Snapshot {
+    sets: OrdMap<TypeUrl, Arc<ResourceSet>>,
+}
+
+/// The resources of one type in one snapshot.
+#[derive(Clone, Default)]
+pub struct ResourceSet {
+    entries: OrdMap<ResourceName, Arc<Resource>>,
+    /// Aliases, and for virtual hosts `<route configuration>/<domain>`, to the names they mean.
+    keys: OrdMap<Arc<str>, ResourceName>,
+    digest: u128,
+    explicit: Option<Arc<str>>,
+}
+
+/// One name whose resource differs between two sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The name that changed.
+    pub name: ResourceName,
+    /// What it named before.
+    pub old: Option<Arc<Resource>>,
+    /// What it names now.
+    pub new: Option<Arc<Resource>>,
+}
+
+impl Snapshot {
+    /// An empty snapshot.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a resource, or replaces the one of that name.
+    pub fn insert(&mut self, type_url: &TypeUrl, resource: impl Into<Arc<Resource>>) {
+        let mut set = (**self.set(type_url)).clone();
+        set.insert(resource.into());
+        self.sets.insert(type_url.clone(), Arc::new(set));
+    }
+
+    /// Takes a resource out.
+    pub fn remove(&mut self, type_url: &TypeUrl, name: &ResourceName) {
+        let mut set = (**self.set(type_url)).clone();
+        set.remove(name);
+        self.sets.insert(type_url.clone(), Arc::new(set));
+    }
+
+    /// Makes this the given resources and nothing else, keeping what did not change shared.
+    pub fn replace(&mut self, wanted: impl IntoIterator<Item = (TypeUrl, Arc<Resource>)>) {
+        let mut sets: std::collections::BTreeMap<TypeUrl, Vec<Arc<Resource>>> =
+            self.sets.keys().map(|type_url| (type_url.clone(), Vec::new())).collect();
+        for (type_url, resource) in wanted {
+            sets.entry(type_url).or_default().push(resource);
+        }
+        for (type_url, wanted) in sets {
+            let before = Arc::clone(self.set(&type_url));
+            let after = before.replaced(wanted);
+            if after.is_empty() && after.explicit.is_none() {
+                self.sets.remove(&type_url);
+            } else if after.entries != before.entries {
+                self.sets.insert(type_url, Arc::new(after));
+            }
+        }
+    }
+
+    /// States the version of a type instead of deriving it. The caller promises that it changes
+    /// exactly when the type's content does; the next edit of the type forgets it.
+    pub fn set_version(&mut self, type_url: &TypeUrl, version: &str) {
+        let mut set = (**self.set(type_url)).clone();
+        set.explicit = Some(version.into());
+        self.sets.insert(type_url.clone(), Arc::new(set));
+    }
+
+    /// The resources of one type.
+    pub fn set(&self, type_url: &TypeUrl) -> &Arc<ResourceSet> {
+        static EMPTY: LazyLock<Arc<ResourceSet>> = LazyLock::new(Arc::default);
+        self.sets.get(type_url).unwrap_or(&EMPTY)
+    }
+
+    /// The types with resources or a stated version, in sending order.
+    pub fn types(&self) -> impl Iterator<Item = &TypeUrl> {
+        self.sets.keys()
+    }
+
+    /// How many resources there are, of all types.
+    pub fn len(&self) -> usize {
+        self.sets.values().map(|set| set.len()).sum()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl ResourceSet {
+    /// The resource of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Resource>> {
+        self.entries.get(name)
+    }
+
+    /// The resource of that name or alias.
+    pub fn get_aliased(&self, name: &str) -> Option<&Arc<Resource>> {
+        self.get(name).or_else(|| self.keys.get(name).and_then(|name| self.entries.get(name)))
+    }
+
+    /// The virtual host that `<route configuration>/<host>` means: exact domains before the
+    /// longest suffix wildcard, that before the longest prefix wildcard, `*` last (S-092).
+    pub fn get_host(&self, asked: &str) -> Option<&Arc<Resource>> {
+        if let Some(found) = self.get_aliased(asked) {
+            return Some(found);
+        }
+        let (route, host) = asked.rsplit_once('/')?;
+        let host = host.to_ascii_lowercase();
+        let splits: Vec<usize> = host.char_indices().skip(1).map(|(at, _)| at).collect();
+        let suffixes = splits.iter().map(|&at| format!("{route}/*{}", &host[at..]));
+        let prefixes = splits.iter().rev().map(|&at| format!("{route}/{}*", &host[..at]));
+        std::iter::once(format!("{route}/{host}"))
+            .chain(suffixes)
+            .chain(prefixes)
+            .chain(std::iter::once(format!("{route}/*")))
+            .find_map(|key| self.keys.get(key.as_str()))
+            .and_then(|name| self.entries.get(name))
+    }
+
+    /// The members of a glob collection (S-117).
+    pub fn members<'a>(
+        &'a self,
+        glob: &'a ResourceName,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let prefix = glob.glob_prefix().unwrap_or("\u{10ffff}");
+        self.entries
+            .range::<_, str>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded))
+            .take_while(move |(name, _)| name.as_str().starts_with(prefix))
+            .filter(move |(name, _)| name.collection().as_ref() == Some(glob))
+            .map(|(_, resource)| resource)
+    }
+
+    /// Names from `prefix` on that start with it.
+    pub fn with_prefix<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        self.entries
+            .range::<_, str>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded))
+            .take_while(move |(name, _)| name.as_str().starts_with(prefix))
+            .map(|(_, resource)| resource)
+    }
+
+    /// All resources, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.entries.values()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The version of the type: a commutative combination of its members' names and versions, or
+    /// what a library user stated.
+    pub fn version(&self) -> Version {
+        match &self.explicit {
+            Some(text) => Version::Explicit(Arc::clone(text)),
+            None => Version::Content(self.digest),
+        }
+    }
+
+    /// What differs from `self` to `newer`, by name, in O(changed) for sets that share structure.
+    pub fn diff<'a>(&'a self, newer: &'a Self) -> impl Iterator<Item = Change> + 'a {
+        self.entries.diff(&newer.entries).map(|item| match item {
+            DiffItem::Add(name, new) => {
+                Change { name: name.clone(), old: None, new: Some(Arc::clone(new)) }
+            }
+            DiffItem::Update { old: (name, old), new: (_, new) } => Change {
+                name: name.clone(),
+                old: Some(Arc::clone(old)),
+                new: Some(Arc::clone(new)),
+            },
+            DiffItem::Remove(name, old) => {
+                Change { name: name.clone(), old: Some(Arc::clone(old)), new: None }
+            }
+        })
+    }
+
+    fn insert(&mut self, resource: Arc<Resource>) {
+        self.remove(resource.name());
+        self.digest = self.digest.wrapping_add(resource.share_of_type_version());
+        for key in keys_of(&resource) {
+            self.keys.insert(key, resource.name().clone());
+        }
+        self.entries.insert(resource.name().clone(), resource);
+    }
+
+    fn remove(&mut self, name: &ResourceName) {
+        self.explicit = None;
+        let Some(old) = self.entries.remove(name) else { return };
+        self.digest = self.digest.wrapping_sub(old.share_of_type_version());
+        for key in keys_of(&old) {
+            if self.keys.get(&key) == Some(name) {
+                self.keys.remove(&key);
+            }
+        }
+    }
+
+    fn replaced(&self, wanted: Vec<Arc<Resource>>) -> Self {
+        let mut after = self.clone();
+        let names: std::collections::BTreeSet<_> =
+            wanted.iter().map(|resource| resource.name().clone()).collect();
+        for gone in self.entries.keys().filter(|name| !names.contains(*name)) {
+            after.remove(gone);
+        }
+        for resource in wanted {
+            if self.entries.get(resource.name()) != Some(&resource) {
+                after.insert(resource);
+            }
+        }
+        after
+    }
+}
+
+impl PartialEq for ResourceSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.explicit == other.explicit && self.entries == other.entries
+    }
+}
+
+impl fmt::Debug for ResourceSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.sets.iter()).finish()
+    }
+}
+
+/// The further names a resource is found under: its aliases, and the hosts of a virtual host.
+fn keys_of(resource: &Resource) -> impl Iterator<Item = Arc<str>> {
+    let aliases = resource.aliases().iter().map(ResourceName::shared);
+    let route = resource.name().as_str().rsplit_once('/').map_or("", |(route, _)| route);
+    let hosts = resource.facts().hosts.iter();
+    let hosts = hosts.map(move |host| format!("{route}/{}", host.to_ascii_lowercase()).into());
+    aliases.chain(hosts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::Facts;
+
+    fn cds() -> TypeUrl {
+        TypeUrl::new("envoy.config.cluster.v3.Cluster")
+    }
+
+    fn resource(name: &str, body: &str) -> Resource {
+        Resource::new(name.parse().unwrap(), Bytes::copy_from_slice(body.as_bytes()))
+    }
+
+    fn snapshot(resources: &[(&str, &str)]) -> Snapshot {
+        let mut snapshot = Snapshot::new();
+        for (name, body) in resources {
+            snapshot.insert(&cds(), resource(name, body));
+        }
+        snapshot
+    }
+
+    #[test]
+    fn the_version_of_a_type_depends_on_content_and_not_on_history() {
+        // S-031: equal content, equal versions, on every replica and after every restart
+        let one = snapshot(&[("a", "1"), ("b", "1")]);
+        let mut other = snapshot(&[("b", "2"), ("c", "1"), ("a", "1"), ("b", "1")]);
+        assert_ne!(one.set(&cds()).version(), other.set(&cds()).version());
+        other.remove(&cds(), &"c".parse().unwrap());
+        assert_eq!(one.set(&cds()).version(), other.set(&cds()).version());
+        assert_ne!(
+            snapshot(&[("a", "1"), ("b", "2")]).set(&cds()).version(),
+            snapshot(&[("a", "2"), ("b", "1")]).set(&cds()).version()
+        );
+    }
+
+    #[test]
+    fn a_stated_version_lasts_until_the_next_edit() {
+        let mut snapshot = snapshot(&[("a", "1")]);
+        snapshot.set_version(&cds(), "v1");
+        assert_eq!(snapshot.set(&cds()).version().to_string(), "v1");
+        snapshot.insert(&cds(), resource("a", "2"));
+        assert_ne!(snapshot.set(&cds()).version().to_string(), "v1");
+    }
+
+    #[test]
+    fn an_edit_of_a_clone_leaves_the_original_alone() {
+        let before = snapshot(&[("a", "1"), ("b", "1")]);
+        let mut after = before.clone();
+        after.insert(&cds(), resource("b", "2"));
+        after.remove(&cds(), &"a".parse().unwrap());
+        let changes: Vec<_> = before.set(&cds()).diff(after.set(&cds())).collect();
+        let names: Vec<_> = changes.iter().map(|change| change.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(changes[0].new.is_none());
+        assert_eq!(before.set(&cds()).len(), 2);
+    }
+
+    #[test]
+    fn replacing_by_the_same_content_changes_nothing() {
+        let before = snapshot(&[("a", "1"), ("b", "1")]);
+        let mut after = before.clone();
+        let again = ["b", "a"].map(|name| (cds(), Arc::new(resource(name, "1"))));
+        after.replace(again);
+        assert!(Arc::ptr_eq(before.set(&cds()), after.set(&cds())));
+        after.replace([(cds(), Arc::new(resource("a", "1")))]);
+        assert_eq!(after, snapshot(&[("a", "1")]));
+        after.replace([]);
+        assert!(after.is_empty());
+        assert_eq!(after.types().count(), 0);
+    }
+
+    #[test]
+    fn a_resource_is_found_by_its_aliases_until_it_goes() {
+        // S-091
+        let mut snapshot = Snapshot::new();
+        let aliased = resource("a", "1").with_aliases(vec!["also".parse().unwrap()]);
+        snapshot.insert(&cds(), aliased.with_ttl(Some(Duration::from_secs(1))));
+        assert!(snapshot.set(&cds()).get_aliased("also").is_some());
+        snapshot.insert(&cds(), resource("a", "1"));
+        assert!(snapshot.set(&cds()).get_aliased("also").is_none());
+    }
+
+    #[test]
+    fn a_host_finds_the_closest_of_the_matching_domains() {
+        // S-092: split at the last slash; exact, longest suffix, longest prefix, `*`
+        let host = |name: &str, hosts: &[&str]| {
+            let hosts = hosts.iter().map(|host| Box::from(*host)).collect();
+            resource(name, "1").with_facts(Facts { hosts, ..Facts::default() })
+        };
+        let mut snapshot = Snapshot::new();
+        snapshot.insert(&cds(), host("team/a/rc/exact", &["www.x.com"]));
+        snapshot.insert(&cds(), host("team/a/rc/suffix", &["*.x.com", "*-b.x.com"]));
+        snapshot.insert(&cds(), host("team/a/rc/short", &["*.com"]));
+        snapshot.insert(&cds(), host("team/a/rc/prefix", &["www.*"]));
+        snapshot.insert(&cds(), host("team/a/rc/any", &["*"]));
+        snapshot.insert(&cds(), host("other/exact", &["www.y.com"]));
+        let set = snapshot.set(&cds());
+        let found = |asked: &str| set.get_host(asked).map(|found| found.name().to_string());
+        assert_eq!(found("team/a/rc/www.x.com").unwrap(), "team/a/rc/exact");
+        assert_eq!(found("team/a/rc/WWW.X.com").unwrap(), "team/a/rc/exact");
+        assert_eq!(found("team/a/rc/foo.x.com").unwrap(), "team/a/rc/suffix");
+        assert_eq!(found("team/a/rc/a-b.x.com").unwrap(), "team/a/rc/suffix");
+        assert_eq!(found("team/a/rc/foo.com").unwrap(), "team/a/rc/short");
+        assert_eq!(found("team/a/rc/www.org").unwrap(), "team/a/rc/prefix");
+        assert_eq!(found("team/a/rc/z.org").unwrap(), "team/a/rc/any");
+        assert_eq!(found("other/z.org"), None);
+        assert_eq!(found("nowhere/www.x.com"), None);
+    }
+
+    #[test]
+    fn the_members_of_a_glob_are_its_own() {
+        // S-117
+        let names = ["edge/a", "edge/b", "edge/deep/c", "edgy/d", "edge/e?x=1"];
+        let mut snapshot = Snapshot::new();
+        for name in names {
+            snapshot.insert(&cds(), resource(&format!("xdstp://auth/T/{name}"), "1"));
+        }
+        let glob: ResourceName = "xdstp://auth/T/edge/*".parse().unwrap();
+        let members: Vec<_> =
+            snapshot.set(&cds()).members(&glob).map(|member| member.name().to_string()).collect();
+        assert_eq!(members, ["xdstp://auth/T/edge/a", "xdstp://auth/T/edge/b"]);
+        assert_eq!(snapshot.set(&cds()).members(&"a".parse().unwrap()).count(), 0);
+    }
+}

@@ -1,0 +1,1 @@
+//! One encoding for one content.

@@ -1,0 +1,1 @@
+//! Files and bodies of resources in YAML, JSON, text or binary.

@@ -1,0 +1,1 @@
+//! What the core must know about a body it cannot read.

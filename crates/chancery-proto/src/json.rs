@@ -1,0 +1,1 @@
+//! The discovery messages as proto3 JSON.

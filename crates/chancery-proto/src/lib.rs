@@ -1,0 +1,13 @@
+//! All that knows protobuf: descriptors, canonical bytes, JSON, YAML, text, and the xDS wire.
+
+mod canonical;
+mod facts;
+
+// The public interface.
+pub mod document;
+pub mod json;
+pub mod lint;
+pub mod schema;
+pub mod v2;
+pub mod wire;
+pub mod yaml;

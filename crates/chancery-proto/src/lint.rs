@@ -1,0 +1,1 @@
+//! What gRPC clients would refuse in a resource.

@@ -1,0 +1,1 @@
+//! Resources of v3 as v2 clients know them.

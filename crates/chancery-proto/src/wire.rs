@@ -1,0 +1,1 @@
+//! The discovery messages on the gRPC wire.

@@ -1,0 +1,1 @@
+//! YAML and JSON as a tree that knows where everything stands.

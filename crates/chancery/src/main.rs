@@ -1,0 +1,2 @@
+//! The `chancery` command.
+fn main() {}

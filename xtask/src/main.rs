@@ -1,0 +1,2 @@
+//! `cargo xtask`: builds, checks and tests of this repository.
+fn main() {}
