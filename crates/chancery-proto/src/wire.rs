@@ -1,1 +1,368 @@
 //! The discovery messages on the gRPC wire.
+//!
+//! Requests are decoded into the core's values, and only as far as the core looks: Envoy's node is
+//! some 77 kB, nearly all of it skipped here. Responses are encoded in two parts, because protobuf
+//! lets fields come in any order: [`encode_entries`] is the same for every stream in the same state
+//! and is shared, [`encode_tail`] is what only one stream is told. One after the other they are a
+//! `DiscoveryResponse` or a `DeltaDiscoveryResponse`.
+//!
+//! Field numbers are those of `discovery.proto` and `base.proto`; v2 has the same, but for
+//! `Node.build_version`. Nesting is bounded by the decoder (100 levels).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chancery_core::{
+    DeltaRequest, ErrorDetail, Locality, Node, Response, SotwRequest, TypeUrl, Value, Variant,
+};
+use prost::Message;
+
+mod entries;
+pub use entries::encode_entries;
+
+/// A message that is no discovery request: the peer's fault.
+#[derive(Debug, thiserror::Error)]
+#[error("the message is no `{expected}`")]
+pub struct DecodeError {
+    expected: &'static str,
+    source: prost::DecodeError,
+}
+
+/// Decodes a `DiscoveryRequest` of v3 or v2.
+///
+/// # Errors
+/// When the bytes are no such message, or one nested too deeply.
+pub fn decode_sotw(bytes: &[u8]) -> Result<SotwRequest, DecodeError> {
+    let request = DiscoveryRequest::decode(bytes)
+        .map_err(|source| DecodeError { expected: "DiscoveryRequest", source })?;
+    Ok(SotwRequest {
+        node: request.node.map(|node| Arc::new(node.into())),
+        type_url: request.type_url.into(),
+        version: request.version_info.into(),
+        nonce: request.response_nonce.into(),
+        names: all_names(request.resource_names, request.resource_locators),
+        error: request.error_detail.map(ErrorDetail::from),
+    })
+}
+
+/// Decodes a `DeltaDiscoveryRequest` of v3 or v2.
+///
+/// # Errors
+/// When the bytes are no such message, or one nested too deeply.
+pub fn decode_delta(bytes: &[u8]) -> Result<DeltaRequest, DecodeError> {
+    let request = DeltaDiscoveryRequest::decode(bytes)
+        .map_err(|source| DecodeError { expected: "DeltaDiscoveryRequest", source })?;
+    let held = request.initial_resource_versions;
+    Ok(DeltaRequest {
+        node: request.node.map(|node| Arc::new(node.into())),
+        type_url: request.type_url.into(),
+        nonce: request.response_nonce.into(),
+        subscribe: all_names(request.subscribe, request.locators_subscribe),
+        unsubscribe: all_names(request.unsubscribe, request.locators_unsubscribe),
+        initial_versions: held.into_iter().map(|(name, is)| (name.into(), is.into())).collect(),
+        error: request.error_detail.map(ErrorDetail::from),
+    })
+}
+
+/// Encodes all of a response that [`encode_entries`] does not.
+pub fn encode_tail(response: &Response, control_plane: &str) -> Bytes {
+    let version = response.version.to_string();
+    let type_url = response.type_url.to_string();
+    let nonce = response.nonce.to_string();
+    let control_plane = Some(ControlPlane { identifier: control_plane.to_owned() });
+    let errors = response.errors.iter().map(ResourceError::from).collect();
+    let bytes = match response.variant {
+        Variant::Sotw => {
+            SotwTail { version, type_url, nonce, control_plane, errors }.encode_to_vec()
+        }
+        Variant::Delta => {
+            let removed = response.removed.iter().map(ToString::to_string).collect();
+            DeltaTail { version, type_url, nonce, removed, control_plane, errors }.encode_to_vec()
+        }
+    };
+    bytes.into()
+}
+
+/// Locators name resources too; their parameters are not looked at. Left out, a request with
+/// locators alone would be taken for one without names, which can mean everything (S-050).
+fn all_names(names: Vec<String>, locators: Vec<ResourceLocator>) -> Vec<Arc<str>> {
+    let located = locators.into_iter().map(|locator| locator.name);
+    names.into_iter().chain(located).map(Arc::from).collect()
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DiscoveryRequest {
+    #[prost(string, tag = "1")]
+    version_info: String,
+    #[prost(message, optional, tag = "2")]
+    node: Option<WireNode>,
+    #[prost(string, repeated, tag = "3")]
+    resource_names: Vec<String>,
+    #[prost(string, tag = "4")]
+    type_url: String,
+    #[prost(string, tag = "5")]
+    response_nonce: String,
+    #[prost(message, optional, tag = "6")]
+    error_detail: Option<Status>,
+    #[prost(message, repeated, tag = "7")]
+    resource_locators: Vec<ResourceLocator>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DeltaDiscoveryRequest {
+    #[prost(message, optional, tag = "1")]
+    node: Option<WireNode>,
+    #[prost(string, tag = "2")]
+    type_url: String,
+    #[prost(string, repeated, tag = "3")]
+    subscribe: Vec<String>,
+    #[prost(string, repeated, tag = "4")]
+    unsubscribe: Vec<String>,
+    #[prost(btree_map = "string, string", tag = "5")]
+    initial_resource_versions: BTreeMap<String, String>,
+    #[prost(string, tag = "6")]
+    response_nonce: String,
+    #[prost(message, optional, tag = "7")]
+    error_detail: Option<Status>,
+    #[prost(message, repeated, tag = "8")]
+    locators_subscribe: Vec<ResourceLocator>,
+    #[prost(message, repeated, tag = "9")]
+    locators_unsubscribe: Vec<ResourceLocator>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SotwTail {
+    #[prost(string, tag = "1")]
+    version: String,
+    #[prost(string, tag = "4")]
+    type_url: String,
+    #[prost(string, tag = "5")]
+    nonce: String,
+    #[prost(message, optional, tag = "6")]
+    control_plane: Option<ControlPlane>,
+    #[prost(message, repeated, tag = "7")]
+    errors: Vec<ResourceError>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DeltaTail {
+    #[prost(string, tag = "1")]
+    version: String,
+    #[prost(string, tag = "4")]
+    type_url: String,
+    #[prost(string, tag = "5")]
+    nonce: String,
+    #[prost(string, repeated, tag = "6")]
+    removed: Vec<String>,
+    #[prost(message, optional, tag = "7")]
+    control_plane: Option<ControlPlane>,
+    #[prost(message, repeated, tag = "9")]
+    errors: Vec<ResourceError>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ControlPlane {
+    #[prost(string, tag = "1")]
+    identifier: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ResourceError {
+    /// A `ResourceName`, of which only the name is ever set.
+    #[prost(message, optional, tag = "1")]
+    resource_name: Option<ResourceLocator>,
+    #[prost(message, optional, tag = "2")]
+    error_detail: Option<Status>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ResourceLocator {
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Status {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireNode {
+    #[prost(string, tag = "1")]
+    id: String,
+    #[prost(string, tag = "2")]
+    cluster: String,
+    #[prost(message, optional, tag = "3")]
+    metadata: Option<Struct>,
+    #[prost(message, optional, tag = "4")]
+    locality: Option<WireLocality>,
+    /// v2 only: `<commit>/<version>/...`.
+    #[prost(string, tag = "5")]
+    build_version: String,
+    #[prost(string, tag = "6")]
+    user_agent_name: String,
+    #[prost(string, tag = "7")]
+    user_agent_version: String,
+    #[prost(message, optional, tag = "8")]
+    user_agent_build_version: Option<BuildVersion>,
+    #[prost(string, repeated, tag = "10")]
+    client_features: Vec<String>,
+    #[prost(btree_map = "string, message", tag = "12")]
+    dynamic_parameters: BTreeMap<String, ContextParams>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireLocality {
+    #[prost(string, tag = "1")]
+    region: String,
+    #[prost(string, tag = "2")]
+    zone: String,
+    #[prost(string, tag = "3")]
+    sub_zone: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct BuildVersion {
+    #[prost(message, optional, tag = "1")]
+    version: Option<SemanticVersion>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct SemanticVersion {
+    #[prost(uint32, tag = "1")]
+    major: u32,
+    #[prost(uint32, tag = "2")]
+    minor: u32,
+    #[prost(uint32, tag = "3")]
+    patch: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ContextParams {
+    #[prost(btree_map = "string, string", tag = "1")]
+    params: BTreeMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Struct {
+    #[prost(btree_map = "string, message", tag = "1")]
+    fields: BTreeMap<String, WireValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ListValue {
+    #[prost(message, repeated, tag = "1")]
+    values: Vec<WireValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct WireValue {
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 6")]
+    kind: Option<Kind>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum Kind {
+    #[prost(int32, tag = "1")]
+    Null(i32),
+    #[prost(double, tag = "2")]
+    Number(f64),
+    #[prost(string, tag = "3")]
+    Text(String),
+    #[prost(bool, tag = "4")]
+    Bool(bool),
+    #[prost(message, tag = "5")]
+    Struct(Struct),
+    #[prost(message, tag = "6")]
+    List(ListValue),
+}
+
+impl From<WireNode> for Node {
+    fn from(node: WireNode) -> Self {
+        let user_agent_version = node.version();
+        let locality = node.locality.unwrap_or_default();
+        let parameters = node.dynamic_parameters.into_iter();
+        Self {
+            id: node.id,
+            cluster: node.cluster,
+            locality: Locality {
+                region: locality.region,
+                zone: locality.zone,
+                sub_zone: locality.sub_zone,
+            },
+            metadata: node.metadata.map(map_of).unwrap_or_default(),
+            user_agent_name: node.user_agent_name,
+            user_agent_version,
+            client_features: node.client_features,
+            dynamic_parameters: parameters.map(|(of, context)| (of, context.params)).collect(),
+        }
+    }
+}
+
+impl WireNode {
+    fn version(&self) -> String {
+        if let Some(version) = self.user_agent_build_version.and_then(|build| build.version) {
+            return version.to_string();
+        }
+        if !self.user_agent_version.is_empty() {
+            return self.user_agent_version.clone();
+        }
+        self.build_version.split('/').nth(1).unwrap_or(&self.build_version).to_owned()
+    }
+}
+
+impl std::fmt::Display for SemanticVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+fn map_of(fields: Struct) -> BTreeMap<String, Value> {
+    fields.fields.into_iter().map(|(key, value)| (key, value.into())).collect()
+}
+
+impl From<WireValue> for Value {
+    fn from(value: WireValue) -> Self {
+        match value.kind {
+            None | Some(Kind::Null(_)) => Self::Null,
+            Some(Kind::Number(number)) => Self::Number(number),
+            Some(Kind::Text(text)) => Self::Text(text),
+            Some(Kind::Bool(yes)) => Self::Bool(yes),
+            Some(Kind::Struct(fields)) => Self::Map(map_of(fields)),
+            Some(Kind::List(list)) => Self::List(list.values.into_iter().map(Self::from).collect()),
+        }
+    }
+}
+
+impl From<Status> for ErrorDetail {
+    fn from(status: Status) -> Self {
+        Self { code: status.code, message: status.message }
+    }
+}
+
+impl From<&chancery_core::NameError> for ResourceError {
+    fn from(error: &chancery_core::NameError) -> Self {
+        let detail = &error.error;
+        Self {
+            resource_name: Some(ResourceLocator { name: error.name.to_string() }),
+            error_detail: Some(Status { code: detail.code, message: detail.message.clone() }),
+        }
+    }
+}
+
+/// The type URL of the wrapper `Resource`, which v2 has under a name of its own.
+fn wrapper_of(type_url: &TypeUrl) -> &'static str {
+    let name = type_url.message_name();
+    if name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.") {
+        "type.googleapis.com/envoy.api.v2.Resource"
+    } else {
+        "type.googleapis.com/envoy.service.discovery.v3.Resource"
+    }
+}
+
+#[cfg(test)]
+mod tests;

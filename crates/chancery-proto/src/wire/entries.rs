@@ -1,0 +1,93 @@
+//! The resources of a response, encoded by hand: the bodies are copied once, into their place.
+//!
+//! A SotW entry is an `Any`, or an `Any` around a `Resource` (S-085); a delta entry is a
+//! `Resource` (S-084). Both messages have them in field 2.
+
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes};
+use chancery_core::{Entry, Resource, Response, TypeUrl, Variant};
+use prost::encoding::{encode_varint, encoded_len_varint};
+
+use super::wrapper_of;
+
+/// Encodes the `resources` of a response, which streams in the same state share.
+pub fn encode_entries(response: &Response) -> Bytes {
+    let mut out = Vec::with_capacity(response.entries.iter().map(room_for).sum());
+    for entry in &response.entries {
+        put_entry(&mut out, response, entry);
+    }
+    out.into()
+}
+
+fn put_entry(out: &mut Vec<u8>, response: &Response, entry: &Entry) {
+    let type_url = &response.type_url;
+    match (&response.variant, &entry.resource) {
+        (Variant::Sotw, Some(resource)) if !response.wrapped => {
+            put_any(out, type_url.as_str(), resource.body());
+        }
+        (Variant::Sotw, _) => put_any(out, wrapper_of(type_url), &wrapped(type_url, entry)),
+        (Variant::Delta, _) => put_field(out, 2, &wrapped(type_url, entry)),
+    }
+}
+
+/// A `Resource`. Without a body it is a heartbeat (S-087) or says that an alias cannot be resolved
+/// (S-093); the latter has no version either.
+fn wrapped(type_url: &TypeUrl, entry: &Entry) -> Vec<u8> {
+    let mut out = Vec::with_capacity(room_for(entry));
+    put_field(&mut out, 3, entry.name.as_bytes());
+    for alias in &entry.aliases {
+        put_field(&mut out, 4, alias.as_bytes());
+    }
+    let Some(resource) = &entry.resource else { return out };
+    put_field(&mut out, 1, resource.version().to_string().as_bytes());
+    if !entry.heartbeat {
+        put_any(&mut out, type_url.as_str(), resource.body());
+    }
+    if let Some(ttl) = resource.ttl().filter(|_| entry.ttl) {
+        put_field(&mut out, 6, &duration(ttl));
+    }
+    out
+}
+
+/// Field 2, an `Any`: `resources` of a SotW response, `resource` of a `Resource`.
+fn put_any(out: &mut Vec<u8>, type_url: &str, value: &[u8]) {
+    let size = field_size(type_url.len()) + field_size(value.len());
+    put_header(out, 2, size);
+    put_field(out, 1, type_url.as_bytes());
+    put_field(out, 2, value);
+}
+
+/// A field of bytes; all of these have numbers whose key is one byte.
+fn put_field(out: &mut Vec<u8>, number: u8, value: &[u8]) {
+    put_header(out, number, value.len());
+    out.put_slice(value);
+}
+
+fn put_header(out: &mut Vec<u8>, number: u8, size: usize) {
+    const LENGTH_DELIMITED: u8 = 2;
+    out.put_u8(number << 3 | LENGTH_DELIMITED);
+    encode_varint(size as u64, out);
+}
+
+fn field_size(size: usize) -> usize {
+    1 + encoded_len_varint(size as u64) + size
+}
+
+fn duration(time: Duration) -> Vec<u8> {
+    let mut out = Vec::with_capacity(12);
+    out.put_u8(1 << 3);
+    encode_varint(time.as_secs(), &mut out);
+    if time.subsec_nanos() > 0 {
+        out.put_u8(2 << 3);
+        encode_varint(time.subsec_nanos().into(), &mut out);
+    }
+    out
+}
+
+/// Enough room for most entries; a guess that is too small costs one reallocation.
+fn room_for(entry: &Entry) -> usize {
+    const AROUND_A_BODY: usize = 192;
+    let body = entry.resource.as_deref().map_or(0, |resource: &Resource| resource.body().len());
+    AROUND_A_BODY + entry.name.len() + if entry.heartbeat { 0 } else { body }
+}

@@ -1,0 +1,273 @@
+//! What is encoded here is decoded by derived messages with the numbers of `discovery.proto`.
+
+use std::time::Duration;
+
+use chancery_core::{Entry, NameError, Resource, ShareKey};
+
+use super::*;
+
+#[derive(Clone, PartialEq, Message)]
+struct AnyMessage {
+    #[prost(string, tag = "1")]
+    type_url: String,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Wrapper {
+    #[prost(string, tag = "1")]
+    version: String,
+    #[prost(message, optional, tag = "2")]
+    resource: Option<AnyMessage>,
+    #[prost(string, tag = "3")]
+    name: String,
+    #[prost(string, repeated, tag = "4")]
+    aliases: Vec<String>,
+    #[prost(message, optional, tag = "6")]
+    ttl: Option<SpanMessage>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct SpanMessage {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+    #[prost(int32, tag = "2")]
+    nanos: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SotwMessage {
+    #[prost(string, tag = "1")]
+    version_info: String,
+    #[prost(message, repeated, tag = "2")]
+    resources: Vec<AnyMessage>,
+    #[prost(string, tag = "4")]
+    type_url: String,
+    #[prost(string, tag = "5")]
+    nonce: String,
+    #[prost(message, optional, tag = "6")]
+    control_plane: Option<ControlPlane>,
+    #[prost(message, repeated, tag = "7")]
+    errors: Vec<ResourceError>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DeltaMessage {
+    #[prost(string, tag = "1")]
+    version: String,
+    #[prost(message, repeated, tag = "2")]
+    resources: Vec<Wrapper>,
+    #[prost(string, tag = "5")]
+    nonce: String,
+    #[prost(string, repeated, tag = "6")]
+    removed: Vec<String>,
+    #[prost(message, optional, tag = "7")]
+    control_plane: Option<ControlPlane>,
+    #[prost(message, repeated, tag = "9")]
+    errors: Vec<ResourceError>,
+}
+
+const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+
+fn resource() -> Arc<Resource> {
+    let body = Bytes::from_static(b"\x0a\x01c");
+    let resource = Resource::new("c".parse().unwrap(), body);
+    Arc::new(resource.with_ttl(Some(Duration::from_millis(1500))).with_version("7"))
+}
+
+fn entry() -> Entry {
+    Entry {
+        name: "c".into(),
+        aliases: vec!["also".into()],
+        resource: Some(resource()),
+        ttl: true,
+        heartbeat: false,
+    }
+}
+
+fn response(variant: Variant, wrapped: bool, entries: Vec<Entry>) -> Response {
+    Response {
+        variant,
+        type_url: TypeUrl::new(CLUSTER),
+        version: "v1".into(),
+        nonce: "n1".into(),
+        entries,
+        removed: vec!["gone".into()],
+        errors: vec![NameError {
+            name: "secret".into(),
+            error: ErrorDetail { code: 7, message: "no".to_owned() },
+        }],
+        wrapped,
+        share: None::<ShareKey>,
+    }
+}
+
+fn encoded(response: &Response) -> Vec<u8> {
+    [encode_entries(response), encode_tail(response, "server-1")].concat()
+}
+
+fn sotw(response: &Response) -> SotwMessage {
+    SotwMessage::decode(&*encoded(response)).unwrap()
+}
+
+fn delta(response: &Response) -> DeltaMessage {
+    DeltaMessage::decode(&*encoded(response)).unwrap()
+}
+
+#[test]
+fn a_sotw_response_carries_bodies_and_what_only_this_stream_is_told() {
+    // S-008, S-027, S-068
+    let message = sotw(&response(Variant::Sotw, false, vec![entry()]));
+    let body = AnyMessage { type_url: CLUSTER.to_owned(), value: b"\x0a\x01c".to_vec() };
+    assert_eq!(message.resources, [body]);
+    assert_eq!((&*message.version_info, &*message.nonce), ("v1", "n1"));
+    assert_eq!(message.type_url, CLUSTER);
+    assert_eq!(message.control_plane.unwrap().identifier, "server-1");
+    assert_eq!(message.errors[0].resource_name.as_ref().unwrap().name, "secret");
+    assert_eq!(message.errors[0].error_detail.as_ref().unwrap().code, 7);
+}
+
+#[test]
+fn a_wrapped_sotw_entry_is_of_the_type_of_the_wrapper() {
+    // S-085, S-086
+    let message = sotw(&response(Variant::Sotw, true, vec![entry()]));
+    let outer = &message.resources[0];
+    assert_eq!(outer.type_url, "type.googleapis.com/envoy.service.discovery.v3.Resource");
+    assert_eq!(message.type_url, CLUSTER);
+    let inner = Wrapper::decode(&*outer.value).unwrap();
+    assert_eq!(inner.ttl, Some(SpanMessage { seconds: 1, nanos: 500_000_000 }));
+    assert_eq!(inner.resource.unwrap().type_url, CLUSTER);
+}
+
+#[test]
+fn a_delta_entry_is_always_wrapped() {
+    // S-084, S-091
+    let message = delta(&response(Variant::Delta, false, vec![entry()]));
+    let wrapper = &message.resources[0];
+    assert_eq!((&*wrapper.name, &*wrapper.version), ("c", "7"));
+    assert_eq!(wrapper.aliases, ["also"]);
+    assert_eq!(wrapper.resource.as_ref().unwrap().type_url, CLUSTER);
+    assert_eq!(message.removed, ["gone"]);
+    assert_eq!(message.control_plane.unwrap().identifier, "server-1");
+    assert_eq!(message.errors.len(), 1);
+}
+
+#[test]
+fn a_heartbeat_and_an_unresolved_alias_have_no_body() {
+    // S-087, S-093
+    let beat = Entry { heartbeat: true, ..entry() };
+    let unresolved = Entry { resource: None, name: "r/x".into(), ..entry() };
+    let message = delta(&response(Variant::Delta, false, vec![beat, unresolved]));
+    let [beat, unresolved] = &message.resources[..] else { panic!("two entries") };
+    assert_eq!((beat.resource.as_ref(), &*beat.version), (None, "7"));
+    assert!(beat.ttl.is_some());
+    assert_eq!((unresolved.resource.as_ref(), &*unresolved.version), (None, ""));
+    assert_eq!((&*unresolved.name, unresolved.ttl), ("r/x", None));
+}
+
+#[test]
+fn a_ttl_is_written_only_where_the_machine_says_so() {
+    // S-086
+    let message = delta(&response(Variant::Delta, false, vec![Entry { ttl: false, ..entry() }]));
+    assert_eq!(message.resources[0].ttl, None);
+}
+
+#[test]
+fn v2_has_a_wrapper_of_its_own() {
+    // S-010
+    let v2 = Response {
+        type_url: TypeUrl::new("envoy.api.v2.Cluster"),
+        ..response(Variant::Sotw, true, vec![entry()])
+    };
+    assert_eq!(sotw(&v2).resources[0].type_url, "type.googleapis.com/envoy.api.v2.Resource");
+}
+
+fn node() -> WireNode {
+    let number = WireValue { kind: Some(Kind::Number(1.0)) };
+    let list = WireValue { kind: Some(Kind::List(ListValue { values: vec![number] })) };
+    let params = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
+    WireNode {
+        id: "id".to_owned(),
+        cluster: "cluster".to_owned(),
+        metadata: Some(Struct { fields: BTreeMap::from([("l".to_owned(), list)]) }),
+        locality: Some(WireLocality { zone: "z".to_owned(), ..WireLocality::default() }),
+        user_agent_name: "envoy".to_owned(),
+        user_agent_build_version: Some(BuildVersion {
+            version: Some(SemanticVersion { major: 1, minor: 40, patch: 0 }),
+        }),
+        client_features: vec!["f".to_owned()],
+        dynamic_parameters: BTreeMap::from([("t".to_owned(), ContextParams { params })]),
+        ..WireNode::default()
+    }
+}
+
+#[test]
+fn a_sotw_request_is_decoded_with_its_node() {
+    let request = DiscoveryRequest {
+        version_info: "v".to_owned(),
+        node: Some(node()),
+        resource_names: vec!["a".to_owned()],
+        type_url: CLUSTER.to_owned(),
+        response_nonce: "n".to_owned(),
+        error_detail: Some(Status { code: 3, message: "bad".to_owned() }),
+        resource_locators: vec![ResourceLocator { name: "b".to_owned() }],
+    };
+    let request = decode_sotw(&request.encode_to_vec()).unwrap();
+    assert_eq!(request.names, ["a".into(), "b".into()]);
+    assert_eq!(request.error.unwrap().message, "bad");
+    let node = request.node.unwrap();
+    assert_eq!((&*node.id, &*node.locality.zone), ("id", "z"));
+    assert_eq!(node.user_agent_version, "1.40.0");
+    assert_eq!(node.metadata["l"], Value::List(vec![Value::Number(1.0)]));
+    assert_eq!(node.dynamic_parameters["t"]["k"], "v");
+}
+
+#[test]
+fn a_delta_request_is_decoded_with_the_versions_it_holds() {
+    let held = BTreeMap::from([("a".to_owned(), "1".to_owned())]);
+    let request = DeltaDiscoveryRequest {
+        subscribe: vec!["s".to_owned()],
+        unsubscribe: vec!["u".to_owned()],
+        initial_resource_versions: held,
+        ..DeltaDiscoveryRequest::default()
+    };
+    let request = decode_delta(&request.encode_to_vec()).unwrap();
+    assert_eq!(request.initial_versions, [("a".into(), "1".into())]);
+    assert_eq!((request.subscribe, request.unsubscribe), (vec!["s".into()], vec!["u".into()]));
+    assert_eq!(request.node, None);
+}
+
+#[test]
+fn a_v2_node_tells_its_version_in_a_field_of_its_own() {
+    // S-010
+    let build_version = "c0ffee/1.14.1/Clean/RELEASE/BoringSSL".to_owned();
+    let node = WireNode { build_version, ..WireNode::default() };
+    assert_eq!(Node::from(node).user_agent_version, "1.14.1");
+}
+
+#[test]
+fn bytes_that_are_no_message_are_an_error_and_no_panic() {
+    assert!(decode_sotw(b"\xff").is_err());
+    assert!(decode_delta(b"\x0a\x05ab").is_err());
+    assert!(decode_sotw(b"\x22\x01\xff").is_err(), "a type URL that is not UTF-8");
+}
+
+#[test]
+fn metadata_may_not_be_nested_without_end() {
+    let mut value = WireValue { kind: Some(Kind::Bool(true)) };
+    for _ in 0..200 {
+        value = WireValue { kind: Some(Kind::List(ListValue { values: vec![value] })) };
+    }
+    let metadata = Some(Struct { fields: BTreeMap::from([("k".to_owned(), value)]) });
+    let node = Some(WireNode { metadata, ..WireNode::default() });
+    let request = DiscoveryRequest { node, ..DiscoveryRequest::default() };
+    assert!(decode_sotw(&request.encode_to_vec()).is_err());
+}
+
+#[test]
+fn fields_nobody_needs_are_skipped() {
+    // extensions (9) and listening addresses (11) of a node
+    let request = b"\x12\x0a\x0a\x02id\x4a\x02\x0a\x00\x5a\x00";
+    assert_eq!(decode_sotw(request).unwrap().node.unwrap().id, "id");
+}
