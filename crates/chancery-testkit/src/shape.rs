@@ -1,0 +1,74 @@
+//! What every response must look like, whatever was asked: rules that need no memory but nonces.
+//!
+//! Scripts and reference clients both apply it to all they receive.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chancery_core::{Entry, Response, Variant};
+
+/// Looks at the responses of one stream, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shape {
+    nonces: BTreeSet<Arc<str>>,
+}
+
+impl Shape {
+    /// The first rule the next response breaks, if any.
+    pub(crate) fn fault(&mut self, response: &Response) -> Option<String> {
+        // S-028
+        if response.nonce.is_empty() {
+            return Some("a response has no nonce (S-028)".to_owned());
+        }
+        if !self.nonces.insert(Arc::clone(&response.nonce)) {
+            return Some(format!("nonce `{}` was used before (S-028)", response.nonce));
+        }
+        twice(response).or_else(|| response.entries.iter().find_map(|it| broken(response, it)))
+    }
+}
+
+/// S-060, S-069: a name stands in one place of a response.
+fn twice(response: &Response) -> Option<String> {
+    let mut given = BTreeSet::new();
+    for entry in &response.entries {
+        if !given.insert(&entry.name) {
+            return Some(format!("`{}` is in one response twice (S-060)", entry.name));
+        }
+    }
+    let mut removed = BTreeSet::new();
+    for name in &response.removed {
+        if !removed.insert(name) || given.contains(name) {
+            return Some(format!("removed name `{name}` is in one response twice (S-060)"));
+        }
+    }
+    let mut failed = BTreeSet::new();
+    for error in &response.errors {
+        if given.contains(&error.name) || !failed.insert(&error.name) {
+            return Some(format!("failed name `{}` is in one response twice (S-069)", error.name));
+        }
+        // TP3: an error says something about one name, or about a glob as such.
+        if &*error.name == "*" {
+            return Some("an error is about `*` (S-071)".to_owned());
+        }
+    }
+    None
+}
+
+/// S-084, S-085, S-086: what only a wrapper can carry is only in wrapped entries.
+fn broken(response: &Response, entry: &Entry) -> Option<String> {
+    let bare = response.variant == Variant::Sotw && !response.wrapped;
+    let name = &entry.name;
+    if bare && (entry.heartbeat || entry.ttl || entry.resource.is_none()) {
+        return Some(format!("`{name}` needs a wrapper and has none (S-085)"));
+    }
+    if entry.heartbeat && !entry.ttl {
+        return Some(format!("the heartbeat of `{name}` carries no TTL (S-087)"));
+    }
+    if entry.ttl && entry.resource.as_ref().is_some_and(|resource| resource.ttl().is_none()) {
+        return Some(format!("`{name}` has no TTL but says so (S-086)"));
+    }
+    if response.variant == Variant::Sotw && !response.removed.is_empty() {
+        return Some("a SotW response removes names (S-058)".to_owned());
+    }
+    None
+}
