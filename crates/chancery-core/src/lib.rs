@@ -23,6 +23,7 @@ mod node;
 mod resource;
 mod settings;
 mod snapshot;
+mod subscription;
 mod type_url;
 
 // The public interface.

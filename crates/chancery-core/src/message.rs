@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Node, Resource, TypeUrl, Version};
+use crate::{Node, Resource, TypeUrl};
 
 /// A point in time: how long after a moment of the driver's choice. The core has no clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,15 +104,9 @@ pub struct Response {
     pub share: Option<ShareKey>,
 }
 
-/// What makes the entries of two responses equal: the versions of the set the client was at and
-/// of the set it is brought to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct ShareKey {
-    pub from: Option<Version>,
-    pub to: Version,
-    pub ttl: bool,
-}
+/// A digest of the entries of a response: equal keys, equal entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ShareKey(pub u128);
 
 /// One resource in a response.
 #[derive(Clone, Debug, PartialEq)]

@@ -146,10 +146,8 @@ impl fmt::Debug for ResourceName {
 
 /// Context parameters are a map: two orders spell one name.
 fn sorted_query(name: &str, query: &str) -> Result<String, InvalidName> {
-    let fault = |parameter: &str| InvalidName::Parameter {
-        name: name.into(),
-        parameter: parameter.into(),
-    };
+    let fault =
+        |parameter: &str| InvalidName::Parameter { name: name.into(), parameter: parameter.into() };
     let mut pairs = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').ok_or_else(|| fault(pair))?;

@@ -27,6 +27,7 @@ pub enum Version {
 pub struct Resource {
     name: ResourceName,
     body: Bytes,
+    content: u128,
     version: Version,
     ttl: Option<Duration>,
     aliases: Vec<ResourceName>,
@@ -66,6 +67,13 @@ impl Version {
             Self::Explicit(text) => **text == *wire,
         }
     }
+
+    pub(crate) fn hash_into(&self, hash: &mut Xxh3) {
+        match self {
+            Self::Content(content) => hash.update(&content.to_le_bytes()),
+            Self::Explicit(text) => hash.update(text.as_bytes()),
+        }
+    }
 }
 
 impl fmt::Display for Version {
@@ -83,8 +91,17 @@ impl Resource {
     /// `body` is the encoded message alone, without the `Any` around it. For versions that are
     /// equal across replicas it must be canonical: the same content, the same bytes.
     pub fn new(name: ResourceName, body: Bytes) -> Self {
-        let version = Version::Content(xxh3_128(&body));
-        Self { name, body, version, ttl: None, aliases: Vec::new(), facts: Facts::default() }
+        let content = xxh3_128(&body);
+        let version = Version::Content(content);
+        Self {
+            name,
+            body,
+            content,
+            version,
+            ttl: None,
+            aliases: Vec::new(),
+            facts: Facts::default(),
+        }
     }
 
     /// Lets clients forget the resource when it has not been refreshed for `ttl` (S-086).
@@ -152,18 +169,17 @@ impl Resource {
         let mut hash = Xxh3::new();
         hash.update(self.name.as_str().as_bytes());
         hash.update(&[0]);
-        match &self.version {
-            Version::Content(content) => hash.update(&content.to_le_bytes()),
-            Version::Explicit(text) => hash.update(text.as_bytes()),
-        }
+        self.version.hash_into(&mut hash);
         hash.digest128()
+    }
+
+    /// A digest of what a client is sent, whatever the version is said to be.
+    pub(crate) fn content(&self) -> u128 {
+        self.content
     }
 
     /// A client must hear of a new TTL or alias too, so these count as content.
     fn hash_again(mut self) -> Self {
-        if let Version::Explicit(_) = self.version {
-            return self;
-        }
         let mut hash = Xxh3::new();
         hash.update(&self.body);
         if let Some(ttl) = self.ttl {
@@ -173,7 +189,10 @@ impl Resource {
             hash.update(alias.as_str().as_bytes());
             hash.update(&[0]);
         }
-        self.version = Version::Content(hash.digest128());
+        self.content = hash.digest128();
+        if let Version::Content(_) = self.version {
+            self.version = Version::Content(self.content);
+        }
         self
     }
 }

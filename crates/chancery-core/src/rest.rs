@@ -1,8 +1,12 @@
 //! REST polling: each request stands alone (S-022), so this is a function and no machine.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Resource, Settings, Snapshot, SotwRequest, TypeUrl};
+use crate::subscription::empty_means_everything;
+use crate::{
+    Api, Resource, ResourceName, ResourceSet, Settings, Snapshot, SotwRequest, TypeUrl, Version,
+};
 
 /// What to answer to one poll.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,17 +17,138 @@ pub enum Answer {
     Data {
         /// The `version_info` of the answer.
         version: Arc<str>,
-        /// What it asked for, as far as it exists, under the names it asked for.
+        /// What it asked for, as far as it exists.
         resources: Vec<Arc<Resource>>,
     },
 }
 
 /// Answers one poll for one type.
+///
+/// The version is that of what the client asked for and not of the whole type, so that a change
+/// elsewhere does not make it fetch what it has.
 pub fn answer(
-    _snapshot: &Snapshot,
-    _type_url: &TypeUrl,
-    _request: &SotwRequest,
-    _settings: &Settings,
+    snapshot: &Snapshot,
+    type_url: &TypeUrl,
+    request: &SotwRequest,
+    settings: &Settings,
 ) -> Answer {
-    Answer::Unchanged
+    let withheld = type_url.api() == Api::Sds && !settings.secrets_allowed;
+    let set = if withheld { &Arc::default() } else { snapshot.set(type_url) };
+    let everything = match request.names.as_slice() {
+        [] => empty_means_everything(type_url, settings),
+        names => names.iter().any(|name| **name == *"*"),
+    };
+    let resources = if everything { set.iter().cloned().collect() } else { named(set, request) };
+    let version = version_of(set, &resources, everything);
+    if !request.version.is_empty() && version.matches(&request.version) {
+        return Answer::Unchanged;
+    }
+    Answer::Data { version: version.to_string().into(), resources }
+}
+
+/// The resources that were asked for by name, each once however often it was named (S-060).
+fn named(set: &ResourceSet, request: &SotwRequest) -> Vec<Arc<Resource>> {
+    let names = request.names.iter().filter_map(|name| ResourceName::parse(name).ok());
+    let found = names.filter_map(|name| set.get_aliased(name.as_str()).cloned());
+    let unique: BTreeMap<_, _> = found.map(|one| (one.name().clone(), one)).collect();
+    unique.into_values().collect()
+}
+
+fn version_of(set: &ResourceSet, resources: &[Arc<Resource>], everything: bool) -> Version {
+    match set.version() {
+        explicit @ Version::Explicit(_) => explicit,
+        whole @ Version::Content(_) if everything => whole,
+        Version::Content(_) => Version::Content(
+            resources.iter().fold(0, |sum, one| sum.wrapping_add(one.share_of_type_version())),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn snapshot(resources: &[(&str, &str)]) -> Snapshot {
+        let mut snapshot = Snapshot::new();
+        for (name, body) in resources {
+            let body = Bytes::copy_from_slice(body.as_bytes());
+            for type_url in [cds(), eds()] {
+                snapshot.insert(&type_url, Resource::new(name.parse().unwrap(), body.clone()));
+            }
+        }
+        snapshot
+    }
+
+    fn cds() -> TypeUrl {
+        TypeUrl::new("envoy.config.cluster.v3.Cluster")
+    }
+
+    fn eds() -> TypeUrl {
+        TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment")
+    }
+
+    fn poll(snapshot: &Snapshot, type_url: &TypeUrl, names: &[&str], version: &str) -> Answer {
+        let names = names.iter().map(|name| Arc::from(*name)).collect();
+        let request = SotwRequest { names, version: version.into(), ..SotwRequest::default() };
+        answer(snapshot, type_url, &request, &Settings::default())
+    }
+
+    fn data(answer: Answer) -> (String, Vec<String>) {
+        let Answer::Data { version, resources } = answer else { panic!("unchanged") };
+        let names = resources.iter().map(|resource| resource.name().to_string()).collect();
+        (version.to_string(), names)
+    }
+
+    #[test]
+    fn a_poller_that_is_current_is_sent_nothing() {
+        // S-020, S-022: no nonce, no session, only node, names and version
+        let snapshot = snapshot(&[("a", "1"), ("b", "1")]);
+        let (version, names) = data(poll(&snapshot, &cds(), &[], ""));
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(poll(&snapshot, &cds(), &[], &version), Answer::Unchanged);
+    }
+
+    #[test]
+    fn a_change_elsewhere_is_no_change_for_a_poller_of_names() {
+        // S-020, S-030
+        let before = snapshot(&[("a", "1"), ("b", "1")]);
+        let (version, names) = data(poll(&before, &eds(), &["a"], ""));
+        assert_eq!(names, ["a"]);
+        let elsewhere = snapshot(&[("a", "1"), ("b", "2")]);
+        assert_eq!(poll(&elsewhere, &eds(), &["a"], &version), Answer::Unchanged);
+        let here = snapshot(&[("a", "2"), ("b", "1")]);
+        assert_ne!(data(poll(&here, &eds(), &["a"], &version)).0, version);
+        assert_eq!(data(poll(&before, &eds(), &["a", "b", "a"], &version)).1, ["a", "b"]);
+    }
+
+    #[test]
+    fn an_empty_list_means_everything_only_where_the_type_says_so() {
+        // S-053
+        let snapshot = snapshot(&[("a", "1")]);
+        assert!(data(poll(&snapshot, &eds(), &[], "")).1.is_empty());
+        assert_eq!(data(poll(&snapshot, &eds(), &["*"], "")).1, ["a"]);
+    }
+
+    #[test]
+    fn a_missing_name_is_left_out() {
+        // S-066
+        let snapshot = snapshot(&[("a", "1")]);
+        let (version, names) = data(poll(&snapshot, &eds(), &["a", "nope"], ""));
+        assert_eq!(names, ["a"]);
+        assert_eq!(poll(&snapshot, &eds(), &["a", "nope"], &version), Answer::Unchanged);
+    }
+
+    #[test]
+    fn secrets_are_withheld_from_peers_that_must_not_have_them() {
+        // S-137
+        let sds = TypeUrl::new("envoy.extensions.transport_sockets.tls.v3.Secret");
+        let mut snapshot = Snapshot::new();
+        snapshot.insert(&sds, Resource::new("s".parse().unwrap(), Bytes::from_static(b"key")));
+        let request = SotwRequest { names: vec!["s".into()], ..SotwRequest::default() };
+        let settings = Settings { secrets_allowed: false, ..Settings::default() };
+        assert!(data(answer(&snapshot, &sds, &request, &settings)).1.is_empty());
+        assert_eq!(data(answer(&snapshot, &sds, &request, &Settings::default())).1, ["s"]);
+    }
 }

@@ -7,8 +7,8 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
+use imbl::{OrdMap, OrdSet};
 
 use crate::{Resource, ResourceName, TypeUrl, Version};
 
@@ -24,6 +24,8 @@ pub struct ResourceSet {
     entries: OrdMap<ResourceName, Arc<Resource>>,
     /// Aliases, and for virtual hosts `<route configuration>/<domain>`, to the names they mean.
     keys: OrdMap<Arc<str>, ResourceName>,
+    /// The names of resources with a TTL, which have to be refreshed.
+    timed: OrdSet<ResourceName>,
     digest: u128,
     explicit: Option<Arc<str>>,
 }
@@ -151,10 +153,7 @@ impl ResourceSet {
     }
 
     /// Names from `prefix` on that start with it.
-    pub fn with_prefix<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+    pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
         self.entries
             .range::<_, str>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded))
             .take_while(move |(name, _)| name.as_str().starts_with(prefix))
@@ -202,11 +201,24 @@ impl ResourceSet {
         })
     }
 
+    /// Whether every resource is found under its own name only.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The resources with a TTL.
+    pub(crate) fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.timed.iter().filter_map(|name| self.entries.get(name))
+    }
+
     fn insert(&mut self, resource: Arc<Resource>) {
         self.remove(resource.name());
         self.digest = self.digest.wrapping_add(resource.share_of_type_version());
         for key in keys_of(&resource) {
             self.keys.insert(key, resource.name().clone());
+        }
+        if resource.ttl().is_some() {
+            self.timed.insert(resource.name().clone());
         }
         self.entries.insert(resource.name().clone(), resource);
     }
@@ -214,6 +226,7 @@ impl ResourceSet {
     fn remove(&mut self, name: &ResourceName) {
         self.explicit = None;
         let Some(old) = self.entries.remove(name) else { return };
+        self.timed.remove(name);
         self.digest = self.digest.wrapping_sub(old.share_of_type_version());
         for key in keys_of(&old) {
             if self.keys.get(&key) == Some(name) {

@@ -1,38 +1,360 @@
 //! The server's half of one stream.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Event, Input, Response, Scope, Settings, Time, Variant, Violation};
+use super::order::{points_at_clusters, users};
+use super::warming::Warming;
+use crate::subscription::{Answered, Given, Receipt, Reply, Subscription};
+use crate::{
+    Api, DeltaRequest, Event, Features, Input, Link, Node, Request, ResourceSet, Response, Scope,
+    Settings, Snapshot, SotwRequest, Time, TypeUrl, Variant, Violation,
+};
 
 /// The server's half of one stream, aggregated or of one type, SotW or delta.
+///
+/// ```
+/// use std::sync::Arc;
+/// use chancery_core::{Input, Request, Scope, Settings, Snapshot, SotwRequest, Time, Variant};
+/// use chancery_core::ads::Server;
+///
+/// let mut stream = Server::new(Variant::Sotw, Scope::Aggregated, Arc::new(Settings::default()));
+/// let now = Time::default();
+/// stream.handle(now, Input::Snapshot(Arc::new(Snapshot::new())))?;
+/// stream.handle(now, Input::Request(Request::Sotw(SotwRequest {
+///     type_url: "type.googleapis.com/envoy.config.cluster.v3.Cluster".into(),
+///     ..SotwRequest::default()
+/// })))?;
+/// let response = stream.poll(now).expect("a wildcard is answered even if nothing matches");
+/// assert!(response.entries.is_empty());
+/// # Ok::<(), chancery_core::Violation>(())
+/// ```
 #[derive(Debug)]
 pub struct Server {
-    #[expect(dead_code, reason = "the machines land in the next commit")]
+    variant: Variant,
+    scope: Scope,
     settings: Arc<Settings>,
+    identity: Identity,
+    features: Features,
+    snapshot: Option<Arc<Snapshot>>,
+    types: BTreeMap<TypeUrl, Subscription>,
+    warming: Warming,
+    /// The last nonce given out: a nonce is never used twice on a stream (S-028).
+    nonce: u64,
+}
+
+/// Who the client is, as its first message said (S-023).
+#[derive(Debug)]
+enum Identity {
+    Unheard,
+    Anonymous,
+    Known(Arc<Node>),
 }
 
 impl Server {
     /// A stream that was just opened.
-    pub fn new(_variant: Variant, _scope: Scope, settings: Arc<Settings>) -> Self {
-        Self { settings }
+    pub fn new(variant: Variant, scope: Scope, settings: Arc<Settings>) -> Self {
+        Self {
+            variant,
+            scope,
+            settings,
+            identity: Identity::Unheard,
+            features: Features::default(),
+            snapshot: None,
+            types: BTreeMap::new(),
+            warming: Warming::default(),
+            nonce: 0,
+        }
     }
 
     /// Takes one input, and says what happened.
     ///
     /// # Errors
     /// When the client broke the protocol or a limit; the stream must then be closed.
-    pub fn handle(&mut self, _now: Time, _input: Input) -> Result<Vec<Event>, Violation> {
-        Ok(Vec::new())
+    pub fn handle(&mut self, now: Time, input: Input) -> Result<Vec<Event>, Violation> {
+        let mut events = Vec::new();
+        match input {
+            Input::Snapshot(snapshot) => self.see(snapshot),
+            Input::Request(Request::Sotw(request)) if self.variant == Variant::Sotw => {
+                self.identify(request.node.as_ref(), &mut events);
+                self.request_sotw(now, &request, &mut events)?;
+            }
+            Input::Request(Request::Delta(request)) if self.variant == Variant::Delta => {
+                self.identify(request.node.as_ref(), &mut events);
+                self.request_delta(now, &request, &mut events)?;
+            }
+            Input::Request(_) => return Err(Violation::WrongVariant),
+        }
+        Ok(events)
     }
 
     /// The next response to send, if any. Call it only when the wire has room: what is not polled
     /// costs no memory and is superseded by newer state.
-    pub fn poll(&mut self, _now: Time) -> Option<Response> {
-        None
+    pub fn poll(&mut self, now: Time) -> Option<Response> {
+        let snapshot = Arc::clone(self.snapshot.as_ref()?);
+        for subscription in self.types.values_mut() {
+            subscription.advance(now, &self.settings, &snapshot);
+        }
+        self.give_up_removals(now);
+        let types: Vec<TypeUrl> = self.types.keys().cloned().collect();
+        types.iter().find_map(|type_url| self.poll_type(now, type_url))
     }
 
     /// When to call [`poll`](Self::poll) again if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
-        None
+        let warm = self.warming.until(self.endpoints(), &self.settings);
+        let types = self.types.values().filter_map(|one| one.deadline(&self.settings));
+        types.chain(warm).min()
     }
+
+    /// The next response of one type. Changed routes wait for the clusters they may point to; a
+    /// client that asks is answered all the same, as it may need that to go on.
+    fn poll_type(&mut self, now: Time, type_url: &TypeUrl) -> Option<Response> {
+        let waits = points_at_clusters(type_url.api()) && self.routes_wait(now);
+        let subscription = self.types.get_mut(type_url)?;
+        if waits && !subscription.is_asked() {
+            return None;
+        }
+        let nonce: Arc<str> = (self.nonce + 1).to_string().into();
+        let reply = subscription.poll(now, &nonce, &self.settings)?;
+        self.nonce += 1;
+        Some(self.follow_up(now, reply))
+    }
+
+    /// The client should see this from now on.
+    fn see(&mut self, snapshot: Arc<Snapshot>) {
+        let before = self.snapshot.replace(snapshot);
+        let types: Vec<TypeUrl> = self.types.keys().cloned().collect();
+        for type_url in types {
+            let target = self.target(&type_url);
+            if let Some(subscription) = self.types.get_mut(&type_url) {
+                subscription.set_target(&target);
+            }
+        }
+        if let Some(before) = before {
+            self.resend_cleared_hosts(&before);
+        }
+    }
+
+    /// What the client should see of one type. Secrets are withheld from peers that must not have
+    /// them (S-137).
+    fn target(&self, type_url: &TypeUrl) -> Arc<ResourceSet> {
+        let withheld = type_url.api() == Api::Sds && !self.settings.secrets_allowed;
+        match &self.snapshot {
+            Some(snapshot) if !withheld => Arc::clone(snapshot.set(type_url)),
+            _ => Arc::default(),
+        }
+    }
+
+    /// A route configuration whose `vhds` field changed lost the hosts it was completed with, so
+    /// all that are subscribed to are sent again (S-094).
+    fn resend_cleared_hosts(&mut self, before: &Snapshot) {
+        let Some(snapshot) = &self.snapshot else { return };
+        let hosts = self.types.iter_mut().filter(|(type_url, _)| type_url.api() == Api::Vhds);
+        for (_, subscription) in hosts {
+            for type_url in snapshot.types().filter(|type_url| type_url.api() == Api::Rds) {
+                for change in before.set(type_url).diff(snapshot.set(type_url)) {
+                    let vhds = |route: &Option<Arc<crate::Resource>>| {
+                        route.as_ref().and_then(|route| route.facts().vhds)
+                    };
+                    if vhds(&change.new).is_some() && vhds(&change.old) != vhds(&change.new) {
+                        subscription.resend_below(&format!("{}/", change.name));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first message says who the client is, for all types of the stream (S-023). A later one
+    /// may state other dynamic parameters, and nothing else (S-025).
+    fn identify(&mut self, node: Option<&Arc<Node>>, events: &mut Vec<Event>) {
+        match (&self.identity, node) {
+            (Identity::Unheard, Some(node)) if !node.id.is_empty() => {
+                self.features = node.features();
+                self.identity = Identity::Known(Arc::clone(node));
+                events.push(Event::Identified(Arc::clone(node)));
+            }
+            (Identity::Unheard, _) => {
+                self.identity = Identity::Anonymous;
+                events.push(Event::Anonymous);
+            }
+            (Identity::Known(known), Some(node)) if node.id == known.id => {
+                if node.dynamic_parameters != known.dynamic_parameters {
+                    let changed = Node {
+                        dynamic_parameters: node.dynamic_parameters.clone(),
+                        ..(**known).clone()
+                    };
+                    let changed = Arc::new(changed);
+                    self.identity = Identity::Known(Arc::clone(&changed));
+                    events.push(Event::ParametersChanged(changed));
+                }
+            }
+            (Identity::Known(_) | Identity::Anonymous, Some(node)) if !node.id.is_empty() => {
+                events.push(Event::IdentityIgnored { claimed: node.id.clone() });
+            }
+            (Identity::Known(_) | Identity::Anonymous, _) => {}
+        }
+    }
+
+    fn request_sotw(
+        &mut self,
+        now: Time,
+        request: &SotwRequest,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Violation> {
+        let (type_url, is_first) = self.open(&request.type_url)?;
+        if !is_first {
+            let receipt = Receipt { nonce: &request.nonce, error: request.error.clone() };
+            self.receive(now, &type_url, receipt, events);
+        }
+        let Some(subscription) = self.types.get_mut(&type_url) else { return Ok(()) };
+        events.extend(subscription.request_sotw(request, is_first, &self.settings)?);
+        Ok(())
+    }
+
+    fn request_delta(
+        &mut self,
+        now: Time,
+        request: &DeltaRequest,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Violation> {
+        let (type_url, is_first) = self.open(&request.type_url)?;
+        if !is_first {
+            let receipt = Receipt { nonce: &request.nonce, error: request.error.clone() };
+            self.receive(now, &type_url, receipt, events);
+        }
+        let Some(subscription) = self.types.get_mut(&type_url) else { return Ok(()) };
+        events.extend(subscription.request_delta(request, is_first, &self.settings)?);
+        Ok(())
+    }
+
+    /// The type a request is about, and whether it is the first of its type: that one is an
+    /// initial request whatever nonce it carries (S-029, T-02).
+    fn open(&mut self, stated: &Arc<str>) -> Result<(TypeUrl, bool), Violation> {
+        let type_url = match &self.scope {
+            Scope::Aggregated if stated.is_empty() => return Err(Violation::NoType),
+            Scope::Aggregated => TypeUrl::new(stated),
+            Scope::Only(expected) if stated.is_empty() || **stated == *expected.as_str() => {
+                expected.clone()
+            }
+            Scope::Only(expected) => {
+                let (found, expected) = (Arc::clone(stated), expected.clone());
+                return Err(Violation::WrongType { found, expected });
+            }
+        };
+        if self.types.contains_key(&type_url) {
+            return Ok((type_url, false));
+        }
+        let limit = self.settings.max_types;
+        if self.types.len() >= limit {
+            return Err(Violation::TooManyTypes { limit });
+        }
+        let mut subscription = Subscription::new(type_url.clone(), self.variant, self.features);
+        if self.snapshot.is_some() {
+            subscription.set_target(&self.target(&type_url));
+        }
+        self.types.insert(type_url.clone(), subscription);
+        Ok((type_url, true))
+    }
+
+    fn receive(
+        &mut self,
+        now: Time,
+        type_url: &TypeUrl,
+        receipt: Receipt<'_>,
+        events: &mut Vec<Event>,
+    ) {
+        let Some(subscription) = self.types.get_mut(type_url) else { return };
+        let Some((event, answered)) = subscription.receive(now, receipt) else { return };
+        events.push(event);
+        if let Some(answered) = answered {
+            self.note_answered(now, type_url.api(), &answered);
+        }
+    }
+
+    fn note_answered(&mut self, now: Time, api: Api, answered: &Answered) {
+        if api == Api::Cds {
+            self.warming.note_clusters_answered(now, answered);
+        } else if api == Api::Eds {
+            self.warming.note_endpoints_answered(answered);
+        }
+    }
+
+    /// What a response makes necessary in other types.
+    fn follow_up(&mut self, now: Time, reply: Reply) -> Response {
+        let Reply { response, given } = reply;
+        if response.type_url.api() != Api::Cds {
+            return response;
+        }
+        self.warming.note_given(now, &response.nonce, &given);
+        // An updated cluster warms until it gets its endpoints (S-099). A client that asked for
+        // them, or for secrets, before its clusters does not ask again (S-100).
+        for (link, is_new) in links_of(&given) {
+            let follows = match link.type_url.api() {
+                Api::Eds => true,
+                Api::Sds => is_new,
+                Api::Cds
+                | Api::Leds
+                | Api::Lds
+                | Api::Fcds
+                | Api::Srds
+                | Api::Rds
+                | Api::Vhds
+                | Api::Ecds
+                | Api::Rtds
+                | Api::Other => false,
+            };
+            if follows && let Some(subscription) = self.types.get_mut(&link.type_url) {
+                subscription.resend(&link.name);
+            }
+        }
+        response
+    }
+
+    /// Removals are given up when the client has acknowledged what stopped using them, or a bound
+    /// has passed (S-098).
+    fn give_up_removals(&mut self, now: Time) {
+        let waiting: Vec<TypeUrl> = self
+            .types
+            .iter()
+            .filter(|(_, one)| one.keeps_any())
+            .map(|(type_url, _)| type_url.clone())
+            .collect();
+        for type_url in waiting {
+            let unused = users(type_url.api()).iter().all(|user| self.is_settled(*user));
+            if let Some(subscription) = self.types.get_mut(&type_url) {
+                subscription.give_up_kept(now, &self.settings, unused);
+            }
+        }
+    }
+
+    fn is_settled(&self, api: Api) -> bool {
+        self.of_api(api).all(Subscription::is_settled)
+    }
+
+    /// Whether the client still has to be told of clusters that routes may point to, or cannot
+    /// use those it was told of yet.
+    fn routes_wait(&mut self, now: Time) -> bool {
+        let endpoints = self.types.iter().find(|(type_url, _)| type_url.api() == Api::Eds);
+        self.warming.settle(now, endpoints.map(|(_, eds)| eds), &self.settings);
+        self.warming.until(self.endpoints(), &self.settings).is_some()
+            || self.of_api(Api::Cds).any(Subscription::is_behind)
+    }
+
+    fn endpoints(&self) -> Option<&Subscription> {
+        self.of_api(Api::Eds).next()
+    }
+
+    fn of_api(&self, api: Api) -> impl Iterator<Item = &Subscription> {
+        let of = move |type_url: &TypeUrl| type_url.api() == api;
+        self.types.iter().filter(move |(type_url, _)| of(type_url)).map(|(_, one)| one)
+    }
+}
+
+/// What given resources make their client ask for on the same stream.
+fn links_of(given: &[Given]) -> impl Iterator<Item = (&Link, bool)> {
+    let links = given
+        .iter()
+        .flat_map(|given| given.resource.facts().links.iter().map(|link| (link, given.is_new)));
+    links.filter(|(link, _)| link.aggregated)
 }

@@ -1,0 +1,64 @@
+//! Heartbeats: what has a TTL is refreshed in time for two to be lost (S-087).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::respond::{Reply, entry_for};
+use super::{Subscription, Variant};
+use crate::{Entry, Resource, Time};
+
+impl Subscription {
+    /// The next heartbeat, if it is due.
+    pub(super) fn beat(&mut self, now: Time, nonce: &Arc<str>) -> Option<Reply> {
+        if self.beat_at.is_none_or(|at| now < at) {
+            return None;
+        }
+        let entries = self.beat_entries();
+        self.schedule_beat(now);
+        if entries.is_empty() {
+            return None;
+        }
+        Some(self.reply(now, nonce, entries, Vec::new(), Vec::new(), Vec::new()))
+    }
+
+    /// Puts the next heartbeat a third of the shortest TTL from now.
+    pub(super) fn schedule_beat(&mut self, now: Time) {
+        let shortest = self.timed().filter_map(|resource| resource.ttl()).min();
+        self.beat_at = shortest.map(|ttl| now + (ttl / 3).max(SHORTEST_BEAT));
+    }
+
+    /// Whether TTLs are told to this client (S-086). No virtual host has one: without a body it
+    /// would read as an alias that cannot be resolved (S-089).
+    pub(super) fn tells_ttl(&self) -> bool {
+        let carries = self.variant == Variant::Delta || self.features.wrapped_sotw;
+        self.features.ttl && carries && !self.by_host()
+    }
+
+    /// In delta the body stays out. In SotW it must not: a full state deletes what it leaves out,
+    /// and Envoy takes a body-less SotW entry for a deletion (S-057).
+    fn beat_entries(&self) -> Vec<Entry> {
+        if self.is_full_state() {
+            return self.full_state();
+        }
+        let heartbeat = self.variant == Variant::Delta;
+        self.timed()
+            .map(|resource| Entry {
+                heartbeat,
+                ..entry_for(&resource.name().shared(), resource, true)
+            })
+            .collect()
+    }
+
+    /// What has a TTL and was delivered on this stream (S-088).
+    fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let told = self.tells_ttl();
+        self.books.sent.timed().filter(move |resource| {
+            let name = resource.name();
+            let wanted = self.interest.spans(name) || self.interest.names_it(name.as_str());
+            told && wanted && !self.books.owed.contains_key(name.as_str())
+        })
+    }
+}
+
+/// A TTL of nothing would make a stream beat without end.
+const SHORTEST_BEAT: Duration = Duration::from_millis(100);

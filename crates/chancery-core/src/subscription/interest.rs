@@ -1,0 +1,147 @@
+//! What a client asked for, of one type on one stream.
+//!
+//! Names are kept in the spelling of the client, which is the one it has to be answered in
+//! (S-114). Whether an empty list means everything depends on the history of the stream (S-050),
+//! so that is kept here too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::{Resource, ResourceName, ResourceSet, TypeUrl};
+
+/// A name in the spelling of whoever used it.
+pub(crate) type Spelling = Arc<str>;
+
+/// What a client asked for, of one type on one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Interest {
+    wildcard: bool,
+    /// Cleared for good by the first name (S-050).
+    ever_named: bool,
+    names: BTreeSet<Spelling>,
+    globs: BTreeMap<Spelling, ResourceName>,
+    /// Names whose canonical form is another text.
+    respelled: BTreeMap<Spelling, ResourceName>,
+    /// Names that name nothing, and why.
+    malformed: BTreeMap<Spelling, String>,
+}
+
+impl Interest {
+    /// Adds a name; says whether it was new. Not for `*`.
+    pub(crate) fn insert(&mut self, name: &Spelling, type_url: &TypeUrl) -> bool {
+        self.ever_named = true;
+        if self.globs.contains_key(name) || !self.names.insert(Arc::clone(name)) {
+            return false;
+        }
+        match ResourceName::parse(name) {
+            Err(fault) => drop(self.malformed.insert(Arc::clone(name), fault.to_string())),
+            Ok(parsed) => self.classify(name, parsed, type_url),
+        }
+        true
+    }
+
+    /// Takes a name out; says whether it was there.
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        self.respelled.remove(name);
+        self.malformed.remove(name);
+        self.globs.remove(name).is_some() | self.names.remove(name)
+    }
+
+    /// Starts or ends the subscription to everything.
+    pub(crate) fn set_wildcard(&mut self, wildcard: bool) {
+        self.wildcard = wildcard;
+    }
+
+    /// Notes that a list was not empty, if only for a `*` in it.
+    pub(crate) fn note_named(&mut self) {
+        self.ever_named = true;
+    }
+
+    /// Whether any request ever named anything.
+    pub(crate) fn ever_named(&self) -> bool {
+        self.ever_named
+    }
+
+    /// Whether everything is subscribed to.
+    pub(crate) fn wildcard(&self) -> bool {
+        self.wildcard
+    }
+
+    /// How many names are subscribed to, globs included.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len() + self.globs.len()
+    }
+
+    /// The single names, without globs.
+    pub(crate) fn names(&self) -> &BTreeSet<Spelling> {
+        &self.names
+    }
+
+    /// The glob collections, with their canonical names.
+    pub(crate) fn globs(&self) -> &BTreeMap<Spelling, ResourceName> {
+        &self.globs
+    }
+
+    /// Whether this name itself was asked for.
+    pub(crate) fn names_it(&self, name: &str) -> bool {
+        self.names.contains(name) || self.globs.contains_key(name)
+    }
+
+    /// Whether this resource is covered by the wildcard or a glob.
+    pub(crate) fn spans(&self, name: &ResourceName) -> bool {
+        self.wildcard
+            || (!self.globs.is_empty()
+                && name.collection().is_some_and(|of| self.globs.values().any(|glob| *glob == of)))
+    }
+
+    /// Whether a key of the books still stands for something subscribed to.
+    pub(crate) fn covers(&self, key: &str) -> bool {
+        self.wildcard
+            || self.names_it(key)
+            || (!self.globs.is_empty()
+                && ResourceName::parse(key).is_ok_and(|name| self.spans(&name)))
+    }
+
+    /// Why a name names nothing.
+    pub(crate) fn malformed(&self, name: &str) -> Option<&str> {
+        self.malformed.get(name).map(String::as_str)
+    }
+
+    /// Whether every name is spelled canonically, so that a difference by name finds them all.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.respelled.is_empty()
+    }
+
+    /// What a key means in a set.
+    pub(crate) fn resolve<'a>(
+        &self,
+        set: &'a ResourceSet,
+        key: &str,
+        by_host: bool,
+    ) -> Option<&'a Arc<Resource>> {
+        if self.malformed.contains_key(key) {
+            return None;
+        }
+        let name = self.respelled.get(key).map_or(key, ResourceName::as_str);
+        if by_host { set.get_host(name) } else { set.get_aliased(name) }
+    }
+
+    /// Whether the key and the name are two spellings of one name.
+    pub(crate) fn same_name(&self, key: &str, name: &ResourceName) -> bool {
+        self.respelled.get(key).map_or(key == name.as_str(), |canonical| canonical == name)
+    }
+
+    /// A type in the name that is not the type asked for names nothing (S-116).
+    fn classify(&mut self, name: &Spelling, parsed: ResourceName, type_url: &TypeUrl) {
+        let other = parsed.xdstp().filter(|parts| parts.type_name != type_url.message_name());
+        if let Some(parts) = other {
+            let fault = format!("`{name}` is of type `{}`", parts.type_name);
+            self.malformed.insert(Arc::clone(name), fault);
+        } else if parsed.is_glob() {
+            self.names.remove(name);
+            self.globs.insert(Arc::clone(name), parsed);
+        } else if parsed.as_str() != &**name {
+            self.respelled.insert(Arc::clone(name), parsed);
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The server's half of one resource type on one stream, SotW or delta.
+//!
+//! ```text
+//!   request: names, ACK, NACK                           what the client should see
+//!        |                                                   |
+//!        v                                                   v
+//!   +--------------------- Subscription ------------------------+
+//!   | Interest: what the client asked for                       |
+//!   | Books:    what it was brought to, is owed, keeps, refused |
+//!   | Flight:   responses it has not answered                   |
+//!   +------------------------------------------------------------+
+//!        |
+//!        v   one response at a time; the rest waits as state, never as a queue
+//! ```
+//!
+//! The two variants differ in how a request states the subscription (`sotw.rs`, `delta.rs`) and in
+//! what a response says (`respond.rs`). What a client is owed is the same for both.
+//!
+//! A NACK leaves the books alone, because the client keeps what it has and must not be sent the
+//! refused content again until it changes (S-033).
+//!
+//! Not here: the order between types and the waiting of removals, which take more than one type
+//! to know ([`crate::ads`]); encoding (`chancery-proto`).
+
+mod beat;
+mod books;
+mod delta;
+mod flight;
+mod interest;
+mod respond;
+mod sotw;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) use self::books::Manner;
+use self::books::{Books, Held};
+use self::flight::{Flight, Sent};
+use self::interest::{Interest, Spelling};
+pub(crate) use self::respond::{Given, Reply};
+use crate::{
+    Api, ErrorDetail, Event, Features, Resource, ResourceSet, Settings, Snapshot, Time, TypeUrl,
+    Variant, Violation,
+};
+
+/// The server's half of one resource type on one stream.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    type_url: TypeUrl,
+    variant: Variant,
+    features: Features,
+    interest: Interest,
+    /// What the first request said of earlier streams, until there is something to compare it to.
+    first: Option<First>,
+    /// Whether a snapshot was ever given.
+    ready: bool,
+    books: Books,
+    flight: Flight,
+    /// Single names known not to exist, and whether the client was told why (S-068).
+    missing: BTreeMap<Spelling, bool>,
+    /// The next answer is due even if it is empty (S-054).
+    must_answer: bool,
+    /// A request is waiting for an answer.
+    asked: bool,
+    /// When the next heartbeat is due (S-087).
+    beat_at: Option<Time>,
+}
+
+/// What the first request of a type said of earlier streams.
+#[derive(Debug)]
+enum First {
+    /// The version the client accepted last, on whatever stream.
+    Sotw(Arc<str>),
+    /// What the client holds: names and versions.
+    Delta(BTreeMap<Spelling, Arc<str>>),
+}
+
+/// What a request said besides its names.
+pub(crate) struct Receipt<'a> {
+    pub(crate) nonce: &'a str,
+    pub(crate) error: Option<ErrorDetail>,
+}
+
+impl Subscription {
+    pub(crate) fn new(type_url: TypeUrl, variant: Variant, features: Features) -> Self {
+        Self {
+            type_url,
+            variant,
+            features,
+            interest: Interest::default(),
+            first: None,
+            ready: false,
+            books: Books::default(),
+            flight: Flight::default(),
+            missing: BTreeMap::new(),
+            must_answer: false,
+            asked: false,
+            beat_at: None,
+        }
+    }
+
+    /// The client should see this from now on.
+    pub(crate) fn set_target(&mut self, target: &Arc<ResourceSet>) {
+        self.ready = true;
+        self.books.target = Arc::clone(target);
+    }
+
+    /// Works out what the client is owed, unless it has to answer first.
+    pub(crate) fn advance(&mut self, now: Time, settings: &Settings, snapshot: &Snapshot) {
+        if !self.ready || !self.flight.is_clear(now, settings.ack_wait) {
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            self.begin(&first, snapshot);
+        }
+        self.books.advance(now, &self.interest, self.manner());
+    }
+
+    /// Whether a request is waiting for an answer.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked
+    }
+
+    /// Whether the client may not be where it should be.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.books.is_behind()
+    }
+
+    /// Whether the client has acknowledged all it should see, and nothing waits to be removed.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.books.is_settled() && self.flight.is_empty()
+    }
+
+    /// Whether removals wait.
+    pub(crate) fn keeps_any(&self) -> bool {
+        !self.books.kept.is_empty()
+    }
+
+    /// Owes the client the removals that have waited long enough, or all of them.
+    pub(crate) fn give_up_kept(&mut self, now: Time, settings: &Settings, all: bool) {
+        self.books.give_up(|kept| all || now >= kept.since + settings.removal_wait);
+    }
+
+    /// Sends a name again although it did not change, if it is subscribed to.
+    pub(crate) fn resend(&mut self, name: &crate::ResourceName) {
+        let named = self.interest.names().iter().find(|key| self.interest.same_name(key, name));
+        let spanned = || self.interest.spans(name).then(|| name.shared());
+        if let Some(key) = named.cloned().or_else(spanned) {
+            self.books.owe(&key);
+        }
+    }
+
+    /// Sends again all names below a prefix (S-094).
+    pub(crate) fn resend_below(&mut self, prefix: &str) {
+        for key in self.interest.names().iter().filter(|key| key.starts_with(prefix)) {
+            self.books.owed.insert(Arc::clone(key), Held::Unknown);
+        }
+    }
+
+    /// Whether the client asked for this resource.
+    pub(crate) fn wants(&self, name: &crate::ResourceName) -> bool {
+        self.interest.spans(name)
+            || self.interest.names_it(name.as_str())
+            || self.interest.names().iter().any(|key| self.interest.same_name(key, name))
+    }
+
+    /// Whether there is such a resource for this client.
+    pub(crate) fn has(&self, name: &crate::ResourceName) -> bool {
+        self.books.target.get(name.as_str()).is_some()
+    }
+
+    /// When to look again if nothing happens before.
+    pub(crate) fn deadline(&self, settings: &Settings) -> Option<Time> {
+        let unanswered = self.flight.deadline(settings.ack_wait).filter(|_| self.is_behind());
+        let removals = self.books.kept.values().map(|kept| kept.since + settings.removal_wait);
+        removals.chain(unanswered).chain(self.beat_at).min()
+    }
+
+    /// What the request says of an earlier response, as an event; and what that changes.
+    pub(crate) fn receive(
+        &mut self,
+        now: Time,
+        receipt: Receipt<'_>,
+    ) -> Option<(Event, Option<Answered>)> {
+        let Receipt { nonce, error } = receipt;
+        if nonce.is_empty() {
+            return None;
+        }
+        let type_url = self.type_url.clone();
+        // In SotW only the newest response can be answered: the names of the request are newer
+        // than any other's (S-037). Delta answers are booked one by one (S-083).
+        let Some(sent) = self.flight.answered(nonce, self.variant == Variant::Sotw) else {
+            return Some((Event::Stale { type_url, nonce: nonce.into() }, None));
+        };
+        let Sent { nonce, version, at, contents } = sent;
+        // NACK is the presence of an error and nothing else (S-032).
+        let Some(error) = error else {
+            self.books.accept(&contents);
+            let after = now.0.saturating_sub(at.0);
+            let event = Event::Acked { type_url, version, nonce: Arc::clone(&nonce), after };
+            return Some((event, Some(Answered { nonce, accepted: true, contents })));
+        };
+        let event = Event::Nacked { type_url, version, nonce: Arc::clone(&nonce), error };
+        let keys = contents.clone();
+        self.books.refuse(contents);
+        Some((event, Some(Answered { nonce, accepted: false, contents: keys })))
+    }
+
+    /// Whether a response is the whole state, so that absence deletes (S-056, S-059).
+    fn is_full_state(&self) -> bool {
+        self.variant == Variant::Sotw && self.type_url.rules().full_state
+    }
+
+    fn by_host(&self) -> bool {
+        self.type_url.api() == Api::Vhds
+    }
+
+    /// Removals are said in delta, and by absence in a full SotW state; elsewhere there is none to
+    /// wait with.
+    fn manner(&self) -> Manner {
+        let keeps = self.variant == Variant::Delta || self.is_full_state();
+        Manner { by_host: self.by_host(), keeps }
+    }
+
+    fn view(&self, key: &str) -> Option<&Arc<Resource>> {
+        self.books.view(key, &self.interest, self.by_host())
+    }
+
+    /// Compares what the client said of earlier streams with what it should see now.
+    fn begin(&mut self, first: &First, snapshot: &Snapshot) {
+        if self.by_host() && !self.interest.ever_named() {
+            self.subscribe_to_base_hosts(snapshot);
+        }
+        match first {
+            First::Sotw(version) => self.begin_sotw(version),
+            First::Delta(held) => self.begin_delta(held),
+        }
+    }
+
+    /// A VHDS stream starts without a name (T-20): one host of each route configuration that is
+    /// completed on demand lets the client finish its start-up, and is all it gets.
+    fn subscribe_to_base_hosts(&mut self, snapshot: &Snapshot) {
+        self.must_answer = true;
+        let hosts = &self.books.target;
+        let routes: Vec<String> = snapshot
+            .types()
+            .filter(|type_url| type_url.api() == Api::Rds)
+            .flat_map(|type_url| snapshot.set(type_url).iter())
+            .filter(|route| route.facts().vhds.is_some())
+            .map(|route| format!("{}/", route.name()))
+            .collect();
+        let base: Vec<Spelling> = routes
+            .iter()
+            .filter_map(|route| hosts.with_prefix(route).next())
+            .map(|host| host.name().shared())
+            .collect();
+        for name in base {
+            self.interest.insert(&name, &self.type_url);
+            self.books.owe(&name);
+        }
+    }
+
+    fn subscribed(&self) -> Event {
+        Event::Subscribed {
+            type_url: self.type_url.clone(),
+            wildcard: self.interest.wildcard(),
+            names: self.interest.len(),
+        }
+    }
+
+    fn check_size(&self, settings: &Settings) -> Result<(), Violation> {
+        let (found, limit) = (self.interest.len(), settings.max_names);
+        if found <= limit {
+            return Ok(());
+        }
+        Err(Violation::TooManyNames { type_url: self.type_url.clone(), found, limit })
+    }
+}
+
+/// Whether a first request without names means everything (S-050, S-053).
+pub(crate) fn empty_means_everything(type_url: &TypeUrl, settings: &Settings) -> bool {
+    let mut overrides = settings.legacy_wildcard.iter();
+    let set = overrides.find(|(overridden, _)| overridden == type_url);
+    set.map_or(type_url.rules().legacy_wildcard, |(_, on)| *on)
+}
+
+/// A response the client answered.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) nonce: Arc<str>,
+    pub(crate) accepted: bool,
+    contents: flight::Contents,
+}
+
+impl Answered {
+    /// Whether the response spoke of this name.
+    pub(crate) fn speaks_of(&self, name: &str) -> bool {
+        self.contents.contains(name)
+    }
+}

@@ -1,0 +1,107 @@
+//! What a SotW request says: the whole subscription, each time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{First, Subscription, empty_means_everything};
+use crate::{Event, Settings, SotwRequest, Violation};
+
+impl Subscription {
+    /// Takes the names of a request, whatever its nonce: requests arrive in order, so the newest
+    /// always holds the current set (S-036, S-038).
+    pub(crate) fn request_sotw(
+        &mut self,
+        request: &SotwRequest,
+        is_first: bool,
+        settings: &Settings,
+    ) -> Result<Option<Event>, Violation> {
+        if is_first {
+            self.first = Some(First::Sotw(Arc::clone(&request.version)));
+        }
+        if request.names.is_empty() && !self.interest.ever_named() {
+            return Ok(is_first.then(|| self.start_without_names(settings)));
+        }
+        self.interest.note_named();
+        let grew = self.replace_names(request);
+        let wildcard = request.names.iter().any(|name| **name == *"*");
+        let started = self.turn_wildcard(wildcard);
+        if grew.is_none() && !started.0 && !started.1 && !is_first {
+            return Ok(None);
+        }
+        self.check_size(settings)?;
+        let grew = grew.unwrap_or(false) || started.1;
+        if grew {
+            self.asked = true;
+            self.flight.release(); // Asking for more lets the next response go (S-042).
+        }
+        self.books.forget_uncovered(&self.interest);
+        self.missing.retain(|name, _| self.interest.names_it(name));
+        Ok(Some(self.subscribed()))
+    }
+
+    /// The first request of a type names nothing and never did: everything, or nothing (S-050).
+    pub(super) fn start_without_names(&mut self, settings: &Settings) -> Event {
+        if empty_means_everything(&self.type_url, settings) {
+            self.interest.set_wildcard(true);
+            self.must_answer = true;
+            self.asked = true;
+        }
+        self.subscribed()
+    }
+
+    /// A reconnecting client that wants everything and has it is sent nothing (S-043). Named
+    /// resources are sent all the same: the names may not be those the version was given for.
+    pub(super) fn begin_sotw(&mut self, version: &str) {
+        let target = &self.books.target;
+        let refreshes = self.features.ttl && target.timed().next().is_some();
+        let plain = self.interest.wildcard() && self.interest.len() == 0;
+        if plain && !refreshes && !version.is_empty() && target.version().matches(version) {
+            self.books.sent = Arc::clone(target);
+            self.books.owed.clear();
+            self.must_answer = false;
+            self.asked = false;
+        }
+    }
+
+    /// Replaces the names by those of the request (S-044); says whether any was added, or nothing
+    /// if none changed.
+    fn replace_names(&mut self, request: &SotwRequest) -> Option<bool> {
+        let wanted: BTreeSet<_> = request.names.iter().filter(|name| ***name != *"*").collect();
+        let had = self.interest.names().iter().chain(self.interest.globs().keys());
+        let gone: Vec<_> = had.filter(|name| !wanted.contains(name)).cloned().collect();
+        for name in &gone {
+            self.interest.remove(name);
+        }
+        let mut grew = false;
+        for name in wanted {
+            if self.interest.insert(name, &self.type_url) {
+                // Sent even if unchanged, and even if it was sent before (S-046).
+                self.books.owe(name);
+                grew = true;
+            }
+        }
+        (grew || !gone.is_empty()).then_some(grew)
+    }
+
+    /// Starts or ends the wildcard; says whether it ended and whether it started.
+    pub(super) fn turn_wildcard(&mut self, wildcard: bool) -> (bool, bool) {
+        let had = self.interest.wildcard();
+        self.interest.set_wildcard(wildcard);
+        if wildcard && !had {
+            self.must_answer = true;
+            self.owe_members();
+        } else if had && !wildcard {
+            self.must_answer = false;
+        }
+        (had && !wildcard, wildcard && !had)
+    }
+
+    /// What was sent so far does not tell what the client holds of names it had not asked for.
+    fn owe_members(&mut self) {
+        let sent = Arc::clone(&self.books.sent);
+        for member in sent.iter().filter(|member| !self.interest.names_it(member.name().as_str())) {
+            let key = member.name().shared();
+            self.books.owed.entry(key).or_insert(super::Held::Unknown);
+        }
+    }
+}
