@@ -104,7 +104,7 @@ impl Conversation {
                 self.commit(edits);
                 Ok(())
             }
-            Line::Request(request) => self.request(request),
+            Line::Request(request) => self.request(*request),
             Line::Reconnect => {
                 self.stream = None;
                 self.closed = false;

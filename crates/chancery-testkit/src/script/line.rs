@@ -16,7 +16,7 @@ use super::{render, type_url};
 pub(super) enum Line {
     Settings(Vec<(String, String)>),
     Commit(Vec<Edit>),
-    Request(RequestLine),
+    Request(Box<RequestLine>),
     Wait(Duration),
     Room(usize),
     Reconnect,
@@ -68,7 +68,7 @@ impl Line {
         let rest = rest.trim();
         match mark {
             "=" => commit(rest).map(Self::Commit),
-            ">" => request(rest, variant).map(Self::Request),
+            ">" => request(rest, variant).map(|it| Self::Request(Box::new(it))),
             "~" => duration(rest).map(Self::Wait),
             "." if rest.is_empty() => Ok(Self::Room(usize::MAX)),
             "." => rest.parse().map(Self::Room).map_err(|_| format!("`{rest}` is no number")),
