@@ -1,1 +1,0 @@
-//! YAML and JSON as a tree that knows where everything stands.

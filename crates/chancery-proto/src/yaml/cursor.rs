@@ -1,0 +1,78 @@
+//! A place in a text that moves forward, and knows its line and column.
+
+use super::Position;
+use super::tree::Short;
+
+/// What the hand-written readers read from.
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    offset: usize,
+    /// The last place that was asked for, so that columns are counted once: a text may be one
+    /// line of many megabytes.
+    place: Place,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the start of a text, past its byte order mark.
+    pub(super) fn new(text: &'a str) -> Self {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        Self { text, offset: 0, place: Place { offset: 0, line: 1, column: 1 } }
+    }
+
+    /// The next byte. Cursors stop at ASCII characters only, so this is never half a character.
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.offset).copied()
+    }
+
+    /// All that is left.
+    pub(super) fn rest(&self) -> &'a str {
+        self.text.get(self.offset..).unwrap_or("")
+    }
+
+    /// The next character, fit for a message.
+    pub(super) fn character(&self) -> Option<Short<'a>> {
+        let rest = self.rest();
+        rest.chars().next().map(|next| Short(&rest[..next.len_utf8()]))
+    }
+
+    /// Moves past `length` bytes and gives them.
+    pub(super) fn take(&mut self, length: usize) -> &'a str {
+        let taken = self.rest().get(..length).unwrap_or(self.rest());
+        self.offset += taken.len();
+        taken
+    }
+
+    /// Moves past all bytes of a kind and gives them.
+    pub(super) fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
+        let rest = self.rest();
+        self.take(rest.bytes().position(|byte| !belongs(byte)).unwrap_or(rest.len()))
+    }
+
+    /// Moves past a byte if it is next.
+    pub(super) fn eat(&mut self, byte: u8) -> bool {
+        let eaten = self.peek() == Some(byte);
+        self.offset += usize::from(eaten);
+        eaten
+    }
+
+    /// Where the next byte stands.
+    pub(super) fn position(&mut self) -> Position {
+        let Place { offset, mut line, mut column } = self.place;
+        for character in self.text.get(offset..self.offset).unwrap_or("").chars() {
+            if character == '\n' {
+                (line, column) = (line + 1, 1);
+            } else {
+                column += 1;
+            }
+        }
+        self.place = Place { offset: self.offset, line, column };
+        Position::new(line, column)
+    }
+}

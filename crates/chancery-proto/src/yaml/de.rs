@@ -1,0 +1,309 @@
+//! Any `Deserialize` type from a tree, with the place and path of whatever does not fit.
+//!
+//! An error starts without a place: visitors know nothing of texts. The innermost key, element or
+//! mapping it passes on its way out gives it one, and everything further out adds to the path.
+
+use std::fmt;
+
+use serde::de::{
+    self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, VariantAccess, Visitor,
+};
+
+use super::closest::closest;
+use super::path::{Step, append};
+use super::scalar;
+use super::tree::{Entry, Node, Value};
+use super::{Fault, Position};
+
+/// An error on its way out.
+#[derive(Debug)]
+pub(super) struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    position: Option<Position>,
+    /// Innermost first.
+    path: Vec<OwnedStep>,
+    message: String,
+    hint: Option<String>,
+}
+
+#[derive(Debug)]
+enum OwnedStep {
+    Key(String),
+    Index(usize),
+}
+
+impl Error {
+    fn new(message: String, hint: Option<String>) -> Self {
+        Self(Box::new(Inner { position: None, path: Vec::new(), message, hint }))
+    }
+
+    fn at(mut self, position: Position) -> Self {
+        self.0.position.get_or_insert(position);
+        self
+    }
+
+    fn under(mut self, step: OwnedStep) -> Self {
+        self.0.path.push(step);
+        self
+    }
+
+    pub(super) fn into_fault(self) -> Fault {
+        let Inner { position, path, message, hint } = *self.0;
+        let mut text = String::new();
+        for step in path.iter().rev() {
+            append(
+                &mut text,
+                match step {
+                    OwnedStep::Key(key) => Step::Field(key),
+                    OwnedStep::Index(index) => Step::Index(*index),
+                },
+            );
+        }
+        Fault { position, path: text, message, hint, confidential: false }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(message.to_string(), None)
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Self::new(format!("unknown key `{field}`"), suggestion(field, expected))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        Self::new(format!("unknown value `{variant}`"), suggestion(variant, expected))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(format!("the key `{field}` is missing"), None)
+    }
+}
+
+/// The closest of what was expected, or all of it.
+fn suggestion(found: &str, expected: &[&str]) -> Option<String> {
+    if let Some(closest) = closest(found, expected.iter().copied()) {
+        return Some(format!("did you mean `{closest}`?"));
+    }
+    let list: Vec<_> = expected.iter().map(|name| format!("`{name}`")).collect();
+    (!list.is_empty()).then(|| format!("expected one of {}", list.join(", ")))
+}
+
+/// A node as serde sees it.
+#[derive(Clone, Copy)]
+pub(super) struct NodeDeserializer<'n, 'a>(pub(super) &'n Node<'a>);
+
+impl<'de> NodeDeserializer<'_, '_> {
+    fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0.value() {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(*value),
+            Value::Number(text) => number(text, visitor),
+            Value::Text(text) => visitor.visit_str(text),
+            Value::Word(text) => visitor.visit_str(text),
+            Value::Bytes(bytes) => visitor.visit_bytes(bytes),
+            Value::Sequence(nodes) => visitor.visit_seq(Elements { nodes: nodes.iter(), index: 0 }),
+            Value::Mapping(entries) => visitor.visit_map(Entries::new(entries)),
+            // `value` has followed it already.
+            Value::Shared(_) => visitor.visit_unit(),
+        }
+    }
+}
+
+fn number<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, Error> {
+    if let Some(whole) = scalar::integer(text) {
+        if let Ok(number) = u64::try_from(whole) {
+            return visitor.visit_u64(number);
+        }
+        if let Ok(number) = i64::try_from(whole) {
+            return visitor.visit_i64(number);
+        }
+    }
+    visitor.visit_f64(scalar::float(text).unwrap_or(f64::NAN))
+}
+
+impl<'de> Deserializer<'de> for NodeDeserializer<'_, '_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let position = self.0.position();
+        self.any(visitor).map_err(|error| error.at(position))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let position = self.0.position();
+        visitor.visit_newtype_struct(self).map_err(|error| error.at(position))
+    }
+
+    /// A section whose keys are all commented out is empty, not wrong. A list is no short form.
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let result = match self.0.value() {
+            Value::Null => visitor.visit_map(Entries::new(&[])),
+            Value::Sequence(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            _ => self.any(visitor),
+        };
+        result.map_err(|error| error.at(self.0.position()))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let position = self.0.position();
+        let result = match self.0.value() {
+            Value::Text(text) => visitor.visit_enum((&**text).into_deserializer()),
+            Value::Mapping(entries) if entries.len() == 1 => {
+                visitor.visit_enum(Variant { entry: &entries[0] })
+            }
+            _ => Err(Error::new("expected one name, or one key with a value".to_owned(), None)),
+        };
+        result.map_err(|error| error.at(position))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct identifier ignored_any
+    }
+}
+
+struct Elements<'n, 'a> {
+    nodes: std::slice::Iter<'n, Node<'a>>,
+    index: usize,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'_, '_> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Error> {
+        let Some(node) = self.nodes.next() else { return Ok(None) };
+        let index = self.index;
+        self.index += 1;
+        let fault = |error: Error| error.at(node.position()).under(OwnedStep::Index(index));
+        seed.deserialize(NodeDeserializer(node)).map(Some).map_err(fault)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.nodes.len())
+    }
+}
+
+struct Entries<'n, 'a> {
+    entries: std::slice::Iter<'n, Entry<'a>>,
+    current: Option<&'n Entry<'a>>,
+}
+
+impl<'n, 'a> Entries<'n, 'a> {
+    fn new(entries: &'n [Entry<'a>]) -> Self {
+        Self { entries: entries.iter(), current: None }
+    }
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, '_> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        self.current = self.entries.next();
+        let Some(entry) = self.current else { return Ok(None) };
+        seed.deserialize((&*entry.key).into_deserializer()).map(Some).map_err(|error: Error| {
+            error.at(entry.key_position).under(OwnedStep::Key(entry.key.to_string()))
+        })
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
+        let Some(entry) = self.current.take() else {
+            return Err(de::Error::custom("a value was asked for before its key"));
+        };
+        seed.deserialize(NodeDeserializer(&entry.node)).map_err(|error| {
+            error.at(entry.node.position()).under(OwnedStep::Key(entry.key.to_string()))
+        })
+    }
+}
+
+/// A variant with content: a mapping of one key.
+struct Variant<'n, 'a> {
+    entry: &'n Entry<'a>,
+}
+
+impl<'n, 'a> Variant<'n, 'a> {
+    fn content<T>(
+        self,
+        read: impl FnOnce(NodeDeserializer<'n, 'a>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Entry { key, node, .. } = self.entry;
+        read(NodeDeserializer(node))
+            .map_err(|error| error.at(node.position()).under(OwnedStep::Key(key.to_string())))
+    }
+}
+
+impl<'de> EnumAccess<'de> for Variant<'_, '_> {
+    type Error = Error;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Error> {
+        let name = seed
+            .deserialize((&*self.entry.key).into_deserializer())
+            .map_err(|error: Error| error.at(self.entry.key_position))?;
+        Ok((name, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant<'_, '_> {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<(), Error> {
+        self.content(de::Deserialize::deserialize)
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
+        self.content(|node| seed.deserialize(node))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Error> {
+        self.content(|node| node.deserialize_any(visitor))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.content(|node| node.deserialize_map(visitor))
+    }
+}

@@ -1,0 +1,54 @@
+//! YAML, JSON and protobuf text as trees that know where everything stands.
+//!
+//! ```text
+//!   YAML (saphyr's events) --+
+//!   JSON ------------------- +--> tree of nodes --> serde, for configuration: `from_str`
+//!   protobuf text -----------+                  `--> messages, for resources: crate::document
+//! ```
+//!
+//! The tree exists for the sake of faults: every one names its line, column and field, inside of
+//! an `Any` too. Not here: what the fields of a resource may be ([`crate::document`]).
+
+mod closest;
+mod cursor;
+mod de;
+mod fault;
+mod json;
+mod path;
+mod reader;
+mod scalar;
+mod text;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use serde::de::DeserializeOwned;
+
+pub(crate) use self::closest::closest;
+pub use self::fault::{Fault, Position};
+pub(crate) use self::json::read as read_json;
+pub(crate) use self::path::{Path, Step};
+pub(crate) use self::reader::{Documents, read as read_yaml};
+pub(crate) use self::scalar::{float, integer};
+pub(crate) use self::text::read as read_text;
+pub(crate) use self::tree::{Entry, Found, Node, Short, Value};
+
+/// Reads a configuration file: one YAML document, or none if all keys are optional.
+///
+/// # Errors
+/// The first fault, with its place: no YAML, a duplicate key, or what the type refuses. A type
+/// with `deny_unknown_fields` is pointed at the unknown key.
+pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+    let Documents { roots, faults } = read_yaml(text);
+    if let Some(first) = faults.into_iter().next() {
+        return Err(first);
+    }
+    let mut roots = roots.iter();
+    let empty = Node::new(Value::Mapping(Vec::new()), Position::START);
+    let root = roots.next().filter(|root| !root.is_null()).unwrap_or(&empty);
+    if let Some(second) = roots.next() {
+        return Err(Fault::new("a second document; expected one").at(second.position()));
+    }
+    T::deserialize(de::NodeDeserializer(root)).map_err(de::Error::into_fault)
+}

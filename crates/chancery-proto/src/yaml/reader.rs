@@ -1,0 +1,328 @@
+//! YAML into trees: several documents per text, keys unique, nesting and aliases bounded.
+//!
+//! Aliases share what they repeat, so a file cannot make itself large by them here; what walks a
+//! tree sees everything as often as it is repeated, and that is what [`ALIAS_BUDGET`] bounds.
+//!
+//! Refused: merge keys (`<<`, no part of YAML 1.2), tags other than those of the core schema,
+//! collections as keys. A duplicate key is a fault, but reading goes on; a text that is no YAML
+//! ends reading there, and the documents before stay good.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
+
+use super::path::{Path, Step};
+use super::scalar;
+use super::tree::{Entry, KeyIndex, MAX_DEPTH, Node, Value, duplicate_key, too_deep};
+use super::{Fault, Position};
+
+/// What all aliases of a text together may repeat, in bytes of text and 64 for each value.
+pub(crate) const ALIAS_BUDGET: usize = 16 << 20;
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(crate) struct Documents<'a> {
+    pub(crate) roots: Vec<Node<'a>>,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// Reads all documents of a text.
+pub(crate) fn read(text: &str) -> Documents<'_> {
+    let mut reader = Reader::default();
+    if let Err(fault) = reader.run(text) {
+        reader.done.faults.push(*fault);
+    }
+    reader.done
+}
+
+type Read = Result<(), Box<Fault>>;
+
+#[derive(Default)]
+struct Reader<'a> {
+    open: Vec<Frame<'a>>,
+    anchors: BTreeMap<usize, Anchored<'a>>,
+    repeated: usize,
+    done: Documents<'a>,
+}
+
+/// A collection that is not closed yet.
+struct Frame<'a> {
+    collection: Collection<'a>,
+    anchor: usize,
+    position: Position,
+    extent: Extent,
+}
+
+enum Collection<'a> {
+    Sequence(Vec<Node<'a>>),
+    Mapping { entries: Vec<Entry<'a>>, key: Option<Key<'a>>, index: KeyIndex<'a> },
+}
+
+/// A key whose value comes next.
+struct Key<'a> {
+    text: Cow<'a, str>,
+    position: Position,
+    /// Whether the mapping has this key already.
+    again: bool,
+}
+
+/// How much of a walk a value is.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    weight: usize,
+    height: usize,
+}
+
+struct Anchored<'a> {
+    node: Rc<Node<'a>>,
+    extent: Extent,
+}
+
+impl<'a> Reader<'a> {
+    fn run(&mut self, text: &'a str) -> Read {
+        let mut parser = Parser::<StrInput<'a>>::new_from_str(text);
+        while let Some(event) = parser.next_event() {
+            let (event, span) = event.map_err(|error| {
+                let mark = error.marker();
+                let position = Position::new(mark.line(), mark.col() + 1);
+                self.fault(format!("no YAML: {}", error.info()), position)
+            })?;
+            self.event(event, &span)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event<'a>, span: &Span) -> Read {
+        let position = Position::new(span.start.line(), span.start.col() + 1);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.scalar(text, style, anchor, tag.as_deref(), position)
+            }
+            Event::Alias(anchor) => self.alias(anchor, position),
+            Event::SequenceStart(anchor, tag) => {
+                self.open(Collection::Sequence(Vec::new()), anchor, tag.as_deref(), position)
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.open(Collection::mapping(), anchor, tag.as_deref(), position)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::DocumentStart(_) => {
+                self.anchors.clear();
+                Ok(())
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    fn scalar(
+        &mut self,
+        text: Cow<'a, str>,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        position: Position,
+    ) -> Read {
+        let plain = style == ScalarStyle::Plain;
+        if self.awaits_key() {
+            return self.key(text, plain, position);
+        }
+        let value = match tag {
+            None if plain => scalar::plain(text),
+            None => Value::Text(text),
+            Some(tag) => self.tagged(text, tag, position)?,
+        };
+        let extent = Extent { weight: weight(&value), height: 0 };
+        self.value(Node::new(value, position), anchor, extent)
+    }
+
+    /// A scalar whose tag says what it is.
+    fn tagged(
+        &self,
+        text: Cow<'a, str>,
+        tag: &Tag,
+        position: Position,
+    ) -> Result<Value<'a>, Box<Fault>> {
+        let name = core_tag(tag);
+        if matches!(name, Some("str" | "!")) {
+            return Ok(Value::Text(text));
+        }
+        let value = scalar::plain(text);
+        let fits = match (&value, name) {
+            (Value::Null, Some("null")) | (Value::Bool(_), Some("bool")) => true,
+            (Value::Number(text), Some("int")) => scalar::integer(text).is_some(),
+            (Value::Number(_), Some("float")) => true,
+            _ => false,
+        };
+        if fits { Ok(value) } else { Err(self.bad_tag(tag, position)) }
+    }
+
+    fn key(&mut self, text: Cow<'a, str>, plain: bool, position: Position) -> Read {
+        if plain && text == "<<" {
+            let fault = self.fault("merge keys (`<<`) are not part of YAML 1.2", position);
+            let hint = "repeat a whole value with an alias (`key: *anchor`), or write the keys out";
+            return Err(Box::new(fault.hint(hint)));
+        }
+        let Some(Frame { collection: Collection::Mapping { entries, key, index }, .. }) =
+            self.open.last_mut()
+        else {
+            return Ok(());
+        };
+        let first = index.first_place(entries, &text);
+        *key = Some(Key { text: text.clone(), position, again: first.is_some() });
+        if let Some(first) = first {
+            let fault = duplicate_key(&text, first, position).under(self.path());
+            self.done.faults.push(fault);
+        }
+        Ok(())
+    }
+
+    fn alias(&mut self, anchor: usize, position: Position) -> Read {
+        let Some(Anchored { node, extent }) = self.anchors.get(&anchor) else {
+            let message = "the alias stands inside of what it repeats, or in another document";
+            return Err(Box::new(self.fault(message, position)));
+        };
+        let (node, extent) = (Rc::clone(node), *extent);
+        if self.awaits_key() {
+            return match &node.value {
+                Value::Text(text) | Value::Number(text) => self.key(text.clone(), false, position),
+                _ => Err(Box::new(self.fault("a key must be a plain scalar", position))),
+            };
+        }
+        self.repeated = self.repeated.saturating_add(extent.weight);
+        if self.repeated > ALIAS_BUDGET {
+            let message = format!("aliases repeat more than {} MiB", ALIAS_BUDGET >> 20);
+            return Err(Box::new(self.fault(message, position)));
+        }
+        if self.open.len() + extent.height > MAX_DEPTH {
+            return Err(Box::new(too_deep(position).under(self.path())));
+        }
+        self.value(Node::new(Value::Shared(node), position), 0, extent)
+    }
+
+    fn open(
+        &mut self,
+        collection: Collection<'a>,
+        anchor: usize,
+        tag: Option<&Tag>,
+        position: Position,
+    ) -> Read {
+        if self.awaits_key() {
+            return Err(Box::new(self.fault("a key must be a plain scalar", position)));
+        }
+        if self.open.len() == MAX_DEPTH {
+            return Err(Box::new(too_deep(position).under(self.path())));
+        }
+        if let Some(tag) = tag
+            && core_tag(tag) != Some(collection.tag())
+        {
+            return Err(self.bad_tag(tag, position));
+        }
+        let extent = Extent { weight: VALUE_WEIGHT, height: 0 };
+        self.open.push(Frame { collection, anchor, position, extent });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Read {
+        let Some(Frame { collection, anchor, position, mut extent }) = self.open.pop() else {
+            return Ok(());
+        };
+        extent.height += 1;
+        let value = match collection {
+            Collection::Sequence(nodes) => Value::Sequence(nodes),
+            Collection::Mapping { entries, .. } => Value::Mapping(entries),
+        };
+        self.value(Node::new(value, position), anchor, extent)
+    }
+
+    /// A value is whole: it goes where it belongs.
+    fn value(&mut self, mut node: Node<'a>, anchor: usize, extent: Extent) -> Read {
+        if anchor != 0 {
+            let position = node.position();
+            let shared = Rc::new(node);
+            node = Node::new(Value::Shared(Rc::clone(&shared)), position);
+            self.anchors.insert(anchor, Anchored { node: shared, extent });
+        }
+        let Some(frame) = self.open.last_mut() else {
+            self.done.roots.push(node);
+            return Ok(());
+        };
+        frame.extent.weight = frame.extent.weight.saturating_add(extent.weight);
+        frame.extent.height = frame.extent.height.max(extent.height);
+        frame.collection.push(node);
+        Ok(())
+    }
+
+    fn awaits_key(&self) -> bool {
+        let last = self.open.last().map(|frame| &frame.collection);
+        matches!(last, Some(Collection::Mapping { key: None, .. }))
+    }
+
+    fn path(&self) -> String {
+        let mut path = Path::default();
+        for Frame { collection, .. } in &self.open {
+            match collection {
+                Collection::Sequence(nodes) => path.push(Step::Index(nodes.len())),
+                Collection::Mapping { key: Some(key), .. } => path.push(Step::Field(&key.text)),
+                Collection::Mapping { key: None, .. } => {}
+            }
+        }
+        path.text()
+    }
+
+    fn fault(&self, message: impl Into<String>, position: Position) -> Fault {
+        Fault::new(message).at(position).under(self.path())
+    }
+
+    fn bad_tag(&self, tag: &Tag, position: Position) -> Box<Fault> {
+        let message = match core_tag(tag) {
+            Some(name) => format!("the tag `!!{name}` does not fit this value"),
+            None => format!("the tag `{}{}` means nothing here", tag.handle, tag.suffix),
+        };
+        Box::new(self.fault(message, position))
+    }
+}
+
+impl<'a> Collection<'a> {
+    fn mapping() -> Self {
+        Self::Mapping { entries: Vec::new(), key: None, index: KeyIndex::default() }
+    }
+
+    fn tag(&self) -> &'static str {
+        match self {
+            Self::Sequence(_) => "seq",
+            Self::Mapping { .. } => "map",
+        }
+    }
+
+    fn push(&mut self, node: Node<'a>) {
+        match self {
+            Self::Sequence(nodes) => nodes.push(node),
+            Self::Mapping { entries, key, .. } => match key.take() {
+                Some(Key { text, position, again: false }) => {
+                    entries.push(Entry { key: text, key_position: position, node });
+                }
+                Some(Key { again: true, .. }) | None => {}
+            },
+        }
+    }
+}
+
+const VALUE_WEIGHT: usize = 64;
+
+fn weight(value: &Value<'_>) -> usize {
+    match value {
+        Value::Number(text) | Value::Text(text) => VALUE_WEIGHT + text.len(),
+        _ => VALUE_WEIGHT,
+    }
+}
+
+/// The name of a tag of the core schema, and `!` for the tag that only says "not plain".
+fn core_tag(tag: &Tag) -> Option<&str> {
+    if tag.is_yaml_core_schema() {
+        Some(&tag.suffix)
+    } else {
+        (format!("{}{}", tag.handle, tag.suffix) == "!").then_some("!")
+    }
+}

@@ -1,0 +1,303 @@
+//! Protobuf text into a tree ([the specification](https://protobuf.dev/reference/protobuf/textformat-spec/)).
+//!
+//! A key stands in a mapping as often as it stands in the text, since that is how repeated fields
+//! are written; an expanded `Any` keeps the brackets of its type in the key. Whole numbers become
+//! decimal and floats lose their `f`, so that numbers are read as those of YAML are.
+
+use std::borrow::Cow;
+
+use super::Fault;
+use super::cursor::Cursor;
+use super::path::{Path, Step};
+use super::reader::Documents;
+use super::scalar;
+use super::tree::{Entry, MAX_DEPTH, Node, Value, too_deep};
+
+/// Reads the one message of a text; a text of nothing but comments has none.
+pub(crate) fn read(text: &str) -> Documents<'_> {
+    let mut reader = Reader { cursor: Cursor::new(text), depth: 0, path: Path::default() };
+    reader.skip_blanks();
+    if reader.cursor.peek().is_none() {
+        return Documents::default();
+    }
+    let position = reader.cursor.position();
+    match reader.fields(None) {
+        Ok(root) => Documents { roots: vec![Node::new(root, position)], faults: Vec::new() },
+        Err(fault) => Documents { roots: Vec::new(), faults: vec![*fault] },
+    }
+}
+
+type Read<T> = Result<T, Box<Fault>>;
+
+struct Reader<'a> {
+    cursor: Cursor<'a>,
+    depth: usize,
+    path: Path<'a>,
+}
+
+impl<'a> Reader<'a> {
+    /// Fields up to the end of their message; the outermost ends with the text.
+    fn fields(&mut self, end: Option<u8>) -> Read<Value<'a>> {
+        let mut entries = Vec::new();
+        loop {
+            self.skip_blanks();
+            match (self.cursor.peek(), end) {
+                (None, None) => return Ok(Value::Mapping(entries)),
+                (next @ Some(byte), _) if next == end => {
+                    self.cursor.eat(byte);
+                    return Ok(Value::Mapping(entries));
+                }
+                _ => entries.push(self.field()?),
+            }
+        }
+    }
+
+    fn field(&mut self) -> Read<Entry<'a>> {
+        let key_position = self.cursor.position();
+        let key = self.name()?;
+        self.path.push(Step::Field(key));
+        self.skip_blanks();
+        let colon = self.cursor.eat(b':');
+        self.skip_blanks();
+        if !colon && !matches!(self.cursor.peek(), Some(b'{' | b'<')) {
+            return Err(self.unexpected("`:` or `{`"));
+        }
+        let node = self.value()?;
+        self.path.pop();
+        self.skip_blanks();
+        let _separator = self.cursor.eat(b',') || self.cursor.eat(b';');
+        Ok(Entry { key: Cow::Borrowed(key), key_position, node })
+    }
+
+    /// `name`, or `[type.googleapis.com/message]`.
+    fn name(&mut self) -> Read<&'a str> {
+        let start = self.cursor.rest();
+        if self.cursor.eat(b'[') {
+            self.cursor.take_while(|b| b.is_ascii_alphanumeric() || b"._/-%".contains(&b));
+            if !self.cursor.eat(b']') {
+                return Err(self.unexpected("`]`"));
+            }
+        } else {
+            self.cursor.take_while(is_word);
+        }
+        let name = &start[..start.len() - self.cursor.rest().len()];
+        if name.is_empty() { Err(self.unexpected("the name of a field")) } else { Ok(name) }
+    }
+
+    fn value(&mut self) -> Read<Node<'a>> {
+        let position = self.cursor.position();
+        let value = match self.cursor.peek() {
+            Some(b'{') => self.nested(|reader| reader.fields(Some(b'}')))?,
+            Some(b'<') => self.nested(|reader| reader.fields(Some(b'>')))?,
+            Some(b'[') => self.nested(Self::list)?,
+            Some(b'"' | b'\'') => self.strings()?,
+            Some(b'-' | b'.' | b'0'..=b'9') => self.number()?,
+            Some(byte) if is_word(byte) => Value::Word(self.cursor.take_while(is_word)),
+            _ => return Err(self.unexpected("a value")),
+        };
+        Ok(Node::new(value, position))
+    }
+
+    fn nested(&mut self, read: fn(&mut Self) -> Read<Value<'a>>) -> Read<Value<'a>> {
+        if self.depth == MAX_DEPTH {
+            return Err(Box::new(too_deep(self.cursor.position()).under(self.path.text())));
+        }
+        self.depth += 1;
+        self.cursor.take(1);
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+
+    fn list(&mut self) -> Read<Value<'a>> {
+        let mut nodes = Vec::new();
+        self.skip_blanks();
+        if self.cursor.eat(b']') {
+            return Ok(Value::Sequence(nodes));
+        }
+        loop {
+            self.skip_blanks();
+            self.path.push(Step::Index(nodes.len()));
+            nodes.push(self.value()?);
+            self.path.pop();
+            self.skip_blanks();
+            if self.cursor.eat(b']') {
+                return Ok(Value::Sequence(nodes));
+            }
+            if !self.cursor.eat(b',') {
+                return Err(self.unexpected("`,` or `]`"));
+            }
+        }
+    }
+
+    fn number(&mut self) -> Read<Value<'a>> {
+        let negative = self.cursor.eat(b'-');
+        if negative {
+            self.skip_blanks();
+        }
+        let token = self.number_token();
+        let sign = if negative { "-" } else { "" };
+        if matches!(token, "inf" | "infinity" | "nan") {
+            let special = if token == "nan" { ".nan" } else { ".inf" };
+            return Ok(Value::Number(format!("{sign}{special}").into()));
+        }
+        match decimal(token) {
+            Some(Cow::Borrowed(digits)) if !negative => Ok(Value::Number(digits.into())),
+            Some(digits) => Ok(Value::Number(format!("{sign}{digits}").into())),
+            None => Err(self.fault(format!("no protobuf text: `{sign}{token}` is no number"))),
+        }
+    }
+
+    fn number_token(&mut self) -> &'a str {
+        let start = self.cursor.rest();
+        let hex = start.starts_with("0x") || start.starts_with("0X");
+        self.cursor.take_while(|byte| is_word(byte) || byte == b'.');
+        let so_far = &start[..start.len() - self.cursor.rest().len()];
+        if !hex && so_far.ends_with(['e', 'E']) {
+            let _sign = self.cursor.eat(b'-') || self.cursor.eat(b'+');
+            self.cursor.take_while(is_word);
+        }
+        &start[..start.len() - self.cursor.rest().len()]
+    }
+
+    /// Strings next to each other are one.
+    fn strings(&mut self) -> Read<Value<'a>> {
+        let mut whole: Option<Cow<'a, [u8]>> = None;
+        while let Some(quote @ (b'"' | b'\'')) = self.cursor.peek() {
+            let part = self.string(quote)?;
+            whole = Some(match whole {
+                None => part,
+                Some(mut whole) => {
+                    whole.to_mut().extend_from_slice(&part);
+                    whole
+                }
+            });
+            self.skip_blanks();
+        }
+        Ok(match whole.unwrap_or_default() {
+            Cow::Borrowed(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => Value::Text(text.into()),
+                Err(_) => Value::Bytes(bytes.to_vec()),
+            },
+            Cow::Owned(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => Value::Text(text.into()),
+                Err(error) => Value::Bytes(error.into_bytes()),
+            },
+        })
+    }
+
+    fn string(&mut self, quote: u8) -> Read<Cow<'a, [u8]>> {
+        self.cursor.take(1);
+        let mut bytes = Cow::Borrowed(&b""[..]);
+        loop {
+            let run = self.cursor.take_while(|b| b != quote && !matches!(b, b'\\' | b'\n' | 0));
+            if bytes.is_empty() {
+                bytes = Cow::Borrowed(run.as_bytes());
+            } else {
+                bytes.to_mut().extend_from_slice(run.as_bytes());
+            }
+            match self.cursor.peek() {
+                Some(byte) if byte == quote => {
+                    self.cursor.take(1);
+                    return Ok(bytes);
+                }
+                Some(b'\\') => self.escape(bytes.to_mut())?,
+                _ => return Err(self.unexpected("a quote at the end of a string")),
+            }
+        }
+    }
+
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> Read<()> {
+        self.cursor.take(1);
+        let byte = match self.cursor.peek() {
+            Some(b'0'..=b'7') => return self.code(bytes, 3, 8),
+            Some(b'x' | b'X') => {
+                self.cursor.take(1);
+                return self.code(bytes, 2, 16);
+            }
+            Some(b'u') => return self.unicode(bytes, 4),
+            Some(b'U') => return self.unicode(bytes, 8),
+            Some(b'a') => 0x07,
+            Some(b'b') => 0x08,
+            Some(b'f') => 0x0c,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'v') => 0x0b,
+            Some(plain @ (b'?' | b'\\' | b'\'' | b'"')) => plain,
+            _ => return Err(self.unexpected("an escape that protobuf text knows")),
+        };
+        self.cursor.take(1);
+        bytes.push(byte);
+        Ok(())
+    }
+
+    /// Up to `longest` digits that give one byte.
+    fn code(&mut self, bytes: &mut Vec<u8>, longest: usize, radix: u32) -> Read<()> {
+        let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
+        let length = self.cursor.rest().bytes().take(longest).take_while(is_digit).count();
+        match u8::from_str_radix(&self.cursor.rest()[..length], radix) {
+            Ok(byte) => {
+                self.cursor.take(length);
+                bytes.push(byte);
+                Ok(())
+            }
+            Err(_) => Err(self.unexpected("the code of a byte")),
+        }
+    }
+
+    /// Exactly `length` digits that give a character.
+    fn unicode(&mut self, bytes: &mut Vec<u8>, length: usize) -> Read<()> {
+        self.cursor.take(1);
+        let digits = self.cursor.rest().get(..length);
+        let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let Some(character) = code.and_then(char::from_u32) else {
+            return Err(self.unexpected("the code of a character"));
+        };
+        self.cursor.take(length);
+        bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        Ok(())
+    }
+
+    /// Blanks and comments.
+    fn skip_blanks(&mut self) {
+        loop {
+            self.cursor.take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | 0x0b..=b'\r'));
+            if !self.cursor.eat(b'#') {
+                return;
+            }
+            self.cursor.take_while(|byte| byte != b'\n');
+        }
+    }
+
+    fn unexpected(&mut self, expected: &str) -> Box<Fault> {
+        self.fault(match self.cursor.character() {
+            None => format!("no protobuf text: it ends where {expected} should come"),
+            Some(found) => format!("no protobuf text: expected {expected}, found `{found}`"),
+        })
+    }
+
+    fn fault(&mut self, message: impl Into<String>) -> Box<Fault> {
+        Box::new(Fault::new(message).at(self.cursor.position()).under(self.path.text()))
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// A number as YAML would have it: hexadecimal and octal become decimal, `1.5f` becomes `1.5`.
+fn decimal(token: &str) -> Option<Cow<'_, str>> {
+    let radix = |digits: &str, radix| {
+        u64::from_str_radix(digits, radix).ok().map(|number| number.to_string().into())
+    };
+    if let Some(digits) = token.strip_prefix("0x").or_else(|| token.strip_prefix("0X")) {
+        return radix(digits, 16);
+    }
+    if token.len() > 1 && token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit()) {
+        return radix(token, 8);
+    }
+    let token = token.strip_suffix(['f', 'F']).unwrap_or(token);
+    scalar::float(token).map(|_| token.into())
+}

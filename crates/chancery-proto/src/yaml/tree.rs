@@ -1,0 +1,165 @@
+//! A document as a tree in which every key and value knows where it stands.
+//!
+//! Readers of YAML, JSON and protobuf text build it; the reader of messages and the deserializer
+//! of configuration walk it. Numbers stay as they were written, because only the field they are
+//! for says what they must fit. Trees are at most [`MAX_DEPTH`] deep, aliases followed, so walking
+//! them needs no further care.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::rc::Rc;
+
+use super::{Fault, Position};
+
+/// How deep collections may nest. Clients decode messages at most 100 deep.
+pub(crate) const MAX_DEPTH: usize = 128;
+
+/// A value and where it starts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node<'a> {
+    pub(crate) value: Value<'a>,
+    position: Position,
+}
+
+/// A value as written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    Null,
+    Bool(bool),
+    /// Resolved as a number, but kept as written.
+    Number(Cow<'a, str>),
+    Text(Cow<'a, str>),
+    /// A bare identifier of protobuf text; YAML and JSON have none.
+    Word(&'a str),
+    /// A string of protobuf text that is no UTF-8; YAML and JSON have none.
+    Bytes(Vec<u8>),
+    Sequence(Vec<Node<'a>>),
+    Mapping(Vec<Entry<'a>>),
+    /// What an anchor names, or an alias repeats; never twice in a row.
+    Shared(Rc<Node<'a>>),
+}
+
+/// A key and its value. Keys are unique but in protobuf text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry<'a> {
+    pub(crate) key: Cow<'a, str>,
+    pub(crate) key_position: Position,
+    pub(crate) node: Node<'a>,
+}
+
+impl<'a> Node<'a> {
+    pub(crate) fn new(value: Value<'a>, position: Position) -> Self {
+        Self { value, position }
+    }
+
+    /// The value, aliases followed.
+    pub(crate) fn value(&self) -> &Value<'a> {
+        match &self.value {
+            Value::Shared(node) => &node.value,
+            value => value,
+        }
+    }
+
+    /// Where the value is written: of an alias, where its anchor is.
+    pub(crate) fn position(&self) -> Position {
+        match &self.value {
+            Value::Shared(node) => node.position,
+            _ => self.position,
+        }
+    }
+
+    /// The entries, if this is a mapping.
+    pub(crate) fn entries(&self) -> Option<&[Entry<'a>]> {
+        match self.value() {
+            Value::Mapping(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self.value() {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.value(), Value::Null)
+    }
+}
+
+/// What was found, for messages: short, and with the value if it may be shown.
+pub(crate) struct Found<'n, 'a> {
+    pub(crate) node: &'n Node<'a>,
+    pub(crate) confidential: bool,
+}
+
+impl fmt::Display for Found<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, text): (_, &str) = match self.node.value() {
+            Value::Null => return f.write_str("nothing"),
+            Value::Sequence(_) => return f.write_str("a list"),
+            Value::Mapping(_) => return f.write_str("a mapping"),
+            Value::Bytes(_) => return f.write_str("a string of bytes"),
+            Value::Shared(_) => return f.write_str("an alias"),
+            Value::Bool(true) => ("the boolean", "true"),
+            Value::Bool(false) => ("the boolean", "false"),
+            Value::Number(text) => ("the number", text),
+            Value::Text(text) => ("the text", text),
+            Value::Word(text) => ("the word", text),
+        };
+        if self.confidential { f.write_str(kind) } else { write!(f, "{kind} `{}`", Short(text)) }
+    }
+}
+
+/// A text cut to what fits in a message, on one line.
+pub(crate) struct Short<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LONGEST: usize = 60;
+        for (count, character) in self.0.chars().enumerate() {
+            match character {
+                _ if count == LONGEST => return f.write_char('…'),
+                control if control.is_control() => write!(f, "{}", control.escape_default())?,
+                plain => f.write_char(plain)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds a key of a mapping again. Small mappings are walked, large ones are indexed.
+#[derive(Debug, Default)]
+pub(crate) struct KeyIndex<'a>(HashMap<Cow<'a, str>, Position>);
+
+impl<'a> KeyIndex<'a> {
+    /// Where a key stands among the entries that were read so far.
+    pub(crate) fn first_place(
+        &mut self,
+        entries: &[Entry<'a>],
+        key: &Cow<'a, str>,
+    ) -> Option<Position> {
+        const LARGE: usize = 24;
+        if entries.len() < LARGE {
+            return entries.iter().find(|entry| entry.key == *key).map(|entry| entry.key_position);
+        }
+        for entry in &entries[self.0.len()..] {
+            self.0.insert(entry.key.clone(), entry.key_position);
+        }
+        self.0.get(key).copied()
+    }
+}
+
+/// The fault of a key that stands twice.
+pub(crate) fn duplicate_key(key: &str, first: Position, second: Position) -> Fault {
+    let key = Short(key);
+    Fault::new(format!("the key `{key}` is given twice; it was first given at {first}")).at(second)
+}
+
+/// The fault of nesting that no client would decode.
+pub(crate) fn too_deep(position: Position) -> Fault {
+    Fault::new(format!("nested more than {MAX_DEPTH} deep")).at(position)
+}
