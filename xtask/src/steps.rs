@@ -1,0 +1,111 @@
+//! Steps with a name and a time, the first failure ending all; and programs run as part of them.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// What ran so far, and for how long.
+pub(crate) struct Steps {
+    done: Vec<(&'static str, Duration)>,
+}
+
+impl Steps {
+    pub(crate) const fn new() -> Self {
+        Self { done: Vec::new() }
+    }
+
+    /// Runs one step under a heading.
+    pub(crate) fn run(
+        &mut self,
+        name: &'static str,
+        step: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        println!("==> {name}");
+        let start = Instant::now();
+        let outcome = step();
+        let took = start.elapsed();
+        let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("<== {name}: {word} after {}", seconds(took));
+        self.done.push((name, took));
+        outcome.with_context(|| format!("step `{name}`"))
+    }
+
+    /// All steps and their times on one line.
+    pub(crate) fn summary(&self) -> String {
+        let total: Duration = self.done.iter().map(|(_, took)| *took).sum();
+        let each: Vec<_> =
+            self.done.iter().map(|(name, took)| format!("{name} {}", seconds(*took))).collect();
+        format!("{} in all: {}", seconds(total), each.join(", "))
+    }
+}
+
+fn seconds(took: Duration) -> String {
+    format!("{:.1} s", took.as_secs_f64())
+}
+
+/// A program to run in `dir`.
+pub(crate) fn program(dir: &Path, name: impl AsRef<OsStr>, words: &[&str]) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(dir).args(words);
+    command
+}
+
+/// `cargo` as it was called, in the root of the repository.
+pub(crate) fn cargo(root: &Path, words: &[&str]) -> Command {
+    program(root, std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), words)
+}
+
+/// Runs a program to its end; anything but success is an error that shows the command line.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| shown(command))?;
+    if !status.success() {
+        bail!("`{}` ended with {status}", shown(command));
+    }
+    Ok(())
+}
+
+/// Whether a program can be started at all.
+pub(crate) fn exists(command: &mut Command) -> bool {
+    match command.output() {
+        Ok(output) => output.status.success(),
+        Err(fault) => fault.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_names_its_step() {
+        let mut steps = Steps::new();
+        steps.run("good", || Ok(())).unwrap();
+        let fault = steps.run("bad", || bail!("broken")).unwrap_err();
+        assert_eq!(format!("{fault:#}"), "step `bad`: broken");
+    }
+
+    #[test]
+    fn the_summary_lists_every_step() {
+        let mut steps = Steps::new();
+        steps.run("one", || Ok(())).unwrap();
+        steps.run("two", || Ok(())).unwrap();
+        let summary = steps.summary();
+        assert!(summary.contains("one 0.0 s, two 0.0 s"), "{summary}");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_shown() {
+        let mut command = program(Path::new("."), "false", &["with", "words"]);
+        let fault = run(&mut command).unwrap_err();
+        assert!(format!("{fault:#}").starts_with("`false with words` ended with"), "{fault:#}");
+    }
+}

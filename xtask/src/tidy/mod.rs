@@ -1,0 +1,120 @@
+//! `cargo xtask tidy`: what the project promises about itself and no compiler checks.
+//!
+//! ```text
+//!   dependencies   every crate uses what data/dependencies.txt says, no less and no more
+//!   sources        module docs, sizes of files and functions, words that must not stay
+//!   contents       no binaries, no keys, no registry hosts
+//!   conformance    every row in scope is listed in docs/conformance.md with tests that exist
+//! ```
+//!
+//! A check is a pure function from text to findings; reading files is done here alone. All faults
+//! are listed at once. Notes are worth a look and fail nothing.
+
+mod conformance;
+mod contents;
+mod dependencies;
+mod lexer;
+mod sources;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// What a check has to say about one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The run fails.
+    Fault(String),
+    /// Worth a look.
+    Note(String),
+}
+
+/// Runs every check and lists all that is wrong.
+pub(crate) fn tidy(root: &Path) -> Result<()> {
+    let tree = Tree::read(root)?;
+    let mut findings = dependencies::check(root)?;
+    findings.extend(sources::check(&tree));
+    findings.extend(contents::check(&tree));
+    findings.extend(conformance::check(&tree));
+    let mut faults = 0;
+    for finding in &findings {
+        match finding {
+            Finding::Note(text) => println!("note: {text}"),
+            Finding::Fault(text) => {
+                faults += 1;
+                println!("fault: {text}");
+            }
+        }
+    }
+    if faults > 0 {
+        bail!("tidy found {faults} faults");
+    }
+    println!("tidy: {} files are in order", tree.files.len());
+    Ok(())
+}
+
+/// Every file of the repository, by its path below the root.
+pub(crate) struct Tree {
+    pub(crate) files: Vec<File>,
+}
+
+/// One file, read once.
+pub(crate) struct File {
+    /// Below the root, with `/`.
+    pub(crate) path: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl File {
+    /// The text, or nothing for a file that is none.
+    pub(crate) fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.bytes).ok().filter(|text| !text.contains('\0'))
+    }
+
+    pub(crate) fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+}
+
+/// Directories that hold what was made or fetched.
+const NOT_OURS: [&str; 4] = [".git", "target", "node_modules", "__pycache__"];
+
+impl Tree {
+    fn read(root: &Path) -> Result<Self> {
+        let mut files = Vec::new();
+        walk(root, "", &mut files)?;
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Self { files })
+    }
+
+    /// The text of one file.
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+        self.files.iter().find(|file| file.path == path)?.text()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+        let file = |(path, text): &(&str, &str)| File {
+            path: (*path).to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
+        Self { files: files.iter().map(file).collect() }
+    }
+}
+
+fn walk(dir: &Path, below: &str, files: &mut Vec<File>) -> Result<()> {
+    for entry in fs::read_dir(dir).with_context(|| dir.display().to_string())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+        let kind = entry.file_type()?;
+        if kind.is_dir() && !NOT_OURS.contains(&name.as_str()) {
+            walk(&entry.path(), &path, files)?;
+        } else if kind.is_file() {
+            let bytes = fs::read(entry.path()).with_context(|| path.clone())?;
+            files.push(File { path, bytes });
+        }
+    }
+    Ok(())
+}
