@@ -1,5 +1,6 @@
 //! All that knows protobuf: descriptors, canonical bytes, JSON, YAML, text, and the xDS wire.
 
+mod any;
 mod canonical;
 mod facts;
 
@@ -7,6 +8,7 @@ mod facts;
 pub mod document;
 pub mod json;
 pub mod lint;
+pub mod resource;
 pub mod schema;
 pub mod v2;
 pub mod wire;

@@ -140,9 +140,13 @@ impl fmt::Debug for Schema {
 }
 
 impl Service {
-    /// `None` if it has no method that answers discovery requests.
+    /// `None` if it has no method that answers discovery requests, or does not say for which
+    /// resources although it is not the aggregated service (that of rate limit servers).
     fn of(descriptor: &ServiceDescriptor) -> Option<Self> {
         let type_url = resource_type(descriptor);
+        if type_url.is_none() && descriptor.name() != "AggregatedDiscoveryService" {
+            return None;
+        }
         let methods: Vec<_> = descriptor
             .methods()
             .filter_map(|method| Method::of(descriptor, &method, type_url.as_ref()))

@@ -1,0 +1,34 @@
+//! What is inside an `Any`.
+//!
+//! A decoder bounds the depth of one message, but an `Any` starts a new one, and a body of a few
+//! kilobytes can nest thousands of them. Whoever follows them counts levels and stops at
+//! [`MAX_DEPTH`]: what lies deeper stays closed.
+
+use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage};
+
+/// The level below which an `Any` is not opened. One decoder's depth (100) comes on top.
+pub(crate) const MAX_DEPTH: usize = 64;
+
+/// Whether messages of this type are `google.protobuf.Any`.
+pub(crate) fn is_any(descriptor: &MessageDescriptor) -> bool {
+    descriptor.full_name() == "google.protobuf.Any"
+}
+
+/// The type URL of an `Any`.
+pub(crate) fn type_url(any: &DynamicMessage) -> Option<String> {
+    Some(any.get_field_by_number(TYPE_URL)?.as_str()?.to_owned())
+}
+
+/// The message in an `Any`; `None` if its type is not known, or its bytes are not of that type.
+pub(crate) fn open(any: &DynamicMessage) -> Option<DynamicMessage> {
+    let url = any.get_field_by_number(TYPE_URL)?;
+    let url = url.as_str()?;
+    let name = url.rsplit_once('/').map_or(url, |(_, name)| name);
+    let descriptor = any.descriptor().parent_pool().get_message_by_name(name)?;
+    let value = any.get_field_by_number(VALUE)?;
+    DynamicMessage::decode(descriptor, value.as_bytes()?.clone()).ok()
+}
+
+/// The field numbers of `Any`.
+pub(crate) const TYPE_URL: u32 = 1;
+pub(crate) const VALUE: u32 = 2;

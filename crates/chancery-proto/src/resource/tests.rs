@@ -1,0 +1,108 @@
+use chancery_core::Version;
+use serde::de::DeserializeSeed;
+
+use super::*;
+
+fn url(name: &str) -> TypeUrl {
+    TypeUrl::new(name)
+}
+
+const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
+const HOST: &str = "envoy.config.route.v3.VirtualHost";
+
+fn from_json(name: &str, json: &str, wrapper: Wrapper) -> Result<Resource, ResourceError> {
+    let descriptor = Schema::bundled().message(name).unwrap();
+    let message = descriptor.deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap();
+    resource(&url(name), &message, wrapper)
+}
+
+fn named(name: &str) -> Wrapper {
+    Wrapper { name: Some(name.to_owned()), ..Wrapper::default() }
+}
+
+fn refusal(result: Result<Resource, ResourceError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn the_name_is_the_bodys_or_the_wrappers() {
+    let plain = from_json(CLUSTER, r#"{"name": "a"}"#, Wrapper::default()).unwrap();
+    assert_eq!(plain.name().as_str(), "a");
+    let assignment = "envoy.config.endpoint.v3.ClusterLoadAssignment";
+    let endpoints = from_json(assignment, r#"{"clusterName": "b"}"#, Wrapper::default()).unwrap();
+    assert_eq!(endpoints.name().as_str(), "b");
+    let wrapped = from_json(CLUSTER, r#"{"name": "a"}"#, named("c")).unwrap();
+    assert_eq!(wrapped.name().as_str(), "c");
+    let endpoint = "envoy.config.endpoint.v3.LbEndpoint";
+    assert!(from_json(endpoint, "{}", named("d")).is_ok());
+    let why = refusal(from_json(endpoint, "{}", Wrapper::default()));
+    assert!(why.contains("needs a `Resource`"), "{why}");
+    let why = refusal(from_json(CLUSTER, "{}", Wrapper::default()));
+    assert!(why.contains("empty `name`"), "{why}");
+}
+
+#[test]
+fn a_virtual_host_is_named_with_its_route_configuration() {
+    // S-092
+    let json = r#"{"name": "web", "domains": ["*.x.com"]}"#;
+    let why = refusal(from_json(HOST, json, Wrapper::default()));
+    assert!(why.contains("`ROUTE_CONFIGURATION/web`"), "{why}");
+    let host = from_json(HOST, json, named("rc/web")).unwrap();
+    assert_eq!(host.facts().hosts, [Box::from("*.x.com")]);
+}
+
+#[test]
+fn the_type_in_a_name_agrees_with_the_resource() {
+    // S-116
+    let right = format!("xdstp://auth/{CLUSTER}/a?b=2&a=1");
+    let resource = from_json(CLUSTER, &format!(r#"{{"name": "{right}"}}"#), Wrapper::default());
+    assert_eq!(
+        resource.unwrap().name().as_str(),
+        format!("xdstp://auth/{CLUSTER}/a?a=1&b=2"),
+        "names are kept canonical"
+    );
+    let wrong = format!("xdstp://auth/{HOST}/a");
+    let why = refusal(from_json(CLUSTER, r#"{"name": "a"}"#, named(&wrong)));
+    assert!(why.contains(HOST) && why.contains(CLUSTER), "{why}");
+    let alias = Wrapper { aliases: vec![wrong], ..Wrapper::default() };
+    assert!(from_json(CLUSTER, r#"{"name": "a"}"#, alias).is_err());
+    let glob = format!("xdstp://auth/{CLUSTER}/a/*");
+    assert!(refusal(from_json(CLUSTER, "{}", named(&glob))).contains("collection")); // S-117
+}
+
+#[test]
+fn a_wrapper_adds_ttl_and_aliases() {
+    let wrapper = Wrapper {
+        ttl: Some(Duration::from_secs(3)),
+        aliases: vec!["b".to_owned()],
+        ..Wrapper::default()
+    };
+    let resource = from_json(CLUSTER, r#"{"name": "a"}"#, wrapper).unwrap();
+    assert_eq!(resource.ttl(), Some(Duration::from_secs(3)));
+    assert_eq!(resource.aliases()[0].as_str(), "b");
+}
+
+#[test]
+fn bytes_of_a_known_type_are_made_canonical() {
+    // S-031
+    let schema = Schema::bundled();
+    let of = |bytes: &'static [u8]| {
+        let bytes = Bytes::from_static(bytes);
+        resource_from_bytes(&schema, &url(CLUSTER), &bytes, Wrapper::default())
+    };
+    let (forth, back) = (of(b"\x0a\x01a\x10\x01").unwrap(), of(b"\x10\x01\x0a\x01a").unwrap());
+    assert_eq!(forth.version(), back.version());
+    assert!(matches!(forth.version(), Version::Content(_)));
+    assert!(refusal(of(b"\x0a\x05a")).contains(CLUSTER));
+}
+
+#[test]
+fn bytes_of_an_unknown_type_are_kept() {
+    // S-009
+    let schema = Schema::bundled();
+    let (own, bytes) = (url("own.Thing"), Bytes::from_static(b"\x10\x01\x0a\x01a"));
+    let resource = resource_from_bytes(&schema, &own, &bytes, named("a")).unwrap();
+    assert_eq!(*resource.body(), bytes);
+    let why = resource_from_bytes(&schema, &own, &bytes, Wrapper::default());
+    assert!(refusal(why).contains("own.Thing"));
+}
