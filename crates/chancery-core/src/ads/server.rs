@@ -139,11 +139,14 @@ impl Server {
     /// What the client should see of one type. Secrets are withheld from peers that must not have
     /// them (S-137).
     fn target(&self, type_url: &TypeUrl) -> Arc<ResourceSet> {
-        let withheld = type_url.api() == Api::Sds && !self.settings.secrets_allowed;
         match &self.snapshot {
-            Some(snapshot) if !withheld => Arc::clone(snapshot.set(type_url)),
+            Some(snapshot) if !self.withholds(type_url) => Arc::clone(snapshot.set(type_url)),
             _ => Arc::default(),
         }
+    }
+
+    fn withholds(&self, type_url: &TypeUrl) -> bool {
+        type_url.api() == Api::Sds && !self.settings.secrets_allowed
     }
 
     /// A route configuration whose `vhds` field changed lost the hosts it was completed with, so
@@ -250,6 +253,9 @@ impl Server {
             return Err(Violation::TooManyTypes { limit });
         }
         let mut subscription = Subscription::new(type_url.clone(), self.variant, self.features);
+        if self.withholds(&type_url) {
+            subscription.withhold();
+        }
         if self.snapshot.is_some() {
             subscription.set_target(&self.target(&type_url));
         }

@@ -53,15 +53,6 @@ enum Refused {
     All,
 }
 
-/// How keys are looked up, and whether what goes is kept.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
-    /// Keys are hosts of virtual hosts.
-    pub(crate) by_host: bool,
-    /// Removals wait.
-    pub(crate) keeps: bool,
-}
-
 /// One key under which the client should see something else than before.
 struct KeyChange {
     key: Spelling,
@@ -71,12 +62,12 @@ struct KeyChange {
 
 impl Books {
     /// Turns the difference between what was sent and the target into what is owed.
-    pub(crate) fn advance(&mut self, now: Time, interest: &Interest, manner: Manner) {
+    pub(crate) fn advance(&mut self, now: Time, interest: &Interest, by_host: bool) {
         if Arc::ptr_eq(&self.sent, &self.target) {
             return;
         }
-        for change in self.changes(interest, manner) {
-            self.note(now, change, interest, manner);
+        for change in self.changes(interest, by_host) {
+            self.note(now, change, interest);
         }
         self.sent = Arc::clone(&self.target);
     }
@@ -164,7 +155,7 @@ impl Books {
         }
     }
 
-    fn note(&mut self, now: Time, change: KeyChange, interest: &Interest, manner: Manner) {
+    fn note(&mut self, now: Time, change: KeyChange, interest: &Interest) {
         let KeyChange { key, old, new } = change;
         self.recall(&key, interest);
         let kept = self.kept.remove(&key).map(|kept| kept.resource);
@@ -173,7 +164,7 @@ impl Books {
             return;
         };
         let never_had = matches!(self.owed.get(&key), Some(Held::Nothing));
-        if new.is_none() && manner.keeps && !never_had {
+        if new.is_none() && !never_had {
             self.kept.insert(key, Kept { resource: held, since: now });
         } else {
             self.owed.entry(key).or_insert(Held::Has(held));
@@ -200,8 +191,8 @@ impl Books {
         members.chain(interest.names().iter().cloned()).collect()
     }
 
-    fn changes(&self, interest: &Interest, manner: Manner) -> Vec<KeyChange> {
-        let by_name = self.finds_names_by_difference(interest, manner);
+    fn changes(&self, interest: &Interest, by_host: bool) -> Vec<KeyChange> {
+        let by_name = self.finds_names_by_difference(interest, by_host);
         let mut found = Vec::new();
         if by_name || interest.wildcard() || !interest.globs().is_empty() {
             for change in self.sent.diff(&self.target) {
@@ -214,8 +205,8 @@ impl Books {
         }
         if !by_name {
             found.extend(interest.names().iter().filter_map(|key| {
-                let old = interest.resolve(&self.sent, key, manner.by_host);
-                let new = interest.resolve(&self.target, key, manner.by_host);
+                let old = interest.resolve(&self.sent, key, by_host);
+                let new = interest.resolve(&self.target, key, by_host);
                 (old != new).then(|| KeyChange {
                     key: Arc::clone(key),
                     old: old.cloned(),
@@ -228,9 +219,9 @@ impl Books {
 
     /// Few names are looked up one by one; many are found in the difference, which is possible
     /// where a name means only itself.
-    fn finds_names_by_difference(&self, interest: &Interest, manner: Manner) -> bool {
+    fn finds_names_by_difference(&self, interest: &Interest, by_host: bool) -> bool {
         interest.names().len() > FEW_NAMES
-            && !manner.by_host
+            && !by_host
             && interest.is_plain()
             && self.sent.is_plain()
             && self.target.is_plain()

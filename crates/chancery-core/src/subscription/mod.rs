@@ -33,7 +33,6 @@ mod sotw;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use self::books::Manner;
 use self::books::{Books, Held};
 use self::flight::{Flight, Sent};
 use self::interest::{Interest, Spelling};
@@ -62,6 +61,8 @@ pub(crate) struct Subscription {
     must_answer: bool,
     /// A request is waiting for an answer.
     asked: bool,
+    /// The peer may not have resources of this type (S-137).
+    withheld: bool,
     /// When the next heartbeat is due (S-087).
     beat_at: Option<Time>,
 }
@@ -95,6 +96,7 @@ impl Subscription {
             missing: BTreeMap::new(),
             must_answer: false,
             asked: false,
+            withheld: false,
             beat_at: None,
         }
     }
@@ -105,6 +107,11 @@ impl Subscription {
         self.books.target = Arc::clone(target);
     }
 
+    /// The peer may not have resources of this type.
+    pub(crate) fn withhold(&mut self) {
+        self.withheld = true;
+    }
+
     /// Works out what the client is owed, unless it has to answer first.
     pub(crate) fn advance(&mut self, now: Time, settings: &Settings, snapshot: &Snapshot) {
         if !self.ready || !self.flight.is_clear(now, settings.ack_wait) {
@@ -113,7 +120,7 @@ impl Subscription {
         if let Some(first) = self.first.take() {
             self.begin(&first, snapshot);
         }
-        self.books.advance(now, &self.interest, self.manner());
+        self.books.advance(now, &self.interest, self.by_host());
     }
 
     /// Whether a request is waiting for an answer.
@@ -213,13 +220,6 @@ impl Subscription {
 
     fn by_host(&self) -> bool {
         self.type_url.api() == Api::Vhds
-    }
-
-    /// Removals are said in delta, and by absence in a full SotW state; elsewhere there is none to
-    /// wait with.
-    fn manner(&self) -> Manner {
-        let keeps = self.variant == Variant::Delta || self.is_full_state();
-        Manner { by_host: self.by_host(), keeps }
     }
 
     fn view(&self, key: &str) -> Option<&Arc<Resource>> {

@@ -246,10 +246,10 @@ impl Subscription {
             return Vec::new();
         }
         let mut errors = Vec::new();
-        let interest = &self.interest;
+        let (interest, withheld) = (&self.interest, self.withheld);
         for (name, reported) in self.missing.iter_mut().filter(|(_, reported)| !**reported) {
             *reported = true;
-            errors.push(NameError { name: Arc::clone(name), error: why(interest, name) });
+            errors.push(NameError { name: Arc::clone(name), error: why(interest, name, withheld) });
         }
         errors
     }
@@ -283,11 +283,15 @@ pub(super) fn entry_for(name: &Spelling, resource: &Arc<Resource>, ttl: bool) ->
     }
 }
 
-fn why(interest: &super::Interest, name: &str) -> ErrorDetail {
-    match interest.malformed(name) {
-        Some(fault) => ErrorDetail { code: INVALID_ARGUMENT, message: fault.to_owned() },
-        None => ErrorDetail { code: NOT_FOUND, message: format!("there is no `{name}`") },
-    }
+/// The code says what the client should make of it (S-070): a name that does not exist, or that it
+/// may not have, need not be kept.
+fn why(interest: &super::Interest, name: &str, withheld: bool) -> ErrorDetail {
+    let (code, message) = match interest.malformed(name) {
+        Some(fault) => (INVALID_ARGUMENT, fault.to_owned()),
+        None if withheld => (PERMISSION_DENIED, format!("`{name}` is withheld from this peer")),
+        None => (NOT_FOUND, format!("there is no `{name}`")),
+    };
+    ErrorDetail { code, message }
 }
 
 /// Roughly what an entry takes on the wire: the body, the name twice, and the wrapping.
@@ -318,3 +322,4 @@ fn share_key(entries: &[Entry]) -> Option<ShareKey> {
 const FEW_KEYS: usize = 1024;
 const INVALID_ARGUMENT: i32 = 3;
 const NOT_FOUND: i32 = 5;
+const PERMISSION_DENIED: i32 = 7;

@@ -1,0 +1,520 @@
+//! What takes more than one type to know: order, make-before-break, and what follows a cluster.
+//!
+//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! [`chancery_testkit::script`].
+
+use chancery_testkit::script::{delta, sotw};
+
+#[test]
+fn one_change_is_sent_in_the_order_its_users_need() {
+    // S-096, T-16
+    delta(
+        "= cds a@1; eds a@1; lds l@1; rds r@1; vhds r/h@1; srds s@1; sds k@1
+         > vhds +r/h
+         < vhds n=1 r/h@1
+         > rds +r
+         < rds n=2 r@1
+         > srds
+         < srds n=3 s@1
+         > lds
+         < lds n=4 l@1
+         > sds +k
+         < sds n=5 k@1
+         > eds +a
+         < eds n=6 a@1
+         > cds
+         < cds n=7 a@1
+         > vhds ack
+         > rds ack
+         > srds ack
+         > lds ack
+         > sds ack
+         > eds ack
+         > cds ack
+         = cds a@2; eds a@2; lds l@2; rds r@2; vhds r/h@2; srds s@2; sds k@2
+         < cds n=8 a@2
+         < eds n=9 a@2
+         < lds n=10 l@2
+         < srds n=11 s@2
+         < rds n=12 r@2
+         < vhds n=13 r/h@2
+         < sds n=14 k@2",
+    );
+    sotw(
+        "= rds r@1; lds l@1; eds a@1; cds a@1
+         | > rds r
+         | > lds
+         | > eds a
+         | > cds
+         .
+         < cds v=1 n=1 a@1
+         < eds v=1 n=2 a@1
+         < lds v=1 n=3 l@1
+         < rds v=1 n=4 r@1",
+    );
+}
+
+#[test]
+fn types_may_be_asked_for_in_any_order_and_number() {
+    // S-104, T-06: a subset of the clusters, and routes before anything else
+    sotw(
+        "= cds a@1->eds:a b@1->eds:b; eds a@1 b@1; lds l@1->rds:r; rds r@1->cds:a
+         > rds r
+         < rds v=1 n=1 r@1
+         > eds a
+         < eds v=1 n=2 a@1
+         > eds ack
+         > lds l
+         < lds v=1 n=3 l@1
+         > cds a
+         < cds v=1 n=4 a@1
+         < eds v=1 n=5 a@1",
+    );
+}
+
+#[test]
+fn endpoints_are_sent_again_after_their_cluster_changed() {
+    // S-099, T-17: and again for the next change
+    sotw(
+        "= cds a@1->eds:a b@1->eds:b; eds a@1 b@1
+         > cds
+         < cds v=1 n=1 a@1 b@1
+         > eds a b
+         < eds v=1 n=2 a@1 b@1
+         > cds ack
+         > eds ack
+         = cds a@2->eds:a
+         < cds v=2 n=3 a@2 b@1
+         < eds v=1 n=4 a@1
+         > cds ack
+         > eds ack
+         = cds a@3->eds:a
+         < cds v=3 n=5 a@3 b@1
+         < eds v=1 n=6 a@1
+         > eds ack
+         > cds ack
+         ~ 1m",
+    );
+    delta(
+        "= cds a@1->eds:a b@1->eds:b; eds a@1 b@1
+         > cds
+         < cds n=1 a@1 b@1
+         > eds +a +b
+         < eds n=2 a@1 b@1
+         > cds ack
+         > eds ack
+         = cds a@2->eds:a
+         < cds n=3 a@2
+         < eds n=4 a@1
+         > cds ack
+         > eds ack
+         = cds b@2~>eds:b
+         < cds n=5 b@2",
+    );
+}
+
+#[test]
+fn endpoints_asked_for_before_their_cluster_follow_it() {
+    // S-100, T-18: the client does not ask again
+    delta(
+        "= cds a@2->eds:a->sds:k b@1->eds:b; eds a@1 b@1; sds k@1
+         > eds +a +b init=a:1 init=b:1
+         > sds +k init=k:1
+         > cds init=a:1 init=b:1
+         < cds n=1 a@2
+         < eds n=2 a@1
+         < sds n=3 k@1",
+    );
+}
+
+#[test]
+fn a_reconnecting_client_that_has_everything_is_sent_nothing() {
+    // S-076, S-078, S-106: also by another replica
+    delta(
+        "= cds a@1->eds:a; eds a@1; lds l@1; rds r@1
+         > eds +a init=a:1
+         > cds init=a:1
+         > lds init=l:1
+         > rds +r init=r:1
+         ~ 1m",
+    );
+}
+
+#[test]
+fn routes_wait_for_the_endpoints_of_a_new_cluster() {
+    // S-097, S-102: union, endpoints, routes, removal
+    sotw(
+        "= cds x@1->eds:x; eds x@1; lds l@1; rds r@1->cds:x
+         > cds
+         < cds v=1 n=1 x@1
+         > eds x
+         < eds v=1 n=2 x@1
+         > cds ack
+         > eds ack
+         > lds
+         < lds v=1 n=3 l@1
+         > rds r
+         < rds v=1 n=4 r@1
+         > lds ack
+         > rds ack
+         = cds y@1->eds:y -x; eds y@1 -x; rds r@2->cds:y
+         < cds v=2 n=5 x@1 y@1
+         > eds x y n=2 v=1
+         < eds v=2 n=6 y@1
+         > cds ack
+         > eds ack
+         < rds v=2 n=7 r@2
+         > rds ack
+         < cds v=3 n=8 y@1
+         > cds ack
+         > eds y n=6 v=2
+         ~ 1m",
+    );
+    delta(
+        "= cds x@1->eds:x; eds x@1; lds l@1; rds r@1->cds:x
+         > cds
+         < cds n=1 x@1
+         > eds +x
+         < eds n=2 x@1
+         > cds ack
+         > eds ack
+         > rds +r
+         < rds n=3 r@1
+         > rds ack
+         = cds y@1->eds:y -x; eds y@1 -x; rds r@2->cds:y
+         < cds n=4 y@1
+         > eds +y
+         < eds n=5 y@1
+         > cds ack
+         > eds ack
+         < rds n=6 r@2
+         > rds ack
+         < cds n=7 -x
+         > cds ack
+         < eds n=8 -x !x=NOT_FOUND",
+    );
+}
+
+#[test]
+fn a_removal_waits_for_the_acknowledgement_and_not_for_the_sending() {
+    // S-098
+    sotw(
+        "= cds x@1 y@1; rds r@1
+         > cds
+         < cds v=1 n=1 x@1 y@1
+         > cds ack
+         > rds r
+         < rds v=1 n=2 r@1
+         > rds ack
+         = cds -x; rds r@2
+         < rds v=2 n=3 r@2
+         ~ 5s
+         > rds ack
+         < cds v=2 n=4 y@1",
+    );
+}
+
+#[test]
+fn a_removal_waits_for_a_bounded_time() {
+    // S-098
+    sotw(
+        "% removal_wait=20s
+         = cds x@1 y@1; rds r@1
+         > cds
+         < cds v=1 n=1 x@1 y@1
+         > cds ack
+         > rds r
+         < rds v=1 n=2 r@1
+         > rds ack
+         = cds -x; rds r@2
+         < rds v=2 n=3 r@2
+         ~ 19s
+         ~ 1s
+         < cds v=2 n=4 y@1",
+    );
+}
+
+#[test]
+fn a_rejected_route_keeps_what_it_may_still_use() {
+    // S-035, S-098: a rejection says nothing sure about what the client runs
+    delta(
+        "% removal_wait=20s
+         = cds x@1 y@1; rds r@1
+         > cds
+         < cds n=1 x@1 y@1
+         > cds ack
+         > rds +r
+         < rds n=2 r@1
+         > rds ack
+         = cds -x; rds r@2
+         < rds n=3 r@2
+         > rds nack error=no
+         ~ 19s
+         ~ 1s
+         < cds n=4 -x",
+    );
+    sotw(
+        "% removal_wait=20s
+         = cds x@1 y@1; lds l@1
+         > cds
+         < cds v=1 n=1 x@1 y@1
+         > cds ack
+         > lds
+         < lds v=1 n=2 l@1
+         > lds ack
+         = cds -x; lds l@2
+         < lds v=2 n=3 l@2
+         > lds nack error=no
+         ~ 19s
+         = lds l@3
+         < lds v=3 n=4 l@3
+         > lds ack
+         < cds v=2 n=5 y@1",
+    );
+}
+
+#[test]
+fn a_removal_nothing_uses_is_sent_at_once() {
+    // S-097, S-098
+    delta(
+        "= cds x@1 y@1; rds r@1
+         > cds
+         < cds n=1 x@1 y@1
+         > cds ack
+         > rds +r
+         < rds n=2 r@1
+         > rds ack
+         = cds -x
+         < cds n=3 -x
+         > cds ack
+         = rds -r
+         < rds n=4 -r !r=NOT_FOUND",
+    );
+}
+
+#[test]
+fn what_is_kept_comes_back_without_being_sent() {
+    // S-098: the client never lost it
+    delta(
+        "= cds x@1 y@1; rds r@1
+         > cds
+         < cds n=1 x@1 y@1
+         > cds ack
+         > rds +r
+         < rds n=2 r@1
+         > rds ack
+         = cds -x; rds r@2
+         < rds n=3 r@2
+         = cds x@1; rds r@1
+         > rds ack
+         < rds n=4 r@1
+         > rds ack
+         ~ 1m",
+    );
+}
+
+#[test]
+fn routes_do_not_wait_for_a_client_that_does_not_ask_for_endpoints() {
+    // S-097, S-104
+    delta(
+        "= cds x@1; rds r@1
+         > cds
+         < cds n=1 x@1
+         > cds ack
+         > rds +r
+         < rds n=2 r@1
+         > rds ack
+         = cds y@1->eds:y; eds y@1; rds r@2
+         < cds n=3 y@1
+         > cds ack
+         ~ 249ms
+         ~ 1ms
+         < rds n=4 r@2",
+    );
+}
+
+#[test]
+fn routes_wait_for_a_bounded_time() {
+    // S-097
+    delta(
+        "% warm_wait=10s
+         = cds x@1; rds r@1
+         > cds
+         < cds n=1 x@1
+         > cds ack
+         > rds +r
+         < rds n=2 r@1
+         > rds ack
+         = cds y@1->eds:y; eds y@1; rds r@2
+         < cds n=3 y@1
+         > eds +y
+         < eds n=4 y@1
+         > cds ack
+         ~ 9s
+         ~ 1s
+         < rds n=5 r@2",
+    );
+}
+
+#[test]
+fn a_rejected_cluster_is_not_waited_for() {
+    // S-097, S-035
+    delta(
+        "= cds x@1; rds r@1
+         > cds
+         < cds n=1 x@1
+         > cds ack
+         > rds +r
+         < rds n=2 r@1
+         > rds ack
+         = cds y@1->eds:y; eds y@1; rds r@2
+         < cds n=3 y@1
+         > cds nack error=no
+         < rds n=4 r@2",
+    );
+}
+
+#[test]
+fn a_client_that_asks_is_answered_while_routes_wait() {
+    // S-104, S-102: a first-time name is answered
+    delta(
+        "= cds x@1; rds r@1 s@1
+         > cds
+         < cds n=1 x@1
+         > rds +r
+         < rds n=2 r@1
+         > rds ack
+         > rds +s
+         < rds n=3 s@1",
+    );
+}
+
+#[test]
+fn changes_that_touch_no_cluster_do_not_wait_for_anything() {
+    // S-105: endpoints go out while a listener is unanswered
+    delta(
+        "= cds x@1->eds:x; eds x@1; lds l@1; rds r@1
+         > cds
+         < cds n=1 x@1
+         > eds +x
+         < eds n=2 x@1
+         > cds ack
+         > eds ack
+         > lds
+         < lds n=3 l@1
+         = eds x@2
+         < eds n=4 x@2
+         > rds +r
+         < rds n=5 r@1
+         > rds ack
+         = rds r@2
+         < rds n=6 r@2",
+    );
+}
+
+#[test]
+fn an_unchanged_route_is_not_sent_after_its_listener() {
+    // S-102: Envoy uses the routes it has
+    sotw(
+        "= lds l@1->rds:r; rds r@1
+         > lds
+         < lds v=1 n=1 l@1
+         > lds ack
+         > rds r
+         < rds v=1 n=2 r@1
+         > rds ack
+         = lds l@2->rds:r
+         < lds v=2 n=3 l@2
+         > lds ack
+         ~ 1m",
+    );
+}
+
+#[test]
+fn a_grpc_client_is_led_from_its_routes_to_its_clusters() {
+    // S-124: explicit names for all four types, roots included
+    sotw(
+        "= lds svc@1->rds:r; rds r@1->cds:x; cds x@1->eds:x; eds x@1
+         > lds svc
+         < lds v=1 n=1 svc@1
+         > lds ack
+         > rds r
+         < rds v=1 n=2 r@1
+         > rds ack
+         > cds x
+         < cds v=1 n=3 x@1
+         > cds ack
+         > eds x
+         < eds v=1 n=4 x@1
+         > eds ack
+         = rds r@2->cds:y; cds -x y@1->eds:y; eds -x y@1
+         < rds v=2 n=5 r@2
+         > rds ack
+         < cds v=2 n=6 !x=NOT_FOUND
+         > cds y ack
+         < cds v=2 n=7 y@1
+         > cds ack
+         > eds y
+         < eds v=2 n=8 y@1
+         > eds ack
+         ~ 1m",
+    );
+}
+
+#[test]
+fn an_acknowledgement_in_no_time_is_booked() {
+    // T-15: the nonce is known before the response leaves
+    delta(
+        "% watch=acked,stale
+         = cds a@1
+         > cds
+         < cds n=1 a@1
+         > cds ack
+         ! acked cds n=1
+         = cds a@2
+         < cds n=2 a@2
+         > cds ack
+         ! acked cds n=2",
+    );
+}
+
+#[test]
+fn several_streams_of_one_client_do_not_touch_each_other() {
+    // S-055: the first stream's subscription ends, the second's goes on
+    use std::sync::Arc;
+
+    use chancery_core::ads::Server;
+    use chancery_core::{
+        Input, Request, Scope, Settings, Snapshot, SotwRequest, Time, TypeUrl, Variant,
+    };
+
+    let eds = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
+    let snapshot = |body: &'static str| {
+        let body = bytes::Bytes::from_static(body.as_bytes());
+        let mut snapshot = Snapshot::new();
+        snapshot.insert(&eds, chancery_core::Resource::new("a".parse().unwrap(), body));
+        Input::Snapshot(Arc::new(snapshot))
+    };
+    let request = |names: &[&str], nonce: &str| {
+        Input::Request(Request::Sotw(SotwRequest {
+            type_url: eds.as_str().into(),
+            names: names.iter().map(|name| Arc::from(*name)).collect(),
+            nonce: nonce.into(),
+            ..SotwRequest::default()
+        }))
+    };
+    let open = || Server::new(Variant::Sotw, Scope::Aggregated, Arc::new(Settings::default()));
+    let (mut one, mut other, now) = (open(), open(), Time::default());
+    for stream in [&mut one, &mut other] {
+        stream.handle(now, snapshot("1")).unwrap();
+        stream.handle(now, request(&["a"], "")).unwrap();
+        assert_eq!(stream.poll(now).unwrap().entries.len(), 1);
+        stream.handle(now, request(&["a"], "1")).unwrap();
+    }
+    one.handle(now, request(&[], "1")).unwrap();
+    for stream in [&mut one, &mut other] {
+        stream.handle(now, snapshot("2")).unwrap();
+    }
+    assert_eq!(one.poll(now), None);
+    assert_eq!(other.poll(now).unwrap().entries.len(), 1);
+}
