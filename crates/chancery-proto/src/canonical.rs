@@ -24,11 +24,6 @@ pub(crate) fn encode(message: &DynamicMessage) -> Vec<u8> {
     out
 }
 
-/// The canonical bytes of one value of a field that is a message.
-pub(crate) fn encode_field(value: &Value) -> Vec<u8> {
-    value.as_message().map(encode).unwrap_or_default()
-}
-
 fn encode_message(message: &DynamicMessage, depth: usize, out: &mut Vec<u8>) {
     let opened = (depth < any::MAX_DEPTH && any::is_any(&message.descriptor()))
         .then(|| any::open(message))

@@ -1,9 +1,194 @@
 //! What the core must know about a body it cannot read.
+//!
+//! A body is walked whole, through every `Any`, because a reference can stand anywhere: a secret in
+//! a transport socket in a match list, a cluster in a route in a listener. What counts as one is
+//! the message it stands in, for v3 and v2 alike; [`reference`] is the list.
+//!
+//! Not here: whether the target exists ([`crate::references`]). Names that depend on a request
+//! (`cluster_header`, scoped routes, virtual hosts) are no links.
 
-use chancery_core::{Facts, TypeUrl};
-use prost_reflect::DynamicMessage;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-/// The facts of a resource with this body.
-pub(crate) fn facts(_type_url: &TypeUrl, _message: &DynamicMessage) -> Facts {
-    Facts::default()
+use chancery_core::{Api, Facts, Link, ResourceName, TypeUrl};
+use prost_reflect::{DynamicMessage, ReflectMessage, Value};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::canonical;
+use crate::walk::{message_in, text_in, walk};
+
+/// The facts of a resource of this type with this body.
+pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
+    let mut links = Links { v2: is_v2(type_url), found: BTreeSet::new() };
+    walk(message, &mut |_, message| reference(message, &mut links));
+    Facts {
+        links: links.found.into_iter().map(link).collect(),
+        hosts: if type_url.api() == Api::Vhds { hosts(message) } else { Vec::new() },
+        vhds: if type_url.api() == Api::Rds { vhds(message) } else { None },
+    }
 }
+
+/// Whether this is a type of the old protocol.
+pub(crate) fn is_v2(type_url: &TypeUrl) -> bool {
+    let name = type_url.message_name();
+    name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.")
+}
+
+/// Adds what this one message refers to, not looking into those it contains.
+fn reference(message: &DynamicMessage, links: &mut Links) {
+    let descriptor = message.descriptor();
+    match descriptor.full_name() {
+        "envoy.config.cluster.v3.Cluster" | "envoy.api.v2.Cluster" => {
+            load_assignment(message, links)
+        }
+        "envoy.config.endpoint.v3.LedsClusterLocalityConfig" => {
+            links.add(Api::Leds, &text_in(message, "leds_collection_name"), message, "leds_config");
+        }
+        "envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig"
+        | "envoy.api.v2.auth.SdsSecretConfig" => {
+            links.add(Api::Sds, &text_in(message, "name"), message, "sds_config");
+        }
+        "envoy.extensions.filters.network.http_connection_manager.v3.Rds"
+        | "envoy.config.filter.network.http_connection_manager.v2.Rds" => {
+            links.add(Api::Rds, &text_in(message, "route_config_name"), message, "config_source");
+        }
+        "envoy.config.route.v3.ScopedRouteConfiguration"
+        | "envoy.api.v2.ScopedRouteConfiguration" => {
+            // Where from is said by the listener that has the scopes.
+            links.add_plain(Api::Rds, &text_in(message, "route_configuration_name"));
+        }
+        "envoy.config.route.v3.RouteAction"
+        | "envoy.config.route.v3.RouteAction.RequestMirrorPolicy"
+        | "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
+        | "envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig"
+        | "envoy.extensions.filters.udp.udp_proxy.v3.Route"
+        | "envoy.extensions.filters.network.thrift_proxy.v3.RouteAction"
+        | "envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route"
+        | "envoy.api.v2.route.RouteAction"
+        | "envoy.api.v2.route.RouteAction.RequestMirrorPolicy"
+        | "envoy.config.filter.network.tcp_proxy.v2.TcpProxy" => {
+            links.add_plain(Api::Cds, &text_in(message, "cluster"));
+        }
+        "envoy.config.route.v3.WeightedCluster.ClusterWeight"
+        | "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight"
+        | "envoy.extensions.filters.network.thrift_proxy.v3.WeightedCluster.ClusterWeight"
+        | "envoy.api.v2.route.WeightedCluster.ClusterWeight"
+        | "envoy.config.filter.network.tcp_proxy.v2.TcpProxy.WeightedCluster.ClusterWeight" => {
+            links.add_plain(Api::Cds, &text_in(message, "name"));
+        }
+        "envoy.extensions.clusters.aggregate.v3.ClusterConfig"
+        | "envoy.config.cluster.aggregate.v2alpha.ClusterConfig" => {
+            let clusters = message.get_field_by_name("clusters");
+            let clusters = clusters.as_ref().and_then(|list| list.as_list()).unwrap_or_default();
+            for cluster in clusters.iter().filter_map(Value::as_str) {
+                links.add_plain(Api::Cds, cluster);
+            }
+        }
+        _ => extension_config(message, links),
+    }
+}
+
+/// A cluster of type EDS waits for its load assignment.
+fn load_assignment(cluster: &DynamicMessage, links: &mut Links) {
+    const EDS: i32 = 3;
+    let discovery = cluster.get_field_by_name("type").and_then(|is| is.as_enum_number());
+    if discovery != Some(EDS) {
+        return;
+    }
+    let Some(config) = message_in(cluster, "eds_cluster_config") else { return };
+    let service = text_in(&config, "service_name");
+    let name = if service.is_empty() { text_in(cluster, "name") } else { service };
+    links.add(Api::Eds, &name, &config, "eds_config");
+}
+
+/// Filters of every sort say `config_discovery` for "from ECDS, under my name".
+fn extension_config(message: &DynamicMessage, links: &mut Links) {
+    if let Some(discovery) = message_in(message, "config_discovery")
+        && discovery.descriptor().full_name() == "envoy.config.core.v3.ExtensionConfigSource"
+    {
+        links.add(Api::Ecds, &text_in(message, "name"), &discovery, "config_source");
+    }
+}
+
+/// What was found, each once: a route configuration names the same cluster in many routes.
+struct Links {
+    v2: bool,
+    found: BTreeSet<(TypeUrl, ResourceName, bool)>,
+}
+
+impl Links {
+    /// A link whose source is in a field of `message`; none if that is a file.
+    fn add(&mut self, api: Api, name: &str, message: &DynamicMessage, source: &str) {
+        let source = message_in(message, source);
+        match source.as_ref().map(Source::of) {
+            Some(Source::Aggregated | Source::OwnServer) => self.insert(api, name, true),
+            Some(Source::OtherServer) => self.insert(api, name, false),
+            Some(Source::Elsewhere) | None => {}
+        }
+    }
+
+    /// A link that is a name and nothing else.
+    fn add_plain(&mut self, api: Api, name: &str) {
+        self.insert(api, name, true);
+    }
+
+    fn insert(&mut self, api: Api, name: &str, aggregated: bool) {
+        // An empty or malformed name is found by nobody; the client will say so.
+        if let (Some(type_url), Ok(name)) = (type_of(api, self.v2), ResourceName::parse(name)) {
+            self.found.insert((type_url, name, aggregated));
+        }
+    }
+}
+
+fn link((type_url, name, aggregated): (TypeUrl, ResourceName, bool)) -> Link {
+    Link { type_url, name, aggregated }
+}
+
+/// The type of an API in one version of the protocol; v2 lacks some.
+pub(crate) fn type_of(api: Api, v2: bool) -> Option<TypeUrl> {
+    static KNOWN: LazyLock<Vec<TypeUrl>> = LazyLock::new(|| TypeUrl::known().collect());
+    KNOWN.iter().find(|type_url| type_url.api() == api && is_v2(type_url) == v2).cloned()
+}
+
+/// Where a `ConfigSource` says a resource comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// `ads`: on the aggregated stream.
+    Aggregated,
+    /// `self`: from the server that sent the referrer.
+    OwnServer,
+    /// `api_config_source`: on a stream of its own, maybe of another server.
+    OtherServer,
+    /// A file, or nowhere.
+    Elsewhere,
+}
+
+impl Source {
+    /// Reads a `ConfigSource` of v3 or v2.
+    pub(crate) fn of(source: &DynamicMessage) -> Self {
+        if source.has_field_by_name("ads") {
+            Self::Aggregated
+        } else if source.has_field_by_name("self") {
+            Self::OwnServer
+        } else if source.has_field_by_name("api_config_source") {
+            Self::OtherServer
+        } else {
+            Self::Elsewhere
+        }
+    }
+}
+
+/// The domains of a virtual host (S-092).
+fn hosts(virtual_host: &DynamicMessage) -> Vec<Box<str>> {
+    let domains = virtual_host.get_field_by_name("domains");
+    let domains = domains.as_ref().and_then(|list| list.as_list()).unwrap_or_default();
+    domains.iter().filter_map(Value::as_str).map(Box::from).collect()
+}
+
+/// A digest of the `vhds` field of a route configuration (S-094).
+fn vhds(route_configuration: &DynamicMessage) -> Option<u128> {
+    Some(xxh3_128(&canonical::encode(&message_in(route_configuration, "vhds")?)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 mod any;
 mod canonical;
 mod facts;
+mod walk;
 
 // The public interface.
 pub mod document;

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use prost::Message;
 use proptest::prelude::*;
+use prost::Message;
 use serde::de::DeserializeSeed;
 
 use super::*;
@@ -86,10 +86,8 @@ fn every_kind_of_scalar_survives() {
         "l6": ["6"], "l7": [7], "l8": [true, false], "l9": ["nine", ""], "l12": ["AQI=", ""],
         "l13": [13], "l15": [-15, 15], "l16": ["-16"], "l17": [-17], "l18": ["-18"]}"#;
     let descriptor = schema.message("kinds.All").unwrap();
-    let message = descriptor
-        .clone()
-        .deserialize(&mut serde_json::Deserializer::from_str(json))
-        .unwrap();
+    let message =
+        descriptor.clone().deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap();
     // Without maps prost's own encoding is in order: the two must agree byte for byte.
     assert_eq!(encode(&message), message.encode_to_vec());
     assert_eq!(DynamicMessage::decode(descriptor, &encode(&message)[..]).unwrap(), message);

@@ -70,8 +70,11 @@ fn row(service: &Service) -> String {
     let mut row = format!("{name} {of}");
     for method in &service.methods {
         assert_eq!(method.path, format!("/{}/{}", service.name, method.name));
-        let kind = [MethodKind::Sotw, MethodKind::Delta, MethodKind::Fetch]
-            [["Stream", "Delta", "Fetch"].iter().position(|is| method.name.starts_with(is)).unwrap()];
+        let kind =
+            [MethodKind::Sotw, MethodKind::Delta, MethodKind::Fetch][["Stream", "Delta", "Fetch"]
+                .iter()
+                .position(|is| method.name.starts_with(is))
+                .unwrap()];
         assert_eq!(method.kind, kind, "{}", method.name);
         assert!(!method.v2);
         row += &format!(" {}", method.name);

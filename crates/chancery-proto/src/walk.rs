@@ -1,0 +1,98 @@
+//! Every message in a message, those in an `Any` included.
+
+use std::fmt::Write;
+
+use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
+
+use crate::any;
+
+/// Calls `visit` with the message and each message in it, outermost first and in the order of
+/// fields and keys, with the path of fields that leads there.
+pub(crate) fn walk(message: &DynamicMessage, visit: &mut dyn FnMut(&str, &DynamicMessage)) {
+    Walk { path: String::new(), visit }.message(message, 0);
+}
+
+/// The message in a field, if it is set.
+pub(crate) fn message_in(message: &DynamicMessage, field: &str) -> Option<DynamicMessage> {
+    let field = message.descriptor().get_field_by_name(field)?;
+    if !message.has_field(&field) {
+        return None;
+    }
+    message.get_field(&field).as_message().cloned()
+}
+
+/// The text in a field; empty if it is not set or there is no such field.
+pub(crate) fn text_in(message: &DynamicMessage, field: &str) -> String {
+    let text = message.get_field_by_name(field);
+    text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// The messages in a repeated field.
+pub(crate) fn list_in(message: &DynamicMessage, field: &str) -> Vec<DynamicMessage> {
+    let Some(list) = message.get_field_by_name(field) else { return Vec::new() };
+    let items = list.as_list().unwrap_or_default().iter();
+    items.filter_map(Value::as_message).cloned().collect()
+}
+
+struct Walk<'a> {
+    path: String,
+    visit: &'a mut dyn FnMut(&str, &DynamicMessage),
+}
+
+impl Walk<'_> {
+    fn message(&mut self, message: &DynamicMessage, depth: usize) {
+        if depth < any::MAX_DEPTH && any::is_any(&message.descriptor()) {
+            if let Some(payload) = any::open(message) {
+                self.message(&payload, depth + 1);
+            }
+            return;
+        }
+        (self.visit)(&self.path, message);
+        for (field, value) in message.fields() {
+            let length = self.path.len();
+            if length > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(field.name());
+            self.value(value, depth);
+            self.path.truncate(length);
+        }
+    }
+
+    fn value(&mut self, value: &Value, depth: usize) {
+        match value {
+            Value::Message(message) => self.message(message, depth + 1),
+            Value::List(items) if matches!(items.first(), Some(Value::Message(_))) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.element(&at, item, depth);
+                }
+            }
+            Value::Map(entries) => {
+                let mut entries: Vec<_> = entries.iter().collect();
+                entries.sort_by_key(|(key, _)| *key);
+                for (key, value) in entries.into_iter().filter(|(_, value)| is_message(value)) {
+                    match key {
+                        MapKey::String(key) => self.element(key, value, depth),
+                        MapKey::Bool(key) => self.element(key, value, depth),
+                        MapKey::I32(key) => self.element(key, value, depth),
+                        MapKey::I64(key) => self.element(key, value, depth),
+                        MapKey::U32(key) => self.element(key, value, depth),
+                        MapKey::U64(key) => self.element(key, value, depth),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn element(&mut self, key: &dyn std::fmt::Display, value: &Value, depth: usize) {
+        let length = self.path.len();
+        write!(self.path, "[{key}]").expect("a `String` takes all that is written to it");
+        self.value(value, depth);
+        self.path.truncate(length);
+    }
+}
+
+fn is_message(value: &Value) -> bool {
+    matches!(value, Value::Message(_))
+}
