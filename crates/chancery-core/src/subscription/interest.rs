@@ -128,7 +128,10 @@ impl Interest {
 
     /// Whether the key and the name are two spellings of one name.
     pub(crate) fn same_name(&self, key: &str, name: &ResourceName) -> bool {
-        self.respelled.get(key).map_or(key == name.as_str(), |canonical| canonical == name)
+        match self.respelled.get(key) {
+            Some(canonical) => canonical == name,
+            None => key == name.as_str(),
+        }
     }
 
     /// A type in the name that is not the type asked for names nothing (S-116).

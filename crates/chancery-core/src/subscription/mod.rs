@@ -281,7 +281,7 @@ impl Subscription {
 pub(crate) fn empty_means_everything(type_url: &TypeUrl, settings: &Settings) -> bool {
     let mut overrides = settings.legacy_wildcard.iter();
     let set = overrides.find(|(overridden, _)| overridden == type_url);
-    set.map_or(type_url.rules().legacy_wildcard, |(_, on)| *on)
+    set.map_or_else(|| type_url.rules().legacy_wildcard, |(_, on)| *on)
 }
 
 /// A response the client answered.
