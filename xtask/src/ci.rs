@@ -112,7 +112,7 @@ fn deny(root: &Path) -> Result<()> {
         println!("skipped: cargo-deny is not installed (`cargo install cargo-deny`)");
         return Ok(());
     }
-    run(&mut cargo(root, &["deny", "--workspace", "check"]))
+    run(&mut cargo(root, &["deny", "--workspace", "check", "bans", "licenses", "sources"]))
 }
 
 #[cfg(test)]
