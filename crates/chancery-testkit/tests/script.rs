@@ -46,8 +46,8 @@ fn labels_outlive_the_stream_where_the_things_do() {
          > cds v=1
          < cds v=2 n=1 a@2
          > cds ack
-         = cds v=stated
-         < cds v=stated n=2 a@2",
+         = cds v=stated a@3
+         < cds v=stated n=2 a@3",
     );
 }
 
@@ -56,7 +56,7 @@ fn the_order_within_a_response_is_no_matter() {
     script::delta(
         "= cds b@1 a@1
          > cds +missing +b +a
-         < cds -missing n=1 b@1 a@1",
+         < cds !missing=NOT_FOUND -missing n=1 b@1 a@1",
     );
 }
 
@@ -66,10 +66,10 @@ fn bodies_and_facts_are_written_in_one_word() {
         "% features=ttl
          = rds r@1->cds:a->cds:b(vhds=7,size=100); eds e@1(ttl=9s,alias=f)
          > eds +e
-         < eds n=1 e@1(ttl)
+         < eds n=1 e@1(alias=f,ttl)
          > eds ack
          ~ 3s
-         < eds n=2 e@1(ttl,heartbeat)",
+         < eds n=2 e@1(alias=f,ttl,heartbeat)",
     );
 }
 

@@ -8,14 +8,14 @@
 //! use chancery_testkit::script;
 //!
 //! script::sotw("
-//!     # Two clusters exist; a client asks for everything and gets both.
+//!     ## Two clusters exist; a client asks for everything and gets both.
 //!     = cds a@1 b@1
 //!     > cds
 //!     < cds v=1 n=1 a@1 b@1
 //!     > cds ack
-//!     # Nothing changes, so nothing is sent, however long we wait.
+//!     ## Nothing changes, so nothing is sent, however long we wait.
 //!     ~ 10m
-//!     # One changes. SotW says the whole state again, and the client rejects it.
+//!     ## One changes. SotW says the whole state again, and the client rejects it.
 //!     = cds a@2
 //!     < cds v=2 n=2 a@2 b@1
 //!     > cds nack error=cluster a has no endpoints
@@ -25,7 +25,7 @@
 //! script::delta("
 //!     = eds a@1 b@1
 //!     > eds +a +gone
-//!     < eds n=1 a@1 -gone
+//!     < eds n=1 a@1 -gone !gone=NOT_FOUND
 //!     > eds ack -gone
 //!     > eds +b
 //!     < eds n=2 b@1

@@ -1,0 +1,90 @@
+//! The incremental protocol: each request says what changed in the subscription.
+
+use std::sync::Arc;
+
+use chancery_core::{DeltaRequest, Response, Time, TypeUrl};
+
+use super::topic::Topic;
+use super::{Answer, Holding, Quirks};
+
+impl Topic {
+    /// The next request of this type; `None` if nothing would be said by it.
+    pub(super) fn delta_request(
+        &mut self,
+        type_url: &TypeUrl,
+        answer: Option<Answer>,
+        quirks: &Quirks,
+    ) -> Option<DeltaRequest> {
+        let before = self.told.clone();
+        let mut request =
+            DeltaRequest { type_url: type_url.as_str().into(), ..DeltaRequest::default() };
+        if answer.is_none() || !quirks.separate {
+            self.changes(type_url, quirks, &mut request);
+        }
+        let says_nothing = request.subscribe.is_empty() && request.unsubscribe.is_empty();
+        let first = before.is_none();
+        if says_nothing && answer.is_none() && (!first || self.interest.is_nothing()) {
+            return None;
+        }
+        if first && quirks.foreign_nonce {
+            request.nonce = Arc::clone(&self.nonce);
+        }
+        if let Some(answer) = answer {
+            (request.nonce, request.error) = (answer.nonce, answer.error);
+        }
+        Some(request)
+    }
+
+    /// Writes the difference between what is wanted and what the server was told.
+    fn changes(&mut self, type_url: &TypeUrl, quirks: &Quirks, request: &mut DeltaRequest) {
+        let first = self.told.is_none();
+        let told = self.told.clone().unwrap_or_default();
+        let wanted = self.interest.clone();
+        if first && wanted.is_nothing() {
+            return;
+        }
+        let implied =
+            first && wanted.names.is_empty() && !quirks.star && type_url.rules().legacy_wildcard;
+        if wanted.all && !told.all && !implied {
+            request.subscribe.push("*".into());
+        }
+        if told.all && !wanted.all {
+            request.unsubscribe.push("*".into());
+        }
+        let again: Vec<_> = std::mem::take(&mut self.again).into_iter().collect();
+        let again = again
+            .into_iter()
+            .filter(|name| wanted.names.contains(name) && told.names.contains(name));
+        let again: Vec<Arc<str>> = again.collect();
+        again.iter().for_each(|name| drop(self.held.remove(name)));
+        request.subscribe.extend(wanted.names.difference(&told.names).cloned());
+        request.subscribe.extend(again);
+        request.unsubscribe.extend(told.names.difference(&wanted.names).cloned());
+        self.tell();
+        if first {
+            request.initial_versions = self.versions();
+        }
+    }
+
+    /// What is held, as a reconnecting client says it (S-076).
+    fn versions(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let held = self.held.iter();
+        let version = |(name, holding): (&Arc<str>, &Holding)| {
+            (Arc::clone(name), holding.resource.version().to_string().into())
+        };
+        held.map(version).collect()
+    }
+
+    /// Takes an accepted response.
+    pub(super) fn apply_delta(&mut self, now: Time, response: &Response) {
+        self.rejects = false;
+        for name in &response.removed {
+            self.held.remove(name);
+        }
+        for entry in &response.entries {
+            if self.wants(&entry.name) {
+                self.keep(now, entry);
+            }
+        }
+    }
+}

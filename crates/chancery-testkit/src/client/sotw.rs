@@ -1,0 +1,65 @@
+//! The state of the world: each request says the whole subscription.
+
+use std::sync::Arc;
+
+use chancery_core::{Response, SotwRequest, Time, TypeUrl};
+
+use super::topic::Topic;
+use super::{Answer, Quirks};
+
+impl Topic {
+    /// The next request of this type, and whether another one has to follow it. `None` if nothing
+    /// would be said by it.
+    pub(super) fn sotw_request(
+        &mut self,
+        type_url: &TypeUrl,
+        repeat: bool,
+        answer: Option<Answer>,
+        quirks: &Quirks,
+    ) -> Option<(SotwRequest, bool)> {
+        let first = self.told.is_none();
+        let idle = self.told.as_ref().map_or(self.interest.is_nothing(), |it| *it == self.interest);
+        if idle && answer.is_none() && (first || !repeat) {
+            return None;
+        }
+        // An empty list would still mean everything, so the wildcard has to be named first.
+        let legacy_ends = !first && !self.named && self.interest.is_nothing();
+        let names = if legacy_ends { vec!["*".into()] } else { self.sotw_names(type_url, quirks) };
+        self.named |= !names.is_empty();
+        if !legacy_ends {
+            self.tell();
+        }
+        let (answered, error) = answer.map_or((None, None), |it| (Some(it.nonce), it.error));
+        let nonce = match answered {
+            Some(nonce) => nonce,
+            None if first && !quirks.foreign_nonce => "".into(),
+            None => Arc::clone(&self.nonce),
+        };
+        let (type_url, version) = (type_url.as_str().into(), Arc::clone(&self.version));
+        let request = SotwRequest { node: None, type_url, version, nonce, names, error };
+        Some((request, legacy_ends))
+    }
+
+    fn sotw_names(&self, type_url: &TypeUrl, quirks: &Quirks) -> Vec<Arc<str>> {
+        let implied = self.interest.names.is_empty()
+            && !self.named
+            && !quirks.star
+            && type_url.rules().legacy_wildcard;
+        let star = (self.interest.all && !implied).then(|| "*".into());
+        star.into_iter().chain(self.interest.names.iter().cloned()).collect()
+    }
+
+    /// Takes an accepted response. What is absent from a full state is gone (S-057).
+    pub(super) fn apply_sotw(&mut self, now: Time, response: &Response) {
+        self.version = Arc::clone(&response.version);
+        self.rejects = false;
+        if response.type_url.rules().full_state {
+            self.held.retain(|name, _| response.entries.iter().any(|entry| entry.name == *name));
+        }
+        for entry in &response.entries {
+            if self.wants(&entry.name) {
+                self.keep(now, entry);
+            }
+        }
+    }
+}

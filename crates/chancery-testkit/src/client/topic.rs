@@ -1,0 +1,118 @@
+//! One type of one client: what it wants, what it told the server, and what it holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chancery_core::{Entry, Resource, Response, Time};
+
+use super::{Fault, Interest};
+
+/// A resource a client holds.
+#[derive(Clone, Debug)]
+pub struct Holding {
+    /// What it is.
+    pub resource: Arc<Resource>,
+    /// When it is dropped unless it is refreshed.
+    pub expires: Option<Time>,
+}
+
+/// The client's side of one type.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Topic {
+    pub(super) interest: Interest,
+    pub(super) held: BTreeMap<Arc<str>, Holding>,
+    /// The version accepted last; it survives streams (S-043).
+    pub(super) version: Arc<str>,
+    /// The nonce received last; with [`super::Quirks::foreign_nonce`] it survives streams too.
+    pub(super) nonce: Arc<str>,
+    /// Names to subscribe to although the server was told already.
+    pub(super) again: BTreeSet<Arc<str>>,
+    pub(super) rejects: bool,
+
+    // What follows is of this stream.
+    /// What the server was told last; `None` before the first request.
+    pub(super) told: Option<Interest>,
+    /// Whether a request ever named anything, `*` included (S-050).
+    pub(super) named: bool,
+    /// All that was ever asked for.
+    pub(super) asked: Interest,
+    /// All that was ever given, accepted or not, and what the client said it holds.
+    given: BTreeSet<Arc<str>>,
+}
+
+impl Topic {
+    /// A new stream: only what is held and accepted stays.
+    pub(super) fn open(&mut self, blank: bool) {
+        if blank {
+            self.held.clear();
+            self.version = "".into();
+        }
+        self.again.clear();
+        self.told = None;
+        self.named = false;
+        self.asked = Interest::default();
+        self.given = self.held.keys().cloned().collect();
+    }
+
+    /// Rules about single names that hold whatever crosses on the wire.
+    pub(super) fn check(&self, response: &Response) -> Result<(), Fault> {
+        for entry in &response.entries {
+            let names = std::iter::once(&entry.name).chain(&entry.aliases);
+            if !names.into_iter().any(|name| self.asked.covers(name)) {
+                return Err(Fault(format!("`{}` was never asked for (S-045)", entry.name)));
+            }
+            if entry.heartbeat && !self.given.contains(&entry.name) {
+                return Err(Fault(format!("heartbeat for `{}`, never given (S-088)", entry.name)));
+            }
+        }
+        let unasked = response.removed.iter().find(|name| !self.asked.covers(name));
+        unasked.map_or(Ok(()), |name| Err(Fault(format!("removed `{name}` was never asked for"))))
+    }
+
+    /// What is remembered of a response even if it is rejected.
+    pub(super) fn note(&mut self, response: &Response) {
+        self.nonce = Arc::clone(&response.nonce);
+        self.given.extend(response.entries.iter().map(|entry| Arc::clone(&entry.name)));
+        self.rejects = true;
+    }
+
+    /// T-03: the type is of no interest any more, so its answers and its nonce are forgotten.
+    pub(super) fn forgets(&mut self) -> bool {
+        let forgets = self.told.as_ref().is_some_and(Interest::is_nothing);
+        if forgets {
+            self.nonce = "".into();
+        }
+        forgets
+    }
+
+    /// The server is being told what is wanted: from here on the rest is not held.
+    pub(super) fn tell(&mut self) {
+        let interest = self.interest.clone();
+        self.held.retain(|name, _| interest.covers(name));
+        self.asked.all |= interest.all;
+        self.asked.names.extend(interest.names.iter().cloned());
+        self.told = Some(interest);
+    }
+
+    /// Whether the server believes that the client wants this.
+    pub(super) fn wants(&self, name: &str) -> bool {
+        self.told.as_ref().is_some_and(|told| told.covers(name))
+    }
+
+    /// Takes one accepted entry.
+    pub(super) fn keep(&mut self, now: Time, entry: &Entry) {
+        let Some(resource) = &entry.resource else {
+            self.held.remove(&entry.name);
+            return;
+        };
+        let expires = if entry.ttl { resource.ttl().map(|ttl| now + ttl) } else { None };
+        if !entry.heartbeat {
+            let holding = Holding { resource: Arc::clone(resource), expires };
+            self.held.insert(Arc::clone(&entry.name), holding);
+        } else if let Some(holding) = self.held.get_mut(&entry.name)
+            && holding.resource.version() == resource.version()
+        {
+            holding.expires = expires;
+        }
+    }
+}

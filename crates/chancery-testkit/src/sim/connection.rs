@@ -1,0 +1,360 @@
+//! One client and the stream it has, or not, to a server: two machines and the wire between them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::{
+    Event, Input, Request, Response, Scope, Settings, Snapshot, Time, TypeUrl, Variant, ads,
+};
+
+use super::lane::Lane;
+use super::profile::{Follow, Profile};
+use super::referee::Referee;
+use super::rng::Rng;
+use super::world::type_url;
+use crate::client::{Client, Fault, Interest};
+
+/// A client, its stream and the server's end of it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    label: String,
+    profile: Arc<Profile>,
+    pub(super) client: Client,
+    stream: Option<Stream>,
+    /// What the server it is connected to publishes.
+    published: Arc<Snapshot>,
+    /// When the client takes the next response off the wire.
+    reads_from: Time,
+    /// Whether all routes the client uses once were complete on this stream.
+    steady: bool,
+    pub(super) trace: Option<Vec<String>>,
+    /// Responses that are no heartbeats, as sent by all streams.
+    pub(super) responses: usize,
+}
+
+#[derive(Debug)]
+struct Stream {
+    server: ads::Server,
+    referee: Referee,
+    identified: bool,
+    up: Lane<Request>,
+    down: Lane<Response>,
+}
+
+impl Connection {
+    pub(super) fn new(
+        label: String,
+        profile: &Arc<Profile>,
+        client: Client,
+        published: Arc<Snapshot>,
+    ) -> Self {
+        Self {
+            label,
+            profile: Arc::clone(profile),
+            client,
+            stream: None,
+            published,
+            reads_from: Time::default(),
+            steady: false,
+            trace: None,
+            responses: 0,
+        }
+    }
+
+    /// Opens a stream to a server that publishes this.
+    pub(super) fn open(&mut self, now: Time, published: &Arc<Snapshot>) {
+        self.note(now, || "--- stream opened".to_owned());
+        self.published = Arc::clone(published);
+        let settings: Arc<Settings> = Arc::clone(&self.profile.settings);
+        let features = self.profile.node.features();
+        let variant = self.client.variant();
+        self.stream = Some(Stream {
+            server: ads::Server::new(variant, Scope::Aggregated, Arc::clone(&settings)),
+            referee: Referee::new(now, variant, settings, features, Arc::clone(published)),
+            identified: false,
+            up: Lane::new(),
+            down: Lane::new(),
+        });
+        self.steady = false;
+        self.client.expire(now);
+        self.client.open();
+    }
+
+    /// Loses the stream with everything under way. The server's machine is dropped, and with it
+    /// all memory of the stream (S-011).
+    pub(super) fn cut(&mut self, now: Time) {
+        if self.stream.take().is_some() {
+            self.note(now, || "--- stream lost".to_owned());
+        }
+        self.client.lose();
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// The server the client is connected to publishes this from now on.
+    pub(super) fn publish(&mut self, now: Time, snapshot: &Arc<Snapshot>) -> Result<(), Fault> {
+        self.published = Arc::clone(snapshot);
+        match &self.stream {
+            Some(stream) if stream.identified => self.give(now),
+            _ => Ok(()),
+        }
+    }
+
+    /// The client takes nothing off the wire until then.
+    pub(super) fn stall(&mut self, now: Time, time: Duration) {
+        self.note(now, || format!("--- reads nothing for {time:?}"));
+        self.reads_from = self.reads_from.max(now + time);
+    }
+
+    /// Lets everything happen that can happen now.
+    pub(super) fn run(&mut self, now: Time, rng: &mut Rng) -> Result<(), Fault> {
+        loop {
+            let mut moved = self.client_sends(now, rng);
+            moved |= self.server_receives(now)?;
+            moved |= self.server_sends(now, rng)?;
+            moved |= self.client_receives(now)?;
+            if !moved {
+                return Ok(());
+            }
+        }
+    }
+
+    /// When something happens next without anyone's doing.
+    pub(super) fn wake(&self, now: Time) -> Option<Time> {
+        let stream = self.stream.as_ref();
+        let arrival =
+            stream.and_then(|stream| stream.down.arrival()).map(|at| at.max(self.reads_from));
+        let deadline = stream.filter(|stream| stream.down.len() < self.profile.window);
+        let times = [
+            stream.and_then(|stream| stream.up.arrival()),
+            arrival,
+            deadline.and_then(|stream| stream.server.deadline()),
+            self.client.expiry(),
+        ];
+        times.into_iter().flatten().min().map(|at| at.max(now))
+    }
+
+    fn client_sends(&mut self, now: Time, rng: &mut Rng) -> bool {
+        self.client.expire(now);
+        let Some(request) = self.client.poll() else { return false };
+        self.note(now, || format!("  > {}", request_line(&request)));
+        let delay = self.profile.delay(rng);
+        if let Some(stream) = &mut self.stream {
+            stream.up.send(now, delay, request);
+        }
+        true
+    }
+
+    fn server_receives(&mut self, now: Time) -> Result<bool, Fault> {
+        let Some(stream) = &mut self.stream else { return Ok(false) };
+        let Some(request) = stream.up.receive(now) else { return Ok(false) };
+        stream.referee.received(&request);
+        let line = self.trace.as_ref().map(|_| request_line(&request));
+        let events = stream.server.handle(now, Input::Request(request));
+        let events =
+            events.map_err(|violation| Fault(format!("the stream was closed: {violation}")))?;
+        let identified =
+            events.iter().any(|event| matches!(event, Event::Identified(_) | Event::Anonymous));
+        if let Some(line) = line {
+            self.note(now, || format!("  = {line}"));
+        }
+        if identified {
+            self.give(now)?;
+        }
+        Ok(true)
+    }
+
+    fn give(&mut self, now: Time) -> Result<(), Fault> {
+        let snapshot = Arc::clone(&self.published);
+        self.note(now, || format!("  = snapshot {}", snapshot_line(&snapshot)));
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        stream.identified = true;
+        stream.referee.published(now, &snapshot);
+        let events = stream.server.handle(now, Input::Snapshot(snapshot));
+        events.map(drop).map_err(|violation| Fault(format!("the stream was closed: {violation}")))
+    }
+
+    fn server_sends(&mut self, now: Time, rng: &mut Rng) -> Result<bool, Fault> {
+        let delay = self.profile.delay(rng);
+        let window = self.profile.window;
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.down.len() < window) else {
+            return Ok(false);
+        };
+        let Some(response) = stream.server.poll(now) else {
+            let overdue = stream.server.deadline().filter(|deadline| *deadline <= now);
+            return match overdue {
+                Some(_) => {
+                    Err(Fault("the deadline is past and there is nothing to send".to_owned()))
+                }
+                None => Ok(false),
+            };
+        };
+        let verdict = stream.referee.sent(now, &response);
+        let line = self.trace.as_ref().map(|_| response_line(&response));
+        stream.down.send(now, delay, response.clone());
+        if let Some(line) = line {
+            self.note(now, || format!("< {line}"));
+        }
+        let heartbeat =
+            !response.entries.is_empty() && response.entries.iter().all(|it| it.heartbeat);
+        self.responses += usize::from(!heartbeat);
+        if self.responses > 20_000 {
+            return Err(Fault("the server never stops sending".to_owned()));
+        }
+        verdict.map(|()| true)
+    }
+
+    fn client_receives(&mut self, now: Time) -> Result<bool, Fault> {
+        let Some(stream) = &mut self.stream else { return Ok(false) };
+        if now < self.reads_from {
+            return Ok(false);
+        }
+        let Some(response) = stream.down.receive(now) else { return Ok(false) };
+        self.client.receive(now, &response)?;
+        self.note(now, || format!("    {} arrived", response.nonce));
+        self.follow();
+        self.check_traffic()?;
+        Ok(true)
+    }
+
+    /// Subscribes to what the client needs to use what it holds.
+    fn follow(&mut self) {
+        let steps: &[(&str, &str)] = match self.profile.follow {
+            Follow::Nothing => &[],
+            Follow::Envoy => &[("cds", "eds"), ("lds", "rds")],
+            Follow::Grpc => &[("lds", "rds"), ("rds", "cds"), ("cds", "eds")],
+        };
+        for (from, to) in steps {
+            let held = self.client.held(&type_url(from));
+            let links = held.flat_map(|(_, holding)| &holding.resource.facts().links);
+            let names = links.map(|link| link.name.shared()).collect();
+            self.client.want(&type_url(to), Interest { all: false, names });
+        }
+    }
+
+    /// S-097: once complete, what Envoy uses stays complete, so that no request fails.
+    fn check_traffic(&mut self) -> Result<(), Fault> {
+        if self.profile.follow != Follow::Envoy
+            || self.profile.dangers.bad
+            || self.profile.dangers.ttl
+        {
+            return Ok(());
+        }
+        let missing = self.unusable();
+        match missing {
+            Some(why) if self.steady => Err(Fault(format!("{why}: requests fail (S-097)"))),
+            Some(_) => Ok(()),
+            None => {
+                self.steady = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// A route in use that leads nowhere.
+    fn unusable(&self) -> Option<String> {
+        let clusters = type_url("cds");
+        for (route, holding) in self.client.held(&type_url("rds")) {
+            for link in &holding.resource.facts().links {
+                if !self.client.held(&clusters).any(|(name, _)| **name == *link.name.as_str()) {
+                    return Some(format!(
+                        "route `{route}` leads to `{}`, which the client lacks",
+                        link.name
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    /// After quiet, the client holds exactly what its subscription and the snapshot say.
+    pub(super) fn settled(&self) -> Result<(), Fault> {
+        let Some(stream) = &self.stream else { return Err(Fault("there is no stream".to_owned())) };
+        for url in self.client.types() {
+            self.holds_exactly(url)?;
+        }
+        stream.referee.settled()
+    }
+
+    fn holds_exactly(&self, url: &TypeUrl) -> Result<(), Fault> {
+        let (interest, set, short) =
+            (self.client.interest(url), self.published.set(url), url.short());
+        for resource in set.iter().filter(|it| interest.covers(it.name().as_str())) {
+            let name = resource.name().as_str();
+            match self.client.held(url).find(|(held, _)| ***held == *name) {
+                Some((_, held)) if held.resource.version() == resource.version() => {}
+                Some(_) => return Err(Fault(format!("the client has an old {short} `{name}`"))),
+                None => return Err(Fault(format!("the client lacks {short} `{name}`"))),
+            }
+        }
+        // SotW cannot take single resources away (S-058).
+        let says_all = self.client.variant() == Variant::Delta || url.rules().full_state;
+        let extra = self.client.held(url).find(|(name, _)| says_all && set.get(name).is_none());
+        extra.map_or(Ok(()), |(name, _)| {
+            Err(Fault(format!("the client still has {short} `{name}`")))
+        })
+    }
+
+    fn note(&mut self, now: Time, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>9.3} {} {}", now.0.as_secs_f64(), self.label, line()));
+        }
+    }
+}
+
+fn snapshot_line(snapshot: &Snapshot) -> String {
+    let all = snapshot.types().map(|url| {
+        let names: Vec<_> = snapshot.set(url).iter().map(body).collect();
+        names.join("; ")
+    });
+    all.collect::<Vec<_>>().join(" | ")
+}
+
+fn body(resource: &Arc<chancery_core::Resource>) -> String {
+    String::from_utf8_lossy(resource.body()).trim_end_matches(" -> ").to_owned()
+}
+
+fn request_line(request: &Request) -> String {
+    match request {
+        Request::Sotw(it) => format!(
+            "{} [{}] v={:.4} n={}{}",
+            TypeUrl::new(&it.type_url).short(),
+            it.names.join(" "),
+            it.version,
+            it.nonce,
+            it.error.as_ref().map(|error| format!(" error={}", error.message)).unwrap_or_default(),
+        ),
+        Request::Delta(it) => format!(
+            "{} +[{}] -[{}] n={} init=[{}]{}",
+            TypeUrl::new(&it.type_url).short(),
+            it.subscribe.join(" "),
+            it.unsubscribe.join(" "),
+            it.nonce,
+            it.initial_versions
+                .iter()
+                .map(|(name, version)| format!("{name}:{version:.4}"))
+                .collect::<Vec<_>>()
+                .join(" "),
+            it.error.as_ref().map(|error| format!(" error={}", error.message)).unwrap_or_default(),
+        ),
+    }
+}
+
+fn response_line(response: &Response) -> String {
+    let entries = response.entries.iter().map(|entry| match &entry.resource {
+        Some(_) if entry.heartbeat => format!("({})", entry.name),
+        Some(resource) => format!("{{{}}}", body(resource)),
+        None => format!("{}?", entry.name),
+    });
+    let entries: Vec<_> = entries.collect();
+    format!(
+        "{} v={:.4} n={} {} -[{}]",
+        response.type_url.short(),
+        response.version,
+        response.nonce,
+        entries.join(" "),
+        response.removed.join(" "),
+    )
+}

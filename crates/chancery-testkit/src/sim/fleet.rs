@@ -1,0 +1,273 @@
+//! Clients, replicas and time: what a seed makes happen, and what must be true in the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::{Snapshot, Time};
+
+use super::connection::Connection;
+use super::profile::{Follow, Profile};
+use super::rng::Rng;
+use super::world::{TYPES, World, judge, type_url};
+use crate::client::{Client, Fault, Interest};
+
+/// Some streams to some servers that publish the same, each at its own time.
+#[derive(Debug)]
+pub struct Fleet {
+    rng: Rng,
+    now: Time,
+    profile: Arc<Profile>,
+    world: World,
+    latest: Arc<Snapshot>,
+    replicas: Vec<Replica>,
+    nodes: Vec<Member>,
+}
+
+/// A server: what it publishes, and what it will.
+#[derive(Debug)]
+struct Replica {
+    published: Arc<Snapshot>,
+    coming: Vec<(Time, Arc<Snapshot>)>,
+}
+
+/// A client and where it is connected.
+#[derive(Debug)]
+struct Member {
+    connection: Connection,
+    replica: usize,
+    /// When it connects again after its stream was lost.
+    opens: Option<Time>,
+}
+
+impl Fleet {
+    /// Draws a fleet of so many streams and servers.
+    pub fn new(seed: u64, streams: usize, replicas: usize) -> Self {
+        let mut rng = Rng::new(seed);
+        let profile = Arc::new(Profile::new(&mut rng));
+        let world = World::new(&mut rng, profile.dangers);
+        let latest = Arc::new(world.snapshot(&Snapshot::new()));
+        let replica = |_| Replica { published: Arc::clone(&latest), coming: Vec::new() };
+        let replicas: Vec<_> = (0..replicas.max(1)).map(replica).collect();
+        let node = |number| {
+            let (quirks, node) = (profile.quirks.clone(), Arc::clone(&profile.node));
+            let client = Client::new(profile.variant, node, quirks, judge);
+            let label = format!("#{number}");
+            let connection = Connection::new(label, &profile, client, Arc::clone(&latest));
+            Member { connection, replica: 0, opens: Some(Time::default()) }
+        };
+        let nodes = (0..streams).map(node).collect();
+        Self { rng, now: Time::default(), profile, world, latest, replicas, nodes }
+    }
+
+    /// Writes down what happens from now on.
+    pub fn record(&mut self) {
+        for member in &mut self.nodes {
+            member.connection.trace.get_or_insert_default();
+        }
+    }
+
+    /// What was written down, in order of time.
+    pub fn trace(&self) -> Vec<String> {
+        let mut lines: Vec<_> =
+            self.nodes.iter().filter_map(|it| it.connection.trace.clone()).flatten().collect();
+        // Stable, so that lines of one stream keep their order.
+        lines.sort_by(|one, other| one[..9].cmp(&other[..9]));
+        lines.insert(0, format!("{:?}", self.profile));
+        lines
+    }
+
+    /// Lives through so many operations, calms down, and checks what must be true then.
+    ///
+    /// # Errors
+    /// When the server broke a rule on the way, or did not converge.
+    pub fn live(&mut self, operations: u64) -> Result<(), Fault> {
+        self.begin();
+        for _ in 0..operations {
+            let pause = *self.rng.one_of(&[0, 10, 500, 4000, 15_000]);
+            let pause = self.rng.time(Duration::from_millis(pause + 1));
+            self.pass(pause)?;
+            self.operation()?;
+        }
+        self.calm()
+    }
+
+    /// First subscriptions, in any order (S-104).
+    fn begin(&mut self) {
+        for member in 0..self.nodes.len() {
+            let follows = match self.profile.follow {
+                Follow::Nothing => &[][..],
+                Follow::Envoy => &["cds", "lds"][..],
+                Follow::Grpc => &["lds"][..],
+            };
+            for short in follows {
+                let client = &mut self.nodes[member].connection.client;
+                let roots = match self.profile.follow {
+                    Follow::Grpc => Interest::names(["l0"]),
+                    Follow::Nothing | Follow::Envoy => Interest::all(),
+                };
+                client.want(&type_url(short), roots);
+            }
+            for _ in 0..3 {
+                self.resubscribe(member);
+            }
+        }
+    }
+
+    fn operation(&mut self) -> Result<(), Fault> {
+        let member = usize::try_from(self.rng.draw() >> 1).unwrap_or(0) % self.nodes.len().max(1);
+        if self.rng.chance(self.profile.losses) {
+            self.lose(member);
+            return Ok(());
+        }
+        match self.rng.below(10) {
+            0..=4 => self.commit(),
+            5..=6 => {
+                self.resubscribe(member);
+                Ok(())
+            }
+            7 => {
+                self.ask_again(member);
+                Ok(())
+            }
+            8 if self.profile.stalls => {
+                let time = self.rng.time(Duration::from_secs(30));
+                self.nodes[member].connection.stall(self.now, time);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Publishes some edits, at once or one replica after the other.
+    fn commit(&mut self) -> Result<(), Fault> {
+        for _ in 0..=self.rng.below(3) {
+            self.world.edit(&mut self.rng);
+        }
+        self.publish()
+    }
+
+    fn publish(&mut self) -> Result<(), Fault> {
+        let before = if self.rng.chance(80) { Arc::clone(&self.latest) } else { Arc::default() };
+        self.latest = Arc::new(self.world.snapshot(&before));
+        for number in 0..self.replicas.len() {
+            let lag =
+                if number == 0 { Duration::ZERO } else { self.rng.time(Duration::from_secs(5)) };
+            let replica = &mut self.replicas[number];
+            let last = replica.coming.last().map_or(self.now, |(at, _)| *at);
+            replica.coming.push((last.max(self.now + lag), Arc::clone(&self.latest)));
+        }
+        self.arrive()
+    }
+
+    /// Replicas publish what has come to them.
+    fn arrive(&mut self) -> Result<(), Fault> {
+        for (number, replica) in self.replicas.iter_mut().enumerate() {
+            while replica.coming.first().is_some_and(|(at, _)| *at <= self.now) {
+                replica.published = replica.coming.remove(0).1;
+                for member in self.nodes.iter_mut().filter(|it| it.replica == number) {
+                    member.connection.publish(self.now, &replica.published)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, member: usize) {
+        let replica = usize::try_from(self.rng.draw() >> 1).unwrap_or(0) % self.replicas.len();
+        let back = self.rng.time(Duration::from_secs(20));
+        let member = &mut self.nodes[member];
+        member.connection.cut(self.now);
+        member.replica = replica;
+        member.opens = Some(self.now + back);
+    }
+
+    /// Another subscription to a type the client may choose.
+    fn resubscribe(&mut self, member: usize) {
+        let free: &[&str] = match self.profile.follow {
+            Follow::Nothing => &TYPES,
+            Follow::Envoy | Follow::Grpc => &["sds", "rtds"],
+        };
+        let short = *self.rng.one_of(free);
+        let interest = self.interest(short);
+        self.nodes[member].connection.client.want(&type_url(short), interest);
+    }
+
+    fn interest(&mut self, short: &str) -> Interest {
+        let letter = if short == "eds" { "c" } else { &short[..1] };
+        let count = self.rng.below(4);
+        let names = (0..count).map(|_| format!("{letter}{}", self.rng.below(7)).into());
+        let names = names.collect();
+        // Only a type whose empty list means everything, or a named wildcard, is for all.
+        Interest { all: self.rng.chance(30), names }
+    }
+
+    fn ask_again(&mut self, member: usize) {
+        let client = &mut self.nodes[member].connection.client;
+        let types: Vec<_> = client.types().cloned().collect();
+        if types.is_empty() {
+            return;
+        }
+        let url = self.rng.one_of(&types);
+        let names: Vec<_> = client.interest(url).names.into_iter().collect();
+        let name =
+            if names.is_empty() { "none".into() } else { Arc::clone(self.rng.one_of(&names)) };
+        client.ask_again(url, &name);
+    }
+
+    /// Lets time pass, and everything happen in it.
+    fn pass(&mut self, time: Duration) -> Result<(), Fault> {
+        let end = self.now + time;
+        loop {
+            self.open_due();
+            self.arrive()?;
+            for member in &mut self.nodes {
+                member.connection.run(self.now, &mut self.rng)?;
+            }
+            match self.wake().filter(|wake| *wake <= end) {
+                Some(wake) => self.now = wake,
+                None => break,
+            }
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn open_due(&mut self) {
+        for member in &mut self.nodes {
+            if member.opens.is_some_and(|at| at <= self.now) {
+                member.opens = None;
+                let published = Arc::clone(&self.replicas[member.replica].published);
+                member.connection.open(self.now, &published);
+            }
+        }
+    }
+
+    fn wake(&self) -> Option<Time> {
+        let coming = self.replicas.iter().filter_map(|it| it.coming.first()).map(|(at, _)| *at);
+        let nodes = self.nodes.iter().flat_map(|it| [it.opens, it.connection.wake(self.now)]);
+        coming.chain(nodes.flatten()).min()
+    }
+
+    /// Heals the world, waits until all waits are over, and sees that nothing moves any more.
+    fn calm(&mut self) -> Result<(), Fault> {
+        self.world.heal();
+        self.publish()?;
+        for member in 0..self.nodes.len() {
+            if !self.nodes[member].connection.is_open() && self.nodes[member].opens.is_none() {
+                self.lose(member);
+            }
+        }
+        self.pass(Duration::from_secs(180))?;
+        self.nodes.iter().try_for_each(|member| member.connection.settled())?;
+        let before = self.responses();
+        self.pass(Duration::from_secs(600))?;
+        if self.responses() != before {
+            return Err(Fault("something is sent although nothing changes (S-106)".to_owned()));
+        }
+        self.nodes.iter().try_for_each(|member| member.connection.settled())
+    }
+
+    fn responses(&self) -> usize {
+        self.nodes.iter().map(|member| member.connection.responses).sum()
+    }
+}

@@ -1,0 +1,99 @@
+//! What kind of client, network and world a seed stands for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::{Node, Settings, Variant};
+
+use super::rng::Rng;
+use super::world::Dangers;
+use crate::client::Quirks;
+
+/// How a client chooses its subscriptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// At random.
+    Nothing,
+    /// All clusters and listeners, and what they lead to.
+    Envoy,
+    /// One listener, and what it leads to.
+    Grpc,
+}
+
+/// Everything that stays the same for one seed.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// The form of the protocol.
+    pub variant: Variant,
+    /// How subscriptions are chosen.
+    pub follow: Follow,
+    /// What clients do differently.
+    pub quirks: Quirks,
+    /// What may happen to resources.
+    pub dangers: Dangers,
+    /// Who the client is.
+    pub node: Arc<Node>,
+    /// The server's settings.
+    pub settings: Arc<Settings>,
+    /// How long a message takes at most.
+    pub delay: Duration,
+    /// How many responses fit on the wire.
+    pub window: usize,
+    /// Whether clients pause reading.
+    pub stalls: bool,
+    /// How often streams are lost, in percent of all operations.
+    pub losses: u64,
+}
+
+impl Profile {
+    /// Draws one.
+    pub fn new(rng: &mut Rng) -> Self {
+        let variant = *rng.one_of(&[Variant::Sotw, Variant::Delta]);
+        let follow = *rng.one_of(&[Follow::Nothing, Follow::Envoy, Follow::Grpc]);
+        let dangers = Dangers { bad: rng.chance(40), ttl: rng.chance(20) };
+        let features = match rng.below(3) {
+            _ if dangers.ttl => {
+                &["xds.config.supports-resource-ttl", "xds.config.resource-in-sotw"][..]
+            }
+            0 => &["xds.config.resource-in-sotw"][..],
+            _ => &[][..],
+        };
+        let client_features = features.iter().map(|it| (*it).to_owned()).collect();
+        let node = Node { id: "node".to_owned(), client_features, ..Node::default() };
+        Self {
+            variant,
+            follow,
+            quirks: quirks(rng),
+            dangers,
+            node: Arc::new(node),
+            settings: Arc::new(settings(rng)),
+            delay: Duration::from_millis(*rng.one_of(&[1, 50, 1000])),
+            window: usize::try_from(1 + rng.below(3)).unwrap_or(1),
+            // Whoever reads too late loses what has a TTL, and the server cannot know.
+            stalls: rng.chance(30) && !dangers.ttl,
+            losses: *rng.one_of(&[0, 5, 15]),
+        }
+    }
+
+    pub(super) fn delay(&self, rng: &mut Rng) -> Duration {
+        rng.time(self.delay)
+    }
+}
+
+fn quirks(rng: &mut Rng) -> Quirks {
+    Quirks {
+        star: rng.chance(30),
+        foreign_nonce: rng.chance(20),
+        forgetful: rng.chance(20),
+        blank: rng.chance(10),
+        separate: rng.chance(30),
+    }
+}
+
+fn settings(rng: &mut Rng) -> Settings {
+    let mut settings = Settings { report_missing: rng.chance(20), ..Settings::default() };
+    if rng.chance(20) {
+        settings.max_response_bytes = 200;
+    }
+    settings
+}

@@ -1,0 +1,308 @@
+//! The referee at the server's end of one stream: sees what the server saw when it sent.
+//!
+//! The reference client checks what holds whatever crosses on the wire. The referee checks the
+//! rest: that nothing is sent twice without a reason (S-075, S-079), that no second response is
+//! out without need (S-042), that a route never comes before its cluster nor a cluster goes before
+//! the routes (S-097, S-098), and that a changed cluster gets its endpoints again (S-099).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chancery_core::{
+    Entry, Features, Request, Response, Settings, Snapshot, Time, TypeUrl, Variant,
+};
+
+use super::view::View;
+use super::world::type_url;
+use crate::client::Fault;
+
+/// Watches one stream.
+#[derive(Clone, Debug)]
+pub(super) struct Referee {
+    variant: Variant,
+    settings: Arc<Settings>,
+    features: Features,
+    target: Arc<Snapshot>,
+    views: BTreeMap<TypeUrl, View>,
+    /// When names left the target, or when the stream began if they had left before.
+    vanished: BTreeMap<(TypeUrl, Arc<str>), Time>,
+    began: Time,
+}
+
+impl Referee {
+    pub(super) fn new(
+        now: Time,
+        variant: Variant,
+        settings: Arc<Settings>,
+        features: Features,
+        target: Arc<Snapshot>,
+    ) -> Self {
+        let (views, vanished) = (BTreeMap::new(), BTreeMap::new());
+        Self { variant, settings, features, target, views, vanished, began: now }
+    }
+
+    /// The server was given another snapshot.
+    pub(super) fn published(&mut self, now: Time, snapshot: &Arc<Snapshot>) {
+        let before = std::mem::replace(&mut self.target, Arc::clone(snapshot));
+        for type_url in before.types() {
+            let set = snapshot.set(type_url);
+            for gone in
+                before.set(type_url).iter().filter(|it| set.get(it.name().as_str()).is_none())
+            {
+                self.vanished.insert((type_url.clone(), gone.name().shared()), now);
+            }
+        }
+        self.vanished.retain(|(type_url, name), _| snapshot.set(type_url).get(name).is_none());
+    }
+
+    /// The server was given a request.
+    pub(super) fn received(&mut self, request: &Request) {
+        let url = match request {
+            Request::Sotw(request) => TypeUrl::new(&request.type_url),
+            Request::Delta(request) => TypeUrl::new(&request.type_url),
+        };
+        let set = self.target.set(&url);
+        let view = self.views.entry(url.clone()).or_default();
+        match request {
+            Request::Sotw(request) => view.sotw(&url, request, set),
+            Request::Delta(request) => view.delta(&url, request, set),
+        }
+    }
+
+    /// The server sends a response.
+    pub(super) fn sent(&mut self, now: Time, response: &Response) -> Result<(), Fault> {
+        let url = &response.type_url;
+        let check = self.check(now, response);
+        check.map_err(|why| {
+            Fault(format!("{why}, in {} response {}", url.short(), response.nonce))
+        })?;
+        let full_state = self.full_state(url);
+        let first = self.views.get(url).is_some_and(|view| !view.answered);
+        self.warm(response);
+        if let Some(view) = self.views.get_mut(url) {
+            view.sent(now, response, full_state);
+        }
+        if first && self.variant == Variant::Delta && url.short() == "cds" {
+            // S-100: these may have been asked for before the clusters.
+            for dependent in ["eds", "sds"] {
+                let view = self.views.entry(type_url(dependent)).or_default();
+                view.owed.extend(view.given.iter().cloned());
+            }
+        }
+        Ok(())
+    }
+
+    /// What the server still owes once nothing moves any more.
+    pub(super) fn settled(&self) -> Result<(), Fault> {
+        for (url, view) in &self.views {
+            let set = self.target.set(url);
+            let waits = view.warming.iter().find(|name| set.get(name).is_some());
+            if let Some(name) = waits {
+                return Err(Fault(format!(
+                    "the cluster of {} `{name}` changed and still warms (S-099)",
+                    url.short()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether absence from a response removes.
+    fn full_state(&self, url: &TypeUrl) -> bool {
+        self.variant == Variant::Sotw && url.rules().full_state
+    }
+
+    fn check(&self, now: Time, response: &Response) -> Result<(), String> {
+        let Some(view) = self.views.get(&response.type_url).filter(|view| view.told.is_some())
+        else {
+            return Err("nobody asked (T-21)".to_owned());
+        };
+        self.check_hold(now, view)?;
+        self.check_wrapping(response)?;
+        for entry in &response.entries {
+            self.check_entry(now, view, response, entry)?;
+        }
+        self.check_removals(now, view, response)?;
+        self.check_reason(view, response)
+    }
+
+    /// S-042: one response of a type is out at a time.
+    fn check_hold(&self, now: Time, view: &View) -> Result<(), String> {
+        let Some(last) = view.unanswered.back() else { return Ok(()) };
+        if view.released || now >= last.sent + self.settings.ack_wait {
+            return Ok(());
+        }
+        Err(format!("response {} is not answered yet (S-042)", last.nonce))
+    }
+
+    /// S-085, S-086: wrappers and TTLs are for those who announced them.
+    fn check_wrapping(&self, response: &Response) -> Result<(), String> {
+        let sotw = self.variant == Variant::Sotw;
+        if sotw && response.wrapped && !self.features.wrapped_sotw {
+            return Err("entries are wrapped for a client that cannot read it (S-085)".to_owned());
+        }
+        let can = self.features.ttl && (!sotw || self.features.wrapped_sotw);
+        for entry in &response.entries {
+            let has = entry.resource.as_ref().is_some_and(|resource| resource.ttl().is_some());
+            if entry.ttl != (has && can) {
+                return Err(format!(
+                    "the TTL of `{}` is not what it should be (S-086)",
+                    entry.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_entry(
+        &self,
+        now: Time,
+        view: &View,
+        response: &Response,
+        entry: &Entry,
+    ) -> Result<(), String> {
+        let (name, url) = (&entry.name, &response.type_url);
+        let Some(resource) = &entry.resource else { return Ok(()) };
+        let owed = view.owed.contains(name);
+        if !view.covers(name) && !owed {
+            return Err(format!("`{name}` is not subscribed to (S-045)"));
+        }
+        let version = resource.version().to_string();
+        let known = view.known.get(name) == Some(&version);
+        if entry.heartbeat {
+            let fine = known || view.rejected.get(name) == Some(&version);
+            return if fine {
+                Ok(())
+            } else {
+                Err(format!("heartbeat for unknown `{name}` (S-088)"))
+            };
+        }
+        let current =
+            self.target.set(url).get(name).is_some_and(|now| now.version() == resource.version());
+        if !current && !(known && self.full_state(url)) {
+            return Err(format!("`{name}` is not what the snapshot has"));
+        }
+        if known && !owed && !self.full_state(url) {
+            return Err(format!("the client has `{name}` already (S-079)"));
+        }
+        self.check_links(now, entry)
+    }
+
+    /// S-097: what a route or listener leads to comes first.
+    fn check_links(&self, _now: Time, entry: &Entry) -> Result<(), String> {
+        let links = entry.resource.iter().flat_map(|resource| &resource.facts().links);
+        for link in links.filter(|link| link.type_url.short() == "cds") {
+            let Some(clusters) = self.views.get(&link.type_url) else { continue };
+            let name = link.name.as_str();
+            let exists = self.target.set(&link.type_url).get(name).is_some();
+            if exists && clusters.covers(name) && !clusters.given.contains(name) {
+                return Err(format!("`{}` leads to `{name}`, not given yet (S-097)", entry.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// S-056, S-098: nothing goes that exists, and nothing goes too early.
+    fn check_removals(&self, now: Time, view: &View, response: &Response) -> Result<(), String> {
+        let url = &response.type_url;
+        let set = self.target.set(url);
+        let given = |name: &str| response.entries.iter().any(|entry| &*entry.name == name);
+        if self.full_state(url)
+            && let Some(missing) =
+                set.iter().find(|it| view.covers(it.name().as_str()) && !given(it.name().as_str()))
+        {
+            return Err(format!("`{}` exists and is left out (S-056)", missing.name()));
+        }
+        for name in &response.removed {
+            if set.get(name).is_some() && view.covers(name) {
+                return Err(format!("`{name}` exists and is removed"));
+            }
+            if !view.covers(name) && !view.owed.contains(name) {
+                return Err(format!("removed `{name}` is not subscribed to (S-045)"));
+            }
+            if !view.known.contains_key(name)
+                && !view.owed.contains(name)
+                && !view.rejected.contains_key(name)
+            {
+                return Err(format!("`{name}` is removed twice (S-080)"));
+            }
+        }
+        let absent = view.given.iter().filter(|name| self.full_state(url) && !given(name));
+        absent.chain(&response.removed).try_for_each(|name| self.check_unused(now, url, name))
+    }
+
+    /// Nothing the client accepted leads to this, unless it was given time enough.
+    fn check_unused(&self, now: Time, url: &TypeUrl, name: &Arc<str>) -> Result<(), String> {
+        if !matches!(url.short(), "cds" | "eds")
+            || !self.views.get(url).is_some_and(|view| view.given.contains(name))
+        {
+            return Ok(());
+        }
+        let vanished = self.vanished.get(&(url.clone(), Arc::clone(name))).copied();
+        if now >= vanished.unwrap_or(self.began) + self.settings.removal_wait {
+            return Ok(());
+        }
+        for (referrers, view) in &self.views {
+            let stuck = self.variant == Variant::Sotw && !referrers.rules().full_state;
+            for (referrer, resource) in &view.accepted {
+                // A resource SotW cannot take away is not waited for.
+                if stuck && self.target.set(referrers).get(referrer).is_none() {
+                    continue;
+                }
+                let links = &resource.facts().links;
+                if links.iter().any(|link| link.type_url == *url && link.name.as_str() == &**name) {
+                    let short = referrers.short();
+                    return Err(format!(
+                        "`{name}` goes while {short} `{referrer}` uses it (S-098)"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// S-033, S-040, S-106: there is something in it the client does not have and did not reject.
+    fn check_reason(&self, view: &View, response: &Response) -> Result<(), String> {
+        let fresh = |entry: &Entry| {
+            let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
+            let version = version.unwrap_or_default();
+            let had = view.known.get(&entry.name) == Some(&version);
+            let refused = view.rejected.get(&entry.name) == Some(&version);
+            entry.heartbeat || (!had && !refused) || view.owed.contains(&entry.name)
+        };
+        let absent = view.known.keys().chain(view.rejected.keys()).any(|name| {
+            self.full_state(&response.type_url)
+                && !response.entries.iter().any(|entry| entry.name == *name)
+        });
+        let reason = view.owed_any
+            || absent
+            || !response.removed.is_empty()
+            || !response.errors.is_empty()
+            || response.entries.iter().any(fresh)
+            || !view.owed.is_empty();
+        if reason { Ok(()) } else { Err("it has nothing new in it (S-033, S-040)".to_owned()) }
+    }
+
+    /// S-099: clusters that are new to the client wait for their endpoints.
+    fn warm(&mut self, response: &Response) {
+        if response.type_url.short() != "cds" {
+            return;
+        }
+        let known =
+            self.views.get(&response.type_url).map(|view| view.known.clone()).unwrap_or_default();
+        for entry in response.entries.iter().filter(|entry| !entry.heartbeat) {
+            let Some(resource) = &entry.resource else { continue };
+            if known.get(&entry.name) == Some(&resource.version().to_string()) {
+                continue;
+            }
+            for link in resource.facts().links.iter().filter(|link| link.type_url.short() == "eds")
+            {
+                let view = self.views.entry(link.type_url.clone()).or_default();
+                if view.covers(link.name.as_str()) {
+                    view.owed.insert(link.name.shared());
+                    view.warming.insert(link.name.shared());
+                }
+            }
+        }
+    }
+}

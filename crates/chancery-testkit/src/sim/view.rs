@@ -1,0 +1,213 @@
+//! What a server can know about one type of one stream, from what it received and sent.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use chancery_core::{DeltaRequest, Resource, ResourceSet, Response, SotwRequest, Time, TypeUrl};
+
+use crate::client::Interest;
+
+/// The server's end of one type of one stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    /// What is subscribed to; `None` before the first request.
+    pub(super) told: Option<Interest>,
+    /// Whether a request ever named anything.
+    named: bool,
+    /// What the client holds when all that was sent has arrived and was accepted: versions as text.
+    pub(super) known: BTreeMap<Arc<str>, String>,
+    /// What was given on this stream, or stated to be held, and not removed since.
+    pub(super) given: BTreeSet<Arc<str>>,
+    /// What the client said it accepted.
+    pub(super) accepted: BTreeMap<Arc<str>, Arc<Resource>>,
+    /// What the client said it rejected.
+    pub(super) rejected: BTreeMap<Arc<str>, String>,
+    /// Names the client must be answered about although it may have them.
+    pub(super) owed: BTreeSet<Arc<str>>,
+    /// Whether any response is due, such as the first one of a wildcard.
+    pub(super) owed_any: bool,
+    /// Responses without an answer.
+    pub(super) unanswered: VecDeque<Unanswered>,
+    /// Whether a request changed names since the last response.
+    pub(super) released: bool,
+    /// Names whose endpoints the client waits for, because their cluster changed (S-099).
+    pub(super) warming: BTreeSet<Arc<str>>,
+    /// Whether a response was sent on this stream.
+    pub(super) answered: bool,
+}
+
+/// A response that was sent and not answered yet.
+#[derive(Clone, Debug)]
+pub(super) struct Unanswered {
+    pub(super) nonce: Arc<str>,
+    pub(super) sent: Time,
+    pub(super) entries: Vec<(Arc<str>, Arc<Resource>)>,
+    pub(super) removed: Vec<Arc<str>>,
+}
+
+impl View {
+    pub(super) fn covers(&self, name: &str) -> bool {
+        self.told.as_ref().is_some_and(|told| told.covers(name))
+    }
+
+    /// Books a SotW request.
+    pub(super) fn sotw(&mut self, type_url: &TypeUrl, request: &SotwRequest, set: &ResourceSet) {
+        self.answer(&request.nonce, request.error.is_some(), type_url.rules().full_state, true);
+        let implied = request.names.is_empty() && !self.named && type_url.rules().legacy_wildcard;
+        let star = request.names.iter().any(|name| &**name == "*");
+        let names = request.names.iter().filter(|name| &***name != "*").cloned().collect();
+        self.named |= !request.names.is_empty();
+        let interest = Interest { all: star || implied, names };
+        let first = self.told.is_none();
+        if first
+            && interest.names.is_empty()
+            && interest.all
+            && set.version().matches(&request.version)
+        {
+            // The client is where the set is; if nothing can have expired, it holds all of it.
+            if type_url.rules().full_state && set.iter().all(|resource| resource.ttl().is_none()) {
+                self.known =
+                    set.iter().map(|it| (it.name().shared(), it.version().to_string())).collect();
+                self.given = self.known.keys().cloned().collect();
+            }
+        }
+        let before = self.told.clone().unwrap_or_default();
+        self.owed.extend(interest.names.difference(&before.names).cloned());
+        self.changed(first, &before, interest);
+    }
+
+    /// Books a delta request.
+    pub(super) fn delta(&mut self, type_url: &TypeUrl, request: &DeltaRequest, set: &ResourceSet) {
+        self.answer(&request.nonce, request.error.is_some(), false, false);
+        let first = self.told.is_none();
+        let before = self.told.clone().unwrap_or_default();
+        let mut interest = before.clone();
+        let bare = request.subscribe.is_empty() && request.unsubscribe.is_empty();
+        interest.all |= first && bare && type_url.rules().legacy_wildcard;
+        for name in &request.subscribe {
+            if &**name == "*" {
+                interest.all = true;
+                continue;
+            }
+            interest.names.insert(Arc::clone(name));
+            self.owed.insert(Arc::clone(name));
+            self.known.remove(name);
+        }
+        for name in &request.unsubscribe {
+            if &**name == "*" {
+                interest.all = false;
+            } else if interest.names.remove(name) && interest.all {
+                self.owed.insert(Arc::clone(name));
+            }
+        }
+        if first {
+            self.resume(request, set);
+        }
+        self.changed(first, &before, interest);
+        self.released |= !bare;
+    }
+
+    /// S-076: what the client holds from before need not be sent.
+    fn resume(&mut self, request: &DeltaRequest, set: &ResourceSet) {
+        for (name, version) in &request.initial_versions {
+            self.known.insert(Arc::clone(name), version.to_string());
+            self.given.insert(Arc::clone(name));
+            if set.get(name).is_some_and(|resource| resource.version().matches(version)) {
+                self.owed.remove(name);
+            }
+        }
+    }
+
+    /// The subscription is another one.
+    fn changed(&mut self, first: bool, before: &Interest, interest: Interest) {
+        self.owed_any |= first || (interest.all && !before.all);
+        self.released |= interest != *before;
+        self.known.retain(|name, _| interest.covers(name));
+        self.given.retain(|name| interest.covers(name));
+        self.accepted.retain(|name, _| interest.covers(name));
+        self.rejected.retain(|name, _| interest.covers(name));
+        self.warming.retain(|name| interest.covers(name));
+        self.owed.retain(|name| interest.covers(name) || before.names.contains(name));
+        self.told = Some(interest);
+    }
+
+    /// Books an ACK or NACK. A SotW answer is one only if it names the latest response (S-037).
+    fn answer(&mut self, nonce: &str, rejected: bool, full_state: bool, latest_only: bool) {
+        let found = self.unanswered.iter().position(|it| &*it.nonce == nonce);
+        let Some(at) = found.filter(|at| !latest_only || at + 1 == self.unanswered.len()) else {
+            return;
+        };
+        let Some(answered) = self.unanswered.remove(at) else { return };
+        if latest_only {
+            self.unanswered.clear();
+        }
+        if rejected {
+            self.reject(answered, full_state);
+        } else {
+            self.accept(answered, full_state);
+        }
+    }
+
+    fn accept(&mut self, answered: Unanswered, full_state: bool) {
+        if full_state {
+            self.accepted.clear();
+        }
+        for name in &answered.removed {
+            self.accepted.remove(name);
+        }
+        for (name, resource) in answered.entries {
+            self.rejected.remove(&name);
+            if self.covers(&name) {
+                self.accepted.insert(name, resource);
+            }
+        }
+    }
+
+    /// Nothing is sure about any part of a rejected response (S-035).
+    fn reject(&mut self, answered: Unanswered, full_state: bool) {
+        if full_state {
+            self.known.clear();
+        }
+        for name in &answered.removed {
+            self.known.remove(name);
+        }
+        for (name, resource) in answered.entries {
+            self.known.remove(&name);
+            self.rejected.insert(name, resource.version().to_string());
+        }
+    }
+
+    /// Books a response.
+    pub(super) fn sent(&mut self, now: Time, response: &Response, full_state: bool) {
+        let entries = response.entries.iter().filter(|entry| !entry.heartbeat);
+        let entries = entries.filter_map(|entry| {
+            Some((Arc::clone(&entry.name), Arc::clone(entry.resource.as_ref()?)))
+        });
+        let entries: Vec<_> = entries.collect();
+        if full_state {
+            let names: BTreeSet<_> = response.entries.iter().map(|entry| &entry.name).collect();
+            self.known.retain(|name, _| names.contains(name));
+            self.given.retain(|name| names.contains(name));
+        }
+        for name in &response.removed {
+            self.known.remove(name);
+            self.given.remove(name);
+            self.owed.remove(name);
+        }
+        for (name, resource) in &entries {
+            self.known.insert(Arc::clone(name), resource.version().to_string());
+            self.given.insert(Arc::clone(name));
+            self.owed.remove(name);
+            self.warming.remove(name);
+        }
+        self.unanswered.push_back(Unanswered {
+            nonce: Arc::clone(&response.nonce),
+            sent: now,
+            entries,
+            removed: response.removed.clone(),
+        });
+        self.owed_any = false;
+        self.released = false;
+        self.answered = true;
+    }
+}
