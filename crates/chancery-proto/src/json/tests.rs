@@ -1,0 +1,100 @@
+use bytes::Bytes;
+use prost::Message;
+
+use super::*;
+
+const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+const SECRET: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
+
+fn resource(type_url: &str, name: &str, json: Value) -> Arc<Resource> {
+    let descriptor = Schema::bundled().message(type_url).unwrap();
+    let message = DynamicMessage::deserialize(descriptor, json).unwrap();
+    let body = Bytes::from(message.encode_to_vec());
+    Arc::new(Resource::new(name.parse().unwrap(), body))
+}
+
+#[test]
+fn a_response_is_proto3_json_with_types() {
+    // S-019
+    let body = json!({
+        "name": "c", "connectTimeout": "1.500s", "altStatName": "x",
+        "metadata": {"filterMetadata": {"m": {"one": 1, "half": 0.5}}},
+        "perConnectionBufferLimitBytes": 7,
+        "maxRequestsPerConnection": 9,
+        "circuitBreakers": {"thresholds": [{"maxConnections": 3}]},
+    });
+    let resources = [resource(CLUSTER, "c", body.clone())];
+    let type_url = TypeUrl::new(CLUSTER);
+    let text = response_to_json(&Schema::bundled(), &type_url, "v", "server", &resources).unwrap();
+    let response: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(response["versionInfo"], "v");
+    assert_eq!(response["typeUrl"], CLUSTER);
+    assert_eq!(response["controlPlane"]["identifier"], "server");
+    let mut expected = body;
+    expected["@type"] = CLUSTER.into();
+    assert_eq!(response["resources"][0], expected);
+    assert!(String::from_utf8(text).unwrap().contains(r#""one":1"#));
+}
+
+#[test]
+fn a_type_nobody_knows_is_named() {
+    let resources = [Arc::new(Resource::new("a".parse().unwrap(), Bytes::new()))];
+    let error =
+        response_to_json(&Schema::bundled(), &TypeUrl::new("foo.Bar"), "v", "s", &resources)
+            .unwrap_err();
+    assert!(error.to_string().contains("foo.Bar"), "{error}");
+}
+
+#[test]
+fn a_body_that_is_not_of_its_type_is_an_error() {
+    let broken = [Arc::new(Resource::new("a".parse().unwrap(), Bytes::from_static(b"\xff")))];
+    let type_url = TypeUrl::new(CLUSTER);
+    assert!(response_to_json(&Schema::bundled(), &type_url, "v", "s", &broken).is_err());
+}
+
+#[test]
+fn secrets_are_redacted_for_people_wherever_they_are() {
+    // S-138
+    let secret = json!({"name": "s", "tlsCertificate": {
+        "certificateChain": {"inlineString": "chain"},
+        "privateKey": {"inlineString": "KEY"}, "password": {"inlineString": "KEY"}}});
+    let type_url = TypeUrl::new(SECRET);
+    let shown =
+        resource_to_json(&Schema::bundled(), &type_url, &resource(SECRET, "s", secret)).unwrap();
+    assert_eq!(shown["tlsCertificate"]["privateKey"], "[redacted]");
+    assert_eq!(shown["tlsCertificate"]["certificateChain"]["inlineString"], "chain");
+    assert!(!shown.to_string().contains("KEY"));
+    let context =
+        "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
+    let certificate = json!({"privateKey": {"inlineString": "KEY"}});
+    let inner = json!({"@type": context, "commonTlsContext": {"tlsCertificates": [certificate]}});
+    let cluster = json!({"name": "c", "transportSocket": {"name": "t", "typedConfig": inner}});
+    let type_url = TypeUrl::new(CLUSTER);
+    let shown =
+        resource_to_json(&Schema::bundled(), &type_url, &resource(CLUSTER, "c", cluster)).unwrap();
+    assert!(shown.to_string().contains("[redacted]"), "{shown}");
+    assert!(!shown.to_string().contains("KEY"));
+}
+
+#[test]
+fn nesting_without_end_is_an_error_and_no_overflow() {
+    #[derive(Clone, PartialEq, Message)]
+    struct AnyMessage {
+        #[prost(string, tag = "1")]
+        type_url: String,
+        #[prost(bytes = "vec", tag = "2")]
+        value: Vec<u8>,
+    }
+    let mut any = AnyMessage::default();
+    for _ in 0..500 {
+        let type_url = "type.googleapis.com/google.protobuf.Any".to_owned();
+        any = AnyMessage { type_url, value: any.encode_to_vec() };
+    }
+    // `typed_config` of a `TypedExtensionConfig`
+    let extension = TypeUrl::new("envoy.config.core.v3.TypedExtensionConfig");
+    let mut body = Vec::new();
+    prost::encoding::message::encode(2, &any, &mut body);
+    let resource = Resource::new("x".parse().unwrap(), body.into());
+    let error = resource_to_json(&Schema::bundled(), &extension, &resource).unwrap_err();
+    assert!(matches!(error, JsonError::TooDeep { .. }), "{error}");
+}
