@@ -1,1 +1,96 @@
-//! What gRPC clients would refuse in a resource.
+//! What gRPC clients and servers would refuse in a resource.
+//!
+//! gRPC reads the same resources as Envoy, but accepts less of them, and says so only in a NACK.
+//! Nothing here is an error: the same text may be meant for Envoys alone. Resources of v2 are not
+//! looked at, because no gRPC client speaks it.
+//!
+//! Implements S-125, S-126 and S-127, from gRFC A27, A36 and A47.
+
+use std::fmt;
+
+use chancery_core::{Api, TypeUrl};
+use prost_reflect::{DynamicMessage, ReflectMessage};
+
+use crate::facts::{Source, is_v2};
+use crate::walk::{message_in, walk};
+
+mod endpoints;
+mod server;
+
+/// Something that gRPC would refuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The fields that lead there, as in `endpoints[1].priority`.
+    pub path: String,
+    /// What is wrong with it.
+    pub text: String,
+}
+
+impl Warning {
+    fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { path: path.into(), text: text.into() }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.text)
+    }
+}
+
+/// All that gRPC would refuse in a resource of this type with this body.
+pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if is_v2(type_url) {
+        return warnings;
+    }
+    match type_url.api() {
+        Api::Cds => lint_cluster(message, &mut warnings),
+        Api::Eds => endpoints::lint(message, &mut warnings),
+        Api::Lds if server::is_server(message) => {
+            server::lint(message, &mut warnings);
+            lint_sources("", message, &mut warnings);
+        }
+        Api::Lds => {
+            if let Some(listener) = message_in(message, "api_listener") {
+                lint_sources("api_listener.", listener, &mut warnings);
+            }
+        }
+        _ => {}
+    }
+    warnings
+}
+
+/// S-125: endpoints come from the server that sent the cluster, and load is reported to it.
+fn lint_cluster(cluster: &DynamicMessage, warnings: &mut Vec<Warning>) {
+    let endpoints = message_in(cluster, "eds_cluster_config");
+    if let Some(source) = endpoints.and_then(|config| message_in(config, "eds_config")) {
+        warnings.extend(refused("eds_cluster_config.eds_config", source));
+    }
+    if let Some(source) = message_in(cluster, "lrs_server")
+        && Source::of(source) != Source::OwnServer
+    {
+        warnings.push(Warning::new("lrs_server", "gRPC clients accept only `self` here"));
+    }
+}
+
+/// S-125: so do the routes of a listener, and whatever else it names.
+fn lint_sources(prefix: &str, message: &DynamicMessage, warnings: &mut Vec<Warning>) {
+    walk(message, &mut |path, message| {
+        if message.descriptor().full_name() == "envoy.config.core.v3.ConfigSource" {
+            warnings.extend(refused(&format!("{prefix}{path}"), message));
+        }
+    });
+}
+
+fn refused(path: &str, source: &DynamicMessage) -> Option<Warning> {
+    match Source::of(source) {
+        Source::Aggregated | Source::OwnServer => None,
+        Source::OtherServer | Source::Elsewhere => {
+            Some(Warning::new(path, "gRPC accepts only `ads` or `self` here"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

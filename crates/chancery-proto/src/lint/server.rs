@@ -1,0 +1,77 @@
+//! Listeners that xDS-enabled gRPC servers refuse (S-127).
+//!
+//! A gRPC server asks for a listener by a name made from the address it listens on, as in
+//! `grpc/server?xds.resource.listening_address=0.0.0.0:8080`. So a listener with an address for a
+//! part of its name is taken to be for a server.
+
+use std::net::{IpAddr, SocketAddr};
+
+use prost_reflect::{DynamicMessage, Value};
+
+use super::Warning;
+use crate::any;
+use crate::walk::{list_in, message_in, messages_in, text_in, value_in};
+
+/// Whether this listener is for a gRPC server.
+pub(super) fn is_server(listener: &DynamicMessage) -> bool {
+    address_in_name(listener).is_some()
+}
+
+/// Adds what is wrong with the listener of a server.
+pub(super) fn lint(listener: &DynamicMessage, warnings: &mut Vec<Warning>) {
+    if let Some(expected) = address_in_name(listener)
+        && own_address(listener) != Some(expected)
+    {
+        let text = format!("a gRPC server accepts only the address of the name, `{expected}`");
+        warnings.push(Warning::new("address", text));
+    }
+    if !list_in(listener, "listener_filters").is_empty() {
+        warnings.push(Warning::new("listener_filters", "gRPC servers refuse listener filters"));
+    }
+    let original_dst = message_in(listener, "use_original_dst");
+    if original_dst.is_some_and(|flag| value_in(flag, "value") == Some(&Value::Bool(true))) {
+        warnings.push(Warning::new("use_original_dst", "gRPC servers refuse this"));
+    }
+    lint_chains(listener, warnings);
+}
+
+fn lint_chains(listener: &DynamicMessage, warnings: &mut Vec<Warning>) {
+    let chains = messages_in(listener, "filter_chains").enumerate();
+    let chains = chains.map(|(at, chain)| (format!("filter_chains[{at}]"), chain));
+    let last = message_in(listener, "default_filter_chain");
+    let last = last.map(|chain| ("default_filter_chain".to_owned(), chain));
+    let mut none = true;
+    for (path, chain) in chains.chain(last) {
+        none = false;
+        let managers: Vec<_> = messages_in(chain, "filters").map(is_connection_manager).collect();
+        let count = managers.iter().filter(|is| **is).count();
+        if count != 1 || managers.last() != Some(&true) {
+            let text = "a gRPC server accepts one HTTP connection manager, last in the chain";
+            warnings.push(Warning::new(format!("{path}.filters"), text));
+        }
+    }
+    if none {
+        warnings.push(Warning::new("filter_chains", "a gRPC server needs at least one"));
+    }
+}
+
+fn is_connection_manager(filter: &DynamicMessage) -> bool {
+    let type_url = message_in(filter, "typed_config").and_then(any::type_url);
+    type_url.is_some_and(|type_url| type_url.ends_with(".v3.HttpConnectionManager"))
+}
+
+/// The address in the name; in an `xdstp:` name it is percent-encoded.
+fn address_in_name(listener: &DynamicMessage) -> Option<SocketAddr> {
+    let parts = text_in(listener, "name").split(['/', '?', '&', '=']);
+    parts.filter(|part| part.contains(':') || part.contains('%')).find_map(|part| {
+        let decoded = part.replace("%5B", "[").replace("%5D", "]").replace("%3A", ":");
+        decoded.parse().ok()
+    })
+}
+
+fn own_address(listener: &DynamicMessage) -> Option<SocketAddr> {
+    let socket = message_in(message_in(listener, "address")?, "socket_address")?;
+    let ip: IpAddr = text_in(socket, "address").parse().ok()?;
+    let port = value_in(socket, "port_value").and_then(Value::as_u32).unwrap_or_default();
+    Some(SocketAddr::new(ip, port.try_into().ok()?))
+}

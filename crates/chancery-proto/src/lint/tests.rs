@@ -1,0 +1,162 @@
+use serde::de::DeserializeSeed;
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::schema::Schema;
+
+const HCM: &str = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.\
+     HttpConnectionManager";
+
+/// The warnings as text.
+fn warnings(type_name: &str, json: &Json) -> Vec<String> {
+    let message = Schema::bundled().message(type_name).unwrap().deserialize(json).unwrap();
+    lint(&TypeUrl::new(type_name), &message).iter().map(ToString::to_string).collect()
+}
+
+/// Asserts that there is one warning, which starts with the path and says the word.
+#[track_caller]
+fn one(warnings: &[String], path: &str, word: &str) {
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with(&format!("{path}: ")), "{warnings:?}");
+    assert!(warnings[0].contains(word), "{warnings:?}");
+}
+
+fn api() -> Json {
+    json!({"apiConfigSource": {"apiType": "GRPC"}})
+}
+
+#[test]
+fn a_client_takes_routes_from_the_same_server_only() {
+    // S-125
+    let listener = |source: Json| {
+        let hcm = json!({"@type": HCM, "rds": {"configSource": source, "routeConfigName": "r"}});
+        warnings(
+            "envoy.config.listener.v3.Listener",
+            &json!({"name": "l", "apiListener": {"apiListener": hcm}}),
+        )
+    };
+    assert_eq!(listener(json!({"ads": {}})), [""; 0]);
+    assert_eq!(listener(json!({"self": {}})), [""; 0]);
+    one(&listener(api()), "api_listener.api_listener.rds.config_source", "`ads` or `self`");
+    let envoy = json!({"@type": HCM, "rds": {"configSource": api(), "routeConfigName": "r"}});
+    let envoy = json!({"name": "l", "filterChains":
+        [{"filters": [{"name": "hcm", "typedConfig": envoy}]}]});
+    assert_eq!(warnings("envoy.config.listener.v3.Listener", &envoy), [""; 0], "not for gRPC");
+}
+
+#[test]
+fn a_client_takes_endpoints_from_the_same_server_and_reports_load_to_it() {
+    // S-125
+    let cluster = |eds: Json, lrs: Json| {
+        let json = json!({"name": "a", "type": "EDS", "lrsServer": lrs,
+            "edsClusterConfig": {"edsConfig": eds}});
+        warnings("envoy.config.cluster.v3.Cluster", &json)
+    };
+    assert_eq!(cluster(json!({"ads": {}}), json!({"self": {}})), [""; 0]);
+    one(&cluster(api(), Json::Null), "eds_cluster_config.eds_config", "`ads` or `self`");
+    one(&cluster(json!({"ads": {}}), json!({"ads": {}})), "lrs_server", "`self`");
+}
+
+/// A locality with one endpoint.
+fn group(zone: &str, priority: u32, weight: u32, address: &str) -> Json {
+    json!({
+        "locality": {"zone": zone}, "priority": priority, "loadBalancingWeight": weight,
+        "lbEndpoints": [{"endpoint": {"address":
+            {"socketAddress": {"address": address, "portValue": 80}}}}]})
+}
+
+fn endpoints(groups: &[Json]) -> Vec<String> {
+    let json = json!({"clusterName": "a", "endpoints": groups});
+    warnings("envoy.config.endpoint.v3.ClusterLoadAssignment", &json)
+}
+
+#[test]
+fn a_sound_load_assignment_is_not_spoken_of() {
+    // S-126
+    let groups = [
+        group("x", 0, u32::MAX - 1, "10.0.0.1"),
+        group("y", 0, 1, "10.0.0.2"),
+        group("x", 1, 1, "10.0.0.3"),
+    ];
+    assert_eq!(endpoints(&groups), [""; 0]);
+    assert_eq!(endpoints(&[]), [""; 0]);
+}
+
+#[test]
+fn each_fault_of_a_load_assignment_is_told_with_its_place() {
+    // S-126
+    let a = || group("x", 0, 1, "10.0.0.1");
+    one(&endpoints(&[a(), group("x", 2, 1, "10.0.0.2")]), "endpoints", "priority 1 is missing");
+    one(&endpoints(&[group("x", 1, 1, "10.0.0.1")]), "endpoints", "priority 0 is missing");
+    let twice = endpoints(&[a(), group("x", 0, 1, "10.0.0.2")]);
+    one(&twice, "endpoints[1].locality", "`/x/`");
+    let address = endpoints(&[a(), group("y", 0, 1, "10.0.0.1")]);
+    one(&address, "endpoints[1].lb_endpoints[0].endpoint", "`10.0.0.1:80`");
+    let heavy = endpoints(&[a(), group("y", 0, u32::MAX, "10.0.0.2")]);
+    one(&heavy, "endpoints", "add up to 4294967296");
+    let mut endpoint = group("x", 0, 1, "10.0.0.1");
+    let mut second = endpoint["lbEndpoints"][0].clone();
+    second["loadBalancingWeight"] = json!(u32::MAX);
+    second["endpoint"]["address"]["socketAddress"]["portValue"] = json!(81);
+    endpoint["lbEndpoints"].as_array_mut().unwrap().push(second);
+    one(&endpoints(&[endpoint]), "endpoints[0].lb_endpoints", "add up to 4294967296");
+}
+
+#[test]
+fn a_locality_without_weight_counts_for_nothing_else() {
+    // S-126
+    let mut skipped = group("x", 0, 1, "10.0.0.1");
+    skipped.as_object_mut().unwrap().remove("loadBalancingWeight");
+    let all = [skipped.clone(), group("x", 0, 1, "10.0.0.1")];
+    one(&endpoints(&all), "endpoints[0]", "`load_balancing_weight`");
+    let gap = endpoints(&[skipped, group("x", 1, 1, "10.0.0.1")]);
+    assert!(gap.iter().any(|text| text.contains("priority 0 is missing")), "{gap:?}");
+}
+
+/// The listener of a server; `change` makes something of it wrong.
+fn server(name: &str, ip: &str, port: u16, change: impl FnOnce(&mut Json)) -> Vec<String> {
+    let hcm = json!({"name": "hcm", "typedConfig": {"@type": HCM, "routeConfig": {}}});
+    let mut json = json!({
+        "name": name,
+        "address": {"socketAddress": {"address": ip, "portValue": port}},
+        "filterChains": [{"filters": [hcm]}]});
+    change(&mut json);
+    warnings("envoy.config.listener.v3.Listener", &json)
+}
+
+#[test]
+fn the_address_of_a_server_is_that_of_its_name() {
+    // S-127
+    let plain = "grpc/server?xds.resource.listening_address=0.0.0.0:8080";
+    let xdstp = "xdstp://a/envoy.config.listener.v3.Listener/grpc/server/%5B::%5D:80";
+    assert_eq!(server(plain, "0.0.0.0", 8080, |_| {}), [""; 0]);
+    assert_eq!(server("[::]:80", "::", 80, |_| {}), [""; 0]);
+    assert_eq!(server(xdstp, "::", 80, |_| {}), [""; 0]);
+    one(&server(plain, "0.0.0.0", 8081, |_| {}), "address", "`0.0.0.0:8080`");
+    one(&server(plain, "127.0.0.1", 8080, |_| {}), "address", "`0.0.0.0:8080`");
+    assert_eq!(server("ingress", "0.0.0.0", 1, |json| json["filterChains"] = json!([])), [""; 0]);
+}
+
+#[test]
+fn a_server_accepts_one_connection_manager_and_nothing_around_it() {
+    // S-127
+    let of = |change: fn(&mut Json)| server("1.2.3.4:5", "1.2.3.4", 5, change);
+    let filters = of(|json| json["listenerFilters"] = json!([{"name": "tls_inspector"}]));
+    one(&filters, "listener_filters", "refuse");
+    one(&of(|json| json["useOriginalDst"] = json!(true)), "use_original_dst", "refuse");
+    assert_eq!(of(|json| json["useOriginalDst"] = json!(false)), [""; 0]);
+    one(&of(|json| json["filterChains"] = json!([])), "filter_chains", "at least one");
+    let chain = "filter_chains[0].filters";
+    let after = of(|json| {
+        let chain = json["filterChains"][0]["filters"].as_array_mut().unwrap();
+        chain.push(json!({"name": "other"}));
+    });
+    one(&after, chain, "last in the chain");
+    let two = of(|json| {
+        let chain = json["filterChains"][0]["filters"].as_array_mut().unwrap();
+        chain.push(chain[0].clone());
+    });
+    one(&two, chain, "last in the chain");
+    let default = of(|json| json["defaultFilterChain"] = json!({"filters": []}));
+    one(&default, "default_filter_chain.filters", "last in the chain");
+}
