@@ -15,7 +15,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::canonical;
-use crate::walk::{message_in, text_in, walk};
+use crate::walk::{list_in, message_in, text_in, value_in, walk};
 
 /// The facts of a resource of this type with this body.
 pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
@@ -42,20 +42,20 @@ fn reference(message: &DynamicMessage, links: &mut Links) {
             load_assignment(message, links)
         }
         "envoy.config.endpoint.v3.LedsClusterLocalityConfig" => {
-            links.add(Api::Leds, &text_in(message, "leds_collection_name"), message, "leds_config");
+            links.add(Api::Leds, text_in(message, "leds_collection_name"), message, "leds_config");
         }
         "envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig"
         | "envoy.api.v2.auth.SdsSecretConfig" => {
-            links.add(Api::Sds, &text_in(message, "name"), message, "sds_config");
+            links.add(Api::Sds, text_in(message, "name"), message, "sds_config");
         }
         "envoy.extensions.filters.network.http_connection_manager.v3.Rds"
         | "envoy.config.filter.network.http_connection_manager.v2.Rds" => {
-            links.add(Api::Rds, &text_in(message, "route_config_name"), message, "config_source");
+            links.add(Api::Rds, text_in(message, "route_config_name"), message, "config_source");
         }
         "envoy.config.route.v3.ScopedRouteConfiguration"
         | "envoy.api.v2.ScopedRouteConfiguration" => {
             // Where from is said by the listener that has the scopes.
-            links.add_plain(Api::Rds, &text_in(message, "route_configuration_name"));
+            links.add_plain(Api::Rds, text_in(message, "route_configuration_name"));
         }
         "envoy.config.route.v3.RouteAction"
         | "envoy.config.route.v3.RouteAction.RequestMirrorPolicy"
@@ -67,20 +67,18 @@ fn reference(message: &DynamicMessage, links: &mut Links) {
         | "envoy.api.v2.route.RouteAction"
         | "envoy.api.v2.route.RouteAction.RequestMirrorPolicy"
         | "envoy.config.filter.network.tcp_proxy.v2.TcpProxy" => {
-            links.add_plain(Api::Cds, &text_in(message, "cluster"));
+            links.add_plain(Api::Cds, text_in(message, "cluster"));
         }
         "envoy.config.route.v3.WeightedCluster.ClusterWeight"
         | "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight"
         | "envoy.extensions.filters.network.thrift_proxy.v3.WeightedCluster.ClusterWeight"
         | "envoy.api.v2.route.WeightedCluster.ClusterWeight"
         | "envoy.config.filter.network.tcp_proxy.v2.TcpProxy.WeightedCluster.ClusterWeight" => {
-            links.add_plain(Api::Cds, &text_in(message, "name"));
+            links.add_plain(Api::Cds, text_in(message, "name"));
         }
         "envoy.extensions.clusters.aggregate.v3.ClusterConfig"
         | "envoy.config.cluster.aggregate.v2alpha.ClusterConfig" => {
-            let clusters = message.get_field_by_name("clusters");
-            let clusters = clusters.as_ref().and_then(|list| list.as_list()).unwrap_or_default();
-            for cluster in clusters.iter().filter_map(Value::as_str) {
+            for cluster in list_in(message, "clusters").iter().filter_map(Value::as_str) {
                 links.add_plain(Api::Cds, cluster);
             }
         }
@@ -91,14 +89,13 @@ fn reference(message: &DynamicMessage, links: &mut Links) {
 /// A cluster of type EDS waits for its load assignment.
 fn load_assignment(cluster: &DynamicMessage, links: &mut Links) {
     const EDS: i32 = 3;
-    let discovery = cluster.get_field_by_name("type").and_then(|is| is.as_enum_number());
-    if discovery != Some(EDS) {
+    if value_in(cluster, "type").and_then(Value::as_enum_number) != Some(EDS) {
         return;
     }
     let Some(config) = message_in(cluster, "eds_cluster_config") else { return };
-    let service = text_in(&config, "service_name");
+    let service = text_in(config, "service_name");
     let name = if service.is_empty() { text_in(cluster, "name") } else { service };
-    links.add(Api::Eds, &name, &config, "eds_config");
+    links.add(Api::Eds, &name, config, "eds_config");
 }
 
 /// Filters of every sort say `config_discovery` for "from ECDS, under my name".
@@ -106,7 +103,7 @@ fn extension_config(message: &DynamicMessage, links: &mut Links) {
     if let Some(discovery) = message_in(message, "config_discovery")
         && discovery.descriptor().full_name() == "envoy.config.core.v3.ExtensionConfigSource"
     {
-        links.add(Api::Ecds, &text_in(message, "name"), &discovery, "config_source");
+        links.add(Api::Ecds, text_in(message, "name"), discovery, "config_source");
     }
 }
 
@@ -119,8 +116,7 @@ struct Links {
 impl Links {
     /// A link whose source is in a field of `message`; none if that is a file.
     fn add(&mut self, api: Api, name: &str, message: &DynamicMessage, source: &str) {
-        let source = message_in(message, source);
-        match source.as_ref().map(Source::of) {
+        match message_in(message, source).map(Source::of) {
             Some(Source::Aggregated | Source::OwnServer) => self.insert(api, name, true),
             Some(Source::OtherServer) => self.insert(api, name, false),
             Some(Source::Elsewhere) | None => {}
@@ -180,14 +176,13 @@ impl Source {
 
 /// The domains of a virtual host (S-092).
 fn hosts(virtual_host: &DynamicMessage) -> Vec<Box<str>> {
-    let domains = virtual_host.get_field_by_name("domains");
-    let domains = domains.as_ref().and_then(|list| list.as_list()).unwrap_or_default();
-    domains.iter().filter_map(Value::as_str).map(Box::from).collect()
+    let domains = list_in(virtual_host, "domains").iter();
+    domains.filter_map(Value::as_str).map(Box::from).collect()
 }
 
 /// A digest of the `vhds` field of a route configuration (S-094).
 fn vhds(route_configuration: &DynamicMessage) -> Option<u128> {
-    Some(xxh3_128(&canonical::encode(&message_in(route_configuration, "vhds")?)))
+    Some(xxh3_128(&canonical::encode(message_in(route_configuration, "vhds")?)))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Every message in a message, those in an `Any` included.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
@@ -13,25 +14,38 @@ pub(crate) fn walk(message: &DynamicMessage, visit: &mut dyn FnMut(&str, &Dynami
 }
 
 /// The message in a field, if it is set.
-pub(crate) fn message_in(message: &DynamicMessage, field: &str) -> Option<DynamicMessage> {
-    let field = message.descriptor().get_field_by_name(field)?;
-    if !message.has_field(&field) {
-        return None;
-    }
-    message.get_field(&field).as_message().cloned()
+pub(crate) fn message_in<'a>(
+    message: &'a DynamicMessage,
+    field: &str,
+) -> Option<&'a DynamicMessage> {
+    value_in(message, field)?.as_message()
 }
 
 /// The text in a field; empty if it is not set or there is no such field.
-pub(crate) fn text_in(message: &DynamicMessage, field: &str) -> String {
-    let text = message.get_field_by_name(field);
-    text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+pub(crate) fn text_in<'a>(message: &'a DynamicMessage, field: &str) -> &'a str {
+    value_in(message, field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The elements of a repeated field.
+pub(crate) fn list_in<'a>(message: &'a DynamicMessage, field: &str) -> &'a [Value] {
+    value_in(message, field).and_then(Value::as_list).unwrap_or_default()
 }
 
 /// The messages in a repeated field.
-pub(crate) fn list_in(message: &DynamicMessage, field: &str) -> Vec<DynamicMessage> {
-    let Some(list) = message.get_field_by_name(field) else { return Vec::new() };
-    let items = list.as_list().unwrap_or_default().iter();
-    items.filter_map(Value::as_message).cloned().collect()
+pub(crate) fn messages_in<'a>(
+    message: &'a DynamicMessage,
+    field: &str,
+) -> impl Iterator<Item = &'a DynamicMessage> {
+    list_in(message, field).iter().filter_map(Value::as_message)
+}
+
+/// The value of a field, if it is set.
+pub(crate) fn value_in<'a>(message: &'a DynamicMessage, field: &str) -> Option<&'a Value> {
+    match message.get_field_by_name(field)? {
+        Cow::Borrowed(value) => Some(value),
+        // A default, made up for the asking.
+        Cow::Owned(_) => None,
+    }
 }
 
 struct Walk<'a> {
