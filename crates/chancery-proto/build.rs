@@ -68,7 +68,9 @@ fn descriptors() -> Result<Vec<u8>> {
         let bytes = read(&path)?;
         return match DescriptorPool::decode(&bytes[..]) {
             Ok(_) => Ok(bytes),
-            Err(why) => Err(format!("{OVERRIDE}: `{}` is no descriptor set: {why}", path.display())),
+            Err(why) => {
+                Err(format!("{OVERRIDE}: `{}` is no descriptor set: {why}", path.display()))
+            }
         };
     }
     let [modern, old] = package_folders(["envoy-types", "data-plane-api"])?;
