@@ -1,1 +1,65 @@
-//! Placeholder until the first module lands.
+//! An xDS management server over gRPC and REST, usable as a library.
+//!
+//! ```text
+//!   publish --> [Store]: a snapshot per group --+
+//!                                               v
+//!   client --> connection --> stream --> (which group? [Policy]) --> machine --> shared bytes
+//! ```
+//!
+//! A program publishes [`Snapshot`](chancery_core::Snapshot)s into a [`Store`], says with a
+//! [`Policy`] which group a client belongs to, and lets a [`Server`] serve them:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use chancery_core::{Resource, Snapshot, TypeUrl};
+//! use chancery_server::{ByNode, Config, Listener, Server, Store};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
+//! let body = Bytes::from_static(b"\x0a\x03web"); // a `Cluster` with the name `web`
+//! let mut snapshot = Snapshot::new();
+//! snapshot.insert(&clusters, Resource::new("web".parse()?, body));
+//!
+//! let store = Store::new();
+//! store.publish("edge", snapshot);
+//! let policy = ByNode(|node: &chancery_core::Node| node.cluster.as_str().into());
+//! let listener = Listener::tcp("127.0.0.1:0".parse()?).await?;
+//! let stop = CancellationToken::new();
+//! # stop.cancel();
+//! Server::new(store, policy, Config::default()).serve(vec![listener], stop).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The protocol is not here: it is in [`chancery_core::ads`]. This crate moves bytes, keeps
+//! limits, counts and logs. It never logs a body (S-138).
+
+mod body;
+mod chance;
+mod config;
+mod connection;
+mod event;
+mod grpc;
+mod heard;
+mod listen;
+mod metrics;
+mod policy;
+mod rest;
+mod routes;
+mod server;
+mod service;
+mod shared;
+mod store;
+mod tls;
+
+// The public interface.
+pub use config::{Config, Limits, Times};
+pub use event::{Happened, StreamEvent};
+pub use listen::Listener;
+pub use metrics::Metrics;
+pub use policy::{ByNode, Client, OneGroup, Peer, Policy, Refusal};
+pub use server::{ServeError, Server};
+pub use store::{GroupName, Store};
+pub use tls::{Tls, TlsError, TlsFiles};

@@ -1,0 +1,209 @@
+//! The body of a discovery stream's response, which drives the stream when it is polled.
+//!
+//! The connection polls it when the client can take more. Each time it takes what the client
+//! said, what its group should see, and what became due, and then asks the machine for responses
+//! until there is a chunk to send or nothing left to do. In that order, because a response should
+//! take into account all that is known.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tonic::Status;
+
+use super::framing::{Frames, Messages, Read};
+use super::session::Session;
+use super::turns::{Turn, Waiting};
+use crate::config::Limits;
+
+/// How many requests are taken before others get a turn on this thread.
+const REQUESTS_AT_ONCE: usize = 64;
+/// How many bytes of responses are put together before they are sent.
+const BYTES_AT_ONCE: usize = 64 * 1024;
+/// How soon the timer may ring again: a deadline that has passed must not make it spin.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
+/// The response body of one stream.
+pub(crate) struct StreamBody {
+    messages: Messages<Incoming>,
+    session: Session,
+    out: Frames,
+    turn: Option<Taken>,
+    timer: Option<Pin<Box<Sleep>>>,
+    drain: Drain,
+    stage: Stage,
+}
+
+/// A turn at sending something big.
+enum Taken {
+    Waiting(Waiting),
+    Mine(#[expect(dead_code, reason = "it is held, and ends when it is dropped")] Turn),
+}
+
+/// Whether the stream was asked to go.
+enum Drain {
+    No(Pin<Box<WaitForCancellationFutureOwned>>),
+    /// It goes after its first answer, or when the grace is over.
+    Until(Pin<Box<Sleep>>),
+}
+
+enum Stage {
+    Open,
+    /// The client says no more: it gets what there is, and then the end.
+    HalfClosed,
+    /// What is left to be sent, and then this status.
+    Ending(Status),
+    Ended,
+}
+
+impl StreamBody {
+    pub(crate) fn new(requests: Incoming, session: Session, drain: CancellationToken) -> Self {
+        let limit = session.shared().config.limits.max_request_bytes;
+        Self {
+            messages: Messages::new(requests, limit),
+            session,
+            out: Frames::default(),
+            turn: None,
+            timer: None,
+            drain: Drain::No(Box::pin(drain.cancelled_owned())),
+            stage: Stage::Open,
+        }
+    }
+
+    /// The next chunk of what waits to be sent; `None` if nothing does.
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.out.len() >= Limits::BIG_RESPONSE && self.turn.is_none() {
+            self.turn = Some(Taken::Waiting(self.session.shared().turns.wait()));
+        }
+        if let Some(Taken::Waiting(waiting)) = &mut self.turn {
+            let Poll::Ready(turn) = waiting.poll(cx) else { return Poll::Pending };
+            self.turn = Some(Taken::Mine(turn));
+        }
+        let chunk = self.out.pop();
+        if chunk.is_none() {
+            // Being asked for more means that the client took the rest.
+            self.turn = None;
+        }
+        Poll::Ready(chunk)
+    }
+
+    /// Does what there is to do, once; `true` if there may be more.
+    fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
+        let more = self.take_requests(cx)?;
+        self.session.poll_group(cx)?;
+        while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out) {}
+        if self.out.len() > 0 {
+            return Ok(true);
+        }
+        self.check_drain(cx)?;
+        if let Stage::HalfClosed = self.stage {
+            return Err(Status::ok(""));
+        }
+        Ok(self.is_due(cx) || more)
+    }
+
+    /// Takes the requests that are here; `true` if there may be more.
+    fn take_requests(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
+        for _ in 0..REQUESTS_AT_ONCE {
+            let Stage::Open = self.stage else { return Ok(false) };
+            match self.messages.poll_next(cx)? {
+                Poll::Ready(Read::Message(message)) => self.session.receive(&message)?,
+                Poll::Ready(Read::End) => self.stage = Stage::HalfClosed,
+                Poll::Ready(Read::Gone) => self.stage = Stage::Ended,
+                Poll::Pending => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the machine wants to be asked again.
+    fn is_due(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(deadline) = self.session.deadline() else {
+            self.timer = None;
+            return false;
+        };
+        let at = deadline.max(Instant::now() + SHORTEST_WAIT);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if timer.deadline() != deadline && !timer.is_elapsed() {
+            timer.as_mut().reset(at);
+        }
+        if timer.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        self.timer = None;
+        true
+    }
+
+    /// A stream that must go has its first answer before, if there is one in time: clients take a
+    /// stream that ends without any for an outage (S-112).
+    fn check_drain(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+        if let Drain::No(asked) = &mut self.drain {
+            if asked.as_mut().poll(cx).is_pending() {
+                return Ok(());
+            }
+            let grace = self.session.shared().config.times.grace;
+            self.drain = Drain::Until(Box::pin(tokio::time::sleep(grace)));
+        }
+        let Drain::Until(over) = &mut self.drain else { return Ok(()) };
+        if self.session.is_answered() || over.as_mut().poll(cx).is_ready() {
+            return Err(super::draining());
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, status: Status) {
+        self.session.ends(&status);
+        self.stage = Stage::Ending(status);
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
+        let mut rounds = 0;
+        loop {
+            match self.poll_out(cx) {
+                Poll::Ready(Some(chunk)) => return Poll::Ready(Some(Frame::data(chunk))),
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => {}
+            }
+            match std::mem::replace(&mut self.stage, Stage::Ended) {
+                Stage::Ended => return Poll::Ready(None),
+                Stage::Ending(status) => return Poll::Ready(Some(trailers(&status))),
+                going_on => self.stage = going_on,
+            }
+            rounds += 1;
+            match self.work(cx) {
+                Err(status) => self.end(status),
+                Ok(false) if !matches!(self.stage, Stage::Ended) => return Poll::Pending,
+                Ok(_) if rounds == 8 => {
+                    // Others get a turn on this thread.
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+impl Body for StreamBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.get_mut().poll_next(cx).map(|frame| frame.map(Ok))
+    }
+}
+
+fn trailers(status: &Status) -> Frame<Bytes> {
+    let mut headers = http::HeaderMap::new();
+    super::put_status(status, &mut headers);
+    Frame::trailers(headers)
+}

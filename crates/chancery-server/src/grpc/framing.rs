@@ -1,0 +1,247 @@
+//! gRPC messages out of and into the bytes of HTTP/2 bodies.
+//!
+//! A message is a flag, a length in four bytes, and that many bytes. A message that lies in one
+//! chunk is not copied; a longer one is gathered as it arrives, never on the word of its length.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http_body::Body;
+use tonic::Status;
+
+/// A flag and a length.
+const HEADER: usize = 5;
+
+/// The messages in the body of a request.
+pub(crate) struct Messages<B> {
+    body: B,
+    limit: usize,
+    chunk: Bytes,
+    /// The beginning of a message of which the end is not here yet.
+    begun: BytesMut,
+}
+
+/// What the client said or did.
+pub(crate) enum Read {
+    /// One message.
+    Message(Bytes),
+    /// It will say no more.
+    End,
+    /// It went away.
+    Gone,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
+    /// Reads `body`, and refuses messages above `limit` bytes.
+    pub(crate) fn new(body: B, limit: usize) -> Self {
+        Self { body, limit, chunk: Bytes::new(), begun: BytesMut::new() }
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// When the client breaks the framing or the limit, or compresses.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Read, Status>> {
+        loop {
+            if let Some(message) = self.take()? {
+                return Poll::Ready(Ok(Read::Message(message)));
+            }
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => self.chunk = frame.into_data().unwrap_or_default(),
+                Some(Err(_)) => return Poll::Ready(Ok(Read::Gone)),
+                None if self.begun.is_empty() => return Poll::Ready(Ok(Read::End)),
+                None => return Poll::Ready(Err(Status::internal("a request ends in its middle"))),
+            }
+        }
+    }
+
+    /// The next message, if it is all here; the rest of the chunk is kept either way.
+    fn take(&mut self) -> Result<Option<Bytes>, Status> {
+        if self.begun.is_empty() && self.chunk.len() >= HEADER {
+            let size = self.size_in(&self.chunk)?;
+            if self.chunk.len() - HEADER >= size {
+                self.chunk.advance(HEADER);
+                return Ok(Some(self.chunk.split_to(size)));
+            }
+        }
+        self.gather(HEADER);
+        if self.begun.len() < HEADER {
+            return Ok(None);
+        }
+        let size = self.size_in(&self.begun)?;
+        self.gather(HEADER + size);
+        if self.begun.len() < HEADER + size {
+            return Ok(None);
+        }
+        let mut message = std::mem::take(&mut self.begun).freeze();
+        message.advance(HEADER);
+        Ok(Some(message))
+    }
+
+    /// Moves bytes of the chunk to the message begun, until that has `wanted` bytes.
+    fn gather(&mut self, wanted: usize) {
+        let missing = wanted.saturating_sub(self.begun.len()).min(self.chunk.len());
+        self.begun.extend_from_slice(&self.chunk.split_to(missing));
+    }
+
+    fn size_in(&self, header: &[u8]) -> Result<usize, Status> {
+        if header[0] != 0 {
+            let text = "compressed requests are not supported: send `grpc-encoding: identity`";
+            return Err(Status::unimplemented(text));
+        }
+        let size = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        if size > self.limit {
+            let text = format!("a request has {size} bytes; {} are allowed", self.limit);
+            return Err(Status::resource_exhausted(text));
+        }
+        Ok(size)
+    }
+}
+
+/// The frame of a message in two parts, which protobuf lets stand in any order: what is shared
+/// comes last and is copied only if it is so small that a chunk of its own would cost more.
+pub(crate) fn frame(shared: &Bytes, own: &[u8], out: &mut Frames) {
+    let size = shared.len() + own.len();
+    out.open.reserve(HEADER + own.len());
+    out.open.put_u8(0);
+    // A message of 4 GiB cannot be sent at all; clients refuse anything near it.
+    out.open.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
+    out.open.extend_from_slice(own);
+    if shared.len() <= COPIED {
+        out.open.extend_from_slice(shared);
+    } else {
+        out.close();
+        out.chunks.push_back(shared.clone());
+    }
+    out.bytes += HEADER + size;
+}
+
+/// Up to this size shared bytes are copied next to the header.
+const COPIED: usize = 8 * 1024;
+
+/// Frames on their way out: small ones lie together in one chunk.
+#[derive(Default)]
+pub(crate) struct Frames {
+    chunks: std::collections::VecDeque<Bytes>,
+    open: BytesMut,
+    bytes: usize,
+}
+
+impl Frames {
+    /// The next chunk.
+    pub(crate) fn pop(&mut self) -> Option<Bytes> {
+        self.close();
+        let chunk = self.chunks.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(chunk.len());
+        Some(chunk)
+    }
+
+    /// How many bytes wait.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.chunks.push_back(std::mem::take(&mut self.open).freeze());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body::Frame;
+
+    use super::*;
+
+    /// A body of prepared chunks.
+    struct Chunks(std::collections::VecDeque<Bytes>);
+
+    impl Body for Chunks {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            Poll::Ready(self.0.pop_front().map(|chunk| Ok(Frame::data(chunk))))
+        }
+    }
+
+    fn read(chunks: Vec<Vec<u8>>, limit: usize) -> Result<Vec<Bytes>, Status> {
+        let chunks = Chunks(chunks.into_iter().map(Bytes::from).collect());
+        let mut messages = Messages::new(chunks, limit);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut all = Vec::new();
+        loop {
+            match messages.poll_next(&mut cx) {
+                Poll::Ready(Ok(Read::Message(message))) => all.push(message),
+                Poll::Ready(Ok(_)) => return Ok(all),
+                Poll::Ready(Err(status)) => return Err(status),
+                Poll::Pending => panic!("the chunks never wait"),
+            }
+        }
+    }
+
+    fn framed(messages: &[&[u8]]) -> Vec<u8> {
+        let mut out = Frames::default();
+        for message in messages {
+            frame(&Bytes::new(), message, &mut out);
+        }
+        let mut all = Vec::new();
+        while let Some(chunk) = out.pop() {
+            all.extend_from_slice(&chunk);
+        }
+        assert_eq!(out.len(), 0);
+        all
+    }
+
+    #[test]
+    fn messages_are_found_however_they_are_cut() {
+        let bytes = framed(&[b"one", b"", b"three"]);
+        for size in 1..=bytes.len() {
+            let chunks = bytes.chunks(size).map(<[u8]>::to_vec).collect();
+            assert_eq!(read(chunks, 5).unwrap(), [&b"one"[..], b"", b"three"], "{size}");
+        }
+    }
+
+    #[test]
+    fn a_request_at_the_limit_is_read_and_one_past_it_is_refused() {
+        // S-110
+        let bytes = framed(&[&[7; 100]]);
+        assert_eq!(read(vec![bytes.clone()], 100).unwrap().len(), 1);
+        let status = read(vec![bytes], 99).unwrap_err();
+        assert_eq!(status.code(), tonic::Code::ResourceExhausted);
+    }
+
+    #[test]
+    fn a_large_length_alone_costs_no_memory() {
+        let begin = b"\0\x03\xff\xff\xff123".to_vec();
+        let mut messages = Messages::new(Chunks([Bytes::from(begin)].into()), 1 << 30);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(matches!(messages.poll_next(&mut cx), Poll::Ready(Err(_))), "cut short");
+        assert!(messages.begun.capacity() < 1024);
+    }
+
+    #[test]
+    fn compression_is_refused_by_name() {
+        let status = read(vec![b"\x01\0\0\0\x01x".to_vec()], 100).unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Unimplemented);
+    }
+
+    #[test]
+    fn large_shared_bytes_are_not_copied_and_small_frames_lie_together() {
+        let large = Bytes::from(vec![1; COPIED + 1]);
+        let mut out = Frames::default();
+        frame(&Bytes::from_static(b"s"), b"a", &mut out);
+        frame(&large, b"b", &mut out);
+        frame(&Bytes::from_static(b"s"), b"c", &mut out);
+        assert_eq!(out.len(), 7 + 6 + large.len() + 7);
+        assert_eq!(out.pop().unwrap().len(), 7 + 6);
+        let shared = out.pop().unwrap();
+        assert_eq!(shared.as_ptr(), large.as_ptr());
+        assert_eq!(&out.pop().unwrap()[..], b"\0\0\0\0\x02cs");
+        assert!(out.pop().is_none());
+    }
+}

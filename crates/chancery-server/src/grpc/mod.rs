@@ -1,0 +1,89 @@
+//! Discovery streams over gRPC.
+//!
+//! ```text
+//!   request body --> [framing] --> [session]: machine, group, metrics --> [framing] --> response body
+//!                                     ^
+//!                                     +-- snapshots of the group (a watch), deadlines (a timer)
+//! ```
+//!
+//! There is no task and no channel per stream: the response body is polled by the connection when
+//! the client can take more, and drives the machine then. What cannot be sent is therefore never
+//! made, and a slow client costs nothing but its own time (S-108).
+
+mod body;
+pub(crate) mod cache;
+mod framing;
+mod session;
+mod turns;
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Request, Response, header};
+use hyper::body::Incoming;
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status};
+
+use crate::body::{Active, ServerBody};
+use crate::policy::{Peer, Refusal};
+use crate::routes::StreamRoute;
+use crate::shared::{Shared, Slot};
+
+pub(crate) use body::StreamBody;
+use session::Session;
+pub(crate) use turns::Turns;
+
+/// Opens a discovery stream: the answer is its body.
+pub(crate) fn open(
+    shared: &Arc<Shared>,
+    peer: &Arc<Peer>,
+    route: &StreamRoute,
+    drain: &CancellationToken,
+    active: Active,
+    request: Request<Incoming>,
+) -> Response<ServerBody> {
+    if drain.is_cancelled() {
+        return refuse(&draining());
+    }
+    let Some(slot) = Slot::take(shared) else {
+        let text = format!("the server has its {} streams", shared.config.limits.max_streams);
+        return refuse(&Status::resource_exhausted(text));
+    };
+    let session = Session::open(slot, Arc::clone(peer), route.variant, route.type_url.clone());
+    let body = StreamBody::new(request.into_body(), session, drain.clone());
+    let mut response = Response::new(ServerBody::stream(body, active));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity"));
+    response
+}
+
+/// An answer that is nothing but a status.
+pub(crate) fn refuse(status: &Status) -> Response<ServerBody> {
+    let mut response = Response::new(ServerBody::default());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    put_status(status, headers);
+    response
+}
+
+/// Why a stream ends that is only asked to go elsewhere (S-139).
+fn draining() -> Status {
+    Status::unavailable("draining")
+}
+
+fn put_status(status: &Status, headers: &mut http::HeaderMap) {
+    if status.add_header(headers).is_err() {
+        headers.insert("grpc-status", HeaderValue::from(status.code() as i32));
+    }
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal {
+            Refusal::Unidentified(_) => Code::InvalidArgument,
+            Refusal::Denied(_) => Code::PermissionDenied,
+            Refusal::Unavailable(_) => Code::Unavailable,
+        };
+        Self::new(code, refusal.to_string())
+    }
+}

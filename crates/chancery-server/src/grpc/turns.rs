@@ -1,0 +1,76 @@
+//! Turns at sending something big.
+//!
+//! When a whole fleet reconnects, serving a few clients in full is better than serving all of them
+//! in slices: the total is the same and most have their answer sooner (S-111). A turn ends when
+//! the client has taken what it was sent, and at the latest after [`LEASE`], because a client that
+//! does not read must delay only itself (S-108).
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::sync::PollSemaphore;
+
+/// How long a client can keep others waiting by not reading.
+const LEASE: Duration = Duration::from_secs(1);
+
+/// The turns there are.
+pub(crate) struct Turns(Arc<Semaphore>);
+
+/// Waiting for a turn, in the order of asking.
+pub(crate) struct Waiting(PollSemaphore);
+
+/// One's turn, until it is dropped or the lease is over.
+pub(crate) struct Turn {
+    _ended_by_drop: oneshot::Sender<()>,
+}
+
+impl Turns {
+    pub(crate) fn new(count: usize) -> Self {
+        Self(Arc::new(Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS))))
+    }
+
+    pub(crate) fn wait(&self) -> Waiting {
+        Waiting(PollSemaphore::new(Arc::clone(&self.0)))
+    }
+}
+
+impl Waiting {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        let permit = ready!(self.0.poll_acquire(cx));
+        let (sender, ended) = oneshot::channel::<()>();
+        // The body is not polled while its client does not read, so it cannot end its own lease.
+        // The task ends with the turn, or with the lease.
+        tokio::spawn(async move {
+            let _permit = permit;
+            tokio::time::timeout(LEASE, ended).await.ok();
+        });
+        Poll::Ready(Turn { _ended_by_drop: sender })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_comes_when_another_ends_or_takes_too_long() {
+        // S-108, S-111
+        let turns = Turns::new(1);
+        let first = poll_fn(|cx| turns.wait().poll(cx)).await;
+        let mut waiting = turns.wait();
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(waiting.poll(&mut cx).is_pending(), "the limit");
+        drop(first);
+        let before = tokio::time::Instant::now();
+        let second = poll_fn(|cx| waiting.poll(cx)).await;
+        assert_eq!(before.elapsed(), Duration::ZERO);
+        let mut waiting = turns.wait();
+        let _third = poll_fn(|cx| waiting.poll(cx)).await;
+        assert!(before.elapsed() >= LEASE, "who does not read loses the turn");
+        drop(second);
+    }
+}

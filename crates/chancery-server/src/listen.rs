@@ -1,0 +1,130 @@
+//! Where clients connect: TCP with or without TLS, or a Unix socket.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use crate::config::Times;
+use crate::tls::Tls;
+
+/// A place where clients connect. gRPC and REST are both found there.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+    pub(crate) tls: Option<Arc<Tls>>,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+/// A connection that was just accepted.
+pub(crate) enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// Listens on an address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub async fn tcp(address: SocketAddr) -> io::Result<Self> {
+        Ok(Self { socket: Socket::Tcp(TcpListener::bind(address).await?), tls: None })
+    }
+
+    /// Listens on a Unix socket, and takes the place of one that nobody listens on any more.
+    ///
+    /// # Errors
+    /// When the path cannot be had.
+    pub fn unix(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        remove_abandoned(&path);
+        let socket = UnixListener::bind(&path)?;
+        Ok(Self { socket: Socket::Unix(socket, path), tls: None })
+    }
+
+    /// Speaks TLS there.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Arc<Tls>) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// The address of a TCP listener.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Tcp(socket) => socket.local_addr().ok(),
+            Socket::Unix(..) => None,
+        }
+    }
+
+    /// Waits for a connection. Cancel-safe.
+    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+        match &self.socket {
+            Socket::Tcp(socket) => {
+                let (stream, address) = socket.accept().await?;
+                Ok(Accepted::Tcp(stream, address))
+            }
+            Socket::Unix(socket, _) => Ok(Accepted::Unix(socket.accept().await?.0)),
+        }
+    }
+}
+
+impl std::fmt::Display for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.socket {
+            Socket::Tcp(socket) => match socket.local_addr() {
+                Ok(address) => write!(f, "{address}"),
+                Err(_) => f.write_str("tcp"),
+            },
+            Socket::Unix(_, path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Socket::Unix(_, path) = &self.socket {
+            std::fs::remove_file(path).ok();
+        }
+    }
+}
+
+impl Accepted {
+    /// Small messages go at once, and a peer that vanished is found out (S-113).
+    pub(crate) fn prepare(&self, times: &Times) {
+        let Self::Tcp(stream, _) = self else { return };
+        stream.set_nodelay(true).ok();
+        let Some(quiet) = times.tcp_keepalive else { return };
+        let probes =
+            TcpKeepalive::new().with_time(quiet).with_interval(times.keepalive_timeout / 3);
+        #[cfg(target_os = "linux")]
+        let probes = probes.with_retries(3);
+        let socket = SockRef::from(stream);
+        socket.set_tcp_keepalive(&probes).ok();
+        #[cfg(target_os = "linux")]
+        socket.set_tcp_user_timeout(Some(quiet + times.keepalive_timeout)).ok();
+    }
+
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(_, address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+/// A socket file outlives the process that made it.
+fn remove_abandoned(path: &Path) {
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {
+        std::fs::remove_file(path).ok();
+    }
+}

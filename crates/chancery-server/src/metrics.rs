@@ -1,0 +1,225 @@
+//! Counts of what happens, in the caller's registry (S-140).
+//!
+//! Types are labelled by their short name, and types nobody registered as `other`, so that no
+//! client can make new series.
+
+use std::time::Duration;
+
+use chancery_core::{Api, TypeUrl, Variant};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// The metrics of a server. Clones count into the same series.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    pub(crate) connections: Gauge,
+    pub(crate) connections_refused: Counter,
+    pub(crate) handshakes_failed: Counter,
+    pub(crate) streams: Family<StreamLabels, Gauge>,
+    pub(crate) streams_opened: Family<StreamLabels, Counter>,
+    pub(crate) streams_refused: Counter,
+    pub(crate) responses: Family<TypeLabels, Counter>,
+    pub(crate) response_bytes: Family<TypeLabels, Counter>,
+    pub(crate) acks: Family<TypeLabels, Counter>,
+    pub(crate) nacks: Family<TypeLabels, Counter>,
+    pub(crate) stale: Family<TypeLabels, Counter>,
+    pub(crate) ack_latency: Family<TypeLabels, Histogram, fn() -> Histogram>,
+    pub(crate) first_answer: Family<TypeLabels, Histogram, fn() -> Histogram>,
+    pub(crate) commit_to_ack: Family<TypeLabels, Histogram, fn() -> Histogram>,
+    pub(crate) polls: Family<PollLabels, Counter>,
+    pub(crate) resources: Family<ResourceLabels, Gauge>,
+}
+
+/// A kind of stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct StreamLabels {
+    variant: &'static str,
+    service: String,
+}
+
+/// A type, as served in one form of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct TypeLabels {
+    variant: &'static str,
+    r#type: String,
+}
+
+/// A type and the HTTP status of the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct PollLabels {
+    r#type: String,
+    status: u16,
+}
+
+/// A type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ResourceLabels {
+    r#type: String,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            connections: Gauge::default(),
+            connections_refused: Counter::default(),
+            handshakes_failed: Counter::default(),
+            streams: Family::default(),
+            streams_opened: Family::default(),
+            streams_refused: Counter::default(),
+            responses: Family::default(),
+            response_bytes: Family::default(),
+            acks: Family::default(),
+            nacks: Family::default(),
+            stale: Family::default(),
+            ack_latency: Family::new_with_constructor(seconds),
+            first_answer: Family::new_with_constructor(seconds),
+            commit_to_ack: Family::new_with_constructor(seconds),
+            polls: Family::default(),
+            resources: Family::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Metrics that are read through `registry`, under names that start with `chancery_`.
+    pub fn registered(registry: &mut Registry) -> Self {
+        let it = Self::default();
+        let registry = registry.sub_registry_with_prefix("chancery");
+        it.register_streams(registry);
+        it.register_exchanges(registry);
+        it
+    }
+
+    fn register_streams(&self, to: &mut Registry) {
+        to.register("connections", "Connections open", self.connections.clone());
+        let refused = self.connections_refused.clone();
+        to.register("connections_refused", "Connections closed over the limit", refused);
+        let failed = self.handshakes_failed.clone();
+        to.register("handshakes_failed", "TLS handshakes that failed or took too long", failed);
+        to.register("streams", "Discovery streams open", self.streams.clone());
+        to.register("streams_opened", "Discovery streams opened", self.streams_opened.clone());
+        let refused = self.streams_refused.clone();
+        to.register("streams_refused", "Streams and polls refused over the limit", refused);
+        to.register("polls", "Polls over REST answered", self.polls.clone());
+        let resources = self.resources.clone();
+        to.register("resources", "Resources in the snapshots of all groups", resources);
+    }
+
+    fn register_exchanges(&self, to: &mut Registry) {
+        to.register("responses", "Responses sent", self.responses.clone());
+        to.register("response_bytes", "Bytes of responses sent", self.response_bytes.clone());
+        to.register("acks", "Responses accepted by clients", self.acks.clone());
+        to.register("nacks", "Responses rejected by clients", self.nacks.clone());
+        to.register("stale", "Answers to superseded responses", self.stale.clone());
+        let latency = self.ack_latency.clone();
+        to.register("ack_latency_seconds", "From a response to its ACK", latency);
+        let first = self.first_answer.clone();
+        to.register(
+            "first_answer_seconds",
+            "From the first request of a type to a response",
+            first,
+        );
+        let commit = self.commit_to_ack.clone();
+        to.register(
+            "commit_to_ack_seconds",
+            "From a publication to the ACK of what it sent",
+            commit,
+        );
+    }
+
+    /// Counts an answer over REST with data.
+    pub(crate) fn count_poll(&self, type_url: &TypeUrl, bytes: usize) {
+        let labels = TypeLabels { variant: "rest", r#type: label(type_url) };
+        self.responses.get_or_create(&labels).inc();
+        self.response_bytes.get_or_create(&labels).inc_by(bytes as u64);
+    }
+
+    /// Counts the resources of all groups anew.
+    pub(crate) fn count_resources(&self, store: &crate::Store) {
+        let mut counts = std::collections::BTreeMap::<String, usize>::new();
+        for type_url in TypeUrl::known() {
+            counts.insert(label(&type_url), 0);
+        }
+        for (_, snapshot) in store.snapshots() {
+            for type_url in snapshot.types() {
+                *counts.entry(label(type_url)).or_default() += snapshot.set(type_url).len();
+            }
+        }
+        for (r#type, count) in counts {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.resources.get_or_create(&ResourceLabels { r#type }).set(count);
+        }
+    }
+}
+
+impl StreamLabels {
+    pub(crate) fn new(variant: Variant, type_url: Option<&TypeUrl>) -> Self {
+        let service = type_url.map_or_else(|| "ads".to_owned(), label);
+        Self { variant: name_of(variant), service }
+    }
+}
+
+impl TypeLabels {
+    pub(crate) fn new(variant: Variant, type_url: &TypeUrl) -> Self {
+        Self { variant: name_of(variant), r#type: label(type_url) }
+    }
+}
+
+impl PollLabels {
+    pub(crate) fn new(type_url: &TypeUrl, status: http::StatusCode) -> Self {
+        Self { r#type: label(type_url), status: status.as_u16() }
+    }
+}
+
+/// How a time is counted.
+pub(crate) fn observe<L>(
+    family: &Family<L, Histogram, fn() -> Histogram>,
+    labels: &L,
+    time: Duration,
+) where
+    L: Clone + std::hash::Hash + Eq,
+{
+    family.get_or_create(labels).observe(time.as_secs_f64());
+}
+
+fn label(type_url: &TypeUrl) -> String {
+    if type_url.api() == Api::Other { "other".to_owned() } else { type_url.short().to_owned() }
+}
+
+fn name_of(variant: Variant) -> &'static str {
+    match variant {
+        Variant::Sotw => "sotw",
+        Variant::Delta => "delta",
+    }
+}
+
+/// From half a millisecond to a minute.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.0005, 2.0, 18))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_is_registered_once_and_types_are_bounded() {
+        // S-140
+        let mut registry = Registry::default();
+        let metrics = Metrics::registered(&mut registry);
+        let private = TypeUrl::new("type.googleapis.com/foo.Bar");
+        let labels = TypeLabels::new(Variant::Sotw, &private);
+        metrics.acks.get_or_create(&labels).inc();
+        observe(&metrics.ack_latency, &labels, Duration::from_millis(3));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        assert!(text.contains("chancery_acks_total{variant=\"sotw\",type=\"other\"} 1"), "{text}");
+        let types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+        let unique: std::collections::BTreeSet<_> = types.iter().collect();
+        assert_eq!(types.len(), unique.len());
+    }
+}

@@ -1,0 +1,171 @@
+//! Polls over REST: `POST /v3/discovery:clusters` and its like (S-018 to S-022).
+//!
+//! Each poll stands alone: it brings its node, and the server keeps no session. A poll that is
+//! current is held until something changes, and answered 304 shortly before the client gives up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::rest::{Answer, answer as decide};
+use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
+use chancery_proto::json::{request_from_json, response_to_json};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use crate::body::ServerBody;
+use crate::metrics::PollLabels;
+use crate::policy::{Client, Refusal};
+use crate::service::{Origin, refuse};
+use crate::shared::{Shared, Slot};
+use crate::store::Watch;
+
+mod repeats;
+pub(crate) use repeats::Repeats;
+
+/// Answers one poll for `type_url`.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    origin: &Origin,
+    type_url: &TypeUrl,
+    request: Request<Incoming>,
+) -> Response<ServerBody> {
+    let poll = Poll { shared, origin, type_url };
+    let response = match Slot::take(shared) {
+        Some(_slot) => poll.answer(request).await.unwrap_or_else(|refused| *refused),
+        None => refuse(StatusCode::SERVICE_UNAVAILABLE, "the server has all the streams it takes"),
+    };
+    shared.metrics.polls.get_or_create(&PollLabels::new(type_url, response.status())).inc();
+    response
+}
+
+/// One poll.
+struct Poll<'a> {
+    shared: &'a Arc<Shared>,
+    origin: &'a Origin,
+    type_url: &'a TypeUrl,
+}
+
+/// An answer that is an error.
+type Refused = Box<Response<ServerBody>>;
+
+impl Poll<'_> {
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<ServerBody>, Refused> {
+        let until = Instant::now() + self.hold(request.headers());
+        let request = self.read(request).await?;
+        let node = request.node.as_deref().filter(|node| !node.id.is_empty());
+        let client = Client { node, peer: &self.origin.peer };
+        let group = self.shared.policy.group(&client).map_err(refused)?;
+        let mut watch = self.shared.store.watch(group);
+        let mut may_wait = true;
+        let mut next = self.news(&mut watch, until).await;
+        while let Some(snapshot) = next {
+            let settings = self.shared.settings(&self.origin.peer);
+            next = match decide(&snapshot, self.type_url, &request, &settings) {
+                Answer::Unchanged => self.news(&mut watch, until).await,
+                Answer::Data { version, resources } => {
+                    let wait = std::mem::take(&mut may_wait) && self.repeats(&request, &version);
+                    let newer = if wait { self.news(&mut watch, until).await } else { None };
+                    if newer.is_none() {
+                        return self.data(node, &version, &resources);
+                    }
+                    newer
+                }
+            };
+        }
+        Ok(not_modified())
+    }
+
+    /// How long the client may be held: below the time after which it gives up (S-021).
+    fn hold(&self, headers: &HeaderMap) -> Duration {
+        let told = headers.get("x-envoy-expected-rq-timeout-ms").and_then(|it| it.to_str().ok());
+        let patience = told.and_then(|text| text.parse().ok()).map(Duration::from_millis);
+        let most = self.shared.config.times.rest_hold;
+        patience.map_or(most, |patience| most.min(patience.mul_f64(0.8)))
+    }
+
+    async fn read(&self, request: Request<Incoming>) -> Result<SotwRequest, Refused> {
+        let limit = self.shared.config.limits.max_request_bytes;
+        let body = Limited::new(request.into_body(), limit).collect().await.map_err(|error| {
+            let (status, text) = if error.is::<LengthLimitError>() {
+                (StatusCode::PAYLOAD_TOO_LARGE, format!("{limit} bytes are allowed"))
+            } else {
+                (StatusCode::BAD_REQUEST, "the body ends in its middle".to_owned())
+            };
+            Box::new(refuse(status, &text))
+        })?;
+        request_from_json(&body.to_bytes()).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            let text = format!("{error}: {}", cause.unwrap_or_default());
+            Box::new(refuse(StatusCode::BAD_REQUEST, &text))
+        })
+    }
+
+    /// The next snapshot, if it comes in time. A server that shuts down lets its clients go.
+    async fn news(&self, watch: &mut Watch, until: Instant) -> Option<Arc<Snapshot>> {
+        loop {
+            let state = tokio::select! {
+                biased;
+                state = watch.state() => state,
+                () = self.origin.drain.cancelled() => return None,
+                () = tokio::time::sleep_until(until) => return None,
+            };
+            if state.snapshot.is_some() {
+                return state.snapshot;
+            }
+        }
+    }
+
+    /// Over REST a rejected configuration shows only as an old version on the next poll. A client
+    /// that asks again and again for what it was sent must not loop at full speed (S-022).
+    fn repeats(&self, request: &SotwRequest, version: &str) -> bool {
+        let Some(times) = self.shared.repeats.count(self.type_url, request, version) else {
+            return false;
+        };
+        let node = request.node.as_ref().map_or("", |node| &*node.id);
+        let (of, still) = (self.type_url.short(), &*request.version);
+        warn!(node, r#type = of, served = version, still, times, "served, but not accepted");
+        true
+    }
+
+    fn data(
+        &self,
+        node: Option<&Node>,
+        version: &str,
+        resources: &[Arc<chancery_core::Resource>],
+    ) -> Result<Response<ServerBody>, Refused> {
+        let Shared { schema, config, metrics, .. } = &**self.shared;
+        let json =
+            response_to_json(schema, self.type_url, version, &config.control_plane, resources)
+                .map_err(|error| {
+                    warn!(r#type = self.type_url.short(), "no answer over REST: {error}");
+                    Box::new(refuse(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
+                })?;
+        let node = node.map_or("", |node| &node.id);
+        let (of, bytes) = (self.type_url.short(), json.len());
+        debug!(node, r#type = of, version, resources = resources.len(), bytes, "answered a poll");
+        metrics.count_poll(self.type_url, bytes);
+        let mut response = Response::new(ServerBody::full(json));
+        let media_type = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+        Ok(response)
+    }
+}
+
+/// Nothing new: neither a success nor a failure for the client (S-020).
+fn not_modified() -> Response<ServerBody> {
+    let mut response = Response::new(ServerBody::default());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+fn refused(refusal: Refusal) -> Refused {
+    let status = match refusal {
+        Refusal::Unidentified(_) => StatusCode::BAD_REQUEST,
+        Refusal::Denied(_) => StatusCode::FORBIDDEN,
+        Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    Box::new(refuse(status, &refusal.to_string()))
+}

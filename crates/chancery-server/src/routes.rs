@@ -1,0 +1,127 @@
+//! Which path means what, read from the descriptors (S-001, S-010).
+
+use std::collections::HashMap;
+
+use chancery_core::{TypeUrl, Variant};
+use chancery_proto::schema::{MethodKind, Schema, Service};
+
+/// Where requests go, by path.
+pub(crate) struct Routes(HashMap<String, Route>);
+
+/// What a path means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// A discovery stream over gRPC.
+    Stream(StreamRoute),
+    /// A poll over REST. The path decides the type, whatever the body says (S-018).
+    Poll(TypeUrl),
+}
+
+/// A method that opens a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StreamRoute {
+    pub(crate) variant: Variant,
+    /// `None` for the aggregated service.
+    pub(crate) type_url: Option<TypeUrl>,
+}
+
+impl Routes {
+    /// The routes of v3, and those of v2 if they are wanted.
+    pub(crate) fn new(schema: &Schema, v2: bool) -> Self {
+        Self(schema.services(v2).iter().flat_map(routes_of).collect())
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<&Route> {
+        self.0.get(path)
+    }
+}
+
+fn routes_of(service: &Service) -> impl Iterator<Item = (String, Route)> + '_ {
+    service.methods.iter().filter_map(|method| {
+        let variant = match method.kind {
+            MethodKind::Sotw => Variant::Sotw,
+            MethodKind::Delta => Variant::Delta,
+            MethodKind::Fetch => {
+                let poll = Route::Poll(method.type_url.clone()?);
+                return Some((method.rest_path.clone()?, poll));
+            }
+        };
+        let route = StreamRoute { variant, type_url: method.type_url.clone() };
+        Some((method.path.clone(), Route::Stream(route)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paths of Appendix A that end in what is given.
+    fn has(routes: &Routes, path: &str) -> bool {
+        routes.get(path).is_some()
+    }
+
+    #[test]
+    fn every_service_of_v3_is_routed_as_it_is_spelt_in_its_definition() {
+        // S-001, S-002, S-003, S-004
+        let routes = Routes::new(&Schema::bundled(), false);
+        for (package, service, noun) in [
+            ("listener", "ListenerDiscoveryService", "Listeners"),
+            ("route", "RouteDiscoveryService", "Routes"),
+            ("route", "ScopedRoutesDiscoveryService", "ScopedRoutes"),
+            ("cluster", "ClusterDiscoveryService", "Clusters"),
+            ("endpoint", "EndpointDiscoveryService", "Endpoints"),
+            ("secret", "SecretDiscoveryService", "Secrets"),
+            ("runtime", "RuntimeDiscoveryService", "Runtime"),
+            ("extension", "ExtensionConfigDiscoveryService", "ExtensionConfigs"),
+            ("discovery", "AggregatedDiscoveryService", "AggregatedResources"),
+        ] {
+            for method in ["Stream", "Delta"] {
+                let path = format!("/envoy.service.{package}.v3.{service}/{method}{noun}");
+                assert!(has(&routes, &path), "{path}");
+            }
+        }
+        assert!(has(
+            &routes,
+            "/envoy.service.route.v3.VirtualHostDiscoveryService/DeltaVirtualHosts"
+        ));
+        let leds = "/envoy.service.endpoint.v3.LocalityEndpointDiscoveryService";
+        assert!(has(&routes, &format!("{leds}/DeltaLocalityEndpoints")));
+        assert!(!has(
+            &routes,
+            "/envoy.service.route.v3.VirtualHostDiscoveryService/StreamVirtualHosts"
+        ));
+    }
+
+    #[test]
+    fn rest_has_the_eight_paths_and_no_others() {
+        // S-018
+        let routes = Routes::new(&Schema::bundled(), false);
+        for suffix in [
+            "listeners",
+            "routes",
+            "scoped-routes",
+            "clusters",
+            "endpoints",
+            "secrets",
+            "runtime",
+            "extension_configs",
+        ] {
+            assert!(has(&routes, &format!("/v3/discovery:{suffix}")), "{suffix}");
+        }
+        assert!(!has(&routes, "/v3/discovery:virtual_hosts"));
+        let polls = routes.0.values().filter(|route| matches!(route, Route::Poll(_)));
+        assert_eq!(polls.count(), 8);
+    }
+
+    #[test]
+    fn v2_is_there_only_if_it_is_wanted() {
+        // S-010
+        let ads =
+            "/envoy.service.discovery.v2.AggregatedDiscoveryService/StreamAggregatedResources";
+        assert!(!has(&Routes::new(&Schema::bundled(), false), ads));
+        let both = Routes::new(&Schema::bundled(), true);
+        assert!(has(&both, ads));
+        assert!(has(&both, "/envoy.api.v2.ClusterDiscoveryService/StreamClusters"));
+        assert!(has(&both, "/v2/discovery:clusters"));
+    }
+}

@@ -1,0 +1,287 @@
+//! The server: listeners in, connections served, an orderly end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use chancery_proto::schema::Schema;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tonic_health::ServingStatus;
+use tonic_health::server::{HealthReporter, HealthService};
+use tracing::{debug, info, warn};
+
+use crate::connection;
+use crate::listen::{Accepted, Listener};
+use crate::policy::Peer;
+use crate::routes::Routes;
+use crate::service::{Companion, Services};
+use crate::shared::Shared;
+use crate::tls::Tls;
+use crate::{Config, Metrics, Policy, Store};
+
+/// An xDS management server over a store of snapshots.
+pub struct Server {
+    store: Arc<Store>,
+    policy: Arc<dyn Policy>,
+    config: Config,
+    metrics: Metrics,
+    schema: Schema,
+}
+
+/// Why a server cannot serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The descriptors cannot be shown by reflection: the fault of who made them.
+    #[error("the descriptors cannot be shown by reflection")]
+    Reflection(#[source] tonic_reflection::server::Error),
+}
+
+impl Server {
+    /// A server that shows each client the snapshot of the group `policy` puts it in.
+    pub fn new(store: Arc<Store>, policy: impl Policy, config: Config) -> Self {
+        Self {
+            store,
+            policy: Arc::new(policy),
+            config,
+            metrics: Metrics::default(),
+            schema: Schema::bundled(),
+        }
+    }
+
+    /// Counts into metrics of the caller.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
+    }
+
+    /// Knows more messages than those that are bundled.
+    #[must_use]
+    pub fn with_schema(self, schema: Schema) -> Self {
+        Self { schema, ..self }
+    }
+
+    /// Serves on all `listeners` until `stop` is cancelled, and then ends in order: no more
+    /// connections, GOAWAY to the clients there are, their streams ended one after the other
+    /// within [`Times::drain`](crate::Times::drain), those without an answer after their first
+    /// one, and what is left after [`Times::grace`](crate::Times::grace) cut (S-139).
+    ///
+    /// # Errors
+    /// When it cannot begin.
+    pub async fn serve(
+        self,
+        listeners: Vec<Listener>,
+        stop: CancellationToken,
+    ) -> Result<(), ServeError> {
+        let Self { store, policy, config, metrics, schema } = self;
+        let times = config.times.clone();
+        let shared = Arc::new(Shared::new(store, policy, config, metrics, schema));
+        let health = HealthReporter::new();
+        let services = Arc::new(services(&shared, &health)?);
+        set_health(&services, &health, ServingStatus::Serving).await;
+        let mut tasks = JoinSet::new();
+        let handshakes = Arc::new(Semaphore::new(shared.config.limits.max_handshakes));
+        for listener in listeners {
+            info!("serving on {listener}");
+            let door = Door {
+                services: Arc::clone(&services),
+                tls: listener.tls.clone(),
+                handshakes: Arc::clone(&handshakes),
+                stop: stop.clone(),
+            };
+            tasks.spawn(door.keep(listener));
+        }
+        let resources = count_resources(&shared);
+        tokio::pin!(resources);
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = &mut resources => {}
+        }
+        set_health(&services, &health, ServingStatus::NotServing).await;
+        let last = Instant::now() + times.drain + times.grace + Duration::from_secs(3);
+        while let Ok(Some(_)) = timeout_at(last, tasks.join_next()).await {}
+        Ok(())
+    }
+}
+
+fn services(shared: &Arc<Shared>, health: &HealthReporter) -> Result<Services, ServeError> {
+    let (schema, v2) = (&shared.schema, shared.config.v2);
+    let descriptors = schema.service_descriptors(v2);
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(&descriptors)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let health = HealthService::from_health_reporter(health.clone());
+    Ok(Services {
+        shared: Arc::clone(shared),
+        routes: Routes::new(schema, v2),
+        companions: vec![
+            Companion::new(tonic_health::pb::health_server::HealthServer::new(health)),
+            Companion::new(reflection().build_v1().map_err(ServeError::Reflection)?),
+            Companion::new(reflection().build_v1alpha().map_err(ServeError::Reflection)?),
+        ],
+    })
+}
+
+/// The server as a whole, under the empty name, and each discovery service.
+async fn set_health(services: &Services, health: &HealthReporter, status: ServingStatus) {
+    let Shared { schema, config, .. } = &*services.shared;
+    health.set_service_status("", status).await;
+    for service in schema.services(config.v2) {
+        health.set_service_status(service.name, status).await;
+    }
+}
+
+/// Counting costs as much as there are types and groups, so it is not done for each publication.
+/// Never ends.
+async fn count_resources(shared: &Shared) {
+    const EVERY: Duration = Duration::from_secs(5);
+    loop {
+        shared.metrics.count_resources(&shared.store);
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// What a listener's connections need.
+struct Door {
+    services: Arc<Services>,
+    tls: Option<Arc<Tls>>,
+    handshakes: Arc<Semaphore>,
+    stop: CancellationToken,
+}
+
+impl Door {
+    /// Lets connections in until the server stops, and waits for them then.
+    async fn keep(self, listener: Listener) {
+        let door = Arc::new(self);
+        let mut connections = JoinSet::new();
+        let mut followed = std::pin::pin!(follow(door.tls.clone(), &door.services.shared));
+        loop {
+            tokio::select! {
+                biased;
+                () = door.stop.cancelled() => break,
+                Some(_) = connections.join_next() => {}
+                () = &mut followed => {}
+                accepted = listener.accept() => match accepted {
+                    Ok(accepted) => door.admit(accepted, &mut connections),
+                    Err(error) => wait_out(&error).await,
+                },
+            }
+        }
+        drop(listener);
+        while connections.join_next().await.is_some() {}
+    }
+
+    fn admit(self: &Arc<Self>, accepted: Accepted, connections: &mut JoinSet<()>) {
+        let Some(place) = Place::take(&self.services.shared) else {
+            debug!("a connection was closed: the server has its limit of them");
+            return;
+        };
+        accepted.prepare(&self.services.shared.config.times);
+        let door = Arc::clone(self);
+        connections.spawn(async move {
+            door.serve(accepted).await;
+            drop(place);
+        });
+    }
+
+    async fn serve(&self, accepted: Accepted) {
+        let begun = Instant::now();
+        let mut peer = Peer { address: accepted.address(), tls: false, certificates: Vec::new() };
+        let services = Arc::clone(&self.services);
+        let stop = self.stop.clone();
+        match (accepted, &self.tls) {
+            (Accepted::Tcp(stream, _), None) => {
+                connection::serve(stream, peer, services, stop, begun).await;
+            }
+            (Accepted::Unix(stream), None) => {
+                connection::serve(stream, peer, services, stop, begun).await;
+            }
+            (Accepted::Tcp(stream, _), Some(tls)) => {
+                let Some(stream) = self.shake_hands(stream, tls, &mut peer).await else { return };
+                connection::serve(stream, peer, services, stop, begun).await;
+            }
+            (Accepted::Unix(stream), Some(tls)) => {
+                let Some(stream) = self.shake_hands(stream, tls, &mut peer).await else { return };
+                connection::serve(stream, peer, services, stop, begun).await;
+            }
+        }
+    }
+
+    /// The TLS handshake, within its time, and who the peer proved to be.
+    async fn shake_hands<I>(
+        &self,
+        io: I,
+        tls: &Tls,
+        peer: &mut Peer,
+    ) -> Option<tokio_rustls::server::TlsStream<I>>
+    where
+        I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    {
+        let shared = &self.services.shared;
+        let handshake = async {
+            let _turn = self.handshakes.acquire().await;
+            tls.acceptor().accept(io).await
+        };
+        let problem = match timeout(shared.config.times.handshake_timeout, handshake).await {
+            Ok(Ok(stream)) => {
+                let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                peer.tls = true;
+                peer.certificates = shown.iter().map(|shown| shown.to_vec()).collect();
+                return Some(stream);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it took too long".to_owned(),
+        };
+        shared.metrics.handshakes_failed.inc();
+        debug!(%peer, "TLS handshake failed: {problem}");
+        None
+    }
+}
+
+/// A place among the connections there may be, given back when it is dropped.
+struct Place(Arc<Shared>);
+
+impl Place {
+    fn take(shared: &Arc<Shared>) -> Option<Self> {
+        let place = Self(Arc::clone(shared));
+        shared.metrics.connections.inc();
+        if shared.connections.fetch_add(1, Ordering::AcqRel) < shared.config.limits.max_connections
+        {
+            return Some(place);
+        }
+        shared.metrics.connections_refused.inc();
+        None
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::AcqRel);
+        self.0.metrics.connections.dec();
+    }
+}
+
+/// Follows the certificates of a listener, if it has any. Never ends.
+async fn follow(tls: Option<Arc<Tls>>, shared: &Shared) {
+    match tls {
+        Some(tls) => tls.follow(shared.config.times.tls_reload).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Accepting fails when descriptors run out: connections that end give some back.
+async fn wait_out(error: &std::io::Error) {
+    warn!("cannot accept a connection: {error}");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("config", &self.config).finish_non_exhaustive()
+    }
+}

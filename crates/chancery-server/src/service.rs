@@ -1,0 +1,136 @@
+//! What a request is for: a discovery stream, a poll, health, reflection, or nothing we have.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+use tonic::codegen::Service as TowerService;
+
+use crate::body::{Activity, ServerBody};
+use crate::policy::Peer;
+use crate::routes::{Route, Routes};
+use crate::shared::Shared;
+use crate::{grpc, rest};
+
+type TonicFuture = Pin<Box<dyn Future<Output = Response<tonic::body::Body>> + Send>>;
+
+/// A gRPC service that is not ours: health and reflection.
+pub(crate) struct Companion {
+    prefix: String,
+    call: Box<dyn Fn(Request<Incoming>) -> TonicFuture + Send + Sync>,
+}
+
+/// All that answers requests.
+pub(crate) struct Services {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) routes: Routes,
+    pub(crate) companions: Vec<Companion>,
+}
+
+/// Where a request came from.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) activity: Arc<Activity>,
+    /// Cancelled when the streams of the connection must go.
+    pub(crate) drain: CancellationToken,
+}
+
+impl Companion {
+    pub(crate) fn new<S>(service: S) -> Self
+    where
+        S: tonic::server::NamedService + Clone + Send + Sync + 'static,
+        S: TowerService<
+                Request<Incoming>,
+                Response = Response<tonic::body::Body>,
+                Error = std::convert::Infallible,
+            >,
+        S::Future: Send + 'static,
+    {
+        let call = move |request| -> TonicFuture {
+            let answer = service.clone().call(request);
+            Box::pin(async move { answer.await.unwrap_or_else(|never| match never {}) })
+        };
+        Self { prefix: format!("/{}/", S::NAME), call: Box::new(call) }
+    }
+}
+
+impl Services {
+    /// Answers one request.
+    pub(crate) async fn answer(
+        &self,
+        origin: &Origin,
+        request: Request<Incoming>,
+    ) -> Response<ServerBody> {
+        let active = origin.activity.begin();
+        let path = request.uri().path();
+        match self.routes.get(path) {
+            Some(Route::Stream(_)) if request.method() != Method::POST => only_post(),
+            Some(Route::Stream(_)) if !is_grpc(request.headers()) => unsupported_media_type(),
+            Some(Route::Stream(route)) => {
+                let Origin { peer, drain, .. } = origin;
+                grpc::open(&self.shared, peer, route, drain, active, request)
+            }
+            Some(Route::Poll(_)) if request.method() != Method::POST => only_post(),
+            Some(Route::Poll(_)) if !is_json(request.headers()) => unsupported_media_type(),
+            Some(Route::Poll(type_url)) => {
+                let answer = rest::answer(&self.shared, origin, type_url, request).await;
+                drop(active);
+                answer
+            }
+            None => match self.companions.iter().find(|it| path.starts_with(&it.prefix)) {
+                Some(companion) if is_grpc(request.headers()) => {
+                    (companion.call)(request).await.map(|body| ServerBody::tonic(body, active))
+                }
+                _ => not_found(request.headers()),
+            },
+        }
+    }
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    media_type(headers).is_some_and(|it| it == "application/grpc" || it == "application/grpc+proto")
+}
+
+/// A poll that does not say what it is, is taken for JSON: there is nothing else it could be.
+fn is_json(headers: &HeaderMap) -> bool {
+    media_type(headers).is_none_or(|it| it == "application/json")
+}
+
+/// The media type without its parameters, such as the charset.
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?;
+    let text = value.to_str().unwrap_or("?");
+    Some(text.split(';').next().unwrap_or("").trim().to_ascii_lowercase())
+}
+
+/// A gRPC client is told in its own way; the method may be of v2, which is not enabled (S-010).
+fn not_found(headers: &HeaderMap) -> Response<ServerBody> {
+    if is_grpc(headers) {
+        return grpc::refuse(&Status::unimplemented("this server has no such method"));
+    }
+    refuse(StatusCode::NOT_FOUND, "there is nothing here")
+}
+
+fn only_post() -> Response<ServerBody> {
+    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, "only POST is allowed here");
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    response
+}
+
+fn unsupported_media_type() -> Response<ServerBody> {
+    refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is of a media type not understood here")
+}
+
+/// An HTTP error, with a line of text.
+pub(crate) fn refuse(status: StatusCode, text: &str) -> Response<ServerBody> {
+    let mut response = Response::new(ServerBody::full(format!("{text}\n")));
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}

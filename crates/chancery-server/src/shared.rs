@@ -1,0 +1,95 @@
+//! What all streams of a server share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use chancery_core::Settings;
+use chancery_proto::schema::Schema;
+
+use crate::grpc::Turns;
+use crate::grpc::cache::EncodeCache;
+use crate::policy::Peer;
+use crate::rest::Repeats;
+use crate::{Config, Metrics, Policy, Store};
+
+/// What all streams of a server share.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<Store>,
+    pub(crate) policy: Arc<dyn Policy>,
+    pub(crate) config: Config,
+    pub(crate) metrics: Metrics,
+    pub(crate) schema: Schema,
+    pub(crate) cache: EncodeCache,
+    pub(crate) turns: Turns,
+    pub(crate) repeats: Repeats,
+    pub(crate) connections: AtomicUsize,
+    trusted: Arc<Settings>,
+    untrusted: Arc<Settings>,
+    streams: AtomicUsize,
+    last_stream: AtomicU64,
+}
+
+/// A place among the streams there may be, given back when it is dropped.
+pub(crate) struct Slot(Arc<Shared>);
+
+impl Shared {
+    pub(crate) fn new(
+        store: Arc<Store>,
+        policy: Arc<dyn Policy>,
+        config: Config,
+        metrics: Metrics,
+        schema: Schema,
+    ) -> Self {
+        let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
+        Self {
+            cache: EncodeCache::new(config.limits.max_cache_bytes),
+            turns: Turns::new(config.limits.max_big_responses),
+            trusted: Arc::new(config.protocol.clone()),
+            untrusted: Arc::new(untrusted),
+            repeats: Repeats::default(),
+            store,
+            policy,
+            config,
+            metrics,
+            schema,
+            connections: AtomicUsize::new(0),
+            streams: AtomicUsize::new(0),
+            last_stream: AtomicU64::new(0),
+        }
+    }
+
+    /// The settings for streams of `peer`: secrets are for peers that are known (S-137).
+    pub(crate) fn settings(&self, peer: &Peer) -> Arc<Settings> {
+        let allowed = self.config.secrets_anywhere || peer.is_trusted();
+        Arc::clone(if allowed { &self.trusted } else { &self.untrusted })
+    }
+
+    /// A number no other stream has.
+    pub(crate) fn next_stream(&self) -> u64 {
+        self.last_stream.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl Slot {
+    /// A place, if there is one.
+    pub(crate) fn take(shared: &Arc<Shared>) -> Option<Self> {
+        // The slot comes first, so that it is given back if there are too many.
+        let slot = Self(Arc::clone(shared));
+        let others = shared.streams.fetch_add(1, Ordering::AcqRel);
+        if others < shared.config.limits.max_streams {
+            return Some(slot);
+        }
+        shared.metrics.streams_refused.inc();
+        None
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::AcqRel);
+    }
+}
