@@ -1,0 +1,37 @@
+//! Audiences: the nodes that see the same snapshot.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Layer;
+
+/// The nodes that see the same: base, a group's overlay, a node's overlay, merged.
+///
+/// Groups and nodes without an overlay are left out, so a fleet without overlays is one audience.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Audience {
+    /// The group, if it has an overlay.
+    pub group: Option<Arc<str>>,
+    /// The id of the node, if it has an overlay.
+    pub node: Option<Arc<str>>,
+}
+
+impl Audience {
+    /// The layers this audience sees, the weakest first.
+    pub fn layers(&self) -> impl Iterator<Item = Layer> {
+        let group = self.group.iter().map(|name| Layer::Group(Arc::clone(name)));
+        let node = self.node.iter().map(|id| Layer::Node(Arc::clone(id)));
+        std::iter::once(Layer::Base).chain(group).chain(node)
+    }
+}
+
+impl fmt::Display for Audience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.group, &self.node) {
+            (None, None) => f.write_str("nodes without an overlay"),
+            (Some(group), None) => write!(f, "group `{group}`"),
+            (None, Some(node)) => write!(f, "node `{node}`"),
+            (Some(group), Some(node)) => write!(f, "node `{node}` in group `{group}`"),
+        }
+    }
+}

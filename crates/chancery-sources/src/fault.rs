@@ -1,0 +1,213 @@
+//! What is wrong with a directory: faults, which hold something back, and warnings, which do not.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chancery_proto::document::{self, Position};
+
+use crate::layer::{InvalidLayerName, Layer};
+
+/// One thing that is wrong, and where. All faults of a load are told at once.
+///
+/// Displays as `FILE:LINE:COLUMN: PATH: MESSAGE`, without what is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What it holds back.
+    pub scope: Scope,
+    /// The file or directory, as it is found below the one given.
+    pub file: PathBuf,
+    /// Where in the file.
+    pub position: Option<Position>,
+    /// The field, as in `resources[0].name`; empty if it is not about a field.
+    pub path: String,
+    /// What was found and what was expected.
+    pub message: String,
+    /// What can be done about it, if anything is known to help.
+    pub hint: Option<String>,
+    /// The same for people, with the line it is in.
+    rendered: Option<String>,
+}
+
+/// What a fault holds back: the audiences that contain this keep their last good snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// One layer.
+    Layer(Layer),
+    /// The groups that were known and are not found now.
+    Groups,
+    /// The nodes with overlays that were known and are not found now.
+    Nodes,
+    /// Everything.
+    Directory,
+}
+
+/// One thing that is worth knowing and holds nothing back.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Warning {
+    /// The file, if it is about one.
+    pub file: Option<PathBuf>,
+    /// The line in it, if known.
+    pub line: Option<u32>,
+    /// What it is.
+    pub message: String,
+}
+
+/// What can be wrong with files before anybody looks into them, and between them.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Wrong {
+    #[error("the directory is not there")]
+    Gone,
+    #[error("is not a directory")]
+    NotADirectory,
+    #[error("holds no files any more, where there were {0}")]
+    Emptied(usize),
+    #[error("cannot be read")]
+    Unreadable(#[source] io::Error),
+    #[error("the symlink leads back to `{}`, which contains it", .0.display())]
+    Cycle(PathBuf),
+    #[error("the symlink leads to itself, or through too many others")]
+    Endless,
+    #[error("is the same directory as `{}`, whose files would be read twice", .0.display())]
+    Twice(PathBuf),
+    #[error("is not a regular file")]
+    NotRegular,
+    #[error("the file name is not UTF-8")]
+    NameNotUtf8,
+    #[error("is larger than {limit} bytes")]
+    TooLarge { limit: u64 },
+    #[error("there are more than {limit} files")]
+    TooMany { limit: usize },
+    #[error("is more than {limit} directories deep")]
+    TooDeep { limit: usize },
+    #[error("the parser failed on this file")]
+    Panicked,
+    #[error(transparent)]
+    Name(#[from] InvalidLayerName),
+    #[error("{kind} `{name}` is defined twice: first at {first}")]
+    Defined { kind: String, name: String, first: String },
+}
+
+impl Wrong {
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Emptied(_) => {
+                Some("to serve nothing, leave one file that holds an empty list, `[]`")
+            }
+            Self::TooLarge { .. } => Some("split the file, or raise `max-file-bytes`"),
+            Self::TooMany { .. } => Some("raise `max-files`"),
+            Self::Name(_) => Some("write `%` itself as `%25`"),
+            Self::Cycle(_) | Self::Twice(_) => Some("remove the symlink"),
+            Self::Gone
+            | Self::NotADirectory
+            | Self::Unreadable(_)
+            | Self::Endless
+            | Self::NotRegular
+            | Self::NameNotUtf8
+            | Self::TooDeep { .. }
+            | Self::Panicked
+            | Self::Defined { .. } => None,
+        }
+    }
+
+    /// This, as a fault of a file or directory.
+    pub(crate) fn at(self, scope: Scope, file: &Path, position: Option<Position>) -> Fault {
+        let hint = self.hint().map(str::to_owned);
+        let message = match &self {
+            Self::Unreadable(source) => format!("{self}: {source}"),
+            _ => self.to_string(),
+        };
+        Fault {
+            scope,
+            file: file.to_owned(),
+            position,
+            path: String::new(),
+            message,
+            hint,
+            rendered: None,
+        }
+    }
+}
+
+impl Fault {
+    pub(crate) fn of_document(
+        scope: Scope,
+        file: &Path,
+        fault: &document::Fault,
+        rendered: String,
+    ) -> Self {
+        Self {
+            scope,
+            file: file.to_owned(),
+            position: fault.position,
+            path: fault.path.clone(),
+            message: fault.message.clone(),
+            hint: fault.hint.clone(),
+            rendered: Some(rendered),
+        }
+    }
+
+    /// The fault as people read it at a terminal: over several lines, with the line of the file it
+    /// is in, unless that may hold a secret (S-138).
+    pub fn render(&self) -> String {
+        if let Some(rendered) = &self.rendered {
+            return rendered.clone();
+        }
+        let help = self.hint.iter().map(|hint| format!("help: {hint}\n"));
+        format!(
+            "error: {}\n --> {}\n{}",
+            self.message,
+            self.file.display(),
+            help.collect::<String>()
+        )
+    }
+}
+
+impl Warning {
+    /// About a whole file or directory.
+    pub(crate) fn of_file(file: &Path, message: impl Into<String>) -> Self {
+        Self { file: Some(file.to_owned()), line: None, message: message.into() }
+    }
+
+    /// About no file in particular.
+    pub(crate) fn general(message: impl Into<String>) -> Self {
+        Self { file: None, line: None, message: message.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(Position { line, column }) = self.position {
+            write!(f, ":{line}:{column}")?;
+        }
+        if !self.path.is_empty() {
+            write!(f, ": {}", self.path)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{}:", file.display())?;
+            if let Some(line) = self.line {
+                write!(f, "{line}:")?;
+            }
+            f.write_str(" ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layer(layer) => layer.fmt(f),
+            Self::Groups => f.write_str("groups that are not found any more"),
+            Self::Nodes => f.write_str("nodes that are not found any more"),
+            Self::Directory => f.write_str("everything"),
+        }
+    }
+}
