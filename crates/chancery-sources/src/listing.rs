@@ -1,0 +1,104 @@
+//! What a scan of a directory found: files, layers, faults, and the places to watch.
+//!
+//! Two listings are equal when nothing that matters moved between the scans: that is how a load
+//! knows that what it read belongs together, and how a sweep finds a change no event told of.
+
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use chancery_proto::document::Format;
+
+use crate::fault::{Fault, Warning};
+use crate::layer::Layer;
+
+/// What a scan found.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Listing {
+    /// The files to read, by path.
+    pub(crate) files: Vec<Found>,
+    /// Groups with a directory, broken or not.
+    pub(crate) groups: BTreeSet<Arc<str>>,
+    /// Nodes with a directory, broken or not.
+    pub(crate) nodes: BTreeSet<Arc<str>>,
+    /// What is wrong already.
+    pub(crate) faults: Vec<Fault>,
+    /// What is worth knowing.
+    pub(crate) warnings: Vec<Warning>,
+    /// Whether it is unknown which groups there are.
+    pub(crate) groups_unlisted: bool,
+    /// Whether it is unknown which nodes have overlays.
+    pub(crate) nodes_unlisted: bool,
+    /// The top directory itself.
+    pub(crate) top: Option<Identity>,
+    /// What to watch.
+    pub(crate) places: Places,
+}
+
+/// A file that holds resources.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Found {
+    /// The path below the directory as it was given, through whatever symlinks.
+    pub(crate) path: Arc<std::path::Path>,
+    pub(crate) layer: Layer,
+    pub(crate) format: Format,
+    pub(crate) stamp: Stamp,
+}
+
+/// Which file or directory this is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// What changes when a file does, as far as can be told without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    identity: Identity,
+    pub(crate) bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The places where a change can alter what a scan finds. All are reached without symlinks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// Directories of ours: whatever happens in them matters.
+    pub(crate) directories: BTreeSet<PathBuf>,
+    /// Symlinks and their targets, and the top directory itself: they matter, their neighbours do
+    /// not.
+    pub(crate) entries: BTreeSet<PathBuf>,
+}
+
+impl Identity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+impl Stamp {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            identity: Identity::of(metadata),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether a later write is sure to show in the stamp. File times are coarse: two writes in
+    /// the same tick of the filesystem's clock have the same ones.
+    pub(crate) fn is_telling(&self, read_at: SystemTime) -> bool {
+        let since_epoch = read_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let (seconds, _) = self.modified.max(self.changed);
+        u64::try_from(seconds)
+            .is_ok_and(|seconds| Duration::from_secs(seconds) + COARSEST_TICK < since_epoch)
+    }
+}
+
+/// The coarsest clock of a filesystem in use, and some skew.
+const COARSEST_TICK: Duration = Duration::from_secs(3);

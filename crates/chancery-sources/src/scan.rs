@@ -1,0 +1,314 @@
+//! Finds the files of a directory: which there are, whose they are, and where to watch.
+//!
+//! Nothing is read here but directories and links. Symlinks are followed. A cycle is a fault and
+//! never a loop, because no directory is entered twice for one layer. Hidden files are skipped,
+//! and with them the `..data` machinery of a mounted ConfigMap: its files are found once, through
+//! their visible links.
+//!
+//! Skipped without a word: hidden files and directories, and what editors leave behind (`x~`,
+//! `#x#`, `x.tmp`, `x.swp`). Files of unknown extensions are named in a warning.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chancery_proto::document::Format;
+
+use crate::fault::{Scope, Warning, Wrong};
+use crate::layer::{self, Layer};
+use crate::listing::{Found, Identity, Listing, Stamp};
+use crate::options::Options;
+use crate::trail;
+
+/// Scans the directory. Everything wrong is in the listing.
+pub(crate) fn scan(options: &Options) -> Listing {
+    let mut scan =
+        Scan { options, listing: Listing::default(), entered: BTreeMap::new(), within: Vec::new() };
+    scan.top();
+    let mut listing = scan.listing;
+    listing.files.sort_by(|a, b| a.path.cmp(&b.path));
+    listing
+}
+
+/// Whether files of this name never matter.
+pub(crate) fn is_skipped(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".")
+        || name.ends_with(b"~")
+        || (name.starts_with(b"#") && name.ends_with(b"#"))
+        || [".tmp", ".swp", ".swx"].iter().any(|suffix| name.ends_with(suffix.as_bytes()))
+        || name == b"lost+found"
+}
+
+struct Scan<'a> {
+    options: &'a Options,
+    listing: Listing,
+    /// The directories entered so far, for each layer.
+    entered: BTreeMap<(Layer, Identity), PathBuf>,
+    /// The directories around the one being read.
+    within: Vec<(Identity, PathBuf)>,
+}
+
+/// A file or directory found on the way.
+struct Spot {
+    /// As it is reached below the directory given.
+    shown: PathBuf,
+    /// The same without symlinks.
+    real: PathBuf,
+    metadata: Metadata,
+}
+
+/// The directories at the top whose entries are layers.
+#[derive(Clone, Copy)]
+enum Overlays {
+    Groups,
+    Nodes,
+}
+
+impl Scan<'_> {
+    fn top(&mut self) {
+        let shown = &self.options.directory;
+        let absolute = std::path::absolute(shown).unwrap_or_else(|_| shown.clone());
+        let Some(trail) = trail::follow(Path::new("/"), &absolute) else {
+            return self.fault(Wrong::Endless, Scope::Directory, shown);
+        };
+        let entries = trail.links.into_iter().chain([trail.end.clone()]);
+        self.listing.places.entries.extend(entries);
+        let metadata = match fs::metadata(shown) {
+            Ok(metadata) if metadata.is_dir() => metadata,
+            Ok(_) => return self.fault(Wrong::NotADirectory, Scope::Directory, shown),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return self.fault(Wrong::Gone, Scope::Directory, shown);
+            }
+            Err(error) => return self.fault(Wrong::Unreadable(error), Scope::Directory, shown),
+        };
+        self.listing.top = Some(Identity::of(&metadata));
+        let top = Spot { shown: shown.clone(), real: trail.end, metadata };
+        self.enter(&top, &Layer::Base, |scan, entry| scan.at_top(&top, &entry));
+    }
+
+    /// An entry of the top directory: configuration of the server, overlays, or base.
+    fn at_top(&mut self, top: &Spot, entry: &DirEntry) {
+        let name = entry.file_name();
+        if name == "chancery.yaml" {
+            return;
+        }
+        let kind = match name.to_str() {
+            Some("groups") => Overlays::Groups,
+            Some("nodes") => Overlays::Nodes,
+            _ => return self.entry(top, entry, &Layer::Base),
+        };
+        let faults = self.listing.faults.len();
+        let Some(spot) = self.spot(top, entry, &kind.scope()) else {
+            // What vanished is gone; of what cannot be looked at nothing is known.
+            if self.listing.faults.len() > faults {
+                self.unlisted(kind);
+            }
+            return;
+        };
+        if spot.metadata.is_dir() {
+            self.overlays(&spot, kind);
+        } else {
+            self.found(&spot, &Layer::Base);
+        }
+    }
+
+    /// The directory `groups` or `nodes`.
+    fn overlays(&mut self, at: &Spot, kind: Overlays) {
+        let Some(entries) = self.open(at, &kind.scope()) else { return self.unlisted(kind) };
+        self.within.push((Identity::of(&at.metadata), at.shown.clone()));
+        for entry in entries {
+            self.overlay(at, &entry, kind);
+        }
+        self.within.pop();
+    }
+
+    fn unlisted(&mut self, kind: Overlays) {
+        match kind {
+            Overlays::Groups => self.listing.groups_unlisted = true,
+            Overlays::Nodes => self.listing.nodes_unlisted = true,
+        }
+    }
+
+    /// An entry of `groups` or `nodes`: a layer, if it is a directory.
+    fn overlay(&mut self, parent: &Spot, entry: &DirEntry, kind: Overlays) {
+        let shown = parent.shown.join(entry.file_name());
+        if self.is_ignored(&shown) {
+            return;
+        }
+        let Some(spot) = self.spot(parent, entry, &kind.scope()) else { return };
+        if !spot.metadata.is_dir() {
+            let message = match kind {
+                Overlays::Groups => "ignored: in no group; resources go into `groups/NAME/`",
+                Overlays::Nodes => "ignored: of no node; resources go into `nodes/ID/`",
+            };
+            return self.listing.warnings.push(Warning::of_file(&shown, message));
+        }
+        let name = entry.file_name();
+        let decoded = name.to_str().ok_or(Wrong::NameNotUtf8);
+        let layer = match decoded.and_then(|name| Ok(layer::decode(name)?)) {
+            Ok(name) => kind.layer(name),
+            Err(wrong) => return self.fault(wrong, kind.scope(), &shown),
+        };
+        match &layer {
+            Layer::Base => {}
+            Layer::Group(name) => drop(self.listing.groups.insert(Arc::clone(name))),
+            Layer::Node(id) => drop(self.listing.nodes.insert(Arc::clone(id))),
+        }
+        self.directory(&spot, &layer);
+    }
+
+    /// A directory of one layer.
+    fn directory(&mut self, at: &Spot, layer: &Layer) {
+        self.enter(at, layer, |scan, entry| scan.entry(at, &entry, layer));
+    }
+
+    fn enter(&mut self, at: &Spot, layer: &Layer, mut each: impl FnMut(&mut Self, DirEntry)) {
+        let identity = Identity::of(&at.metadata);
+        let scope = Scope::Layer(layer.clone());
+        let top = self.within.is_empty();
+        let scope = if top { Scope::Directory } else { scope };
+        if let Some(first) = self.entered.get(&(layer.clone(), identity)) {
+            let first = first.clone();
+            let around = self.within.iter().any(|(outer, _)| *outer == identity);
+            let wrong = if around { Wrong::Cycle(first) } else { Wrong::Twice(first) };
+            return self.fault(wrong, scope, &at.shown);
+        }
+        let Some(entries) = self.open(at, &scope) else { return };
+        self.entered.insert((layer.clone(), identity), at.shown.clone());
+        self.within.push((identity, at.shown.clone()));
+        for entry in entries {
+            each(self, entry);
+        }
+        self.within.pop();
+    }
+
+    /// The entries of a directory, sorted by name. Tells why not.
+    fn open(&mut self, at: &Spot, scope: &Scope) -> Option<Vec<DirEntry>> {
+        let identity = Identity::of(&at.metadata);
+        if let Some((_, outer)) = self.within.iter().find(|(outer, _)| *outer == identity) {
+            let outer = outer.clone();
+            self.fault(Wrong::Cycle(outer), scope.clone(), &at.shown);
+            return None;
+        }
+        if self.within.len() == MAX_DEPTH {
+            self.fault(Wrong::TooDeep { limit: MAX_DEPTH }, scope.clone(), &at.shown);
+            return None;
+        }
+        self.listing.places.directories.insert(at.real.clone());
+        let entries = fs::read_dir(&at.shown).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        match entries {
+            Ok(mut entries) => {
+                entries.retain(|entry| !is_skipped(&entry.file_name()));
+                entries.sort_by_key(DirEntry::file_name);
+                Some(entries)
+            }
+            Err(error) => {
+                self.fault(Wrong::Unreadable(error), scope.clone(), &at.shown);
+                None
+            }
+        }
+    }
+
+    /// A file or directory of one layer.
+    fn entry(&mut self, parent: &Spot, entry: &DirEntry, layer: &Layer) {
+        if self.is_ignored(&parent.shown.join(entry.file_name())) {
+            return;
+        }
+        let Some(spot) = self.spot(parent, entry, &Scope::Layer(layer.clone())) else { return };
+        if spot.metadata.is_dir() {
+            self.directory(&spot, layer);
+        } else {
+            self.found(&spot, layer);
+        }
+    }
+
+    /// Looks at an entry, through symlinks. `None` if it is not there (any more), or not to be
+    /// looked at.
+    fn spot(&mut self, parent: &Spot, entry: &DirEntry, scope: &Scope) -> Option<Spot> {
+        let name = entry.file_name();
+        let shown = parent.shown.join(&name);
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let real = if is_link {
+            let Some(trail) = trail::follow(&parent.real, Path::new(&name)) else {
+                self.fault(Wrong::Endless, scope.clone(), &shown);
+                return None;
+            };
+            let entries = trail.links.into_iter().chain([trail.end.clone()]);
+            self.listing.places.entries.extend(entries);
+            trail.end
+        } else {
+            parent.real.join(&name)
+        };
+        match fs::metadata(&shown) {
+            Ok(metadata) => Some(Spot { shown, real, metadata }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_link => None,
+            Err(error) => {
+                self.fault(Wrong::Unreadable(error), scope.clone(), &shown);
+                None
+            }
+        }
+    }
+
+    /// What is no directory.
+    fn found(&mut self, spot: &Spot, layer: &Layer) {
+        let Some(format) = Format::of_path(&spot.shown) else {
+            let message = "ignored: not `.yaml`, `.yml`, `.json`, `.pb_text` or `.pb`";
+            return self.listing.warnings.push(Warning::of_file(&spot.shown, message));
+        };
+        let scope = Scope::Layer(layer.clone());
+        if !spot.metadata.is_file() {
+            return self.fault(Wrong::NotRegular, scope, &spot.shown);
+        }
+        let limit = self.options.max_files;
+        if self.listing.files.len() == limit {
+            let told = |fault: &crate::Fault| fault.scope == Scope::Directory;
+            if !self.listing.faults.iter().any(told) {
+                let top = self.options.directory.clone();
+                self.fault(Wrong::TooMany { limit }, Scope::Directory, &top);
+            }
+            return;
+        }
+        self.listing.files.push(Found {
+            path: spot.shown.as_path().into(),
+            layer: layer.clone(),
+            format,
+            stamp: Stamp::of(&spot.metadata),
+        });
+    }
+
+    /// Whether the operator named this path, or this name, as none of ours.
+    fn is_ignored(&self, shown: &Path) -> bool {
+        let below = shown.strip_prefix(&self.options.directory).unwrap_or(shown);
+        self.options
+            .ignore
+            .iter()
+            .any(|named| below == named || below.file_name() == Some(named.as_os_str()))
+    }
+
+    fn fault(&mut self, wrong: Wrong, scope: Scope, file: &Path) {
+        self.listing.faults.push(wrong.at(scope, file, None));
+    }
+}
+
+impl Overlays {
+    fn scope(self) -> Scope {
+        match self {
+            Self::Groups => Scope::Groups,
+            Self::Nodes => Scope::Nodes,
+        }
+    }
+
+    fn layer(self, name: Arc<str>) -> Layer {
+        match self {
+            Self::Groups => Layer::Group(name),
+            Self::Nodes => Layer::Node(name),
+        }
+    }
+}
+
+/// Directories within directories. Paths end at 4,096 bytes on Linux anyway.
+const MAX_DEPTH: usize = 64;

@@ -1,0 +1,108 @@
+//! Where a path leads: every symlink on its way, and its end.
+//!
+//! An event tells of a change in one directory. A path through symlinks depends on several: of
+//! `clusters.yaml -> ..data/clusters.yaml`, `..data -> ..2026_a`, the file changes when the
+//! directory of the first link changes, or that of the second, or `..2026_a`.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// The way of a path.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Trail {
+    /// The symlinks on the way, each in a directory that is reached without one.
+    pub(crate) links: Vec<PathBuf>,
+    /// Where it ends, without symlinks; it need not exist.
+    pub(crate) end: PathBuf,
+}
+
+/// Follows `path`, which is relative to `from`, a directory reached without symlinks.
+///
+/// `None` if it never ends.
+pub(crate) fn follow(from: &Path, path: &Path) -> Option<Trail> {
+    let mut end = from.to_owned();
+    let mut links = Vec::new();
+    let mut ahead = VecDeque::new();
+    push_front(&mut ahead, path);
+    while let Some(step) = ahead.pop_front() {
+        match step {
+            Step::Root => end = PathBuf::from("/"),
+            Step::Up => drop(end.pop()),
+            Step::Down(name) => {
+                let next = end.join(name);
+                let Ok(target) = fs::read_link(&next) else {
+                    end = next;
+                    continue;
+                };
+                if links.len() == MAX_LINKS {
+                    return None;
+                }
+                links.push(next);
+                push_front(&mut ahead, &target);
+            }
+        }
+    }
+    Some(Trail { links, end })
+}
+
+enum Step {
+    Root,
+    Up,
+    Down(OsString),
+}
+
+fn push_front(ahead: &mut VecDeque<Step>, path: &Path) {
+    for component in path.components().rev() {
+        match component {
+            Component::RootDir | Component::Prefix(_) => ahead.push_front(Step::Root),
+            Component::CurDir => {}
+            Component::ParentDir => ahead.push_front(Step::Up),
+            Component::Normal(name) => ahead.push_front(Step::Down(name.to_owned())),
+        }
+    }
+}
+
+/// What Linux follows before it gives up.
+const MAX_LINKS: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_mounted_config_map_depends_on_three_directories() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("..a")).unwrap();
+        fs::write(root.join("..a/c.yaml"), "").unwrap();
+        symlink("..a", root.join("..data")).unwrap();
+        symlink("..data/c.yaml", root.join("c.yaml")).unwrap();
+        let trail = follow(&root, Path::new("c.yaml")).unwrap();
+        assert_eq!(trail.links, [root.join("c.yaml"), root.join("..data")]);
+        assert_eq!(trail.end, root.join("..a/c.yaml"));
+    }
+
+    #[test]
+    fn a_link_may_be_absolute_or_lead_up_or_to_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("sub")).unwrap();
+        symlink("../gone", root.join("sub/up")).unwrap();
+        symlink(root.join("sub"), root.join("abs")).unwrap();
+        assert_eq!(follow(&root, Path::new("sub/up")).unwrap().end, root.join("gone"));
+        assert_eq!(follow(&root, Path::new("./abs/x")).unwrap().end, root.join("sub/x"));
+        assert_eq!(follow(&root, &root.join("abs")).unwrap().links, [root.join("abs")]);
+    }
+
+    #[test]
+    fn a_link_to_itself_never_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        symlink("b", dir.path().join("a")).unwrap();
+        symlink("a", dir.path().join("b")).unwrap();
+        assert_eq!(follow(dir.path(), Path::new("a")), None);
+    }
+}
