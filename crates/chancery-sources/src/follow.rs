@@ -1,0 +1,194 @@
+//! Follows a directory: wakes up, waits for quiet, loads, tells.
+//!
+//! ```text
+//!           event or sweep             quiet, or bound            nothing moved
+//!   idle -------------------> settling ---------------> loading ----------------> told, idle
+//!                                 ^                        | something moved
+//!                                 +------------------------+
+//! ```
+//!
+//! All of it happens on one thread of its own, because reading a directory blocks.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::directory::{Directory, LoadReport, PATIENCE};
+use crate::fault::{Fault, Warning};
+use crate::options::Watch;
+use crate::watcher::{Bell, Watcher};
+
+/// A directory being followed. It is, until this is dropped.
+#[derive(Debug)]
+pub struct Following {
+    bell: Bell,
+    stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Directory {
+    /// Follows the directory on a thread of its own, which begins with a load: what changed since
+    /// the last one is not lost. `told` hears of every load with news: other content, other
+    /// faults, or a warning.
+    ///
+    /// # Errors
+    /// If there can be no thread. If the system tells of no events, sweeps find the changes, and
+    /// a warning says so.
+    pub fn follow(
+        mut self,
+        told: impl FnMut(&LoadReport) + Send + 'static,
+    ) -> io::Result<Following> {
+        // Room for one ring: what happened is not asked, so one is as good as many.
+        let (sender, rings) = sync_channel(1);
+        let bell = Bell(sender);
+        if self.options.watch == Watch::Events {
+            match Watcher::new(bell.clone()) {
+                Ok(watcher) => self.watcher = Some(watcher),
+                Err(error) => {
+                    let message =
+                        format!("the system tells of no changes, only sweeps do: {error}");
+                    self.deaf = Some(Warning::of_file(&self.options.directory, message));
+                }
+            }
+        }
+        let stopped = Arc::new(AtomicBool::new(false));
+        let pause = self.options.sweep;
+        let faults = None;
+        let mut follower =
+            Follower { directory: self, rings, stopped: Arc::clone(&stopped), told, faults, pause };
+        let thread = thread::Builder::new().name("directory".to_owned());
+        let thread = Some(thread.spawn(move || follower.run())?);
+        Ok(Following { bell, stopped, thread })
+    }
+}
+
+impl Following {
+    /// Has the directory read now, whether or not something seems to have changed.
+    pub fn reload(&self) {
+        self.bell.ring();
+    }
+
+    /// Stops, and waits until nothing is told any more.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        self.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            // A panic was in what `told` does; it has been printed, and there is no more to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Follower<F> {
+    directory: Directory,
+    rings: Receiver<()>,
+    stopped: Arc<AtomicBool>,
+    told: F,
+    /// What was wrong when last told.
+    faults: Option<Vec<Fault>>,
+    /// How long until the next sweep.
+    pause: Duration,
+}
+
+/// Why there is something to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Woken {
+    /// The system, or the caller, said so.
+    Rung,
+    /// A sweep found it.
+    Swept,
+}
+
+/// The follower is to end.
+struct Stopped;
+
+impl<F: FnMut(&LoadReport)> Follower<F> {
+    fn run(&mut self) {
+        while self.turn().is_ok() {}
+    }
+
+    fn turn(&mut self) -> Result<(), Stopped> {
+        let report = self.load()?;
+        self.tell(&report);
+        let woken = self.idle()?;
+        self.settle(woken)
+    }
+
+    fn load(&mut self) -> Result<LoadReport, Stopped> {
+        for _ in 0..PATIENCE {
+            if let Some(report) = self.directory.attempt() {
+                return Ok(report);
+            }
+            self.settle(Woken::Rung)?;
+        }
+        Ok(self.directory.load_moving())
+    }
+
+    fn tell(&mut self, report: &LoadReport) {
+        let same = self.faults.as_ref() == Some(&report.faults);
+        if !same || !report.layers.is_empty() || !report.warnings.is_empty() {
+            (self.told)(report);
+            self.faults = Some(report.faults.clone());
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn idle(&mut self) -> Result<Woken, Stopped> {
+        loop {
+            if self.rings(self.pause)? {
+                return Ok(Woken::Rung);
+            }
+            let begun = Instant::now();
+            let stale = self.directory.is_stale();
+            // A sweep of a large directory must not become the work of the machine.
+            self.pause = self.directory.options.sweep.max(begun.elapsed() * SWEEP_SHARE);
+            if stale {
+                return Ok(Woken::Swept);
+            }
+        }
+    }
+
+    /// Waits until the directory is quiet, or has not been for too long.
+    fn settle(&self, woken: Woken) -> Result<(), Stopped> {
+        let (quiet, bound) = (self.directory.options.settle, self.directory.options.settle_bound);
+        let begun = Instant::now();
+        // Where no event tells of a change, two equal looks tell of quiet.
+        let mut seen = (woken == Woken::Swept).then(|| self.directory.peek());
+        loop {
+            let left = bound.saturating_sub(begun.elapsed());
+            let rung = self.rings(quiet.min(left))?;
+            let now = seen.is_some().then(|| self.directory.peek());
+            if left.is_zero() || (!rung && now == seen) {
+                return Ok(());
+            }
+            seen = now;
+        }
+    }
+
+    /// Whether the bell rings within this time.
+    fn rings(&self, wait: Duration) -> Result<bool, Stopped> {
+        let rung = self.rings.recv_timeout(wait);
+        match rung {
+            _ if self.stopped.load(Ordering::Acquire) => Err(Stopped),
+            Ok(()) => Ok(true),
+            Err(RecvTimeoutError::Timeout) => Ok(false),
+            Err(RecvTimeoutError::Disconnected) => Err(Stopped),
+        }
+    }
+}
+
+/// A sweep takes at most one part in this many of the time.
+const SWEEP_SHARE: u32 = 20;
