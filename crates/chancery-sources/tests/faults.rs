@@ -1,0 +1,277 @@
+//! Every kind of fault: what is told, and where.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+
+use chancery_sources::{Directory, Fault, Layer, LoadReport, Options, Scope};
+
+use crate::support::{Tree, broken, cluster, documents, named};
+
+/// The only fault there is.
+#[track_caller]
+fn only(report: &LoadReport) -> &Fault {
+    assert_eq!(report.faults.len(), 1, "{:#?}", report.faults);
+    &report.faults[0]
+}
+
+#[track_caller]
+fn load_fault(tree: &Tree) -> (Fault, String) {
+    let (_, report) = tree.load();
+    let fault = only(&report).clone();
+    let file = fault.file.strip_prefix(tree.conf()).unwrap().display().to_string();
+    (fault, file)
+}
+
+#[test]
+fn all_faults_of_all_files_are_told_at_once_with_their_places() {
+    let tree = Tree::with(&[
+        ("a.yaml", &documents(&[cluster("a", 1), broken("b")])),
+        ("groups/g/c.yaml", &broken("c")),
+        ("nodes/n/d.yaml", &broken("d")),
+        ("fine.yaml", &cluster("fine", 1)),
+    ]);
+    let (catalog, report) = tree.load();
+    let scopes: Vec<_> = report.faults.iter().map(|fault| fault.scope.clone()).collect();
+    let layers = [Layer::Base, Layer::Group("g".into()), Layer::Node("n".into())];
+    assert_eq!(scopes, layers.clone().map(Scope::Layer));
+    for fault in &report.faults {
+        assert!(fault.position.is_some(), "{fault}");
+        assert!(fault.to_string().contains("nonsense"), "{fault}");
+    }
+    assert!(
+        report.faults[0].to_string().starts_with(&format!("{}:8:", tree.at("a.yaml").display()))
+    );
+    assert!(catalog.snapshot(None, None).is_none());
+    assert_eq!(catalog.held_back(), layers);
+}
+
+#[test]
+fn a_name_defined_twice_is_told_with_both_places() {
+    let tree = Tree::with(&[
+        ("a.yaml", &documents(&[cluster("x", 1), cluster("twice", 1)])),
+        ("b.yaml", &cluster("twice", 1)),
+    ]);
+    let (fault, file) = load_fault(&tree);
+    assert_eq!(file, "b.yaml");
+    assert_eq!(fault.position.unwrap().line, 1);
+    let first = format!("{}:5", tree.at("a.yaml").display());
+    assert!(fault.message.contains("cds `twice`") && fault.message.contains(&first), "{fault}");
+}
+
+#[test]
+fn a_name_defined_twice_in_one_file_is_told_too() {
+    let tree = Tree::with(&[("a.yaml", &documents(&[cluster("x", 1), cluster("x", 2)]))]);
+    assert_eq!(load_fault(&tree).0.position.unwrap().line, 5);
+}
+
+#[test]
+fn a_cycle_of_symlinks_is_a_fault_and_no_loop() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("sub/b.yaml", &cluster("b", 1))]);
+    symlink("..", tree.at("sub/up")).unwrap();
+    let (fault, file) = load_fault(&tree);
+    assert_eq!(file, "sub/up");
+    assert!(fault.message.contains("leads back"), "{fault}");
+}
+
+#[test]
+fn a_cycle_through_groups_holds_back_that_group() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    fs::create_dir_all(tree.at("groups/g")).unwrap();
+    symlink(tree.conf(), tree.at("groups/g/all")).unwrap();
+    let (catalog, report) = tree.load();
+    assert_eq!(only(&report).scope, Scope::Layer(Layer::Group("g".into())));
+    assert_eq!(named(&catalog, None, None), ["a"]);
+    assert!(catalog.snapshot(Some("g"), None).is_none());
+}
+
+#[test]
+fn a_symlink_to_itself_is_a_fault() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    symlink("me.yaml", tree.at("me.yaml")).unwrap();
+    let (fault, file) = load_fault(&tree);
+    assert_eq!(file, "me.yaml");
+    assert!(fault.message.contains("leads to itself"), "{fault}");
+}
+
+#[test]
+fn many_directories_that_lead_to_each_other_end_soon() {
+    let tree = Tree::new();
+    for from in 0..12 {
+        let dir = tree.at(&format!("d{from}"));
+        fs::create_dir(&dir).unwrap();
+        for to in 0..12 {
+            symlink(format!("../d{to}"), dir.join(format!("to{to}"))).unwrap();
+        }
+    }
+    let (_, report) = tree.load();
+    assert!(report.faults.len() > 12);
+    assert!(report.faults.iter().any(|fault| fault.message.contains("same directory")));
+}
+
+#[test]
+fn a_symlink_to_nothing_is_a_fault() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    symlink("gone", tree.at("link.yaml")).unwrap();
+    let (fault, file) = load_fault(&tree);
+    assert_eq!(file, "link.yaml");
+    assert!(fault.message.starts_with("cannot be read: "), "{fault}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_fault() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    // A regular file whose first byte nobody can read, not even root.
+    symlink("/proc/self/mem", tree.at("mem.yaml")).unwrap();
+    let (fault, file) = load_fault(&tree);
+    assert_eq!(file, "mem.yaml");
+    assert!(fault.message.starts_with("cannot be read: "), "{fault}");
+}
+
+#[test]
+fn what_is_no_regular_file_is_a_fault() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let _socket = UnixListener::bind(tree.at("socket.yaml")).unwrap();
+    let (fault, _) = load_fault(&tree);
+    assert_eq!(fault.message, "is not a regular file");
+}
+
+#[test]
+fn bad_percent_encoding_is_a_fault() {
+    for name in ["nodes/a%2", "groups/%zz"] {
+        let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+        tree.write(&format!("{name}/b.yaml"), &cluster("b", 1));
+        let (catalog, report) = tree.load();
+        let fault = only(&report);
+        assert_eq!(fault.file, tree.at(name));
+        assert!(fault.message.contains('%') && fault.hint.is_some(), "{fault}");
+        assert_eq!(named(&catalog, Some("g"), Some("n")), ["a"]);
+    }
+}
+
+#[test]
+fn a_name_that_is_no_text_is_a_fault() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("nodes/ok/b.yaml", &cluster("b", 1))]);
+    fs::create_dir(tree.at("nodes").join(OsStr::from_bytes(b"\xff"))).unwrap();
+    let (_, report) = tree.load();
+    assert_eq!(only(&report).message, "the file name is not UTF-8");
+}
+
+#[test]
+fn a_file_may_be_as_large_as_the_limit_and_no_larger() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let bytes = cluster("a", 1).len() as u64;
+    let load = |max_file_bytes| {
+        let options = Options { max_file_bytes, ..tree.options() };
+        Directory::new(options, support::schema()).load()
+    };
+    assert_eq!(load(bytes).faults, []);
+    let report = load(bytes - 1);
+    let fault = only(&report);
+    assert_eq!(fault.message, format!("is larger than {} bytes", bytes - 1));
+    assert!(fault.hint.is_some());
+}
+
+#[test]
+fn there_may_be_as_many_files_as_the_limit_and_no_more() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &cluster("b", 1))]);
+    let load = |max_files| {
+        let options = Options { max_files, ..tree.options() };
+        Directory::new(options, support::schema()).load()
+    };
+    assert_eq!(load(2).faults, []);
+    let report = load(1);
+    assert_eq!(only(&report).scope, Scope::Directory);
+    assert_eq!(report.resources, 0, "never half of it");
+}
+
+#[test]
+fn directories_have_a_depth_limit() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    fs::create_dir_all(tree.at(&vec!["d"; 70].join("/"))).unwrap();
+    assert!(load_fault(&tree).0.message.contains("64 directories deep"));
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_a_fault() {
+    // S-057
+    let tree = Tree::new();
+    for (path, message) in [("nowhere", "not there"), ("file", "not a directory")] {
+        fs::write(tree.beside("file"), "").unwrap();
+        let options = Options { directory: tree.beside(path), ..tree.options() };
+        let mut directory = Directory::new(options, support::schema());
+        let report = directory.load();
+        assert!(only(&report).message.contains(message));
+        assert_eq!(report.faults[0].scope, Scope::Directory);
+        assert!(directory.catalog().snapshot(None, None).is_none());
+    }
+}
+
+#[test]
+fn an_empty_directory_is_served_as_such_at_start() {
+    let (catalog, report) = Tree::new().load();
+    assert_eq!(report.faults, []);
+    assert_eq!(report.warnings.len(), 1);
+    assert!(catalog.snapshot(None, None).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_no_resource_file_is_left_alone() {
+    let tree = Tree::with(&[
+        ("a.yaml", &cluster("a", 1)),
+        ("chancery.yaml", "listen: 127.0.0.1:1\n"),
+        (".hidden.yaml", "nonsense"),
+        (".git/config.yaml", "nonsense"),
+        ("b.yaml~", "nonsense"),
+        ("#b.yaml#", "nonsense"),
+        ("b.yaml.tmp", "nonsense"),
+        (".b.yaml.swp", "nonsense"),
+        ("envoy.yaml", "nonsense"),
+        ("sub/grpc.json", "nonsense"),
+        ("sub/only.yaml", "nonsense"),
+        ("README.md", "nonsense"),
+        ("groups/stray.yaml", "nonsense"),
+    ]);
+    let ignore = ["envoy.yaml", "grpc.json", "sub/only.yaml"].map(Into::into).to_vec();
+    let options = Options { ignore, ..tree.options() };
+    let mut directory = Directory::new(options, support::schema());
+    let report = directory.load();
+    assert_eq!(report.faults, []);
+    assert_eq!(report.files, 1);
+    let told: Vec<_> =
+        report.warnings.iter().map(|warning| warning.file.clone().unwrap()).collect();
+    assert_eq!(told, [tree.at("README.md"), tree.at("groups/stray.yaml")]);
+    assert_eq!(directory.load().warnings, [], "told once");
+}
+
+#[test]
+fn below_the_top_chancery_yaml_is_a_file_like_any_other() {
+    let tree = Tree::with(&[("sub/chancery.yaml", &cluster("a", 1))]);
+    assert_eq!(named(&tree.load().0, None, None), ["a"]);
+}
+
+#[test]
+fn a_mounted_config_map_is_read_once() {
+    let tree = Tree::with(&[("..2026_a/a.yaml", &cluster("a", 1))]);
+    symlink("..2026_a", tree.at("..data")).unwrap();
+    symlink("..data/a.yaml", tree.at("a.yaml")).unwrap();
+    let (catalog, report) = tree.load();
+    assert_eq!(report.faults, []);
+    assert_eq!(report.files, 1);
+    assert_eq!(named(&catalog, None, None), ["a"]);
+}
+
+#[test]
+fn a_directory_may_be_linked_into_several_layers() {
+    let tree = Tree::with(&[("groups/eu/a.yaml", &cluster("a", 1))]);
+    symlink("eu", tree.at("groups/us")).unwrap();
+    let (catalog, report) = tree.load();
+    assert_eq!(report.faults, []);
+    assert_eq!(named(&catalog, Some("us"), None), ["a"]);
+}

@@ -1,0 +1,245 @@
+//! Who sees what, and what a fault holds back.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::sync::Arc;
+
+use chancery_sources::{Layer, Scope};
+
+use crate::support::{Tree, broken, cluster, documents, named, version, version_for};
+
+#[test]
+fn overlays_are_for_their_group_and_node() {
+    let tree = Tree::with(&[
+        ("deep/er/base.yaml", &cluster("base", 1)),
+        ("groups/eu/x/eu.yaml", &cluster("eu", 1)),
+        ("nodes/n1/n1.yaml", &cluster("n1", 1)),
+    ]);
+    let (catalog, report) = tree.load();
+    assert_eq!(report.faults, []);
+    assert_eq!((report.files, report.resources), (3, 3));
+    assert_eq!(named(&catalog, None, None), ["base"]);
+    assert_eq!(named(&catalog, Some("eu"), None), ["base", "eu"]);
+    assert_eq!(named(&catalog, None, Some("n1")), ["base", "n1"]);
+    assert_eq!(named(&catalog, Some("eu"), Some("n1")), ["base", "eu", "n1"]);
+    assert_eq!(named(&catalog, Some("us"), Some("n2")), ["base"]);
+    assert_eq!(catalog.known_groups(), [Arc::from("eu")]);
+    assert_eq!(catalog.known_nodes(), [Arc::from("n1")]);
+}
+
+#[test]
+fn the_closer_layer_wins() {
+    let tree = Tree::with(&[
+        ("a.yaml", &cluster("a", 1)),
+        ("groups/g/a.yaml", &cluster("a", 2)),
+        ("nodes/n/a.yaml", &cluster("a", 3)),
+    ]);
+    let (catalog, report) = tree.load();
+    assert_eq!(report.faults, []);
+    let of = |group, node| version_for(&catalog, group, node, "a").unwrap();
+    assert_ne!(of(None, None), of(Some("g"), None));
+    assert_eq!(of(Some("g"), Some("n")), of(None, Some("n")));
+    assert_ne!(of(Some("g"), None), of(None, Some("n")));
+}
+
+#[test]
+fn nodes_without_overlays_share_one_snapshot() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let (catalog, _) = tree.load();
+    let one = catalog.snapshot(Some("g"), Some("n1")).unwrap();
+    let other = catalog.snapshot(None, Some("n2")).unwrap();
+    assert!(Arc::ptr_eq(&one, &other));
+    assert_eq!(catalog.audience(Some("g"), Some("n1")), catalog.audience(None, None));
+}
+
+#[test]
+fn an_id_that_is_no_file_name_is_percent_encoded() {
+    let tree = Tree::with(&[
+        ("nodes/sidecar~10.0.0.1~a%2Fb/c.yaml", &cluster("c", 1)),
+        ("nodes/%2Ehidden/d.yaml", &cluster("d", 1)),
+        ("groups/a%20b/e.yaml", &cluster("e", 1)),
+    ]);
+    let (catalog, report) = tree.load();
+    assert_eq!(report.faults, []);
+    assert_eq!(named(&catalog, None, Some("sidecar~10.0.0.1~a/b")), ["c"]);
+    assert_eq!(named(&catalog, Some("a b"), Some(".hidden")), ["d", "e"]);
+}
+
+#[test]
+fn a_fault_holds_back_its_group_whole_and_no_other() {
+    let tree = Tree::with(&[
+        ("a.yaml", &cluster("a", 1)),
+        ("groups/eu/b.yaml", &cluster("b", 1)),
+        ("groups/us/c.yaml", &cluster("c", 1)),
+    ]);
+    let mut directory = tree.directory();
+    let catalog = directory.catalog();
+    directory.load();
+    let before = catalog.snapshot(Some("eu"), None).unwrap();
+    let old = version_for(&catalog, Some("eu"), None, "a");
+    catalog.snapshot(Some("us"), None).unwrap();
+
+    tree.write("a.yaml", &cluster("a", 2));
+    tree.write("groups/eu/b.yaml", &broken("b"));
+    tree.write("groups/us/c.yaml", &documents(&[cluster("c", 1), cluster("d", 1)]));
+    let report = directory.load();
+    assert_eq!(report.faults.len(), 1);
+    assert_eq!(report.faults[0].scope, Scope::Layer(Layer::Group("eu".into())));
+    assert_eq!(catalog.held_back(), [Layer::Group("eu".into())]);
+    assert!(Arc::ptr_eq(&catalog.snapshot(Some("eu"), None).unwrap(), &before));
+    assert_eq!(named(&catalog, Some("us"), None), ["a", "c", "d"]);
+    assert_ne!(version(&catalog, "a"), old);
+    // A node of the broken group that comes now gets what its peers have.
+    assert!(Arc::ptr_eq(&catalog.snapshot(Some("eu"), Some("new")).unwrap(), &before));
+
+    tree.write("groups/eu/b.yaml", &cluster("b", 2));
+    let report = directory.load();
+    assert_eq!(report.faults, []);
+    assert_eq!(catalog.held_back(), []);
+    assert_eq!(version_for(&catalog, Some("eu"), None, "a"), version(&catalog, "a"));
+    assert!(report.changed.contains(&catalog.audience(Some("eu"), None)));
+}
+
+#[test]
+fn a_fault_in_base_holds_back_everybody() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 1))]);
+    let mut directory = tree.directory();
+    let catalog = directory.catalog();
+    directory.load();
+    tree.write("broken.yaml", &broken("x"));
+    tree.write("groups/g/b.yaml", &documents(&[cluster("b", 1), cluster("c", 1)]));
+    let report = directory.load();
+    assert_eq!(report.changed, []);
+    // Never asked for before the fault, and served all the same.
+    assert_eq!(named(&catalog, Some("g"), None), ["a", "b"]);
+    assert_eq!(named(&catalog, None, None), ["a"]);
+    tree.remove("broken.yaml");
+    directory.load();
+    assert_eq!(named(&catalog, Some("g"), None), ["a", "b", "c"]);
+}
+
+#[test]
+fn faults_that_take_turns_keep_the_last_state_without_them() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 1))]);
+    let mut directory = tree.directory();
+    let catalog = directory.catalog();
+    directory.load();
+    for turn in 2..40 {
+        let (good, bad) = (documents(&[cluster("a", turn)]), broken("a"));
+        let odd = turn % 2 == 1;
+        tree.write("a.yaml", if odd { &good } else { &bad });
+        let overlay = if odd { broken("b") } else { cluster("b", turn) };
+        tree.write("groups/g/b.yaml", &overlay);
+        let report = directory.load();
+        assert_eq!(report.faults.len(), 1);
+    }
+    // No load since the first had both, so their audience sees the first one; base goes on.
+    assert_eq!(named(&catalog, Some("g"), None), ["a", "b"]);
+    let first = version_for(&catalog, Some("g"), None, "a");
+    assert_ne!(version(&catalog, "a"), first);
+    tree.write("a.yaml", &cluster("a", 1));
+    tree.write("groups/g/b.yaml", &cluster("b", 1));
+    directory.load();
+    assert_eq!(version(&catalog, "a"), first);
+}
+
+#[test]
+fn at_start_a_broken_layer_serves_nobody_and_the_others_are_served() {
+    // S-057
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &broken("b"))]);
+    let (catalog, report) = tree.load();
+    assert_eq!(report.faults.len(), 1);
+    assert!(catalog.snapshot(Some("g"), None).is_none());
+    assert_eq!(named(&catalog, Some("other"), None), ["a"]);
+}
+
+#[test]
+fn a_group_that_goes_is_gone() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 1))]);
+    let mut directory = tree.directory();
+    let catalog = directory.catalog();
+    assert!(directory.load().regrouped);
+    assert_eq!(named(&catalog, Some("g"), None), ["a", "b"]);
+    std::fs::remove_dir_all(tree.at("groups/g")).unwrap();
+    let report = directory.load();
+    assert!(report.regrouped);
+    assert_eq!(report.layers, [Layer::Group("g".into())]);
+    assert_eq!(named(&catalog, Some("g"), None), ["a"]);
+    assert!(!directory.load().regrouped);
+}
+
+#[test]
+fn a_name_that_is_no_id_any_more_holds_back_the_node_that_vanished() {
+    let tree = Tree::with(&[
+        ("a.yaml", &cluster("a", 1)),
+        ("nodes/a%2Fb/c.yaml", &cluster("c", 1)),
+        ("nodes/d/d.yaml", &cluster("d", 1)),
+    ]);
+    let mut directory = tree.directory();
+    let catalog = directory.catalog();
+    directory.load();
+    std::fs::rename(tree.at("nodes/a%2Fb"), tree.at("nodes/a%2b%2")).unwrap();
+    tree.write("nodes/d/d.yaml", &cluster("e", 1));
+    let report = directory.load();
+    assert_eq!(report.faults[0].scope, Scope::Nodes);
+    assert_eq!(named(&catalog, None, Some("a/b")), ["a", "c"]);
+    assert_eq!(named(&catalog, None, Some("d")), ["a", "e"]);
+}
+
+#[test]
+fn a_change_of_comments_changes_nothing_but_the_place() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let mut directory = tree.directory();
+    let catalog = directory.catalog();
+    directory.load();
+    let before = catalog.snapshot(None, None).unwrap();
+    let line = || catalog.origins().next().unwrap().line;
+    let first = line();
+    tree.write("a.yaml", &format!("# why\n{}", cluster("a", 1)));
+    let report = directory.load();
+    assert_eq!(report.changed, []);
+    assert!(Arc::ptr_eq(&catalog.snapshot(None, None).unwrap(), &before));
+    assert_eq!(line(), first + 1);
+}
+
+#[test]
+fn an_unchanged_type_is_shared_with_the_snapshot_before() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 1))]);
+    let mut directory = tree.directory();
+    let catalog = directory.catalog();
+    directory.load();
+    let before = catalog.snapshot(Some("g"), None).unwrap();
+    tree.write("a.yaml", &documents(&[cluster("a", 1), cluster("z", 1)]));
+    let report = directory.load();
+    assert_eq!(report.changed, [catalog.audience(Some("g"), None)]);
+    let after = catalog.snapshot(Some("g"), None).unwrap();
+    let changes: Vec<_> = before.set(&support::cds()).diff(after.set(&support::cds())).collect();
+    assert_eq!(changes.len(), 1);
+}
+
+#[test]
+fn every_resource_tells_where_it_is_written() {
+    let tree = Tree::with(&[
+        ("a.yaml", &documents(&[cluster("a", 1), cluster("b", 1)])),
+        ("groups/g/c.yaml", &cluster("c", 1)),
+    ]);
+    let (catalog, _) = tree.load();
+    let places: Vec<_> = catalog
+        .origins()
+        .map(|origin| {
+            let file = origin.file.strip_prefix(tree.conf()).unwrap().display().to_string();
+            assert_eq!(origin.type_url, support::cds());
+            (origin.layer, origin.name.to_string(), file, origin.line)
+        })
+        .collect();
+    let expected = [
+        (Layer::Base, "a", "a.yaml", 1),
+        (Layer::Base, "b", "a.yaml", 5),
+        (Layer::Group("g".into()), "c", "groups/g/c.yaml", 1),
+    ];
+    let expected =
+        expected.map(|(layer, name, file, line)| (layer, name.into(), file.into(), line));
+    assert_eq!(places, expected);
+}
