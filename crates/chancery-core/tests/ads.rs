@@ -334,6 +334,42 @@ fn routes_do_not_wait_for_a_client_that_does_not_ask_for_endpoints() {
 }
 
 #[test]
+fn a_client_without_routes_has_nothing_to_wait_for() {
+    // S-106: no deadline is left behind
+    delta(
+        "= cds x@1->eds:x; eds x@1
+         > cds
+         < cds n=1 x@1
+         > cds ack
+         ~ 1m",
+    );
+}
+
+#[test]
+fn waiting_routes_leave_no_deadline_behind() {
+    // S-097: what waits for other types has no time of its own
+    delta(
+        "% warm_wait=10s features=ttl ack_wait=2s
+         = cds x@1; rds r@1(ttl=9s)
+         > cds
+         < cds n=1 x@1
+         > cds ack
+         > rds +r
+         < rds n=2 r@1(ttl)
+         > rds ack
+         = cds y@1->eds:y; eds y@1; rds r@2(ttl=9s)
+         < cds n=3 y@1
+         > eds +y
+         < eds n=4 y@1
+         > cds ack
+         ~ 4s
+         ~ 4s
+         ~ 2s
+         < rds n=5 r@2(ttl)",
+    );
+}
+
+#[test]
 fn routes_wait_for_a_bounded_time() {
     // S-097
     delta(

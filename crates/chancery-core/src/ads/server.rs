@@ -96,6 +96,7 @@ impl Server {
             subscription.advance(now, &self.settings, &snapshot);
         }
         self.give_up_removals(now);
+        self.settle_warming(now);
         let types: Vec<TypeUrl> = self.types.keys().cloned().collect();
         types.iter().find_map(|type_url| self.poll_type(now, type_url))
     }
@@ -103,20 +104,25 @@ impl Server {
     /// When to call [`poll`](Self::poll) again if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
         let warm = self.warming.until(self.endpoints(), &self.settings);
-        let types = self.types.values().filter_map(|one| one.deadline(&self.settings));
+        let routes_wait = self.routes_wait();
+        let types = self.types.iter().filter_map(|(type_url, subscription)| {
+            let waits = routes_wait && points_at_clusters(type_url.api());
+            subscription.deadline(&self.settings, waits)
+        });
         types.chain(warm).min()
     }
 
     /// The next response of one type. Changed routes wait for the clusters they may point to; a
     /// client that asks is answered all the same, as it may need that to go on.
     fn poll_type(&mut self, now: Time, type_url: &TypeUrl) -> Option<Response> {
-        let waits = points_at_clusters(type_url.api()) && self.routes_wait(now);
+        let waits = points_at_clusters(type_url.api()) && self.routes_wait();
         let subscription = self.types.get_mut(type_url)?;
-        if waits && !subscription.is_asked() {
-            return None;
-        }
         let nonce: Arc<str> = (self.nonce + 1).to_string().into();
-        let reply = subscription.poll(now, &nonce, &self.settings)?;
+        let reply = if waits && !subscription.is_asked() {
+            subscription.beat(now, &nonce)?
+        } else {
+            subscription.poll(now, &nonce, &self.settings)?
+        };
         self.nonce += 1;
         Some(self.follow_up(now, reply))
     }
@@ -340,11 +346,14 @@ impl Server {
 
     /// Whether the client still has to be told of clusters that routes may point to, or cannot
     /// use those it was told of yet.
-    fn routes_wait(&mut self, now: Time) -> bool {
-        let endpoints = self.types.iter().find(|(type_url, _)| type_url.api() == Api::Eds);
-        self.warming.settle(now, endpoints.map(|(_, eds)| eds), &self.settings);
+    fn routes_wait(&self) -> bool {
         self.warming.until(self.endpoints(), &self.settings).is_some()
             || self.of_api(Api::Cds).any(Subscription::is_behind)
+    }
+
+    fn settle_warming(&mut self, now: Time) {
+        let endpoints = self.types.iter().find(|(type_url, _)| type_url.api() == Api::Eds);
+        self.warming.settle(now, endpoints.map(|(_, eds)| eds), &self.settings);
     }
 
     fn endpoints(&self) -> Option<&Subscription> {

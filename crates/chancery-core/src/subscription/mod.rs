@@ -176,9 +176,10 @@ impl Subscription {
         self.books.target.get(name.as_str()).is_some()
     }
 
-    /// When to look again if nothing happens before.
-    pub(crate) fn deadline(&self, settings: &Settings) -> Option<Time> {
-        let unanswered = self.flight.deadline(settings.ack_wait).filter(|_| self.is_behind());
+    /// When to look again if nothing happens before; what waits for other types is theirs to say.
+    pub(crate) fn deadline(&self, settings: &Settings, waits: bool) -> Option<Time> {
+        let unanswered = self.flight.deadline(settings.ack_wait);
+        let unanswered = unanswered.filter(|_| self.is_behind() && !waits);
         let removals = self.books.kept.values().map(|kept| kept.since + settings.removal_wait);
         removals.chain(unanswered).chain(self.beat_at).min()
     }
