@@ -100,7 +100,9 @@ fn package_folders<const N: usize>(names: [&str; N]) -> Result<[PathBuf; N]> {
         let package = packages.iter().find(|package| package["name"] == name);
         let manifest = package.and_then(|package| package["manifest_path"].as_str());
         let folder = manifest.and_then(|path| Path::new(path).parent());
-        folders.push(folder.ok_or(format!("`cargo metadata` knows no package `{name}`"))?.into());
+        folders.push(
+            folder.ok_or_else(|| format!("`cargo metadata` knows no package `{name}`"))?.into(),
+        );
     }
     folders.try_into().map_err(|_| "a folder for each name".to_owned())
 }

@@ -95,7 +95,7 @@ fn load_assignment(cluster: &DynamicMessage, links: &mut Links) {
     let Some(config) = message_in(cluster, "eds_cluster_config") else { return };
     let service = text_in(config, "service_name");
     let name = if service.is_empty() { text_in(cluster, "name") } else { service };
-    links.add(Api::Eds, &name, config, "eds_config");
+    links.add(Api::Eds, name, config, "eds_config");
 }
 
 /// Filters of every sort say `config_discovery` for "from ECDS, under my name".

@@ -98,12 +98,16 @@ mod tests {
     use super::*;
     use crate::resource::{Wrapper, resource};
 
-    fn convert(type_name: &str, json: serde_json::Value) -> Option<(TypeUrl, Resource)> {
-        let schema = Schema::bundled();
-        let message = schema.message(type_name).unwrap().deserialize(json).unwrap();
-        let type_url = TypeUrl::new(type_name);
+    /// A v3 resource named `n`.
+    fn resource_of(type_url: &TypeUrl, json: serde_json::Value) -> Resource {
+        let descriptor = Schema::bundled().message(type_url.as_str()).unwrap();
         let wrapper = Wrapper { name: Some("n".to_owned()), ..Wrapper::default() };
-        to_v2(&schema, &type_url, &resource(&type_url, &message, wrapper).unwrap())
+        resource(type_url, &descriptor.deserialize(json).unwrap(), wrapper).unwrap()
+    }
+
+    fn convert(type_name: &str, json: serde_json::Value) -> Option<(TypeUrl, Resource)> {
+        let type_url = TypeUrl::new(type_name);
+        to_v2(&Schema::bundled(), &type_url, &resource_of(&type_url, json))
     }
 
     fn json_of(type_url: &TypeUrl, resource: &Resource) -> serde_json::Value {

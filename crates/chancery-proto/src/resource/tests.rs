@@ -10,10 +10,13 @@ fn url(name: &str) -> TypeUrl {
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 const HOST: &str = "envoy.config.route.v3.VirtualHost";
 
-fn from_json(name: &str, json: &str, wrapper: Wrapper) -> Result<Resource, ResourceError> {
+fn message(name: &str, json: &str) -> DynamicMessage {
     let descriptor = Schema::bundled().message(name).unwrap();
-    let message = descriptor.deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap();
-    resource(&url(name), &message, wrapper)
+    descriptor.deserialize(&mut serde_json::Deserializer::from_str(json)).unwrap()
+}
+
+fn from_json(name: &str, json: &str, wrapper: Wrapper) -> Result<Resource, ResourceError> {
+    resource(&url(name), &message(name, json), wrapper)
 }
 
 fn named(name: &str) -> Wrapper {
