@@ -449,6 +449,58 @@ fn changes_that_touch_no_cluster_do_not_wait_for_anything() {
 }
 
 #[test]
+fn a_route_never_precedes_its_cluster_even_if_asked_for() {
+    // S-097: the new cluster waits for the answer to the last clusters, and so does the route
+    delta(
+        "% ack_wait=10s
+         = cds x@1; rds r@1
+         > cds
+         < cds n=1 x@1
+         = cds y@1; rds r@2->cds:y
+         > rds +r
+         ~ 9s
+         > cds ack
+         < cds n=2 y@1
+         < rds n=3 r@2",
+    );
+}
+
+#[test]
+fn what_goes_before_it_was_given_is_never_given() {
+    // S-045, S-098
+    sotw(
+        "= sds s@1 t@1
+         > sds *
+         < sds v=1 n=1 s@1 t@1
+         > sds [] ack
+         | = sds -s
+         | > sds s t
+         .
+         < sds v=2 n=2 t@1 !s=NOT_FOUND",
+    );
+}
+
+#[test]
+fn what_was_rejected_and_goes_is_not_kept() {
+    // S-033, S-098
+    sotw(
+        "= cds x@1; rds r@1
+         > cds
+         < cds v=1 n=1 x@1
+         > cds ack
+         > rds r
+         < rds v=1 n=2 r@1
+         > rds ack
+         = cds y@1
+         < cds v=2 n=3 x@1 y@1
+         > cds nack error=y is bad
+         = cds -y; rds r@2
+         < cds v=1 n=4 x@1
+         < rds v=2 n=5 r@2",
+    );
+}
+
+#[test]
 fn an_unchanged_route_is_not_sent_after_its_listener() {
     // S-102: Envoy uses the routes it has
     sotw(

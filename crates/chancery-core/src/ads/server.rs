@@ -112,13 +112,15 @@ impl Server {
         types.chain(warm).min()
     }
 
-    /// The next response of one type. Changed routes wait for the clusters they may point to; a
-    /// client that asks is answered all the same, as it may need that to go on.
+    /// The next response of one type. Changed routes wait for the clusters they may point to. A
+    /// client that asks is answered as soon as it was told of the clusters, as it may need that to
+    /// go on with them.
     fn poll_type(&mut self, now: Time, type_url: &TypeUrl) -> Option<Response> {
         let waits = points_at_clusters(type_url.api()) && self.routes_wait();
+        let clusters_behind = self.clusters_behind();
         let subscription = self.types.get_mut(type_url)?;
         let nonce: Arc<str> = (self.nonce + 1).to_string().into();
-        let reply = if waits && !subscription.is_asked() {
+        let reply = if waits && (clusters_behind || !subscription.is_asked()) {
             subscription.beat(now, &nonce)?
         } else {
             subscription.poll(now, &nonce, &self.settings)?
@@ -347,8 +349,11 @@ impl Server {
     /// Whether the client still has to be told of clusters that routes may point to, or cannot
     /// use those it was told of yet.
     fn routes_wait(&self) -> bool {
-        self.warming.until(self.endpoints(), &self.settings).is_some()
-            || self.of_api(Api::Cds).any(Subscription::is_behind)
+        self.warming.until(self.endpoints(), &self.settings).is_some() || self.clusters_behind()
+    }
+
+    fn clusters_behind(&self) -> bool {
+        self.of_api(Api::Cds).any(Subscription::is_behind)
     }
 
     fn settle_warming(&mut self, now: Time) {

@@ -29,8 +29,10 @@ pub(crate) struct Books {
 /// What the client holds under a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Held {
-    /// It must be told, whatever it holds.
+    /// Nobody knows, and it asked: it must be told.
     Unknown,
+    /// Perhaps what it was sent before, perhaps not: it must be told again.
+    Doubtful,
     /// Nothing.
     Nothing,
     /// This.
@@ -95,9 +97,14 @@ impl Books {
         }
     }
 
-    /// The client must be told about a key, whatever it holds.
+    /// The client asked for a key and must be told about it, whatever it holds.
     pub(crate) fn owe(&mut self, key: &Spelling) {
         self.owed.insert(Arc::clone(key), Held::Unknown);
+    }
+
+    /// The client must be told about a key again.
+    pub(crate) fn owe_again(&mut self, key: &Spelling) {
+        self.owed.entry(Arc::clone(key)).or_insert(Held::Doubtful);
     }
 
     /// The client no longer wants a key to be looked after.
@@ -130,6 +137,7 @@ impl Books {
     pub(crate) fn refuse(&mut self, contents: Contents) {
         match (&mut self.refused, contents) {
             (Refused::All, _) => {}
+            (_, Contents::Keys(keys)) if keys.is_empty() => {}
             (_, Contents::All) => self.refused = Refused::All,
             (Refused::Keys(known), Contents::Keys(keys)) => known.extend(keys),
             (Refused::Nothing, Contents::Keys(keys)) => {
@@ -157,14 +165,15 @@ impl Books {
 
     fn note(&mut self, now: Time, change: KeyChange, interest: &Interest) {
         let KeyChange { key, old, new } = change;
-        self.recall(&key, interest);
+        let was_refused = self.recall(&key, interest);
         let kept = self.kept.remove(&key).map(|kept| kept.resource);
         let Some(held) = kept.or(old) else {
             self.owed.entry(key).or_insert(Held::Nothing);
             return;
         };
-        let never_had = matches!(self.owed.get(&key), Some(Held::Nothing));
-        if new.is_none() && !never_had {
+        // What the client refused, or was not given yet, nothing of it can use.
+        let never_had = matches!(self.owed.get(&key), Some(Held::Nothing | Held::Unknown));
+        if new.is_none() && !never_had && !was_refused {
             self.kept.insert(key, Kept { resource: held, since: now });
         } else {
             self.owed.entry(key).or_insert(Held::Has(held));
@@ -173,16 +182,18 @@ impl Books {
 
     /// Once a part of a refused response has changed, the rest of it is worth another try: nobody
     /// can tell which part was at fault (S-034), and the client may hold the old of the others.
-    fn recall(&mut self, key: &str, interest: &Interest) {
+    /// Says whether the key was part of a refused response.
+    fn recall(&mut self, key: &str, interest: &Interest) -> bool {
         let keys: Vec<Spelling> = match &self.refused {
             Refused::Keys(keys) if keys.contains(key) => keys.iter().cloned().collect(),
             Refused::All => self.all_keys(interest),
-            Refused::Nothing | Refused::Keys(_) => return,
+            Refused::Nothing | Refused::Keys(_) => return false,
         };
         self.refused = Refused::Nothing;
         for key in keys {
-            self.owed.insert(key, Held::Unknown);
+            self.owed.insert(key, Held::Doubtful);
         }
+        true
     }
 
     fn all_keys(&self, interest: &Interest) -> Vec<Spelling> {

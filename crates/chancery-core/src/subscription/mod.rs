@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::books::{Books, Held};
-use self::flight::{Flight, Sent};
+use self::flight::{Contents, Flight, Sent};
 use self::interest::{Interest, Spelling};
 pub(crate) use self::respond::{Given, Reply};
 use crate::{
@@ -153,14 +153,14 @@ impl Subscription {
         let named = self.interest.names().iter().find(|key| self.interest.same_name(key, name));
         let spanned = || self.interest.spans(name).then(|| name.shared());
         if let Some(key) = named.cloned().or_else(spanned) {
-            self.books.owe(&key);
+            self.books.owe_again(&key);
         }
     }
 
     /// Sends again all names below a prefix (S-094).
     pub(crate) fn resend_below(&mut self, prefix: &str) {
         for key in self.interest.names().iter().filter(|key| key.starts_with(prefix)) {
-            self.books.owed.insert(Arc::clone(key), Held::Unknown);
+            self.books.owed.entry(Arc::clone(key)).or_insert(Held::Doubtful);
         }
     }
 
@@ -203,7 +203,8 @@ impl Subscription {
         let Sent { nonce, version, at, contents } = sent;
         // NACK is the presence of an error and nothing else (S-032).
         let Some(error) = error else {
-            self.books.accept(&contents);
+            // Accepting a whole state accepts all that is in it.
+            self.books.accept(if self.is_full_state() { &Contents::All } else { &contents });
             let after = now.0.saturating_sub(at.0);
             let event = Event::Acked { type_url, version, nonce: Arc::clone(&nonce), after };
             return Some((event, Some(Answered { nonce, accepted: true, contents })));
@@ -290,7 +291,7 @@ pub(crate) fn empty_means_everything(type_url: &TypeUrl, settings: &Settings) ->
 pub(crate) struct Answered {
     pub(crate) nonce: Arc<str>,
     pub(crate) accepted: bool,
-    contents: flight::Contents,
+    contents: Contents,
 }
 
 impl Answered {

@@ -81,7 +81,7 @@ impl Subscription {
     ) -> Reply {
         let version: Arc<str> = self.version().into();
         let many = keys.len() >= self.books.target.len().max(FEW_KEYS);
-        let all = self.is_full_state() || self.interest.wildcard() && many;
+        let all = self.interest.wildcard() && many;
         let contents = if all { Contents::All } else { Contents::Keys(keys.into()) };
         let (nonce, at) = (Arc::clone(nonce), now);
         self.flight.push(Sent {
@@ -153,7 +153,7 @@ impl Subscription {
             (Some(now), Held::Has(before)) if now == before => return false,
             (Some(resource), _) => {
                 self.add_entry(&mut due.entries, key, resource);
-                let is_new = !matches!(held, Held::Has(_));
+                let is_new = matches!(held, Held::Nothing | Held::Unknown);
                 due.given.push(Given { resource: Arc::clone(resource), is_new });
             }
             (None, held) if self.variant == Variant::Delta => self.add_gone(due, key, held),
@@ -178,7 +178,7 @@ impl Subscription {
                 }
             }
             // Nobody has the host: Envoy fails the paused request on an alias without a body.
-            Held::Unknown if self.by_host() && self.interest.names_it(key) => {
+            Held::Unknown | Held::Doubtful if self.by_host() && self.interest.names_it(key) => {
                 let unresolved = Entry {
                     name: Arc::clone(key),
                     aliases: vec![Arc::clone(key)],
