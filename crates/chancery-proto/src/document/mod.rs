@@ -1,1 +1,116 @@
 //! Files and bodies of resources in YAML, JSON, text or binary.
+//!
+//! ```text
+//!   bytes --> tree (crate::yaml) --> messages (by descriptor) --> resources --> Parsed
+//!   bytes of .pb ------------------> messages -----------------/
+//! ```
+//!
+//! A YAML or JSON document is one resource (a mapping with `@type`), a list of them, or a whole
+//! `DiscoveryResponse`; text and binary files are a `DiscoveryResponse`. A resource of type
+//! `envoy.service.discovery.v3.Resource` is a wrapper that adds a name, a TTL and aliases to what
+//! is in it.
+//!
+//! All faults of a text are found, not only the first, and what is good is given along with them:
+//! it is for the caller to hold it back. Nothing here panics, whatever the bytes.
+//!
+//! Not here: reading files, and what resources of different files are to each other.
+
+mod binary;
+mod collect;
+mod message;
+mod render;
+mod scalar;
+mod tree;
+mod well_known;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chancery_core::{Resource, TypeUrl};
+
+use self::message::Dialect;
+pub use self::render::render;
+use crate::lint::Warning;
+use crate::schema::Schema;
+pub use crate::yaml::{Fault, Position};
+use crate::yaml::{read_json, read_text, read_yaml};
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// YAML 1.2: `.yaml`, `.yml`.
+    Yaml,
+    /// JSON: `.json`.
+    Json,
+    /// Protobuf text: `.pb_text`.
+    Text,
+    /// Protobuf's wire format: `.pb`.
+    Binary,
+}
+
+/// What is in a text.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// The resources without fault, in their order.
+    pub resources: Vec<ParsedResource>,
+    /// All that is wrong, in its order.
+    pub faults: Vec<Fault>,
+}
+
+/// One resource of a text.
+#[derive(Clone, Debug)]
+pub struct ParsedResource {
+    /// What it is.
+    pub type_url: TypeUrl,
+    /// The resource.
+    pub resource: Arc<Resource>,
+    /// Where it starts; in a binary file, the very start.
+    pub position: Position,
+    /// What some clients will not like about it.
+    pub warnings: Vec<Warning>,
+}
+
+impl Format {
+    /// The format that the name of a file says; `None` for files that hold no resources.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "yaml" | "yml" => Some(Self::Yaml),
+            "json" => Some(Self::Json),
+            "pb_text" => Some(Self::Text),
+            "pb" => Some(Self::Binary),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the resources of a text.
+pub fn parse(schema: &Schema, format: Format, bytes: &[u8]) -> Parsed {
+    let read = match format {
+        Format::Binary => return binary::parse(schema, bytes),
+        Format::Yaml => read_yaml,
+        Format::Json => read_json,
+        Format::Text => read_text,
+    };
+    let dialect = if format == Format::Text { Dialect::Text } else { Dialect::Json };
+    match str::from_utf8(bytes) {
+        Ok(text) => tree::parse(schema, dialect, text, read(text)),
+        Err(error) => Parsed { faults: vec![no_utf8(bytes, error)], ..Parsed::default() },
+    }
+}
+
+fn no_utf8(bytes: &[u8], error: std::str::Utf8Error) -> Fault {
+    let (good, bad) = bytes.split_at(error.valid_up_to());
+    let good = String::from_utf8_lossy(good);
+    let message = match (error.error_len(), bad.first()) {
+        (Some(_), Some(byte)) => format!("no UTF-8: the byte 0x{byte:02x} is out of place"),
+        _ => "no UTF-8: the text ends within a character".to_owned(),
+    };
+    let fault = Fault::new(message).at(Position::of_offset(&good, good.len()));
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => fault.hint("save the file as UTF-8, not as UTF-16"),
+        _ => fault,
+    }
+}

@@ -44,7 +44,8 @@ impl<'a> Cursor<'a> {
 
     /// Moves past `length` bytes and gives them.
     pub(super) fn take(&mut self, length: usize) -> &'a str {
-        let taken = self.rest().get(..length).unwrap_or(self.rest());
+        let rest = self.rest();
+        let taken = rest.get(..length).unwrap_or(rest);
         self.offset += taken.len();
         taken
     }

@@ -170,10 +170,11 @@ impl<'a> Reader<'a> {
             return Ok(());
         };
         let first = index.first_place(entries, &text);
-        *key = Some(Key { text: text.clone(), position, again: first.is_some() });
-        if let Some(first) = first {
-            let fault = duplicate_key(&text, first, position).under(self.path());
-            self.done.faults.push(fault);
+        let fault = first.map(|first| duplicate_key(&text, first, position));
+        *key = Some(Key { text, position, again: fault.is_some() });
+        if let Some(fault) = fault {
+            let path = self.path();
+            self.done.faults.push(fault.under(path));
         }
         Ok(())
     }
@@ -299,12 +300,11 @@ impl<'a> Collection<'a> {
     fn push(&mut self, node: Node<'a>) {
         match self {
             Self::Sequence(nodes) => nodes.push(node),
-            Self::Mapping { entries, key, .. } => match key.take() {
-                Some(Key { text, position, again: false }) => {
+            Self::Mapping { entries, key, .. } => {
+                if let Some(Key { text, position, again: false }) = key.take() {
                     entries.push(Entry { key: text, key_position: position, node });
                 }
-                Some(Key { again: true, .. }) | None => {}
-            },
+            }
         }
     }
 }

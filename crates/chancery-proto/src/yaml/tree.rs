@@ -137,14 +137,10 @@ pub(crate) struct KeyIndex<'a>(HashMap<Cow<'a, str>, Position>);
 
 impl<'a> KeyIndex<'a> {
     /// Where a key stands among the entries that were read so far.
-    pub(crate) fn first_place(
-        &mut self,
-        entries: &[Entry<'a>],
-        key: &Cow<'a, str>,
-    ) -> Option<Position> {
+    pub(crate) fn first_place(&mut self, entries: &[Entry<'a>], key: &str) -> Option<Position> {
         const LARGE: usize = 24;
         if entries.len() < LARGE {
-            return entries.iter().find(|entry| entry.key == *key).map(|entry| entry.key_position);
+            return entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_position);
         }
         for entry in &entries[self.0.len()..] {
             self.0.insert(entry.key.clone(), entry.key_position);

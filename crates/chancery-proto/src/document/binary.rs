@@ -1,0 +1,37 @@
+//! A `DiscoveryResponse` in protobuf's wire format.
+//!
+//! There are no lines here: a fault names the resource by its place in the response.
+
+use prost_reflect::{DynamicMessage, Value as Field};
+
+use super::Parsed;
+use super::collect::{Collector, Place};
+use super::tree::RESPONSE;
+use crate::schema::Schema;
+use crate::yaml::Fault;
+
+/// The resources of a response.
+pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {
+    let mut collector = Collector::default();
+    let response =
+        schema.message(RESPONSE).map(|descriptor| DynamicMessage::decode(descriptor, bytes));
+    let response = match response {
+        Some(Ok(response)) => response,
+        Some(Err(error)) => {
+            let fault = Fault::new(format!("no `DiscoveryResponse`: {error}"));
+            collector.parsed.faults.push(fault);
+            return collector.parsed;
+        }
+        None => return collector.parsed,
+    };
+    let resources = response.get_field_by_name("resources");
+    let resources = resources.as_deref().and_then(Field::as_list).unwrap_or_default();
+    for (index, any) in resources.iter().enumerate() {
+        let place = Place { position: None, path: format!("resources[{index}]") };
+        if let Some(any) = any.as_message() {
+            collector.add_any(schema, any, place);
+        }
+    }
+    collector.parsed.faults.iter_mut().for_each(|fault| fault.confidential = true);
+    collector.parsed
+}

@@ -1,0 +1,210 @@
+//! Messages become resources: wrappers are opened, names checked and kept unique.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::{Api, ResourceName, TypeUrl};
+use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
+
+use super::{Parsed, ParsedResource, Position};
+use crate::resource::{ResourceError, Wrapper, resource};
+use crate::schema::Schema;
+use crate::yaml::Fault;
+use crate::{any, lint};
+
+/// Where a resource stands.
+pub(super) struct Place {
+    /// Of its first character, if the format has characters.
+    pub(super) position: Option<Position>,
+    /// The path of it in its document.
+    pub(super) path: String,
+}
+
+/// The resources of one text.
+#[derive(Default)]
+pub(super) struct Collector {
+    pub(super) parsed: Parsed,
+    seen: BTreeMap<(TypeUrl, ResourceName), (Option<Position>, String)>,
+}
+
+/// What is wrong with a message as a resource, and in which of its fields.
+struct Wrong {
+    field: &'static str,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Wrong {
+    fn new(field: &'static str, message: impl Into<String>) -> Self {
+        Self { field, message: message.into(), hint: None }
+    }
+}
+
+impl Collector {
+    /// Adds a resource, or the faults that keep it from being one.
+    pub(super) fn add(
+        &mut self,
+        schema: &Schema,
+        type_url: &str,
+        message: &DynamicMessage,
+        place: Place,
+    ) {
+        let built = if is_wrapper(message) {
+            unwrapped(schema, message)
+        } else {
+            Ok((TypeUrl::new(type_url), Wrapper::default(), None))
+        };
+        let built = built.and_then(|(type_url, wrapper, inner)| {
+            let body = inner.as_ref().unwrap_or(message);
+            check_host(&type_url, &wrapper)?;
+            let resource = resource(&type_url, body, wrapper).map_err(|error| wrong(&error))?;
+            Ok((resource, lint::lint(&type_url, body), type_url))
+        });
+        match built {
+            Err(wrong) => self.fault(wrong, &place),
+            Ok((resource, warnings, type_url)) => {
+                let position = place.position.unwrap_or(Position::START);
+                if self.is_new(&type_url, resource.name(), &place) {
+                    let resource = Arc::new(resource);
+                    let parsed = ParsedResource { type_url, resource, position, warnings };
+                    self.parsed.resources.push(parsed);
+                }
+            }
+        }
+    }
+
+    /// Adds the resource in an `Any` that came as bytes, or as the fields of an `Any`.
+    pub(super) fn add_any(&mut self, schema: &Schema, any: &DynamicMessage, place: Place) {
+        let url = any::type_url(any).unwrap_or_default();
+        match opened(schema, any, &url) {
+            Ok(message) => self.add(schema, &url, &message, place),
+            Err(wrong) => self.fault(Wrong { field: "", ..wrong }, &place),
+        }
+    }
+
+    /// A name stands for one resource; the second of that name is a fault.
+    fn is_new(&mut self, type_url: &TypeUrl, name: &ResourceName, place: &Place) -> bool {
+        let key = (type_url.clone(), name.clone());
+        let Some((position, path)) = self.seen.get(&key) else {
+            self.seen.insert(key, (place.position, place.path.clone()));
+            return true;
+        };
+        let first = position.map_or_else(|| path.clone(), |position| position.to_string());
+        let message = format!(
+            "{} `{name}` is defined twice; it was first defined at {first}",
+            type_url.short()
+        );
+        self.fault(Wrong::new("", message), place);
+        false
+    }
+
+    fn fault(&mut self, wrong: Wrong, place: &Place) {
+        let Place { position, path } = place;
+        let dot = if path.is_empty() || wrong.field.is_empty() { "" } else { "." };
+        self.parsed.faults.push(Fault {
+            position: *position,
+            path: format!("{path}{dot}{}", wrong.field),
+            message: wrong.message,
+            hint: wrong.hint,
+            confidential: false,
+        });
+    }
+}
+
+/// A name, TTL and aliases around a resource.
+fn is_wrapper(message: &DynamicMessage) -> bool {
+    let descriptor = message.descriptor();
+    matches!(
+        descriptor.full_name(),
+        "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource"
+    )
+}
+
+type Unwrapped = (TypeUrl, Wrapper, Option<DynamicMessage>);
+
+fn unwrapped(schema: &Schema, message: &DynamicMessage) -> Result<Unwrapped, Wrong> {
+    let field = |name| message.get_field_by_name(name).map(std::borrow::Cow::into_owned);
+    for unserved in ["resource_name", "cache_control", "metadata"] {
+        if message.has_field_by_name(unserved) {
+            return Err(Wrong::new(unserved, "this field of a wrapper is not served"));
+        }
+    }
+    let body = field("resource").filter(|_| message.has_field_by_name("resource"));
+    let body = body.as_ref().and_then(Field::as_message);
+    let body = body.ok_or_else(|| Wrong::new("resource", "a wrapper without a resource in it"))?;
+    let url = any::type_url(body).unwrap_or_default();
+    let inner = opened(schema, body, &url)?;
+    if is_wrapper(&inner) {
+        return Err(Wrong::new("resource", "a wrapper in a wrapper"));
+    }
+    let text = |field: Field| field.as_str().map(str::to_owned);
+    let wrapper = Wrapper {
+        name: field("name").and_then(text).filter(|name| !name.is_empty()),
+        ttl: message.has_field_by_name("ttl").then(|| ttl(field("ttl"))).transpose()?,
+        aliases: match field("aliases") {
+            Some(Field::List(aliases)) => aliases.into_iter().filter_map(text).collect(),
+            _ => Vec::new(),
+        },
+    };
+    Ok((TypeUrl::new(&url), wrapper, Some(inner)))
+}
+
+fn opened(schema: &Schema, body: &DynamicMessage, url: &str) -> Result<DynamicMessage, Wrong> {
+    if schema.message(url).is_none() {
+        let mut wrong = Wrong::new("resource", format!("unknown type `{url}`"));
+        wrong.hint = Some(UNKNOWN_TYPE.to_owned());
+        return Err(wrong);
+    }
+    any::open(body).ok_or_else(|| Wrong::new("resource", format!("the bytes are no `{url}`")))
+}
+
+fn ttl(field: Option<Field>) -> Result<Duration, Wrong> {
+    let number = |number| {
+        let value = field.as_ref()?.as_message()?.get_field_by_number(number)?;
+        value.as_i64().or_else(|| value.as_i32().map(i64::from))
+    };
+    let seconds = u64::try_from(number(1).unwrap_or(0)).ok();
+    let nanos = u32::try_from(number(2).unwrap_or(0)).ok().filter(|nanos| *nanos < 1_000_000_000);
+    match (seconds, nanos) {
+        (Some(seconds), Some(nanos)) if (seconds, nanos) != (0, 0) => {
+            Ok(Duration::new(seconds, nanos))
+        }
+        _ => Err(Wrong::new("ttl", "a TTL must be longer than nothing")),
+    }
+}
+
+/// Virtual hosts are asked for as `ROUTE_CONFIGURATION/HOST` (S-092), which no body says.
+fn check_host(type_url: &TypeUrl, wrapper: &Wrapper) -> Result<(), Wrong> {
+    let named = wrapper.name.as_ref().is_some_and(|name| name.contains('/'));
+    if type_url.api() != Api::Vhds || named {
+        return Ok(());
+    }
+    let message = match &wrapper.name {
+        Some(name) => format!("`{name}` does not say which route configuration the host is of"),
+        None => "a virtual host does not say which route configuration it is of".to_owned(),
+    };
+    let hint = "put a `type.googleapis.com/envoy.service.discovery.v3.Resource` around it, with \
+                the name `ROUTE_CONFIGURATION/HOST`";
+    Err(Wrong { field: "name", message, hint: Some(hint.to_owned()) })
+}
+
+fn wrong(error: &ResourceError) -> Wrong {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    let field = match error {
+        ResourceError::EmptyName { field, .. } => field,
+        ResourceError::Decode { .. } => "",
+        _ => "name",
+    };
+    Wrong::new(field, message)
+}
+
+/// What helps where a type is not known.
+pub(super) const UNKNOWN_TYPE: &str =
+    "types that are not built in are made known by `--descriptor-set FILE`";

@@ -1,0 +1,252 @@
+//! Scalars as fields want them: the JSON mapping of proto3, and what protobuf text allows.
+//!
+//! Functions of a kind and a value alone; where it stands and what it is called is known to
+//! [`super::message`].
+
+use prost_reflect::bytes::Bytes;
+use prost_reflect::{EnumDescriptor, Kind, MapKey, Value as Field};
+
+use super::message::Dialect;
+use crate::yaml::{Node, Value, closest, float, integer};
+
+/// Why a value does not fit.
+pub(super) enum Mismatch {
+    /// It is of another sort; this was expected.
+    Expected(String),
+    /// It is of the right sort, but this is wrong with it; a hint, if there is one.
+    Wrong(String, Option<String>),
+}
+
+type Fit<T> = Result<T, Mismatch>;
+
+/// A value of a kind that is no message.
+pub(super) fn scalar(kind: &Kind, node: &Node<'_>, dialect: Dialect) -> Fit<Field> {
+    let whole = |type_name, min, max| whole(node, dialect, type_name, min, max);
+    match kind {
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
+            whole("int32", i32::MIN.into(), i32::MAX.into()).map(|number| Field::I32(number as i32))
+        }
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
+            whole("int64", i64::MIN.into(), i64::MAX.into()).map(|number| Field::I64(number as i64))
+        }
+        Kind::Uint32 | Kind::Fixed32 => {
+            whole("uint32", 0, u32::MAX.into()).map(|number| Field::U32(number as u32))
+        }
+        Kind::Uint64 | Kind::Fixed64 => {
+            whole("uint64", 0, u64::MAX.into()).map(|number| Field::U64(number as u64))
+        }
+        Kind::Double => number(node, dialect).map(Field::F64),
+        Kind::Float => single(node, dialect).map(Field::F32),
+        Kind::Bool => boolean(node, dialect).map(Field::Bool),
+        Kind::String => text(node).map(|text| Field::String(text.to_owned())),
+        Kind::Bytes => bytes(node, dialect).map(Field::Bytes),
+        Kind::Enum(descriptor) => variant(descriptor, node, dialect).map(Field::EnumNumber),
+        Kind::Message(descriptor) => {
+            Err(Mismatch::Expected(format!("a message `{}`", descriptor.name())))
+        }
+    }
+}
+
+/// The key of a map, which stands in JSON as a text whatever its kind.
+pub(super) fn map_key(kind: &Kind, text: &str) -> Fit<MapKey> {
+    fn parsed<T: std::str::FromStr>(text: &str, expected: &str) -> Fit<T> {
+        text.parse().map_err(|_| Mismatch::Expected(format!("{expected} as key")))
+    }
+    match kind {
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => parsed(text, "an int32").map(MapKey::I32),
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => parsed(text, "an int64").map(MapKey::I64),
+        Kind::Uint32 | Kind::Fixed32 => parsed(text, "a uint32").map(MapKey::U32),
+        Kind::Uint64 | Kind::Fixed64 => parsed(text, "a uint64").map(MapKey::U64),
+        Kind::Bool => parsed(text, "`true` or `false`").map(MapKey::Bool),
+        _ => Ok(MapKey::String(text.to_owned())),
+    }
+}
+
+/// A whole number, which JSON writes as a number or as a text.
+fn whole(node: &Node<'_>, dialect: Dialect, name: &str, min: i128, max: i128) -> Fit<i128> {
+    let expected = || Mismatch::Expected(format!("a whole number ({name})"));
+    let number = match node.value() {
+        Value::Number(text) => integer(text).ok_or_else(|| out_of_form(text, &expected)),
+        Value::Text(text) if dialect == Dialect::Json && is_json_number(text) => {
+            integer(text).ok_or_else(expected)
+        }
+        _ => Err(expected()),
+    }?;
+    if (min..=max).contains(&number) {
+        return Ok(number);
+    }
+    Err(Mismatch::Wrong(format!("{number} is out of range for {name} ({min} to {max})"), None))
+}
+
+/// A number that is no whole one has a fraction, or is larger than any kind.
+fn out_of_form(text: &str, expected: &impl Fn() -> Mismatch) -> Mismatch {
+    match float(text) {
+        Some(number) if number.is_finite() && number.fract() == 0.0 => {
+            Mismatch::Wrong("the number is out of range".to_owned(), None)
+        }
+        _ => expected(),
+    }
+}
+
+fn single(node: &Node<'_>, dialect: Dialect) -> Fit<f32> {
+    let wide = number(node, dialect)?;
+    let narrow = wide as f32;
+    if wide.is_finite() && narrow.is_infinite() {
+        return Err(Mismatch::Wrong("the number is out of range for float".to_owned(), None));
+    }
+    Ok(narrow)
+}
+
+fn number(node: &Node<'_>, dialect: Dialect) -> Fit<f64> {
+    let expected = || Mismatch::Expected("a number".to_owned());
+    let number = match node.value() {
+        Value::Number(text) => {
+            let number = float(text).ok_or_else(expected)?;
+            if number.is_infinite()
+                && !text.contains("inf")
+                && !text.contains("INF")
+                && !text.contains("Inf")
+            {
+                let message = "the number is out of range for double".to_owned();
+                return Err(Mismatch::Wrong(message, None));
+            }
+            Some(number)
+        }
+        Value::Text(text) if dialect == Dialect::Json => match &**text {
+            "NaN" => Some(f64::NAN),
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            digits if is_json_number(digits) => float(digits).filter(|number| number.is_finite()),
+            _ => None,
+        },
+        Value::Word("nan") => Some(f64::NAN),
+        Value::Word("inf" | "infinity") => Some(f64::INFINITY),
+        _ => None,
+    };
+    number.ok_or_else(expected)
+}
+
+/// A number in quotes: what would be one without them, but for YAML's own forms.
+fn is_json_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))
+        && text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+}
+
+fn boolean(node: &Node<'_>, dialect: Dialect) -> Fit<bool> {
+    match node.value() {
+        Value::Bool(value) => Ok(*value),
+        Value::Word("true" | "True" | "t") => Ok(true),
+        Value::Word("false" | "False" | "f") => Ok(false),
+        Value::Number(text) if dialect == Dialect::Text && text == "1" => Ok(true),
+        Value::Number(text) if dialect == Dialect::Text && text == "0" => Ok(false),
+        _ => Err(Mismatch::Expected("`true` or `false`".to_owned())),
+    }
+}
+
+fn text<'n>(node: &'n Node<'_>) -> Fit<&'n str> {
+    node.text().ok_or_else(|| Mismatch::Expected("a text".to_owned()))
+}
+
+fn bytes(node: &Node<'_>, dialect: Dialect) -> Fit<Bytes> {
+    match (node.value(), dialect) {
+        (Value::Text(text), Dialect::Json) => base64(text)
+            .map(Bytes::from)
+            .ok_or_else(|| Mismatch::Wrong("the text is no base64".to_owned(), None)),
+        (Value::Text(text), Dialect::Text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
+        (Value::Bytes(bytes), _) => Ok(Bytes::copy_from_slice(bytes)),
+        _ => Err(Mismatch::Expected("bytes as base64".to_owned())),
+    }
+}
+
+/// Both alphabets, padded or not; blanks, which block scalars bring along, do not count.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held, mut digits, mut padding) = (0u32, 0u32, 0usize, 0usize);
+    for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            b'=' => {
+                padding += 1;
+                continue;
+            }
+            _ => return None,
+        };
+        if padding > 0 {
+            return None;
+        }
+        digits += 1;
+        (bits, held) = (bits << 6 | u32::from(digit), held + 6);
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held & 0xff) as u8);
+        }
+    }
+    let left = digits % 4;
+    let padded = padding == 0 || (padding < 3 && (digits + padding) % 4 == 0);
+    (left != 1 && padded && bits & ((1 << held) - 1) == 0).then_some(out)
+}
+
+/// By name or by number; a number nobody declared is refused like a name.
+fn variant(descriptor: &EnumDescriptor, node: &Node<'_>, dialect: Dialect) -> Fit<i32> {
+    let name = match (node.value(), dialect) {
+        (Value::Text(text), Dialect::Json) => &**text,
+        (Value::Word(text), Dialect::Text) => text,
+        (Value::Number(text), _) => return numbered(descriptor, text),
+        (Value::Null, _) if descriptor.full_name() == "google.protobuf.NullValue" => return Ok(0),
+        _ => return Err(Mismatch::Expected(format!("a value of `{}`", descriptor.name()))),
+    };
+    if let Some(value) = descriptor.get_value_by_name(name) {
+        return Ok(value.number());
+    }
+    let values: Vec<_> = descriptor.values().collect();
+    let hint = match closest(name, values.iter().map(|value| value.name())) {
+        Some(closest) => format!("did you mean `{closest}`?"),
+        None => one_of(values.iter().map(|value| value.name())),
+    };
+    Err(Mismatch::Wrong(format!("`{}` has no such value", descriptor.name()), Some(hint)))
+}
+
+fn numbered(descriptor: &EnumDescriptor, text: &str) -> Fit<i32> {
+    let number = integer(text).and_then(|number| i32::try_from(number).ok());
+    match number.and_then(|number| descriptor.get_value(number)) {
+        Some(value) => Ok(value.number()),
+        None => Err(Mismatch::Wrong(format!("`{}` has no such value", descriptor.name()), None)),
+    }
+}
+
+/// A list of names for a hint, cut where it stops helping.
+fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const MOST: usize = 12;
+    let mut names: Vec<_> = names.take(MOST + 1).map(|name| format!("`{name}`")).collect();
+    if names.len() > MOST {
+        names[MOST] = "…".to_owned();
+    }
+    format!("expected one of {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_in_both_alphabets_and_nothing_else() {
+        for (text, bytes) in [
+            ("", &b""[..]),
+            ("eA==", b"x"),
+            ("eA", b"x"),
+            ("eHk=", b"xy"),
+            ("eHl6\n", b"xyz"),
+            ("-_8=", b"\xfb\xff"),
+            ("+/8=", b"\xfb\xff"),
+        ] {
+            assert_eq!(base64(text).as_deref(), Some(bytes), "{text}");
+        }
+        for text in ["e", "e===", "eA=", "eA===", "=", "eB==", "e!==", "eA==eA==", "é"] {
+            assert_eq!(base64(text), None, "{text}");
+        }
+    }
+}

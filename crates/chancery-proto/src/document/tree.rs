@@ -1,0 +1,157 @@
+//! The documents of a text: one resource, a list of them, or a `DiscoveryResponse`.
+
+use prost_reflect::MessageDescriptor;
+
+use super::Parsed;
+use super::collect::{Collector, Place};
+use super::message::{AT_TYPE, Dialect, Reader, is_confidential};
+use super::scalar::Mismatch;
+use crate::schema::Schema;
+use crate::yaml::{Documents, Entry, Fault, Node, Step, Value};
+
+/// The resources of all documents.
+pub(super) fn parse(
+    schema: &Schema,
+    dialect: Dialect,
+    text: &str,
+    documents: Documents<'_>,
+) -> Parsed {
+    let Documents { roots, faults } = documents;
+    let reader = Reader::new(schema, dialect, text);
+    let mut documents = Loader { schema, dialect, reader, collector: Collector::default() };
+    for root in &roots {
+        documents.document(root);
+    }
+    let Loader { reader, collector, .. } = documents;
+    finish(text, collector.parsed, faults, reader.faults)
+}
+
+/// All faults in the order of their places.
+fn finish(text: &str, mut parsed: Parsed, syntax: Vec<Fault>, fields: Vec<Fault>) -> Parsed {
+    parsed.faults.extend(syntax);
+    parsed.faults.extend(fields);
+    if !parsed.faults.is_empty() && is_confidential(text) {
+        parsed.faults.iter_mut().for_each(|fault| fault.confidential = true);
+    }
+    parsed.faults.sort_by_key(|fault| fault.position);
+    parsed
+}
+
+struct Loader<'s, 'n> {
+    schema: &'s Schema,
+    dialect: Dialect,
+    reader: Reader<'s, 'n>,
+    collector: Collector,
+}
+
+impl<'n> Loader<'_, 'n> {
+    fn document(&mut self, root: &'n Node<'_>) {
+        match root.value() {
+            Value::Null => {}
+            Value::Mapping(entries) if self.dialect == Dialect::Text => {
+                self.response(RESPONSE, entries);
+            }
+            Value::Mapping(entries) => match response_type(entries) {
+                Some(message) => self.response(message, entries),
+                None => self.resource(root),
+            },
+            Value::Sequence(_) => self.list(root),
+            _ => {
+                let expected = "a resource (a mapping with `@type`), a list of them, or a \
+                                `DiscoveryResponse`";
+                self.reader.mismatch::<()>(root, Mismatch::Expected(expected.to_owned()));
+            }
+        }
+    }
+
+    /// A `DiscoveryResponse`: its own fields are checked and, but for the type, not needed.
+    fn response(&mut self, message: &str, entries: &'n [Entry<'_>]) {
+        let Some(descriptor) = self.schema.message(message) else { return };
+        let others = |entry: &&Entry<'_>| entry.key != "resources" && entry.key != AT_TYPE;
+        let response = self.reader.fields(&descriptor, entries.iter().filter(others));
+        let type_url = response.and_then(|response| {
+            response.get_field_by_name("type_url")?.as_str().map(str::to_owned)
+        });
+        let before = self.collector.parsed.resources.len();
+        let resources = entries.iter().filter(|entry| entry.key == "resources");
+        for (index, entry) in resources.enumerate() {
+            self.reader.path.push(Step::Field(&entry.key));
+            match self.dialect {
+                Dialect::Json if entry.node.is_null() => {}
+                Dialect::Json => self.list(&entry.node),
+                Dialect::Text => self.text_resources(&descriptor, index, &entry.node),
+            }
+            self.reader.path.pop();
+        }
+        if let Some(type_url) = type_url.filter(|url| !url.is_empty()) {
+            self.check_type(&type_url, entries, before);
+        }
+    }
+
+    /// All resources of a response are of the type it says.
+    fn check_type(&mut self, type_url: &str, entries: &[Entry<'_>], before: usize) {
+        let parsed = &mut self.collector.parsed;
+        let others = parsed.resources[before..].iter();
+        let Some(other) = others.map(|other| &other.type_url).find(|url| url.as_str() != type_url)
+        else {
+            return;
+        };
+        let said = entries.iter().find(|entry| entry.key == "type_url" || entry.key == "typeUrl");
+        let message = format!("the response is said to be of `{type_url}`, but holds a `{other}`");
+        let position = said.map(|entry| entry.node.position());
+        parsed.faults.push(Fault { position, ..Fault::new(message).under("type_url") });
+    }
+
+    fn list(&mut self, node: &'n Node<'_>) {
+        let Value::Sequence(nodes) = node.value() else {
+            self.reader.mismatch::<()>(node, Mismatch::Expected("a list of resources".to_owned()));
+            return;
+        };
+        for (index, node) in nodes.iter().enumerate() {
+            self.reader.path.push(Step::Index(index));
+            self.resource(node);
+            self.reader.path.pop();
+        }
+    }
+
+    fn resource(&mut self, node: &'n Node<'_>) {
+        if let Some((type_url, message)) = self.reader.typed(node) {
+            let place = Place { position: Some(node.position()), path: self.reader.path.text() };
+            self.collector.add(self.schema, type_url, &message, place);
+        }
+    }
+
+    /// One `resources { … }`, or `resources: [ … ]`, of protobuf text.
+    fn text_resources(&mut self, response: &MessageDescriptor, index: usize, node: &'n Node<'_>) {
+        let nodes = match node.value() {
+            Value::Sequence(nodes) => &nodes[..],
+            _ => std::slice::from_ref(node),
+        };
+        for (offset, node) in nodes.iter().enumerate() {
+            self.reader.path.push(Step::Index(index + offset));
+            self.text_resource(response, node);
+            self.reader.path.pop();
+        }
+    }
+
+    fn text_resource(&mut self, response: &MessageDescriptor, node: &'n Node<'_>) {
+        let any = response.get_field_by_name("resources").map(|field| field.kind());
+        let Some(any) = any.as_ref().and_then(|kind| kind.as_message()) else { return };
+        let Some(any) = self.reader.message(any, node) else { return };
+        let place = Place { position: Some(node.position()), path: self.reader.path.text() };
+        self.collector.add_any(self.schema, &any, place);
+    }
+}
+
+/// Whether a mapping is a `DiscoveryResponse`, and of which version of the protocol.
+fn response_type<'e>(entries: &[Entry<'e>]) -> Option<&'static str> {
+    const OWN: [&str; 5] = ["resources", "version_info", "versionInfo", "type_url", "typeUrl"];
+    let Some(entry) = entries.iter().find(|entry| entry.key == AT_TYPE) else {
+        return entries.iter().any(|entry| OWN.contains(&&*entry.key)).then_some(RESPONSE);
+    };
+    let name = entry.node.text()?;
+    let name = name.rsplit_once('/')?.1;
+    [RESPONSE, "envoy.api.v2.DiscoveryResponse"].into_iter().find(|response| *response == name)
+}
+
+pub(super) const RESPONSE: &str = "envoy.service.discovery.v3.DiscoveryResponse";

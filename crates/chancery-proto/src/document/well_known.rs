@@ -1,0 +1,210 @@
+//! The messages that JSON writes in a form of their own, such as `1.5s` for a duration.
+
+use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, Value as Field};
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+
+use super::message::Reader;
+use super::scalar::Mismatch;
+use crate::yaml::{Node, Step, Value};
+
+/// Which form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Special {
+    Any,
+    Duration,
+    Timestamp,
+    FieldMask,
+    Struct,
+    Value,
+    ListValue,
+    /// A scalar that can be absent.
+    Wrapper,
+}
+
+impl Special {
+    /// `None` for messages that are written as their fields.
+    pub(super) fn of(descriptor: &MessageDescriptor) -> Option<Self> {
+        Some(match descriptor.full_name().strip_prefix("google.protobuf.")? {
+            "Any" => Self::Any,
+            "Duration" => Self::Duration,
+            "Timestamp" => Self::Timestamp,
+            "FieldMask" => Self::FieldMask,
+            "Struct" => Self::Struct,
+            "Value" => Self::Value,
+            "ListValue" => Self::ListValue,
+            "BoolValue" | "BytesValue" | "DoubleValue" | "FloatValue" | "Int32Value"
+            | "Int64Value" | "StringValue" | "UInt32Value" | "UInt64Value" => Self::Wrapper,
+            _ => return None,
+        })
+    }
+}
+
+impl<'n> Reader<'_, 'n> {
+    /// A message in a form of its own.
+    pub(super) fn special(
+        &mut self,
+        special: Special,
+        descriptor: &MessageDescriptor,
+        node: &'n Node<'_>,
+    ) -> Option<DynamicMessage> {
+        match special {
+            Special::Any => self.any(descriptor, node),
+            Special::Duration => self.duration(descriptor, node),
+            Special::Timestamp => {
+                self.by_text(descriptor, node, "a time such as `2026-01-31T23:59:59Z`")
+            }
+            Special::FieldMask => self.by_text(descriptor, node, "fields such as `name,otherName`"),
+            Special::Struct => self.structure(descriptor, node),
+            Special::Value => self.dynamic(descriptor, node),
+            Special::ListValue => self.dynamic_list(descriptor, node),
+            Special::Wrapper => {
+                let kind = descriptor.get_field(1)?.kind();
+                self.one(&kind, node).map(|value| filled(descriptor, [(1, value)]))
+            }
+        }
+    }
+
+    fn duration(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        node: &'n Node<'_>,
+    ) -> Option<DynamicMessage> {
+        if let Some((seconds, nanos)) = node.text().and_then(duration) {
+            let fields = [(1, Field::I64(seconds)), (2, Field::I32(nanos))];
+            return Some(filled(descriptor, fields));
+        }
+        self.mismatch(node, Mismatch::Expected("a duration in seconds such as `1.5s`".to_owned()))
+    }
+
+    /// Forms that are one text, and rare.
+    fn by_text(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        node: &'n Node<'_>,
+        expected: &str,
+    ) -> Option<DynamicMessage> {
+        let parsed = node.text().and_then(|text| {
+            let text: StrDeserializer<'_, Error> = text.into_deserializer();
+            DynamicMessage::deserialize(descriptor.clone(), text).ok()
+        });
+        parsed.or_else(|| self.mismatch(node, Mismatch::Expected(expected.to_owned())))
+    }
+
+    fn structure(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        node: &'n Node<'_>,
+    ) -> Option<DynamicMessage> {
+        let entries = self.mapping(node, "a mapping")?;
+        let entry = descriptor.get_field(1)?.kind();
+        let value_kind = entry.as_message()?.map_entry_value_field().kind();
+        let mut fields = std::collections::HashMap::with_capacity(entries.len());
+        for entry in entries {
+            self.path.push(Step::Key(&entry.key));
+            if let Some(value) = self.one(&value_kind, &entry.node) {
+                fields.insert(prost_reflect::MapKey::String(entry.key.to_string()), value);
+            }
+            self.path.pop();
+        }
+        (fields.len() == entries.len()).then(|| filled(descriptor, [(1, Field::Map(fields))]))
+    }
+
+    /// A `google.protobuf.Value`: whatever JSON can say.
+    fn dynamic(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        node: &'n Node<'_>,
+    ) -> Option<DynamicMessage> {
+        let number = match node.value() {
+            Value::Null => 1,
+            Value::Number(_) => 2,
+            Value::Bool(_) => 4,
+            Value::Mapping(_) => 5,
+            Value::Sequence(_) => 6,
+            _ => 3,
+        };
+        let kind = descriptor.get_field(number)?.kind();
+        let value = self.one(&kind, node)?;
+        if value.as_f64().is_some_and(|number| !number.is_finite()) {
+            return self.mismatch(node, Mismatch::Expected("a finite number".to_owned()));
+        }
+        Some(filled(descriptor, [(number, value)]))
+    }
+
+    fn dynamic_list(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        node: &'n Node<'_>,
+    ) -> Option<DynamicMessage> {
+        let Value::Sequence(nodes) = node.value() else {
+            return self.mismatch(node, Mismatch::Expected("a list".to_owned()));
+        };
+        let Kind::Message(value) = descriptor.get_field(1)?.kind() else { return None };
+        let mut values = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            self.path.push(Step::Index(index));
+            values.extend(self.dynamic(&value, node).map(Field::Message));
+            self.path.pop();
+        }
+        (values.len() == nodes.len()).then(|| filled(descriptor, [(1, Field::List(values))]))
+    }
+}
+
+/// A message of Google's with these fields.
+pub(super) fn filled<const N: usize>(
+    descriptor: &MessageDescriptor,
+    fields: [(u32, Field); N],
+) -> DynamicMessage {
+    let mut message = DynamicMessage::new(descriptor.clone());
+    for (number, value) in fields {
+        // The kinds were taken from the descriptor, or are those that Google gave them.
+        let _ = message.try_set_field_by_number(number, value);
+    }
+    message
+}
+
+/// Seconds and nanoseconds of `-1.5s`, within the range that protobuf allows.
+fn duration(text: &str) -> Option<(i64, i32)> {
+    const LONGEST: i64 = 315_576_000_000;
+    let digits = text.strip_suffix('s')?;
+    let (sign, digits) = digits.strip_prefix('-').map_or((1, digits), |digits| (-1, digits));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let seconds: i64 = whole.parse().ok().filter(|seconds| *seconds <= LONGEST)?;
+    let nanos: i32 = format!("{fraction:0<9}").parse().ok()?;
+    (seconds < LONGEST || nanos == 0).then_some((sign * seconds, sign as i32 * nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_seconds_with_at_most_nine_places() {
+        assert_eq!(duration("1s"), Some((1, 0)));
+        assert_eq!(duration("-0.25s"), Some((0, -250_000_000)));
+        assert_eq!(duration("1.000000001s"), Some((1, 1)));
+        assert_eq!(duration("315576000000s"), Some((315_576_000_000, 0)));
+        for text in [
+            "",
+            "s",
+            "1",
+            "1m",
+            ".5s",
+            "1.s",
+            "+1s",
+            "1.0000000001s",
+            "315576000001s",
+            "315576000000.1s",
+            "99999999999999999999s",
+            "1 s",
+            "--1s",
+        ] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+}
