@@ -140,10 +140,11 @@ fn parse(
         document.faults.push(Fault::of_document(scope, &found.path, fault, rendered));
     }
     for parsed in resources {
-        let warnings = parsed.warnings.into_iter().map(|message| Warning {
+        let (kind, name) = (parsed.type_url.short(), parsed.resource.name());
+        let warnings = parsed.warnings.iter().map(|warning| Warning {
             file: Some(found.path.to_path_buf()),
             line: Some(parsed.position.line),
-            message,
+            message: format!("{kind} `{name}`: {warning}"),
         });
         document.warnings.extend(warnings);
         let old = options.v2.then(|| v2::to_v2(schema, &parsed.type_url, &parsed.resource));

@@ -37,8 +37,9 @@ pub struct Directory {
     catalog: Catalog,
     /// What was read last, to see whether something moved since.
     last: Option<Listing>,
-    /// The last directory with files, and how many it had.
-    filled: Option<(Identity, usize)>,
+    /// How many files there were when all was last well, and in which directory; forgotten when
+    /// it goes, so that the one that comes after it is another, whatever its identity.
+    filled: Option<(Option<Identity>, usize)>,
     told: BTreeSet<Warning>,
 }
 
@@ -138,8 +139,10 @@ impl Directory {
         report.faults.extend(faults);
         report.faults.extend(self.emptied(&listing));
         if !report.faults.iter().any(|fault| fault.scope == Scope::Directory) {
-            self.filled = listing.top.map(|top| (top, listing.files.len()));
+            self.filled = Some((listing.top, listing.files.len()));
             self.publish(&listing, layers, &mut report);
+        } else if let (None, Some((known, _))) = (listing.top, &mut self.filled) {
+            *known = None;
         }
         report.faults.sort_by(|a, b| order(a).cmp(&order(b)));
         let warnings = documents.iter().flat_map(|document| &document.warnings);
@@ -152,7 +155,7 @@ impl Directory {
     fn emptied(&self, listing: &Listing) -> Option<Fault> {
         let (top, files) = self.filled?;
         let empty = listing.files.is_empty() && listing.top.is_some();
-        let last_file_removed = files <= 1 && listing.top == Some(top);
+        let last_file_removed = files <= 1 && listing.top == top;
         (empty && files > 0 && !last_file_removed)
             .then(|| Wrong::Emptied(files).at(Scope::Directory, &self.options.directory, None))
     }

@@ -48,11 +48,13 @@ pub(crate) struct Found {
     pub(crate) stamp: Stamp,
 }
 
-/// Which file or directory this is, whatever its name.
+/// Which file or directory this is, whatever its name. Numbers are given anew, so the time of
+/// birth belongs to it, where the filesystem tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,
+    born: Option<SystemTime>,
 }
 
 /// What changes when a file does, as far as can be told without reading it.
@@ -76,7 +78,7 @@ pub(crate) struct Places {
 
 impl Identity {
     pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self { device: metadata.dev(), inode: metadata.ino() }
+        Self { device: metadata.dev(), inode: metadata.ino(), born: metadata.created().ok() }
     }
 }
 

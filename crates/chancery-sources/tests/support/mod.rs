@@ -114,6 +114,14 @@ impl Followed {
         }
     }
 
+    /// Waits until this holds, which it may do already.
+    #[track_caller]
+    pub(crate) fn settled(&self, holds: impl Fn(&Catalog) -> bool) {
+        while !holds(&self.catalog) {
+            self.next();
+        }
+    }
+
     /// Waits until base has these clusters.
     #[track_caller]
     pub(crate) fn until_named(&self, names: &[&str]) -> LoadReport {
