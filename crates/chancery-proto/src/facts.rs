@@ -2,7 +2,7 @@
 //!
 //! A body is walked whole, through every `Any`, because a reference can stand anywhere: a secret in
 //! a transport socket in a match list, a cluster in a route in a listener. What counts as one is
-//! the message it stands in, for v3 and v2 alike; [`reference`] is the list.
+//! the message it stands in, for v3 and v2 alike: [`SOURCED`], [`NAMED`] and two more.
 //!
 //! Not here: whether the target exists ([`crate::references`]). Names that depend on a request
 //! (`cluster_header`, scoped routes, virtual hosts) are no links.
@@ -15,7 +15,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::canonical;
-use crate::walk::{list_in, message_in, text_in, value_in, walk};
+use crate::walk::{message_in, text_in, texts_in, value_in, walk};
 
 /// The facts of a resource of this type with this body.
 pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
@@ -37,54 +37,86 @@ pub(crate) fn is_v2(type_url: &TypeUrl) -> bool {
 /// Adds what this one message refers to, not looking into those it contains.
 fn reference(message: &DynamicMessage, links: &mut Links) {
     let descriptor = message.descriptor();
-    match descriptor.full_name() {
-        "envoy.config.cluster.v3.Cluster" | "envoy.api.v2.Cluster" => {
-            load_assignment(message, links)
+    let is = descriptor.full_name();
+    if let Some((_, api, name, source)) = SOURCED.iter().find(|(known, ..)| *known == is) {
+        links.add(*api, text_in(message, name), message, source);
+    } else if let Some((_, api, name)) = NAMED.iter().find(|(known, ..)| *known == is) {
+        for name in texts_in(message, name) {
+            links.insert(*api, name, true);
         }
-        "envoy.config.endpoint.v3.LedsClusterLocalityConfig" => {
-            links.add(Api::Leds, text_in(message, "leds_collection_name"), message, "leds_config");
-        }
-        "envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig"
-        | "envoy.api.v2.auth.SdsSecretConfig" => {
-            links.add(Api::Sds, text_in(message, "name"), message, "sds_config");
-        }
-        "envoy.extensions.filters.network.http_connection_manager.v3.Rds"
-        | "envoy.config.filter.network.http_connection_manager.v2.Rds" => {
-            links.add(Api::Rds, text_in(message, "route_config_name"), message, "config_source");
-        }
-        "envoy.config.route.v3.ScopedRouteConfiguration"
-        | "envoy.api.v2.ScopedRouteConfiguration" => {
-            // Where from is said by the listener that has the scopes.
-            links.add_plain(Api::Rds, text_in(message, "route_configuration_name"));
-        }
-        "envoy.config.route.v3.RouteAction"
-        | "envoy.config.route.v3.RouteAction.RequestMirrorPolicy"
-        | "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
-        | "envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig"
-        | "envoy.extensions.filters.udp.udp_proxy.v3.Route"
-        | "envoy.extensions.filters.network.thrift_proxy.v3.RouteAction"
-        | "envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route"
-        | "envoy.api.v2.route.RouteAction"
-        | "envoy.api.v2.route.RouteAction.RequestMirrorPolicy"
-        | "envoy.config.filter.network.tcp_proxy.v2.TcpProxy" => {
-            links.add_plain(Api::Cds, text_in(message, "cluster"));
-        }
-        "envoy.config.route.v3.WeightedCluster.ClusterWeight"
-        | "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight"
-        | "envoy.extensions.filters.network.thrift_proxy.v3.WeightedCluster.ClusterWeight"
-        | "envoy.api.v2.route.WeightedCluster.ClusterWeight"
-        | "envoy.config.filter.network.tcp_proxy.v2.TcpProxy.WeightedCluster.ClusterWeight" => {
-            links.add_plain(Api::Cds, text_in(message, "name"));
-        }
-        "envoy.extensions.clusters.aggregate.v3.ClusterConfig"
-        | "envoy.config.cluster.aggregate.v2alpha.ClusterConfig" => {
-            for cluster in list_in(message, "clusters").iter().filter_map(Value::as_str) {
-                links.add_plain(Api::Cds, cluster);
-            }
-        }
-        _ => extension_config(message, links),
+    } else if CLUSTERS.contains(&is) {
+        load_assignment(message, links);
+    } else {
+        extension_config(message, links);
     }
 }
+
+const CLUSTERS: [&str; 2] = ["envoy.config.cluster.v3.Cluster", "envoy.api.v2.Cluster"];
+
+/// Messages that name a resource and say where it comes from: the message, what it names, the field
+/// with the name, the field with the source.
+static SOURCED: [(&str, Api, &str, &str); 5] = [
+    (
+        "envoy.config.endpoint.v3.LedsClusterLocalityConfig",
+        Api::Leds,
+        "leds_collection_name",
+        "leds_config",
+    ),
+    ("envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig", Api::Sds, "name", "sds_config"),
+    ("envoy.api.v2.auth.SdsSecretConfig", Api::Sds, "name", "sds_config"),
+    (
+        "envoy.extensions.filters.network.http_connection_manager.v3.Rds",
+        Api::Rds,
+        "route_config_name",
+        "config_source",
+    ),
+    (
+        "envoy.config.filter.network.http_connection_manager.v2.Rds",
+        Api::Rds,
+        "route_config_name",
+        "config_source",
+    ),
+];
+
+/// Messages that name resources and nothing else: the message, what it names, the field. Where the
+/// routes of a scope come from is said by the listener that has the scopes.
+static NAMED: [(&str, Api, &str); 19] = [
+    ("envoy.config.route.v3.RouteAction", Api::Cds, "cluster"),
+    ("envoy.config.route.v3.RouteAction.RequestMirrorPolicy", Api::Cds, "cluster"),
+    ("envoy.config.route.v3.WeightedCluster.ClusterWeight", Api::Cds, "name"),
+    ("envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", Api::Cds, "cluster"),
+    (
+        "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight",
+        Api::Cds,
+        "name",
+    ),
+    ("envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig", Api::Cds, "cluster"),
+    ("envoy.extensions.filters.udp.udp_proxy.v3.Route", Api::Cds, "cluster"),
+    ("envoy.extensions.filters.network.thrift_proxy.v3.RouteAction", Api::Cds, "cluster"),
+    (
+        "envoy.extensions.filters.network.thrift_proxy.v3.WeightedCluster.ClusterWeight",
+        Api::Cds,
+        "name",
+    ),
+    (
+        "envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route",
+        Api::Cds,
+        "cluster",
+    ),
+    ("envoy.extensions.clusters.aggregate.v3.ClusterConfig", Api::Cds, "clusters"),
+    ("envoy.config.route.v3.ScopedRouteConfiguration", Api::Rds, "route_configuration_name"),
+    ("envoy.api.v2.route.RouteAction", Api::Cds, "cluster"),
+    ("envoy.api.v2.route.RouteAction.RequestMirrorPolicy", Api::Cds, "cluster"),
+    ("envoy.api.v2.route.WeightedCluster.ClusterWeight", Api::Cds, "name"),
+    ("envoy.config.filter.network.tcp_proxy.v2.TcpProxy", Api::Cds, "cluster"),
+    (
+        "envoy.config.filter.network.tcp_proxy.v2.TcpProxy.WeightedCluster.ClusterWeight",
+        Api::Cds,
+        "name",
+    ),
+    ("envoy.config.cluster.aggregate.v2alpha.ClusterConfig", Api::Cds, "clusters"),
+    ("envoy.api.v2.ScopedRouteConfiguration", Api::Rds, "route_configuration_name"),
+];
 
 /// A cluster of type EDS waits for its load assignment.
 fn load_assignment(cluster: &DynamicMessage, links: &mut Links) {
@@ -121,11 +153,6 @@ impl Links {
             Some(Source::OtherServer) => self.insert(api, name, false),
             Some(Source::Elsewhere) | None => {}
         }
-    }
-
-    /// A link that is a name and nothing else.
-    fn add_plain(&mut self, api: Api, name: &str) {
-        self.insert(api, name, true);
     }
 
     fn insert(&mut self, api: Api, name: &str, aggregated: bool) {
@@ -176,8 +203,7 @@ impl Source {
 
 /// The domains of a virtual host (S-092).
 fn hosts(virtual_host: &DynamicMessage) -> Vec<Box<str>> {
-    let domains = list_in(virtual_host, "domains").iter();
-    domains.filter_map(Value::as_str).map(Box::from).collect()
+    texts_in(virtual_host, "domains").map(Box::from).collect()
 }
 
 /// A digest of the `vhds` field of a route configuration (S-094).

@@ -31,6 +31,19 @@ pub(crate) fn list_in<'a>(message: &'a DynamicMessage, field: &str) -> &'a [Valu
     value_in(message, field).and_then(Value::as_list).unwrap_or_default()
 }
 
+/// The texts in a field, be it one or many.
+pub(crate) fn texts_in<'a>(
+    message: &'a DynamicMessage,
+    field: &str,
+) -> impl Iterator<Item = &'a str> {
+    let values = match value_in(message, field) {
+        Some(Value::List(items)) => items,
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    values.iter().filter_map(Value::as_str)
+}
+
 /// The messages in a repeated field.
 pub(crate) fn messages_in<'a>(
     message: &'a DynamicMessage,

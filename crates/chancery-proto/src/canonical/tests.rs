@@ -1,3 +1,5 @@
+//! That one content has one encoding, and that nothing is lost in it.
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;

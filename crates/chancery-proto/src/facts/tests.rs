@@ -1,3 +1,5 @@
+//! What is found in bodies of every type, v3 and v2.
+
 use serde::de::DeserializeSeed;
 
 use super::*;

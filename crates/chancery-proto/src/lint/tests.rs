@@ -1,3 +1,5 @@
+//! Resources that gRPC would refuse, one fault at a time.
+
 use serde::de::DeserializeSeed;
 use serde_json::{Value as Json, json};
 

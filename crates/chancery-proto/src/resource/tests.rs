@@ -1,3 +1,5 @@
+//! Names, and what becomes of bytes.
+
 use chancery_core::Version;
 use serde::de::DeserializeSeed;
 
@@ -108,4 +110,25 @@ fn bytes_of_an_unknown_type_are_kept() {
     assert_eq!(*resource.body(), bytes);
     let why = resource_from_bytes(&schema, &own, &bytes, Wrapper::default());
     assert!(refusal(why).contains("own.Thing"));
+}
+
+#[test]
+fn the_deepest_body_there_can_be_does_not_exhaust_the_stack() {
+    // An `Any` in an `Any` as deep as they are followed, and in the last the deepest message that
+    // a decoder accepts: everything that walks a body goes down all of it.
+    let mut json = serde_json::json!(1);
+    for _ in 0..32 {
+        json = serde_json::json!([json]);
+    }
+    let mut body = canonical::encode(&message("google.protobuf.Value", &json.to_string()));
+    let mut type_name = "google.protobuf.Value";
+    for _ in 0..crate::any::MAX_DEPTH {
+        let type_url = format!("type.googleapis.com/{type_name}");
+        body = prost::Message::encode_to_vec(&prost_types::Any { type_url, value: body });
+        type_name = "google.protobuf.Any";
+    }
+    let (schema, type_url) = (Schema::bundled(), url("google.protobuf.Any"));
+    let bytes = Bytes::from(body);
+    let resource = resource_from_bytes(&schema, &type_url, &bytes, named("a")).unwrap();
+    assert_eq!(*resource.body(), bytes);
 }

@@ -1,3 +1,5 @@
+//! What the bundled descriptors hold, and what can be added to them.
+
 use prost_reflect::Kind;
 
 use super::*;
