@@ -1,0 +1,163 @@
+//! Clients made of HTTP/2 frames, or of text.
+
+use std::net::SocketAddr;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use h2::client::{SendRequest, handshake};
+use h2::{Ping, PingPong, RecvStream, SendStream};
+use http::{HeaderMap, Method, Request, Response};
+use prost::Message;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use super::within;
+
+/// A connection over HTTP/2.
+pub(crate) struct Client {
+    send: SendRequest<Bytes>,
+    pings: PingPong,
+    /// Ends with the connection.
+    pub(crate) connection: JoinHandle<Result<(), h2::Error>>,
+}
+
+/// A gRPC stream.
+pub(crate) struct Stream {
+    send: SendStream<Bytes>,
+    receive: RecvStream,
+    read: BytesMut,
+}
+
+impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self::over(TcpStream::connect(address).await.unwrap()).await
+    }
+
+    pub(crate) async fn over(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
+        let (send, mut connection) = within(handshake(io)).await.unwrap();
+        let pings = connection.ping_pong().unwrap();
+        let connection = tokio::spawn(connection);
+        Self { send, pings, connection }
+    }
+
+    /// Opens a stream; `Err` is the status of a refusal.
+    pub(crate) async fn open(&mut self, path: &str) -> Result<Stream, (i32, String)> {
+        let request = Request::post(path)
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(())
+            .unwrap();
+        let mut sender = within(self.send.clone().ready()).await.unwrap();
+        let (response, send) = sender.send_request(request, false).unwrap();
+        let (head, receive) = within(response).await.unwrap().into_parts();
+        assert_eq!(head.status, 200);
+        assert_eq!(head.headers["content-type"], "application/grpc");
+        match head.headers.get("grpc-status") {
+            Some(_) => Err(status(&head.headers)),
+            None => Ok(Stream { send, receive, read: BytesMut::new() }),
+        }
+    }
+
+    /// Sends a request with a body, and reads the answer.
+    pub(crate) async fn request(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response<Bytes> {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut sender = within(self.send.clone().ready()).await.unwrap();
+        let (response, mut send) = sender.send_request(request.body(()).unwrap(), false).unwrap();
+        send.send_data(Bytes::from(body.to_owned()), true).unwrap();
+        let (head, mut receive) = within(response).await.unwrap().into_parts();
+        let mut all = BytesMut::new();
+        while let Some(chunk) = within(receive.data()).await {
+            let chunk = chunk.unwrap();
+            receive.flow_control().release_capacity(chunk.len()).unwrap();
+            all.extend_from_slice(&chunk);
+        }
+        Response::from_parts(head, all.freeze())
+    }
+
+    pub(crate) async fn ping(&mut self) {
+        within(self.pings.ping(Ping::opaque())).await.unwrap();
+    }
+}
+
+impl Stream {
+    pub(crate) fn send(&mut self, message: &impl Message) {
+        self.send_bytes(&message.encode_to_vec());
+    }
+
+    pub(crate) fn send_bytes(&mut self, message: &[u8]) {
+        let mut framed = BytesMut::with_capacity(message.len() + 5);
+        framed.put_u8(0);
+        framed.put_u32(message.len() as u32);
+        framed.extend_from_slice(message);
+        self.send.send_data(framed.freeze(), false).unwrap();
+    }
+
+    /// Says that there is no more to say.
+    pub(crate) fn close(&mut self) {
+        self.send.send_data(Bytes::new(), true).unwrap();
+    }
+
+    /// The next message; `Err` is the status of the end.
+    pub(crate) async fn next<M: Message + Default>(&mut self) -> Result<M, (i32, String)> {
+        loop {
+            if let Some(message) = self.take() {
+                return Ok(M::decode(message).unwrap());
+            }
+            match within(self.receive.data()).await {
+                Some(chunk) => {
+                    let chunk = chunk.map_err(|error| (-1, error.to_string()))?;
+                    self.receive.flow_control().release_capacity(chunk.len()).unwrap();
+                    self.read.extend_from_slice(&chunk);
+                }
+                None => {
+                    let trailers = within(self.receive.trailers()).await;
+                    return Err(match trailers {
+                        Ok(Some(trailers)) => status(&trailers),
+                        other => (-1, format!("{other:?}")),
+                    });
+                }
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        let header = self.read.get(..5)?;
+        assert_eq!(header[0], 0, "compressed");
+        let size = u32::from_be_bytes(header[1..5].try_into().unwrap()) as usize;
+        if self.read.len() < 5 + size {
+            return None;
+        }
+        self.read.advance(5);
+        Some(self.read.split_to(size).freeze())
+    }
+}
+
+fn status(headers: &HeaderMap) -> (i32, String) {
+    let text = |name: &str| headers.get(name).map_or("", |value| value.to_str().unwrap());
+    (text("grpc-status").parse().unwrap(), text("grpc-message").replace("%20", " "))
+}
+
+/// Sends text over HTTP/1.1 and reads the answer to its end.
+pub(crate) async fn http1(
+    io: impl AsyncRead + AsyncWrite + Unpin,
+    head: &str,
+    body: &str,
+) -> String {
+    let mut io = io;
+    let length = body.len();
+    let request =
+        format!("{head}\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+    within(io.write_all(request.as_bytes())).await.unwrap();
+    let mut answer = String::new();
+    within(io.read_to_string(&mut answer)).await.unwrap();
+    answer
+}

@@ -1,0 +1,102 @@
+//! A server on a free port, and raw clients that see every byte of its answers.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+pub(crate) mod client;
+pub(crate) mod message;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chancery_core::{Resource, Snapshot, TypeUrl};
+use chancery_server::{Config, Listener, Metrics, OneGroup, Policy, Server, Store, Tls};
+use prost::Message;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub(crate) const ADS_SOTW: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+pub(crate) const ADS_DELTA: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+pub(crate) const CLUSTERS_SOTW: &str =
+    "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters";
+
+/// How long anything may take before a test fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server that runs.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) store: Arc<Store>,
+    pub(crate) stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// One group for all, on plain TCP.
+    pub(crate) async fn start(config: Config) -> Self {
+        Self::with(config, OneGroup("all".into()), None, Metrics::default()).await
+    }
+
+    pub(crate) async fn with(
+        config: Config,
+        policy: impl Policy,
+        tls: Option<Arc<Tls>>,
+        metrics: Metrics,
+    ) -> Self {
+        let mut listener = free_port().await;
+        let address = listener.address().unwrap();
+        if let Some(tls) = tls {
+            listener = listener.with_tls(tls);
+        }
+        let (store, stop) = (Store::new(), CancellationToken::new());
+        let server = Server::new(Arc::clone(&store), policy, config).with_metrics(metrics);
+        let serving = server.serve(vec![listener], stop.clone());
+        let task = tokio::spawn(async move { serving.await.unwrap() });
+        Self { address, store, stop, task }
+    }
+
+    /// Publishes clusters for the one group.
+    pub(crate) fn publish(&self, clusters: &[(&str, &str)]) {
+        self.store.publish("all", snapshot(clusters));
+    }
+
+    /// Stops it, and waits until it has ended in order.
+    pub(crate) async fn stopped(self) {
+        self.stop.cancel();
+        within(self.task).await.unwrap();
+    }
+}
+
+/// Waits, but not for ever.
+pub(crate) async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future).await.expect("the test's patience")
+}
+
+/// A listener on a port that outgoing connections do not take.
+async fn free_port() -> Listener {
+    for port in 20_000..32_000u16 {
+        let port = 20_000 + (port.wrapping_mul(31) ^ std::process::id() as u16) % 12_000;
+        if let Ok(listener) = Listener::tcp(([127, 0, 0, 1], port).into()).await {
+            return listener;
+        }
+    }
+    panic!("no free port");
+}
+
+/// A snapshot of clusters, by name and the name of their statistics, with stated versions.
+pub(crate) fn snapshot(clusters: &[(&str, &str)]) -> Snapshot {
+    let mut snapshot = Snapshot::new();
+    for (name, content) in clusters {
+        snapshot.insert(&TypeUrl::new(CDS), cluster(name, content));
+    }
+    snapshot
+}
+
+pub(crate) fn cluster(name: &str, content: &str) -> Resource {
+    let body = message::Cluster { name: name.to_owned(), alt_stat_name: content.to_owned() };
+    Resource::new(name.parse().unwrap(), Bytes::from(body.encode_to_vec()))
+}

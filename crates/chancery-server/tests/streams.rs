@@ -1,0 +1,318 @@
+//! Discovery streams over real connections.
+
+mod common;
+
+use std::sync::Mutex;
+
+use chancery_core::{Node, TypeUrl};
+use chancery_server::{
+    ByNode, Client as Asking, Config, GroupName, Happened, Metrics, Policy, Refusal, StreamEvent,
+};
+use common::client::Client;
+use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse, Status};
+use common::{ADS_DELTA, ADS_SOTW, CDS, CLUSTERS_SOTW, EDS, Running, cluster, snapshot, within};
+
+fn pairs(clusters: &[(&str, &str)]) -> Vec<(String, String)> {
+    clusters.iter().map(|(name, content)| (name.to_string(), content.to_string())).collect()
+}
+
+#[tokio::test]
+async fn a_client_follows_the_state_of_the_world() {
+    // S-002, S-027, S-040, S-041
+    let config = Config { control_plane: "server-1".to_owned(), ..Config::default() };
+    let server = Running::start(config).await;
+    server.publish(&[("a", "1")]);
+    let mut client = Client::connect(server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    let one: SotwResponse = stream.next().await.unwrap();
+    assert_eq!(one.clusters(), pairs(&[("a", "1")]));
+    assert_eq!(one.type_url, CDS);
+    assert_eq!(one.control_plane.as_ref().unwrap().identifier, "server-1");
+    stream.send(&SotwRequest::ack(&one, &[]));
+    server.publish(&[("a", "1"), ("b", "2")]);
+    let two: SotwResponse = stream.next().await.unwrap();
+    assert_eq!(two.clusters(), pairs(&[("a", "1"), ("b", "2")]));
+    assert_ne!(one.nonce, two.nonce);
+    server.stopped().await;
+}
+
+#[tokio::test]
+async fn a_client_follows_changes() {
+    // S-003
+    let server = Running::start(Config::default()).await;
+    server.publish(&[("a", "1"), ("b", "1")]);
+    let mut client = Client::connect(server.address).await;
+    let mut stream = client.open(ADS_DELTA).await.unwrap();
+    let node = SotwRequest::first(CDS, &[]).node;
+    stream.send(&DeltaRequest { node, type_url: CDS.to_owned(), ..DeltaRequest::default() });
+    let one: DeltaResponse = stream.next().await.unwrap();
+    assert_eq!(one.resources.len(), 2);
+    assert!(one.control_plane.is_some());
+    let nonce = one.nonce.clone();
+    stream.send(&DeltaRequest { type_url: CDS.to_owned(), nonce, ..DeltaRequest::default() });
+    server.publish(&[("a", "1"), ("c", "1")]);
+    let mut added = Vec::new();
+    let mut removed = Vec::new();
+    while added.is_empty() || removed.is_empty() {
+        let next: DeltaResponse = stream.next().await.unwrap();
+        added.extend(next.resources.iter().map(|wrapper| wrapper.name.clone()));
+        removed.extend(next.removed.clone());
+        let nonce = next.nonce;
+        stream.send(&DeltaRequest { type_url: CDS.to_owned(), nonce, ..DeltaRequest::default() });
+    }
+    assert_eq!((added, removed), (vec!["c".to_owned()], vec!["b".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_stream_of_one_type_knows_its_type() {
+    // S-001, S-006
+    let server = Running::start(Config::default()).await;
+    server.publish(&[("a", "1")]);
+    let mut client = Client::connect(server.address).await;
+    let mut stream = client.open(CLUSTERS_SOTW).await.unwrap();
+    stream.send(&SotwRequest { type_url: String::new(), ..SotwRequest::first(CDS, &[]) });
+    assert_eq!(stream.next::<SotwResponse>().await.unwrap().type_url, CDS);
+    let mut wrong = client.open(CLUSTERS_SOTW).await.unwrap();
+    wrong.send(&SotwRequest::first(EDS, &[]));
+    assert_eq!(wrong.next::<SotwResponse>().await.unwrap_err().0, 3);
+    let mut untyped = client.open(ADS_SOTW).await.unwrap();
+    untyped.send(&SotwRequest::first("", &[]));
+    assert_eq!(untyped.next::<SotwResponse>().await.unwrap_err().0, 3);
+    let mut garbage = client.open(ADS_SOTW).await.unwrap();
+    garbage.send_bytes(b"\xff\xff");
+    assert_eq!(garbage.next::<SotwResponse>().await.unwrap_err().0, 3);
+}
+
+#[tokio::test]
+async fn what_does_not_exist_is_unimplemented() {
+    // S-004, S-010
+    let server = Running::start(Config::default()).await;
+    let mut client = Client::connect(server.address).await;
+    for path in [
+        "/envoy.service.route.v3.VirtualHostDiscoveryService/StreamVirtualHosts",
+        "/envoy.service.discovery.v2.AggregatedDiscoveryService/StreamAggregatedResources",
+        "/no.such.Service/Method",
+    ] {
+        assert_eq!(client.open(path).await.err().unwrap().0, 12, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn v2_is_served_under_its_own_names_if_enabled() {
+    // S-010
+    let server = Running::start(Config { v2: true, ..Config::default() }).await;
+    let v2 = TypeUrl::new("envoy.api.v2.Cluster");
+    let mut snapshot = snapshot(&[]);
+    snapshot.insert(&v2, cluster("a", "1"));
+    server.store.publish("all", snapshot);
+    let mut client = Client::connect(server.address).await;
+    let path = "/envoy.service.discovery.v2.AggregatedDiscoveryService/StreamAggregatedResources";
+    let mut stream = client.open(path).await.unwrap();
+    stream.send(&SotwRequest::first(v2.as_str(), &[]));
+    let response: SotwResponse = stream.next().await.unwrap();
+    assert_eq!(response.type_url, v2.as_str());
+    assert_eq!(response.resources[0].type_url, v2.as_str());
+}
+
+#[tokio::test]
+async fn a_client_of_a_group_without_snapshot_waits_for_it() {
+    // S-047, S-057
+    let server = Running::start(Config::default()).await;
+    let mut client = Client::connect(server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    // The server has answered a ping, so it has read what was sent before.
+    client.ping().await;
+    server.publish(&[("a", "1")]);
+    let first: SotwResponse = stream.next().await.unwrap();
+    assert_eq!(first.clusters(), pairs(&[("a", "1")]), "nothing came before");
+}
+
+#[tokio::test]
+async fn a_client_that_closes_its_half_gets_what_there_is() {
+    let server = Running::start(Config::default()).await;
+    server.publish(&[("a", "1")]);
+    let mut client = Client::connect(server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    stream.close();
+    assert_eq!(stream.next::<SotwResponse>().await.unwrap().clusters().len(), 1);
+    assert_eq!(stream.next::<SotwResponse>().await.unwrap_err().0, 0);
+}
+
+/// Remembers what it hears; groups by the cluster of the node.
+#[derive(Default)]
+struct Heard {
+    events: std::sync::Arc<Mutex<Vec<String>>>,
+}
+
+impl Policy for Heard {
+    fn group(&self, client: &Asking<'_>) -> Result<GroupName, Refusal> {
+        ByNode(|node: &Node| node.cluster.as_str().into()).group(client)
+    }
+
+    fn observe(&self, event: &StreamEvent<'_>) {
+        let group = event.group.map_or("-", GroupName::as_str);
+        let what = match &event.what {
+            Happened::Connected { .. } => "connected".to_owned(),
+            Happened::Grouped => "grouped".to_owned(),
+            Happened::Subscribed { wildcard, .. } => format!("subscribed {wildcard}"),
+            Happened::Sent { version, .. } => format!("sent {version}"),
+            Happened::Acknowledged { version, .. } => format!("acknowledged {version}"),
+            Happened::Rejected { error, .. } => format!("rejected {}", error.message),
+            Happened::Stale { .. } => "stale".to_owned(),
+            Happened::Gone { code, .. } => format!("gone {code:?}"),
+            _ => "?".to_owned(),
+        };
+        self.events.lock().unwrap().push(format!("{group}: {what}"));
+    }
+}
+
+#[tokio::test]
+async fn a_policy_hears_what_happens_on_a_stream() {
+    // S-034
+    let policy = Heard::default();
+    let events = std::sync::Arc::clone(&policy.events);
+    let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
+    let versioned = |content: &str, version: &str| {
+        let mut snapshot = snapshot(&[("a", content)]);
+        snapshot.set_version(&TypeUrl::new(CDS), version);
+        snapshot
+    };
+    server.store.publish("edge", versioned("1", "v1"));
+    let mut client = Client::connect(server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    let one: SotwResponse = stream.next().await.unwrap();
+    assert_eq!(one.version, "v1", "stated versions come back verbatim");
+    stream.send(&SotwRequest::ack(&one, &[]));
+    server.store.publish("edge", versioned("2", "v2"));
+    let two: SotwResponse = stream.next().await.unwrap();
+    let error = Some(Status { code: 3, message: "bad".to_owned() });
+    stream.send(&SotwRequest { error, version: one.version, ..SotwRequest::ack(&two, &[]) });
+    stream.close();
+    assert_eq!(stream.next::<SotwResponse>().await.unwrap_err().0, 0);
+    server.stopped().await;
+    let events = events.lock().unwrap();
+    let expected = [
+        "-: connected",
+        "edge: grouped",
+        "edge: subscribed true",
+        "edge: sent v1",
+        "edge: acknowledged v1",
+        "edge: sent v2",
+        "edge: rejected bad",
+        "edge: gone Some(0)",
+    ];
+    assert_eq!(*events, expected);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_say_who_it_is_is_told_so() {
+    // S-024
+    let server = Running::with(Config::default(), Heard::default(), None, Metrics::default()).await;
+    let mut client = Client::connect(server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest { node: None, ..SotwRequest::first(CDS, &[]) });
+    let (code, text) = stream.next::<SotwResponse>().await.unwrap_err();
+    assert_eq!(code, 3);
+    assert!(text.contains("node"), "{text}");
+}
+
+/// Groups as it is told.
+struct Changing(std::sync::Arc<Mutex<&'static str>>);
+
+impl Policy for Changing {
+    fn group(&self, _: &Asking<'_>) -> Result<GroupName, Refusal> {
+        match *self.0.lock().unwrap() {
+            "" => Err(Refusal::Denied("not any more".to_owned())),
+            group => Ok(group.into()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn clients_move_when_the_policy_changes_its_mind() {
+    let group = std::sync::Arc::new(Mutex::new("one"));
+    let policy = Changing(std::sync::Arc::clone(&group));
+    let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
+    server.store.publish("one", snapshot(&[("a", "1")]));
+    server.store.publish("two", snapshot(&[("b", "2")]));
+    let mut client = Client::connect(server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    let mut last: SotwResponse = stream.next().await.unwrap();
+    assert_eq!(last.clusters(), pairs(&[("a", "1")]));
+    stream.send(&SotwRequest::ack(&last, &[]));
+    *group.lock().unwrap() = "two";
+    server.store.regroup();
+    while last.clusters() != pairs(&[("b", "2")]) {
+        last = stream.next().await.unwrap();
+        stream.send(&SotwRequest::ack(&last, &[]));
+    }
+    *group.lock().unwrap() = "";
+    server.store.regroup();
+    let end = loop {
+        match stream.next::<SotwResponse>().await {
+            Ok(_) => {}
+            Err(end) => break end,
+        }
+    };
+    assert_eq!(end, (7, "not any more".to_owned()));
+}
+
+#[tokio::test]
+async fn a_client_that_stops_reading_delays_only_itself_and_resumes_at_the_newest() {
+    // S-107, S-108
+    let server = Running::start(Config::default()).await;
+    let big = "x".repeat(200_000);
+    server.publish(&[("a", &big)]);
+    let mut slow = Client::connect(server.address).await;
+    let mut stalled = slow.open(ADS_SOTW).await.unwrap();
+    stalled.send(&SotwRequest::first(CDS, &[]));
+    let mut quick = Client::connect(server.address).await;
+    let mut stream = quick.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    let mut last: SotwResponse = stream.next().await.unwrap();
+    for round in 0..30 {
+        stream.send(&SotwRequest::ack(&last, &[]));
+        server.publish(&[("a", &format!("{round}{big}"))]);
+        last = stream.next().await.unwrap();
+    }
+    let mut messages = 0;
+    let mut seen: SotwResponse = stalled.next().await.unwrap();
+    while seen.version != last.version {
+        stalled.send(&SotwRequest::ack(&seen, &[]));
+        seen = stalled.next().await.unwrap();
+        messages += 1;
+    }
+    assert!(messages <= 2, "{messages} responses were kept for a client that did not read");
+}
+
+#[tokio::test]
+async fn nothing_of_a_stream_is_left_when_its_client_goes() {
+    // S-011
+    let policy = Heard::default();
+    let events = std::sync::Arc::clone(&policy.events);
+    let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
+    server.store.publish("edge", snapshot(&[("a", "1")]));
+    let mut client = Client::connect(server.address).await;
+    for _ in 0..50 {
+        let mut stream = client.open(ADS_SOTW).await.unwrap();
+        stream.send(&SotwRequest::first(CDS, &[]));
+        stream.next::<SotwResponse>().await.unwrap();
+    }
+    let count = || {
+        let events = events.lock().unwrap();
+        events.iter().filter(|event| event.contains("gone None")).count()
+    };
+    within(async {
+        while count() < 50 {
+            client.ping().await;
+        }
+    })
+    .await;
+    drop(client);
+    server.stopped().await;
+}
