@@ -3,6 +3,7 @@
 //! A SotW entry is an `Any`, or an `Any` around a `Resource` (S-085); a delta entry is a
 //! `Resource` (S-084). Both messages have them in field 2.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes};
@@ -24,7 +25,7 @@ fn put_entry(out: &mut Vec<u8>, response: &Response, entry: &Entry) {
     let type_url = &response.type_url;
     match (&response.variant, &entry.resource) {
         (Variant::Sotw, Some(resource)) if !response.wrapped => {
-            put_any(out, type_url.as_str(), resource.body());
+            put_any(out, type_url.as_str(), &body(entry, resource));
         }
         (Variant::Sotw, _) => put_any(out, wrapper_of(type_url), &wrapped(type_url, entry)),
         (Variant::Delta, _) => put_field(out, 2, &wrapped(type_url, entry)),
@@ -42,12 +43,35 @@ fn wrapped(type_url: &TypeUrl, entry: &Entry) -> Vec<u8> {
     let Some(resource) = &entry.resource else { return out };
     put_field(&mut out, 1, resource.version().to_string().as_bytes());
     if !entry.heartbeat {
-        put_any(&mut out, type_url.as_str(), resource.body());
+        put_any(&mut out, type_url.as_str(), &body(entry, resource));
     }
     if let Some(ttl) = resource.ttl().filter(|_| entry.ttl) {
         put_field(&mut out, 6, &duration(ttl));
     }
     out
+}
+
+/// The body, with the name in it spelled as it was asked for (S-062, S-114).
+///
+/// Only an `xdstp:` name has several spellings. A canonical body begins with its name, field 1 of
+/// every type that has one, and of a field that comes twice the last counts.
+fn body<'a>(entry: &Entry, resource: &'a Resource) -> Cow<'a, [u8]> {
+    let body = resource.body();
+    match own_name(body) {
+        Some(own) if own.starts_with(b"xdstp://") && *own != *entry.name.as_bytes() => {
+            let mut respelled = body.to_vec();
+            put_field(&mut respelled, 1, entry.name.as_bytes());
+            respelled.into()
+        }
+        _ => Cow::Borrowed(body),
+    }
+}
+
+/// What stands in field 1, if the body begins with it.
+fn own_name(body: &[u8]) -> Option<&[u8]> {
+    let mut rest = body.strip_prefix(&[1 << 3 | 2])?;
+    let length = usize::try_from(prost::encoding::decode_varint(&mut rest).ok()?).ok()?;
+    rest.get(..length)
 }
 
 /// Field 2, an `Any`: `resources` of a SotW response, `resource` of a `Resource`.

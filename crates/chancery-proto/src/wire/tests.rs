@@ -271,3 +271,29 @@ fn fields_nobody_needs_are_skipped() {
     let request = b"\x12\x0a\x0a\x02id\x4a\x02\x0a\x00\x5a\x00";
     assert_eq!(decode_sotw(request).unwrap().node.unwrap().id, "id");
 }
+
+#[test]
+fn a_body_names_itself_in_the_spelling_asked_for() {
+    // S-062, S-114
+    const STORED: &str = "xdstp://x/envoy.config.cluster.v3.Cluster/a?b=2&a=1";
+    const ASKED: &str = "xdstp://x/envoy.config.cluster.v3.Cluster/a?a=1&b=2";
+    #[derive(Clone, PartialEq, Message)]
+    struct Named {
+        #[prost(string, tag = "1")]
+        name: String,
+    }
+    let body = Named { name: STORED.to_owned() }.encode_to_vec();
+    let resource = Arc::new(Resource::new(STORED.parse().unwrap(), body.into()));
+    for (asked, spelled) in [(ASKED, ASKED), (STORED, STORED)] {
+        let entry = Entry { name: asked.into(), resource: Some(Arc::clone(&resource)), ..entry() };
+        let bare = sotw(&response(Variant::Sotw, false, vec![entry.clone()]));
+        assert_eq!(Named::decode(&*bare.resources[0].value).unwrap().name, spelled);
+        let wrapped = delta(&response(Variant::Delta, true, vec![entry]));
+        let body = wrapped.resources[0].resource.clone().unwrap();
+        assert_eq!(Named::decode(&*body.value).unwrap().name, spelled);
+    }
+    // Only names have several spellings: an alias, or a first field of another kind, stays.
+    let aliased = Entry { name: "other".into(), ..entry() };
+    let bare = sotw(&response(Variant::Sotw, false, vec![aliased]));
+    assert_eq!(bare.resources[0].value, b"\x0a\x01c");
+}
