@@ -1,0 +1,132 @@
+//! Where to listen: a TCP address or a Unix socket.
+
+use std::fmt::{self, Display, Formatter};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Where gRPC and REST are served.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) enum Listen {
+    /// `127.0.0.1:18000`, `[::1]:18000`; port 0 takes a free one.
+    Tcp(SocketAddr),
+    /// `unix:/run/chancery.sock`.
+    Unix(PathBuf),
+}
+
+/// Where the admin interface is served, if at all.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) enum Admin {
+    /// `127.0.0.1:18080`; port 0 takes a free one.
+    On(SocketAddr),
+    /// `off`.
+    Off,
+}
+
+/// Why a text is no place to listen at.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidAddress {
+    /// No address and no socket.
+    #[error("`{0}` is no address; write `127.0.0.1:18000`, `[::1]:18000` or `unix:/PATH`")]
+    Listen(String),
+    /// A socket without a path.
+    #[error("`unix:` lacks the path of the socket, as in `unix:/run/chancery.sock`")]
+    NoPath,
+    /// No address and not `off`.
+    #[error("`{0}` is no address; write `127.0.0.1:18080`, `[::1]:18080` or `off`")]
+    Admin(String),
+}
+
+impl FromStr for Listen {
+    type Err = InvalidAddress;
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        match text.strip_prefix("unix:") {
+            Some("") => Err(InvalidAddress::NoPath),
+            Some(path) => Ok(Self::Unix(PathBuf::from(path))),
+            None => {
+                text.parse().map(Self::Tcp).map_err(|_| InvalidAddress::Listen(text.to_owned()))
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for Listen {
+    type Error = InvalidAddress;
+    fn try_from(text: String) -> Result<Self, InvalidAddress> {
+        text.parse()
+    }
+}
+
+impl Display for Listen {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl From<Listen> for String {
+    fn from(listen: Listen) -> Self {
+        listen.to_string()
+    }
+}
+
+impl FromStr for Admin {
+    type Err = InvalidAddress;
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        match text {
+            "off" => Ok(Self::Off),
+            _ => text.parse().map(Self::On).map_err(|_| InvalidAddress::Admin(text.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for Admin {
+    type Error = InvalidAddress;
+    fn try_from(text: String) -> Result<Self, InvalidAddress> {
+        text.parse()
+    }
+}
+
+impl Display for Admin {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::On(address) => address.fmt(f),
+            Self::Off => f.write_str("off"),
+        }
+    }
+}
+
+impl From<Admin> for String {
+    fn from(admin: Admin) -> Self {
+        admin.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_and_printed_the_same() {
+        for text in ["127.0.0.1:18000", "[::1]:18000", "unix:/run/chancery.sock"] {
+            assert_eq!(text.parse::<Listen>().unwrap().to_string(), text);
+        }
+        for text in ["127.0.0.1:18080", "off"] {
+            assert_eq!(text.parse::<Admin>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_host_name_a_lone_port_and_an_empty_path_are_refused() {
+        for text in ["localhost:18000", "18000", "", "unix:"] {
+            assert!(text.parse::<Listen>().is_err(), "{text}");
+        }
+        assert!("unix:/run/admin.sock".parse::<Admin>().is_err());
+    }
+}

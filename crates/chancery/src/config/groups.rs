@@ -1,0 +1,234 @@
+//! Which group a node belongs to, by what it says about itself.
+//!
+//! Rules are tried in the order they are written and the first that matches decides. What a node
+//! says is not proof (S-137): groups choose configuration, they do not protect it.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+
+use chancery_core::{Node, Value};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::pattern::Patterns;
+use super::version::VersionRange;
+
+/// One rule: a group and what a node must be to belong to it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Rule {
+    /// The group, and so the directory `groups/NAME`. Several rules may name the same one.
+    pub(crate) name: Name,
+    /// What a node must be. At least one condition.
+    #[serde(rename = "match", deserialize_with = "at_least_one")]
+    pub(crate) conditions: Conditions,
+}
+
+/// What a node must be. All conditions that are written must hold; of the patterns of one
+/// condition, any.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct Conditions {
+    /// Patterns for the node's id.
+    #[serde(skip_serializing_if = "Patterns::is_empty")]
+    pub(crate) id: Patterns,
+    /// Patterns for the node's cluster, which Envoy calls the service cluster.
+    #[serde(skip_serializing_if = "Patterns::is_empty")]
+    pub(crate) cluster: Patterns,
+    /// Patterns for the region of the node's locality.
+    #[serde(skip_serializing_if = "Patterns::is_empty")]
+    pub(crate) region: Patterns,
+    /// Patterns for the zone of the node's locality.
+    #[serde(skip_serializing_if = "Patterns::is_empty")]
+    pub(crate) zone: Patterns,
+    /// Patterns for the sub-zone of the node's locality.
+    #[serde(skip_serializing_if = "Patterns::is_empty")]
+    pub(crate) sub_zone: Patterns,
+    /// Patterns for values of the node's metadata, by path: `role`, `labels.team`. Of a list, any
+    /// element may match.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) metadata: BTreeMap<String, Patterns>,
+    /// Patterns for the name of the client: `envoy`, `gRPC *`.
+    #[serde(skip_serializing_if = "Patterns::is_empty")]
+    pub(crate) user_agent: Patterns,
+    /// A range for the client's version: `>=1.36, <1.40`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user_agent_version: Option<VersionRange>,
+}
+
+/// What is done about a node no rule decides on.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Decision {
+    /// It is given the files at the top of the directory.
+    Base,
+    /// It is given what this group is given.
+    Group(Name),
+    /// It is turned away with an error that says why.
+    Refuse,
+}
+
+/// The name of a group: also that of a directory.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Name(String);
+
+/// Why a text is no name of a group.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a group needs a name")]
+pub(crate) struct InvalidName;
+
+impl Name {
+    /// The name as text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        if text.is_empty() { Err(InvalidName) } else { Ok(Self(text)) }
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0
+    }
+}
+
+impl Display for Name {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Conditions {
+    /// Whether there is none, so that every node would match.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a node is what is asked for.
+    pub(crate) fn hold(&self, node: &Node) -> bool {
+        let texts = [
+            (&self.id, &node.id),
+            (&self.cluster, &node.cluster),
+            (&self.region, &node.locality.region),
+            (&self.zone, &node.locality.zone),
+            (&self.sub_zone, &node.locality.sub_zone),
+            (&self.user_agent, &node.user_agent_name),
+        ];
+        let version = self.user_agent_version.as_ref();
+        texts.iter().all(|(wanted, found)| wanted.is_empty() || wanted.matches(found))
+            && version.is_none_or(|range| range.contains(&node.user_agent_version))
+            && self.metadata.iter().all(|(path, wanted)| {
+                lookup(&node.metadata, path).is_some_and(|found| value_matches(wanted, found))
+            })
+    }
+}
+
+/// A rule for every node is more likely a slip of indentation than meant.
+fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Conditions, D::Error> {
+    let conditions = Conditions::deserialize(deserializer)?;
+    if conditions.is_empty() {
+        return Err(D::Error::custom("no condition; every node is matched by `id: \"*\"`"));
+    }
+    Ok(conditions)
+}
+
+/// The value at a path. A key that holds dots itself is found too, the longer key first.
+fn lookup<'a>(map: &'a BTreeMap<String, Value>, path: &str) -> Option<&'a Value> {
+    if let Some(found) = map.get(path) {
+        return Some(found);
+    }
+    path.rmatch_indices('.').find_map(|(dot, _)| match map.get(&path[..dot]) {
+        Some(Value::Map(inner)) => lookup(inner, &path[dot + 1..]),
+        _ => None,
+    })
+}
+
+fn value_matches(wanted: &Patterns, found: &Value) -> bool {
+    match found {
+        Value::Text(text) => wanted.matches(text),
+        Value::Number(number) => wanted.matches(&number.to_string()),
+        Value::Bool(truth) => wanted.matches(&truth.to_string()),
+        Value::List(list) => list.iter().any(|element| value_matches(wanted, element)),
+        Value::Null | Value::Map(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conditions(json: &str) -> Conditions {
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+
+    fn envoy() -> Node {
+        let mut node = Node {
+            id: "edge-1".to_owned(),
+            cluster: "edge".to_owned(),
+            user_agent_name: "envoy".to_owned(),
+            user_agent_version: "1.36.2".to_owned(),
+            ..Node::default()
+        };
+        node.locality.region = "eu-west".to_owned();
+        let labels = [("team".to_owned(), text("pay")), ("a.b".to_owned(), Value::Bool(true))];
+        node.metadata.insert("labels".to_owned(), Value::Map(labels.into()));
+        node.metadata.insert("roles".to_owned(), Value::List(vec![text("x"), text("y")]));
+        node.metadata.insert("shard".to_owned(), Value::Number(7.0));
+        node.metadata.insert("dotted.key".to_owned(), text("z"));
+        node
+    }
+
+    #[test]
+    fn every_condition_must_hold() {
+        let holds = |json: &str| conditions(json).hold(&envoy());
+        assert!(holds(r#"{"id": "edge-*"}"#));
+        assert!(holds(r#"{"id": ["other", "edge-1"], "cluster": "edge", "region": "eu-*"}"#));
+        assert!(!holds(r#"{"id": "edge-*", "cluster": "core"}"#));
+        assert!(!holds(r#"{"zone": "?*"}"#));
+    }
+
+    #[test]
+    fn old_clients_can_be_given_a_group_of_their_own() {
+        // S-064
+        let old = conditions(r#"{"user-agent": "envoy", "user-agent-version": "<1.40"}"#);
+        assert!(old.hold(&envoy()));
+        assert!(!old.hold(&Node { user_agent_version: "1.40.0".to_owned(), ..envoy() }));
+        assert!(!old.hold(&Node { user_agent_name: "gRPC Go".to_owned(), ..envoy() }));
+        assert!(!old.hold(&Node { user_agent_version: String::new(), ..envoy() }));
+    }
+
+    #[test]
+    fn metadata_is_found_by_path() {
+        let holds = |json: &str| conditions(&format!(r#"{{"metadata": {json}}}"#)).hold(&envoy());
+        assert!(holds(r#"{"labels.team": "p*"}"#));
+        assert!(holds(r#"{"labels.a.b": true, "roles": "y", "shard": 7, "dotted.key": "z"}"#));
+        assert!(!holds(r#"{"labels": "*"}"#));
+        assert!(!holds(r#"{"labels.team.x": "*"}"#));
+        assert!(!holds(r#"{"missing": "*"}"#));
+        assert!(!holds(r#"{"labels.team": "pay", "roles": "w"}"#));
+    }
+
+    #[test]
+    fn a_rule_has_a_name_and_a_condition() {
+        let read = |json: &str| serde_json::from_str::<Rule>(json);
+        assert!(read(r#"{"name": "edge", "match": {"id": "*"}}"#).is_ok());
+        for wrong in [
+            r#"{"name": "edge", "match": {}}"#,
+            r#"{"name": "edge"}"#,
+            r#"{"name": "", "match": {"id": "*"}}"#,
+            r#"{"name": "edge", "match": {"ids": "*"}}"#,
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The `limits` table: every wait and limit an operator can set, with its default and its cost.
+//!
+//! The defaults are those of the crates that keep to them, so they are written down once.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+
+use chancery_core::{Settings, TypeUrl};
+use chancery_server::{Limits as ServerLimits, Times};
+use chancery_sources::Options;
+use serde::{Deserialize, Serialize};
+
+use super::units::{Size, Span, SpanOrNever};
+
+/// Waits and limits.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct Limits {
+    /// How long a response may stay unanswered before the next one of its type is sent all the
+    /// same. Default: 10s.
+    pub(crate) ack_wait: Span,
+    /// How long routes and listeners wait for the endpoints of clusters new to a client. Default:
+    /// 10s.
+    pub(crate) warm_wait: Span,
+    /// How long removals wait until a client has acknowledged what stopped using them. Default:
+    /// 20s.
+    pub(crate) removal_wait: Span,
+    /// Responses above this are split where the protocol allows it. Default: 4032KiB, because
+    /// many clients accept 4 MiB.
+    pub(crate) max_response_bytes: Size,
+    /// How many names one subscription may have. Default: 250000.
+    pub(crate) max_names: Count,
+    /// How many types one stream may ask for. Default: 256.
+    pub(crate) max_types: Count,
+    /// Types, as `eds` or as the name of the message, whose first request means everything if it
+    /// names nothing. Default: none besides those of the protocol.
+    pub(crate) wildcard_types: Vec<String>,
+    /// Types whose first request means nothing if it names nothing. Default: none besides those
+    /// of the protocol.
+    pub(crate) named_types: Vec<String>,
+    /// Whether SotW clients are told of missing names in a response of their own. Default: no,
+    /// because few read it.
+    pub(crate) report_missing: bool,
+
+    /// Bytes of one request. Default: 64MiB, because a delta client that reconnects lists all it
+    /// holds.
+    pub(crate) max_request_bytes: Size,
+    /// Discovery streams and polls at once; more are refused. Default: 100000.
+    pub(crate) max_streams: Count,
+    /// Streams of one connection; the client waits when it has that many. Default: 1000.
+    pub(crate) max_streams_per_connection: NonZeroU32,
+    /// Connections at once; more are closed when they are accepted. Default: 50000.
+    pub(crate) max_connections: Count,
+    /// TLS handshakes at once; more wait. Default: 256.
+    pub(crate) max_handshakes: Count,
+    /// Streams that are sending a large response at once; more wait for their turn. Default: 4
+    /// for each core.
+    pub(crate) max_big_responses: Count,
+    /// Bytes of encoded responses kept to be shared by streams in the same state. Default: 64MiB.
+    pub(crate) max_cache_bytes: Size,
+
+    /// From the connection to the end of its handshake, and to the first byte. Default: 10s.
+    pub(crate) handshake_timeout: Span,
+    /// How long a connection may be without any request. Default: 5m.
+    pub(crate) idle_timeout: Span,
+    /// When a connection is asked to go, so that clients spread over new replicas; or `never`.
+    /// Default: 1h.
+    pub(crate) max_connection_age: SpanOrNever,
+    /// The part of that age that is random, from 0 to 1. Default: 0.2.
+    pub(crate) age_jitter: Share,
+    /// How long a stream that must end may wait for its first answer, and a connection for its
+    /// streams. Default: 30s.
+    pub(crate) grace: Span,
+    /// Over how long connections are told to go at shutdown. Default: 5s.
+    pub(crate) drain: Span,
+    /// When a peer that says nothing is probed on TCP, or `never`. Default: 1m.
+    pub(crate) tcp_keepalive: SpanOrNever,
+    /// When a peer that says nothing is sent an HTTP/2 ping, or `never`. Default: 20m.
+    pub(crate) http2_keepalive: SpanOrNever,
+    /// How long the answer to a probe may take. Default: 30s.
+    pub(crate) keepalive_timeout: Span,
+    /// How long a poll over REST is held when there is nothing new. Default: 800ms, because Envoy
+    /// gives up after 1s.
+    pub(crate) rest_hold: Span,
+    /// How often certificate files are looked at for changes. Default: 5s.
+    pub(crate) tls_reload: Span,
+
+    /// A larger file is a fault. Default: 64MiB.
+    pub(crate) max_file_bytes: Size,
+    /// More files than this, and nothing is loaded. Default: 100000.
+    pub(crate) max_files: Count,
+    /// How long a changed directory must be quiet before it is read. Default: 100ms.
+    pub(crate) settle: Span,
+    /// How long a directory that does not become quiet is waited for. Default: 500ms.
+    pub(crate) settle_bound: Span,
+    /// How often all files are looked at for changes that no event told of. Default: 2s.
+    pub(crate) sweep: Span,
+}
+
+/// How many of something, at least one.
+type Count = NonZeroUsize;
+
+/// A part of a whole.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub(crate) struct Share(f64);
+
+/// Why a number is no part of a whole.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is not between 0 and 1")]
+pub(crate) struct InvalidShare(f64);
+
+impl TryFrom<f64> for Share {
+    type Error = InvalidShare;
+    fn try_from(number: f64) -> Result<Self, InvalidShare> {
+        if (0.0..=1.0).contains(&number) { Ok(Self(number)) } else { Err(InvalidShare(number)) }
+    }
+}
+
+impl From<Share> for f64 {
+    fn from(share: Share) -> Self {
+        share.0
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (protocol, server) = (Settings::default(), ServerLimits::default());
+        let (times, source) = (Times::default(), Options::new(""));
+        Self {
+            ack_wait: Span(protocol.ack_wait),
+            warm_wait: Span(protocol.warm_wait),
+            removal_wait: Span(protocol.removal_wait),
+            max_response_bytes: Size(protocol.max_response_bytes),
+            max_names: count(protocol.max_names),
+            max_types: count(protocol.max_types),
+            wildcard_types: Vec::new(),
+            named_types: Vec::new(),
+            report_missing: protocol.report_missing,
+            max_request_bytes: Size(server.max_request_bytes),
+            max_streams: count(server.max_streams),
+            max_streams_per_connection: NonZeroU32::new(server.max_streams_per_connection)
+                .unwrap_or(NonZeroU32::MIN),
+            max_connections: count(server.max_connections),
+            max_handshakes: count(server.max_handshakes),
+            max_big_responses: count(server.max_big_responses),
+            max_cache_bytes: Size(server.max_cache_bytes),
+            handshake_timeout: Span(times.handshake_timeout),
+            idle_timeout: Span(times.idle_timeout),
+            max_connection_age: SpanOrNever(times.max_connection_age),
+            age_jitter: Share(times.age_jitter),
+            grace: Span(times.grace),
+            drain: Span(times.drain),
+            tcp_keepalive: SpanOrNever(times.tcp_keepalive),
+            http2_keepalive: SpanOrNever(times.http2_keepalive),
+            keepalive_timeout: Span(times.keepalive_timeout),
+            rest_hold: Span(times.rest_hold),
+            tls_reload: Span(times.tls_reload),
+            max_file_bytes: Size(usize::try_from(source.max_file_bytes).unwrap_or(usize::MAX)),
+            max_files: count(source.max_files),
+            settle: Span(source.settle),
+            settle_bound: Span(source.settle_bound),
+            sweep: Span(source.sweep),
+        }
+    }
+}
+
+impl Limits {
+    /// What of this is about the protocol.
+    pub(crate) fn protocol(&self) -> Settings {
+        let stated = |types: &[String], wildcard: bool| {
+            types.iter().map(move |name| (type_url(name), wildcard)).collect::<Vec<_>>()
+        };
+        let mut legacy_wildcard = stated(&self.wildcard_types, true);
+        legacy_wildcard.extend(stated(&self.named_types, false));
+        Settings {
+            ack_wait: self.ack_wait.0,
+            warm_wait: self.warm_wait.0,
+            removal_wait: self.removal_wait.0,
+            max_response_bytes: self.max_response_bytes.0,
+            max_names: self.max_names.get(),
+            max_types: self.max_types.get(),
+            legacy_wildcard,
+            report_missing: self.report_missing,
+            ..Settings::default()
+        }
+    }
+
+    /// What of this is about how much a server takes on.
+    pub(crate) fn server(&self) -> ServerLimits {
+        ServerLimits {
+            max_request_bytes: self.max_request_bytes.0,
+            max_streams: self.max_streams.get(),
+            max_streams_per_connection: self.max_streams_per_connection.get(),
+            max_connections: self.max_connections.get(),
+            max_handshakes: self.max_handshakes.get(),
+            max_big_responses: self.max_big_responses.get(),
+            max_cache_bytes: self.max_cache_bytes.0,
+        }
+    }
+
+    /// What of this is about how long a server waits.
+    pub(crate) fn times(&self) -> Times {
+        Times {
+            handshake_timeout: self.handshake_timeout.0,
+            idle_timeout: self.idle_timeout.0,
+            max_connection_age: self.max_connection_age.0,
+            age_jitter: self.age_jitter.0,
+            grace: self.grace.0,
+            drain: self.drain.0,
+            tcp_keepalive: self.tcp_keepalive.0,
+            http2_keepalive: self.http2_keepalive.0,
+            keepalive_timeout: self.keepalive_timeout.0,
+            rest_hold: self.rest_hold.0,
+            tls_reload: self.tls_reload.0,
+        }
+    }
+
+    /// What of this is about reading a directory.
+    pub(crate) fn apply_to(&self, options: &mut Options) {
+        options.max_file_bytes = self.max_file_bytes.0 as u64;
+        options.max_files = self.max_files.get();
+        options.settle = self.settle.0;
+        options.settle_bound = self.settle_bound.0;
+        options.sweep = self.sweep.0;
+    }
+}
+
+/// The defaults below are written as plain numbers, none of them zero.
+fn count(number: usize) -> Count {
+    Count::new(number).unwrap_or(Count::MIN)
+}
+
+/// A type by its short name, as in `eds`, or by that of its message.
+fn type_url(name: &str) -> TypeUrl {
+    TypeUrl::known().find(|known| known.short() == name).unwrap_or_else(|| TypeUrl::new(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_written_is_as_the_crates_have_it() {
+        let limits: Limits = serde_json::from_str("{}").unwrap();
+        assert_eq!(limits.protocol(), Settings::default());
+        assert_eq!(limits.server(), ServerLimits::default());
+        assert_eq!(limits.times(), Times::default());
+        let mut options = Options::new("dir");
+        limits.apply_to(&mut options);
+        assert_eq!(options, Options::new("dir"));
+    }
+
+    #[test]
+    fn types_are_named_short_or_in_full() {
+        // S-053
+        let text = r#"{"wildcard-types": ["eds"], "named-types": ["foo.Bar"]}"#;
+        let limits: Limits = serde_json::from_str(text).unwrap();
+        let stated = limits.protocol().legacy_wildcard;
+        let eds = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
+        assert_eq!(stated, [(eds, true), (TypeUrl::new("foo.Bar"), false)]);
+    }
+
+    #[test]
+    fn senseless_numbers_are_refused() {
+        for wrong in [
+            r#"{"max-streams": 0}"#,
+            r#"{"age-jitter": 1.5}"#,
+            r#"{"grace": 30}"#,
+            r#"{"max-stream": 1}"#,
+        ] {
+            assert!(serde_json::from_str::<Limits>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_can_be_read_again() {
+        let limits = Limits::default();
+        let printed = serde_json::to_string(&limits).unwrap();
+        assert_eq!(serde_json::from_str::<Limits>(&printed).unwrap(), limits);
+    }
+}

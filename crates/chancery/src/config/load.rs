@@ -1,0 +1,210 @@
+//! From the file, the environment and the flags to the configuration in force.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use chancery_proto::yaml;
+
+use super::{Config, Tls};
+use crate::cli::Serve;
+use crate::finding::Finding;
+
+/// The name of the file, at the top of the directory.
+pub(crate) const FILE: &str = "chancery.yaml";
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Invalid {
+    /// The environment's fault.
+    #[error("cannot read `{}`", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The author's fault.
+    #[error("{0}")]
+    Broken(Box<Finding>),
+}
+
+impl Invalid {
+    /// What is wrong, as one of the things that can be.
+    pub(crate) fn finding(&self) -> Finding {
+        match self {
+            Self::Broken(finding) => (**finding).clone(),
+            Self::Unreadable { path, source } => {
+                Finding::of_file(path, format!("cannot be read: {source}"))
+            }
+        }
+    }
+}
+
+/// The configuration in force: defaults, then `chancery.yaml` if there is one, then the
+/// environment, then the flags (the last two come together, from the command line's definition).
+///
+/// # Errors
+/// When the file cannot be read, or does not say what it may say.
+pub(crate) fn effective(flags: &Serve) -> Result<Config, Invalid> {
+    let mut config = from_file(&flags.dir)?;
+    override_by(&mut config, flags);
+    Ok(config)
+}
+
+/// The keys that differ and are not followed while the server runs.
+pub(crate) fn restart_needed(old: &Config, new: &Config) -> Vec<String> {
+    let (old, new) = (keys(old), keys(new));
+    let differs = |key: &&String| old.get(*key) != new.get(*key);
+    new.keys().filter(|key| !LIVE.contains(&key.as_str())).filter(differs).cloned().collect()
+}
+
+fn from_file(dir: &Path) -> Result<Config, Invalid> {
+    let path = dir.join(FILE);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
+        Err(source) => return Err(Invalid::Unreadable { path, source }),
+    };
+    match yaml::from_str::<Config>(&text) {
+        Ok(config) => Ok(resolved(config, dir)),
+        Err(fault) => Err(Invalid::Broken(Box::new(Finding::of_config(&path, &fault, &text)))),
+    }
+}
+
+/// Paths in the file are found from where the file is, not from where the server was started.
+fn resolved(mut config: Config, dir: &Path) -> Config {
+    if let Some(tls) = &mut config.tls {
+        tls.cert = dir.join(&tls.cert);
+        tls.key = dir.join(&tls.key);
+        tls.client_ca = tls.client_ca.as_ref().map(|path| dir.join(path));
+    }
+    for path in &mut config.descriptor_sets {
+        *path = dir.join(&path);
+    }
+    config
+}
+
+fn override_by(config: &mut Config, flags: &Serve) {
+    if !flags.listen.is_empty() {
+        config.listen.clone_from(&flags.listen);
+    }
+    if !flags.descriptor_sets.is_empty() {
+        config.descriptor_sets.clone_from(&flags.descriptor_sets);
+    }
+    if let (Some(cert), Some(key)) = (&flags.tls_cert, &flags.tls_key) {
+        let client_ca = flags.tls_client_ca.clone();
+        config.tls = Some(Tls { cert: cert.clone(), key: key.clone(), client_ca });
+    }
+    config.admin = flags.admin.unwrap_or(config.admin);
+    config.enable_v2 = flags.enable_v2.unwrap_or(config.enable_v2);
+    config.allow_partial = flags.allow_partial.unwrap_or(config.allow_partial);
+    config.log.format = flags.log_format.unwrap_or(config.log.format);
+    config.log.level = flags.level().unwrap_or(config.log.level);
+}
+
+/// The configuration as a flat map, as in `limits.max-names`.
+fn keys(config: &Config) -> BTreeMap<String, serde_json::Value> {
+    let mut flat = BTreeMap::new();
+    let Ok(serde_json::Value::Object(top)) = serde_json::to_value(config) else { return flat };
+    for (key, value) in top {
+        match value {
+            serde_json::Value::Object(inner) if key == "limits" || key == "log" => {
+                flat.extend(
+                    inner.into_iter().map(|(below, value)| (format!("{key}.{below}"), value)),
+                );
+            }
+            value => {
+                flat.insert(key, value);
+            }
+        }
+    }
+    flat
+}
+
+/// What is followed while the server runs.
+const LIVE: [&str; 3] = ["groups", "unmatched", "anonymous"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Admin, Level, Listen};
+
+    fn dir_with(text: &str) -> (tempfile::TempDir, Serve) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(FILE), text).unwrap();
+        let flags = Serve { dir: dir.path().to_owned(), ..Serve::default() };
+        (dir, flags)
+    }
+
+    fn fault(text: &str) -> String {
+        let (dir, flags) = dir_with(text);
+        let told = effective(&flags).unwrap_err().to_string();
+        told.replace(&format!("{}/", dir.path().display()), "")
+    }
+
+    #[test]
+    fn without_a_file_the_defaults_are_in_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = Serve { dir: dir.path().to_owned(), ..Serve::default() };
+        assert_eq!(effective(&flags).unwrap(), Config::default());
+        assert_eq!(effective(&dir_with("# nothing\n").1).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn flags_override_the_file() {
+        let (_dir, mut flags) =
+            dir_with("listen: [\"127.0.0.1:1\"]\nadmin: \"off\"\nenable-v2: true\n");
+        let listen = |text: &str| vec![text.parse::<Listen>().unwrap()];
+        assert_eq!(effective(&flags).unwrap().listen, listen("127.0.0.1:1"));
+        flags.listen = listen("127.0.0.1:2");
+        flags.enable_v2 = Some(false);
+        flags.verbose = 1;
+        let config = effective(&flags).unwrap();
+        assert_eq!(config.listen, listen("127.0.0.1:2"));
+        assert_eq!(config.admin, Admin::Off);
+        assert!(!config.enable_v2);
+        assert_eq!(config.log.level, Level::Debug);
+    }
+
+    #[test]
+    fn files_are_found_from_where_the_file_is() {
+        let text = "tls: {cert: tls/cert.pem, key: /etc/key.pem}\ndescriptor-sets: [more.bin]\n";
+        let (dir, flags) = dir_with(text);
+        let config = effective(&flags).unwrap();
+        let tls = config.tls.unwrap();
+        assert_eq!(tls.cert, dir.path().join("tls/cert.pem"));
+        assert_eq!(tls.key, Path::new("/etc/key.pem"));
+        assert_eq!(config.descriptor_sets, [dir.path().join("more.bin")]);
+    }
+
+    #[test]
+    fn a_slip_is_pointed_at() {
+        assert_eq!(
+            fault("admin: \"off\"\nlisen: []\n"),
+            "chancery.yaml:2:1: lisen: unknown key `lisen`"
+        );
+        assert_eq!(
+            fault("limits:\n  grace: 30\n"),
+            "chancery.yaml:2:10: limits.grace: invalid type: integer `30`, expected a string"
+        );
+        assert_eq!(
+            fault("groups:\n- name: a\n  match: {id: x, ids: y}\n"),
+            "chancery.yaml:3:18: groups[0].match.ids: unknown key `ids`"
+        );
+        assert_eq!(
+            fault("unmatched: {groop: a}\n"),
+            "chancery.yaml:1:13: unmatched: unknown value `groop`"
+        );
+    }
+
+    #[test]
+    fn what_is_printed_can_be_read_again() {
+        let text =
+            "groups:\n- name: a\n  match: {id: [x, y], metadata: {k: v}}\nunmatched: {group: a}\n";
+        let (_dir, flags) = dir_with(text);
+        let config = effective(&flags).unwrap();
+        let printed = serde_json::to_string_pretty(&config).unwrap();
+        assert_eq!(yaml::from_str::<Config>(&printed).unwrap(), config);
+    }
+}

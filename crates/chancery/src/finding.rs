@@ -1,0 +1,119 @@
+//! One thing that is wrong in a file: how it is told to people and programs.
+//!
+//! The line it is in is for the terminal of whoever starts the server and left out where it may
+//! hold a secret; log lines and the admin interface never have it (S-138).
+
+use std::fmt::{self, Display, Formatter};
+use std::path::Path;
+
+use chancery_proto::{document, yaml};
+use chancery_sources::Fault;
+use serde::Serialize;
+
+/// One thing that is wrong in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    /// The file.
+    file: String,
+    /// Where in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    /// Where in the line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u32>,
+    /// The field.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    field: String,
+    /// What it is.
+    message: String,
+    /// What helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// For people, with the line.
+    #[serde(skip)]
+    rendered: String,
+}
+
+impl Finding {
+    /// A fault of a file of configuration with this text.
+    pub(crate) fn of_config(path: &Path, fault: &yaml::Fault, text: &str) -> Self {
+        let file = path.display().to_string();
+        Self {
+            line: fault.position.map(|at| at.line),
+            column: fault.position.map(|at| at.column),
+            field: fault.path.clone(),
+            message: fault.message.clone(),
+            hint: fault.hint.clone(),
+            rendered: document::render(fault, &file, Some(text)),
+            file,
+        }
+    }
+
+    /// About a whole file.
+    pub(crate) fn of_file(path: &Path, message: String) -> Self {
+        Self::of_config(path, &yaml::Fault::new(message), "")
+    }
+
+    /// What helps, if anything is known to.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// The finding with its line, if that may be shown, and its hint; ends with a line feed.
+    pub(crate) fn rendered(&self) -> &str {
+        &self.rendered
+    }
+}
+
+impl From<&Fault> for Finding {
+    fn from(fault: &Fault) -> Self {
+        Self {
+            file: fault.file.display().to_string(),
+            line: fault.position.map(|at| at.line),
+            column: fault.position.map(|at| at.column),
+            field: fault.path.clone(),
+            message: fault.message.clone(),
+            hint: fault.hint.clone(),
+            rendered: fault.render(),
+        }
+    }
+}
+
+/// `FILE:LINE:COLUMN: FIELD: MESSAGE`, without what is not known.
+impl Display for Finding {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        for number in [self.line, self.column].into_iter().flatten() {
+            write!(f, ":{number}")?;
+        }
+        f.write_str(": ")?;
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chancery_proto::yaml::Position;
+
+    use super::*;
+
+    #[test]
+    fn a_log_line_has_the_place_and_not_the_text() {
+        // S-138
+        let fault = yaml::Fault::new("unknown key `b`").under("a.b").hint("did you mean `c`?");
+        let fault = fault.at(Position { line: 2, column: 3 });
+        let finding = Finding::of_config(Path::new("chancery.yaml"), &fault, "a:\n  b: key\n");
+        assert_eq!(finding.to_string(), "chancery.yaml:2:3: a.b: unknown key `b`");
+        assert!(!serde_json::to_string(&finding).unwrap().contains("b: key"));
+        assert!(finding.rendered().contains("b: key"));
+    }
+
+    #[test]
+    fn a_whole_file_can_be_at_fault() {
+        let finding = Finding::of_file(Path::new("chancery.yaml"), "cannot be read".to_owned());
+        assert_eq!(finding.to_string(), "chancery.yaml: cannot be read");
+    }
+}
