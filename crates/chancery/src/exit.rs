@@ -1,0 +1,142 @@
+//! How the command ends: one failure type, one function to exit codes, one way of printing.
+//!
+//! 0 is done, 1 a negative answer (a configuration with faults), 2 a failure (an address that
+//! cannot be bound), 64 misuse of the command line. Scripts tell "you asked and the answer is no"
+//! from "it could not be found out" by these.
+
+use std::fmt::{self, Display, Formatter};
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+
+use crate::config::Invalid;
+
+/// The ways to end that are no success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The question was answered, and the answer is no.
+    Negative,
+    /// Something the command needs did not work.
+    Broken,
+    /// The command line makes no sense.
+    Misuse,
+}
+
+/// Why the command did not succeed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    /// What was found, over several lines, with a line feed at the end.
+    details: String,
+    error: Option<anyhow::Error>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A negative answer.
+    pub(crate) fn negative(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Kind::Negative, error.into())
+    }
+
+    /// Something the command needs did not work.
+    pub(crate) fn broken(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Kind::Broken, error.into())
+    }
+
+    /// The command line makes no sense, which clap tells in its own words.
+    pub(crate) fn misuse(told: &clap::Error) -> Self {
+        let details = told.render().to_string();
+        Self { kind: Kind::Misuse, details, error: None, hint: None }
+    }
+
+    /// Tells before anything else what was found.
+    #[must_use]
+    pub(crate) fn details(mut self, details: impl Into<String>) -> Self {
+        self.details = details.into();
+        self
+    }
+
+    /// Adds what can be done about it.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What the process says to its parent.
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(code(self.kind))
+    }
+
+    fn new(kind: Kind, error: anyhow::Error) -> Self {
+        Self { kind, details: String::new(), error: Some(error), hint: None }
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        match invalid {
+            Invalid::Unreadable { .. } => Self::broken(invalid),
+            Invalid::Broken(finding) => {
+                let details = format!("{}\n", finding.rendered());
+                Self::negative(anyhow!("the configuration has 1 fault")).details(details)
+            }
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::broken(error)
+    }
+}
+
+/// The details, then `chancery: outer: inner`, then the hint on a line of its own.
+impl Display for Failure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.details)?;
+        if let Some(error) = &self.error {
+            writeln!(f, "chancery: {error:#}")?;
+        }
+        match &self.hint {
+            Some(hint) => writeln!(f, "hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The one place where exit codes are chosen.
+fn code(kind: Kind) -> u8 {
+    match kind {
+        Kind::Negative => 1,
+        Kind::Broken => 2,
+        Kind::Misuse => 64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_failure_has_its_code() {
+        assert_eq!([Kind::Negative, Kind::Broken, Kind::Misuse].map(code), [1, 2, 64]);
+    }
+
+    #[test]
+    fn a_failure_is_told_from_the_outside_in_and_then_what_helps() {
+        let error = anyhow!("address in use").context("cannot listen on `127.0.0.1:1`");
+        let failure = Failure::broken(error).hint("give another with `--listen`");
+        assert_eq!(
+            failure.to_string(),
+            "chancery: cannot listen on `127.0.0.1:1`: address in use\n\
+             hint: give another with `--listen`\n"
+        );
+    }
+
+    #[test]
+    fn what_was_found_comes_first() {
+        let failure = Failure::negative(anyhow!("1 fault")).details("error: a\n --> b:1:1\n\n");
+        assert_eq!(failure.to_string(), "error: a\n --> b:1:1\n\nchancery: 1 fault\n");
+    }
+}

@@ -1,0 +1,69 @@
+//! Log lines, on stderr, as text or JSON.
+//!
+//! The level is for this project's own lines. What the libraries below say stays at `warn`
+//! whatever was asked for: at `debug` they print header fields and frames, and with these tokens
+//! and bodies (S-138).
+
+use std::io::{self, IsTerminal};
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::config::{Level, LogFormat};
+
+/// Starts writing log lines. Called once, before anything worth a line happens.
+pub(crate) fn start(format: LogFormat, level: Level) {
+    let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(colour).with_target(false);
+    let registry = tracing_subscriber::registry().with(admitted(level));
+    match format {
+        LogFormat::Text => registry.with(lines).init(),
+        LogFormat::Json => registry.with(lines.json().flatten_event(true)).init(),
+    }
+}
+
+/// Which lines are written.
+fn admitted(level: Level) -> Targets {
+    let own = CRATES.iter().map(|target| (*target, filter(level)));
+    Targets::new().with_default(filter(level).min(LevelFilter::WARN)).with_targets(own)
+}
+
+fn filter(level: Level) -> LevelFilter {
+    match level {
+        Level::Error => LevelFilter::ERROR,
+        Level::Warn => LevelFilter::WARN,
+        Level::Info => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Trace => LevelFilter::TRACE,
+    }
+}
+
+const CRATES: [&str; 5] =
+    ["chancery", "chancery_core", "chancery_proto", "chancery_server", "chancery_sources"];
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level as At;
+
+    use super::*;
+
+    #[test]
+    fn the_libraries_below_never_tell_what_they_carry() {
+        // S-138
+        let all = admitted(Level::Trace);
+        assert!(all.would_enable("chancery_server::stream", &At::TRACE));
+        assert!(all.would_enable("h2::proto", &At::WARN));
+        assert!(!all.would_enable("h2::proto", &At::DEBUG));
+        assert!(!all.would_enable("tonic::transport", &At::INFO));
+    }
+
+    #[test]
+    fn less_can_be_asked_for() {
+        let few = admitted(Level::Error);
+        assert!(!few.would_enable("chancery::serve", &At::WARN));
+        assert!(!few.would_enable("h2::proto", &At::WARN));
+    }
+}
