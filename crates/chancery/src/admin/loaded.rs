@@ -1,0 +1,90 @@
+//! `/config`: what is loaded, from which file and line, and what is wrong with the last load.
+//!
+//! Names, places and versions only. A body may hold a secret, so no body is ever shown (S-138);
+//! the faults come without the lines they are about.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use chancery_sources::Catalog;
+use serde::Serialize;
+
+use crate::finding::Finding;
+
+/// What the directory holds, as an operator may see it.
+pub(crate) struct Loaded {
+    catalog: Catalog,
+    last: Mutex<Last>,
+}
+
+#[derive(Clone, Default)]
+struct Last {
+    at: Option<SystemTime>,
+    faults: Vec<Finding>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loaded_at: Option<u64>,
+    faults: Vec<Finding>,
+    held_back: Vec<String>,
+    resources: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    layer: String,
+    r#type: String,
+    name: String,
+    version: String,
+    file: String,
+    line: usize,
+}
+
+impl Loaded {
+    /// Nothing is loaded yet.
+    pub(crate) fn new(catalog: Catalog) -> Self {
+        Self { catalog, last: Mutex::default() }
+    }
+
+    /// Remembers what is wrong after a load.
+    pub(crate) fn record(&self, faults: Vec<Finding>) {
+        *self.lock() = Last { at: Some(SystemTime::now()), faults };
+    }
+
+    /// How much is wrong.
+    pub(crate) fn fault_count(&self) -> usize {
+        self.lock().faults.len()
+    }
+
+    /// All of it, as JSON.
+    pub(crate) fn json(&self) -> String {
+        let Last { at, faults } = self.lock().clone();
+        let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let shown = Shown {
+            loaded_at: since.map(|since| since.as_secs()),
+            faults,
+            held_back: self.catalog.held_back().iter().map(ToString::to_string).collect(),
+            resources: self.rows(),
+        };
+        serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n"
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let rows = self.catalog.origins().map(|origin| Row {
+            layer: origin.layer.to_string(),
+            r#type: origin.type_url.to_string(),
+            name: origin.name.to_string(),
+            version: origin.version.to_string(),
+            file: origin.file.display().to_string(),
+            line: origin.line as usize,
+        });
+        rows.collect()
+    }
+
+    /// No code panics with the lock held, and what it guards would be whole even then.
+    fn lock(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,157 @@
+//! The admin interface: whether the server is ready, what is loaded, what is counted.
+//!
+//! A small HTTP/1.1 server of its own, for operators and their tools, read only and without a
+//! login: it listens on loopback unless told otherwise. It shows names, places and versions of
+//! resources and never a body (S-138).
+
+mod loaded;
+mod readiness;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::{Body, Bytes};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::registry::Registry;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+pub(crate) use loaded::Loaded;
+pub(crate) use readiness::{Readiness, State};
+
+/// What the admin interface shows.
+pub(crate) struct Admin {
+    /// Whether clients should come.
+    pub(crate) readiness: Readiness,
+    /// What is loaded, and what is wrong with it.
+    pub(crate) loaded: Loaded,
+    /// What is counted.
+    pub(crate) registry: Registry,
+}
+
+/// Answers until told to stop.
+pub(crate) async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken) {
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
+        match accepted {
+            Ok((stream, _)) => {
+                let admin = Arc::clone(&admin);
+                connections.spawn(async move {
+                    connection(stream, admin).await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                warn!(%error, "the admin interface cannot accept a connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, admin: Arc<Admin>) {
+    let service = service_fn(|request| {
+        let response = answer(&admin, &request);
+        async { Ok::<_, Infallible>(response) }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        debug!(%error, "an admin connection broke");
+    }
+}
+
+/// The answer to one request, whatever is asked.
+fn answer<B: Body>(admin: &Admin, request: &Request<B>) -> Response<Full<Bytes>> {
+    let head = request.method() == Method::HEAD;
+    if request.method() != Method::GET && !head {
+        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return refused;
+    }
+    let mut response = match request.uri().path() {
+        "/" => text(StatusCode::OK, INDEX),
+        "/healthz" => text(StatusCode::OK, "ok\n"),
+        "/ready" => ready(admin),
+        "/config" => body(StatusCode::OK, "application/json", admin.loaded.json()),
+        "/metrics" => metrics(&admin.registry),
+        _ => text(StatusCode::NOT_FOUND, "not found; / lists what there is\n"),
+    };
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn ready(admin: &Admin) -> Response<Full<Bytes>> {
+    let state = admin.readiness.state();
+    let status = match state {
+        State::Ready => StatusCode::OK,
+        State::Loading | State::Draining => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let faults = admin.loaded.fault_count();
+    let told = match (state, faults) {
+        (State::Ready, 1..) => format!("{state}, with faults: {faults}; see /config\n"),
+        _ => format!("{state}\n"),
+    };
+    text(status, told)
+}
+
+fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
+    let mut encoded = String::new();
+    match prometheus_client::encoding::text::encode(&mut encoded, registry) {
+        Ok(()) => body(StatusCode::OK, OPEN_METRICS, encoded),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+fn text(status: StatusCode, told: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    body(status, "text/plain; charset=utf-8", told)
+}
+
+/// A response; hyper itself leaves the body out where HEAD was asked.
+fn body(status: StatusCode, kind: &'static str, told: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(told.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+const INDEX: &str = "\
+/ready    200 while clients should come, 503 and why while not
+/healthz  200 while the process lives
+/config   what is loaded, from which file and line, and what is wrong (JSON)
+/metrics  what is counted (OpenMetrics)
+";
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// More connections than this at once are closed.
+const MAX_CONNECTIONS: usize = 64;
+
+/// A request line with its headers may have this many bytes.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+
+/// How long a client may take to say what it wants.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// After a failed accept, which is mostly for lack of file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
