@@ -1,2 +1,45 @@
-//! The `chancery` command.
-fn main() {}
+//! The `chancery` command: the daemon and, later, the tools around it.
+//!
+//! This crate wires the others together and is the only one that knows flags, the environment,
+//! `chancery.yaml`, signals and exit codes. Nobody depends on it.
+
+mod admin;
+mod cli;
+mod config;
+mod exit;
+mod finding;
+mod logging;
+mod serve;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Failure;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // There is nobody left to be told that this cannot be printed.
+            write!(io::stderr(), "{failure}").ok();
+            failure.code()
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) if told.use_stderr() => return Err(Failure::misuse(&told)),
+        Err(help) => {
+            help.print().ok();
+            return Ok(());
+        }
+    };
+    match cli.command {
+        Command::Serve(flags) => serve::run(&flags),
+    }
+}

@@ -1,0 +1,86 @@
+//! What comes before there is a server: the messages it knows, the first load, and what is said
+//! if that cannot be had whole.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use chancery_proto::schema::Schema;
+use chancery_sources::{Directory, LoadReport};
+
+use super::signals::{Said, Signals};
+use crate::config::Config;
+use crate::exit::Failure;
+
+/// Prints the configuration: JSON, which is YAML too and so can be kept as `chancery.yaml`.
+pub(crate) fn print(config: &Config) -> Result<(), Failure> {
+    let printed = serde_json::to_string_pretty(config).context("cannot print the configuration")?;
+    writeln!(io::stdout(), "{printed}").context("cannot write to stdout")?;
+    Ok(())
+}
+
+/// A directory that is not there is a slip in the command, not an empty configuration.
+pub(crate) fn exists(dir: &Path) -> Result<(), Failure> {
+    let shown = dir.display();
+    let found = fs::metadata(dir).with_context(|| format!("cannot read `{shown}`"))?;
+    if found.is_dir() { Ok(()) } else { Err(Failure::broken(anyhow!("`{shown}` is no directory"))) }
+}
+
+/// All messages the server knows.
+pub(crate) fn schema(config: &Config) -> Result<Schema, Failure> {
+    let mut schema = Schema::bundled();
+    for path in &config.descriptor_sets {
+        let shown = path.display();
+        let bytes = fs::read(path).with_context(|| format!("cannot read `{shown}`"))?;
+        schema = schema.with_descriptor_set(&bytes).map_err(|error| {
+            let error = anyhow::Error::from(error);
+            Failure::negative(error.context(format!("cannot use descriptor set `{shown}`")))
+                .hint("make it with `protoc --include_imports --descriptor_set_out=FILE`")
+        })?;
+    }
+    Ok(schema)
+}
+
+/// Reads the directory whole, once; `None` if the operator lost patience.
+pub(crate) async fn load(
+    mut directory: Directory,
+    partial: bool,
+    signals: &mut Signals,
+) -> Result<Option<(Directory, LoadReport)>, Failure> {
+    let loading = tokio::task::spawn_blocking(move || {
+        let report = directory.load();
+        (directory, report)
+    });
+    tokio::pin!(loading);
+    loop {
+        tokio::select! {
+            loaded = &mut loading => {
+                let (directory, report) = loaded.context("the first load failed")?;
+                return whole(&report, partial).map(|()| Some((directory, report)));
+            }
+            said = signals.next() => if said == Said::Stop {
+                return Ok(None);
+            },
+        }
+    }
+}
+
+/// Tells everything that is wrong, if that is a reason not to begin.
+fn whole(report: &LoadReport, partial: bool) -> Result<(), Failure> {
+    if report.faults.is_empty() || partial {
+        return Ok(());
+    }
+    let mut told = String::new();
+    for fault in &report.faults {
+        told += &fault.render();
+        told += "\n";
+    }
+    let faults = match report.faults.len() {
+        1 => "1 fault".to_owned(),
+        many => format!("{many} faults"),
+    };
+    Err(Failure::negative(anyhow!("the configuration has {faults}; nothing is served"))
+        .details(told)
+        .hint("`--allow-partial` serves what is whole"))
+}

@@ -1,0 +1,125 @@
+//! What follows a change: of the directory, of `chancery.yaml`, or a word from the operator.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chancery_sources::LoadReport;
+use tracing::{error, info, warn};
+
+use super::audiences::Audiences;
+use super::grouping::Grouping;
+use super::metrics::Metrics;
+use crate::admin::Admin;
+use crate::config::{Changed, File};
+use crate::finding::Finding;
+
+/// Brings changes to where they take effect, and tells of them.
+pub(crate) struct Follower {
+    audiences: Audiences,
+    admin: Arc<Admin>,
+    metrics: Metrics,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: File,
+    /// What was told last, so that it is told once.
+    faults: Vec<Finding>,
+    config_fault: Option<Finding>,
+}
+
+impl Follower {
+    /// Nothing changed yet.
+    pub(crate) fn new(
+        audiences: Audiences,
+        admin: Arc<Admin>,
+        metrics: Metrics,
+        file: File,
+    ) -> Self {
+        let state = State { file, faults: Vec::new(), config_fault: None };
+        Self { audiences, admin, metrics, state: Mutex::new(state) }
+    }
+
+    /// The directory was loaded. Rules that were changed with it take effect with it.
+    pub(crate) fn loaded(&self, report: &LoadReport) {
+        let mut state = self.lock();
+        let changed = state.file.look_now();
+        let grouping = changed.and_then(|changed| self.configured(&mut state, changed));
+        self.audiences.follow(grouping);
+        self.tell(&mut state, report);
+        self.record(&state);
+    }
+
+    /// Some time has passed: `chancery.yaml` may have changed alone.
+    pub(crate) fn look(&self) {
+        let mut state = self.lock();
+        let Some(changed) = state.file.look() else { return };
+        if let Some(grouping) = self.configured(&mut state, changed) {
+            self.audiences.follow(Some(grouping));
+        }
+        self.record(&state);
+    }
+
+    /// Takes a changed `chancery.yaml`, as far as it can be used.
+    fn configured(&self, state: &mut State, changed: Changed) -> Option<Grouping> {
+        state.config_fault = match &changed {
+            Changed::Usable { .. } => None,
+            Changed::Unusable(invalid) => Some(invalid.finding()),
+        };
+        self.metrics.config(state.config_fault.is_some());
+        match changed {
+            Changed::Usable { config, restart } => {
+                info!("chancery.yaml changed; its groups are in force");
+                if !restart.is_empty() {
+                    warn!(keys = restart.join(", "), "a restart brings these keys into force");
+                }
+                Some(Grouping::new(&config))
+            }
+            Changed::Unusable(invalid) => {
+                error!("chancery.yaml cannot be used, what was in force stays: {invalid}");
+                None
+            }
+        }
+    }
+
+    fn tell(&self, state: &mut State, report: &LoadReport) {
+        let faults: Vec<Finding> = report.faults.iter().map(Finding::from).collect();
+        if faults == state.faults && report.layers.is_empty() && report.warnings.is_empty() {
+            return;
+        }
+        for warning in &report.warnings {
+            warn!("{warning}");
+        }
+        for fault in faults.iter().filter(|fault| !state.faults.contains(fault)) {
+            match fault.hint() {
+                Some(hint) => error!(hint, "{fault}"),
+                None => error!("{fault}"),
+            }
+        }
+        let LoadReport { files, resources, .. } = report;
+        let layers = report.layers.len();
+        match faults.len() {
+            0 if state.faults.is_empty() => info!(files, resources, layers, "loaded"),
+            0 => info!(files, resources, layers, "loaded; all faults are repaired"),
+            faults => {
+                warn!(
+                    files,
+                    resources,
+                    layers,
+                    faults,
+                    "loaded with faults; what they are in stays as it was"
+                );
+            }
+        }
+        self.metrics.loaded(faults.len());
+        state.faults = faults;
+    }
+
+    fn record(&self, state: &State) {
+        let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
+        self.admin.loaded.record(faults);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

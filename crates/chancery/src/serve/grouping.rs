@@ -1,0 +1,132 @@
+//! Which group a client belongs to: the rules in force, and what becomes of everybody else.
+
+use std::sync::Arc;
+
+use chancery_core::Node;
+use chancery_server::Refusal;
+
+use crate::config::{Config, Decision, Rule};
+
+/// The rules in force. Replaced whole when `chancery.yaml` changes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Grouping {
+    rules: Vec<Rule>,
+    unmatched: Decision,
+    anonymous: Decision,
+}
+
+impl Grouping {
+    /// The rules of a configuration.
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            rules: config.groups.clone(),
+            unmatched: config.unmatched.clone(),
+            anonymous: config.anonymous.clone(),
+        }
+    }
+
+    /// The group of a node: of the first rule that matches; else the one called as the node's
+    /// cluster, if that is among `known` and no rule is about it; else what is decided for nodes
+    /// no rule matches. `None` is no group at all.
+    pub(crate) fn of_node(
+        &self,
+        node: &Node,
+        known: &[Arc<str>],
+    ) -> Result<Option<String>, Refusal> {
+        if let Some(rule) = self.rules.iter().find(|rule| rule.conditions.hold(node)) {
+            return Ok(Some(rule.name.as_str().to_owned()));
+        }
+        let cluster = node.cluster.as_str();
+        if known.iter().any(|group| **group == *cluster) && !self.is_about(cluster) {
+            return Ok(Some(cluster.to_owned()));
+        }
+        decided(&self.unmatched, || {
+            Refusal::Denied(format!("no group of this server is for node `{}`", node.id))
+        })
+    }
+
+    /// The group of a client that does not say who it is (S-024).
+    pub(crate) fn of_nobody(&self) -> Result<Option<String>, Refusal> {
+        decided(&self.anonymous, Refusal::anonymous)
+    }
+
+    /// The groups the rules speak of.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let decided = [&self.unmatched, &self.anonymous].into_iter().filter_map(|it| match it {
+            Decision::Group(name) => Some(name.as_str()),
+            Decision::Base | Decision::Refuse => None,
+        });
+        self.rules.iter().map(|rule| rule.name.as_str()).chain(decided)
+    }
+
+    fn is_about(&self, group: &str) -> bool {
+        self.names().any(|name| name == group)
+    }
+}
+
+fn decided(
+    decision: &Decision,
+    refusal: impl FnOnce() -> Refusal,
+) -> Result<Option<String>, Refusal> {
+    match decision {
+        Decision::Base => Ok(None),
+        Decision::Group(name) => Ok(Some(name.as_str().to_owned())),
+        Decision::Refuse => Err(refusal()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grouping(json: &str) -> Grouping {
+        Grouping::new(&serde_json::from_str(json).unwrap())
+    }
+
+    fn node(id: &str, cluster: &str) -> Node {
+        Node { id: id.to_owned(), cluster: cluster.to_owned(), ..Node::default() }
+    }
+
+    fn known(names: &[&str]) -> Vec<Arc<str>> {
+        names.iter().map(|name| Arc::from(*name)).collect()
+    }
+
+    const RULES: &str = r#"{"groups": [
+        {"name": "canary", "match": {"id": "*-1"}},
+        {"name": "edge", "match": {"cluster": "front"}}
+    ]}"#;
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        let group = |id, cluster| grouping(RULES).of_node(&node(id, cluster), &[]).unwrap();
+        assert_eq!(group("a-1", "front").as_deref(), Some("canary"));
+        assert_eq!(group("a-2", "front").as_deref(), Some("edge"));
+        assert_eq!(group("a-2", "back"), None);
+    }
+
+    #[test]
+    fn a_directory_no_rule_is_about_is_for_the_cluster_of_that_name() {
+        let known = known(&["edge", "back"]);
+        let group = |cluster| grouping(RULES).of_node(&node("a", cluster), &known).unwrap();
+        assert_eq!(group("back").as_deref(), Some("back"));
+        assert_eq!(group("edge"), None);
+        assert_eq!(group("other"), None);
+    }
+
+    #[test]
+    fn a_node_nothing_is_for_gets_what_is_decided() {
+        let group = |json: &str| grouping(json).of_node(&node("a", ""), &[]);
+        assert_eq!(group(r#"{"unmatched": {"group": "g"}}"#), Ok(Some("g".to_owned())));
+        assert_eq!(group(r#"{"unmatched": "base"}"#), Ok(None));
+        assert!(matches!(group(r#"{"unmatched": "refuse"}"#), Err(Refusal::Denied(_))));
+    }
+
+    #[test]
+    fn a_client_without_a_name_is_refused_unless_decided_otherwise() {
+        // S-024
+        assert_eq!(grouping("{}").of_nobody(), Err(Refusal::anonymous()));
+        assert_eq!(grouping(r#"{"anonymous": "base"}"#).of_nobody(), Ok(None));
+        let group = grouping(r#"{"anonymous": {"group": "g"}}"#).of_nobody();
+        assert_eq!(group, Ok(Some("g".to_owned())));
+    }
+}

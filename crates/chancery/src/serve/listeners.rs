@@ -1,0 +1,68 @@
+//! Binding: every address is had, or the server does not begin.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use chancery_server::{Listener, Tls, TlsFiles};
+use tokio::net::TcpListener;
+use tracing::{info, warn};
+
+use crate::config::{self, Admin, Config, Listen};
+use crate::exit::Failure;
+
+/// Where discovery is served, and the certificates in use there.
+pub(crate) struct Listeners {
+    /// The listeners.
+    pub(crate) all: Vec<Listener>,
+    /// TLS, if there is any.
+    pub(crate) tls: Option<Arc<Tls>>,
+}
+
+/// Binds every address of discovery.
+pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
+    if config.listen.is_empty() {
+        return Err(Failure::negative(anyhow!("`listen` is empty: there is nowhere to serve")));
+    }
+    let tls = config.tls.as_ref().map(certificates).transpose()?;
+    let mut all = Vec::new();
+    for listen in &config.listen {
+        let bound = match listen {
+            Listen::Tcp(address) => Listener::tcp(*address).await,
+            Listen::Unix(path) => Listener::unix(path),
+        };
+        let bound = bound.with_context(|| format!("cannot listen on `{listen}`"));
+        let bound = bound.map_err(|error| {
+            Failure::broken(error)
+                .hint("is another server running? `--listen` takes another address")
+        })?;
+        let secure = matches!(listen, Listen::Tcp(_)).then(|| tls.clone()).flatten();
+        all.push(match secure {
+            Some(tls) => bound.with_tls(tls),
+            None => bound,
+        });
+    }
+    Ok(Listeners { all, tls })
+}
+
+/// Binds the address of the admin interface, if it is wanted.
+pub(crate) async fn bind_admin(admin: Admin) -> Result<Option<TcpListener>, Failure> {
+    let Admin::On(address) = admin else { return Ok(None) };
+    let bound = TcpListener::bind(address).await;
+    let bound = bound.with_context(|| format!("cannot serve the admin interface on `{address}`"));
+    let listener = bound.map_err(|error| {
+        Failure::broken(error).hint("`--admin` takes another address, or `off`")
+    })?;
+    if let Ok(address) = listener.local_addr() {
+        info!("admin interface on {address}");
+        if !address.ip().is_loopback() {
+            warn!("the admin interface has no login and is not on loopback");
+        }
+    }
+    Ok(Some(listener))
+}
+
+fn certificates(tls: &config::Tls) -> Result<Arc<Tls>, Failure> {
+    let config::Tls { cert, key, client_ca } = tls.clone();
+    let loaded = Tls::load(TlsFiles { cert, key, client_ca });
+    Ok(loaded.context("cannot serve TLS")?)
+}

@@ -1,0 +1,92 @@
+//! What the daemon counts about its source, beside what the server counts about its streams.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Counts of loads. Clones count into the same series.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metrics {
+    loads: Family<LoadLabels, Counter>,
+    faults: Gauge,
+    last_load: Gauge,
+    config_faults: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LoadLabels {
+    result: &'static str,
+}
+
+impl Metrics {
+    /// Metrics that are read through `registry`, under names that start with `chancery_`.
+    pub(crate) fn registered(registry: &mut Registry) -> Self {
+        let it = Self::default();
+        for result in [WHOLE, FAULTY] {
+            drop(it.loads.get_or_create(&LoadLabels { result }));
+        }
+        let to = registry.sub_registry_with_prefix("chancery");
+        to.register(
+            "loads",
+            "Loads of the directory, by whether they had faults",
+            it.loads.clone(),
+        );
+        to.register("faults", "Faults of the last load", it.faults.clone());
+        to.register_with_unit(
+            "last_load_timestamp",
+            "When the directory was loaded last, since 1970",
+            Unit::Seconds,
+            it.last_load.clone(),
+        );
+        let help = "1 while chancery.yaml has a fault and an older one is in force";
+        to.register("config_faulty", help, it.config_faults.clone());
+        it
+    }
+
+    /// Counts a load.
+    pub(crate) fn loaded(&self, faults: usize) {
+        let result = if faults == 0 { WHOLE } else { FAULTY };
+        self.loads.get_or_create(&LoadLabels { result }).inc();
+        self.faults.set(i64::try_from(faults).unwrap_or(i64::MAX));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.last_load.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+    }
+
+    /// Tells whether `chancery.yaml` can be used as it is.
+    pub(crate) fn config(&self, faulty: bool) {
+        self.config_faults.set(i64::from(faulty));
+    }
+}
+
+const WHOLE: &str = "whole";
+const FAULTY: &str = "faulty";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_counted_by_its_result() {
+        // S-140
+        let mut registry = Registry::default();
+        let metrics = Metrics::registered(&mut registry);
+        metrics.loaded(0);
+        metrics.loaded(3);
+        metrics.config(true);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        for line in [
+            "chancery_loads_total{result=\"whole\"} 1\n",
+            "chancery_loads_total{result=\"faulty\"} 1\n",
+            "chancery_faults 3\n",
+            "chancery_config_faulty 1\n",
+            "chancery_last_load_timestamp_seconds 1",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+}

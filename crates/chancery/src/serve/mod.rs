@@ -1,0 +1,174 @@
+//! `chancery serve`: from the command line to a server that runs, and to its end.
+//!
+//! ```text
+//!   flags, chancery.yaml --> Config --+--> Directory --load--> Catalog --+
+//!                                     |        |                         v
+//!                                     |     Follower ---------------> Audiences --> Store
+//!                                     |                                               |
+//!                                     +--> listeners ------------------------------> Server
+//! ```
+//!
+//! No client is listened to before the directory was read whole once; only the admin interface
+//! answers earlier, that it is not ready.
+
+mod audiences;
+mod first;
+mod follower;
+mod grouping;
+mod listeners;
+mod metrics;
+mod signals;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use chancery_proto::schema::Schema;
+use chancery_server::{Server, Store, Tls};
+use chancery_sources::{Catalog, Directory, Following};
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use self::audiences::Audiences;
+use self::follower::Follower;
+use self::grouping::Grouping;
+use self::listeners::Listeners;
+use self::metrics::Metrics;
+use self::signals::{Said, Signals};
+use crate::admin::{self, Admin, Loaded, Readiness, State};
+use crate::cli;
+use crate::config::{self, Config, File};
+use crate::exit::Failure;
+use crate::logging;
+
+/// Does what the flags say, until told to stop.
+pub(crate) fn run(flags: &cli::Serve) -> Result<(), Failure> {
+    let config = config::effective(flags)?;
+    if flags.print_config {
+        return first::print(&config);
+    }
+    logging::start(config.log.format, config.log.level);
+    first::exists(&flags.dir)?;
+    let schema = first::schema(&config)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the threads of the server")?;
+    let ended = runtime.block_on(serve(flags, config, schema));
+    // What still runs now was cut on purpose, or reads a directory that does not answer.
+    runtime.shutdown_background();
+    ended
+}
+
+/// All that is made before the server runs.
+struct Parts {
+    server: Server,
+    listeners: Listeners,
+    admin: Arc<Admin>,
+    follower: Arc<Follower>,
+    directory: Directory,
+}
+
+async fn serve(flags: &cli::Serve, config: Config, schema: Schema) -> Result<(), Failure> {
+    let mut signals = Signals::new().context("cannot listen to signals")?;
+    let file = File::new(flags.clone(), config.clone());
+    let directory = Directory::new(config.source(&flags.dir), schema.clone());
+    let (admin, server_metrics, metrics) = admin(directory.catalog());
+
+    // Its failure can wait: what is wrong with the directory is the more useful answer.
+    let watched = listeners::bind_admin(config.admin).await.map(|bound| watch(bound, &admin));
+    let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
+    let Some((directory, report)) = loaded else { return Ok(()) };
+    let closing = watched?;
+    let listeners = listeners::bind(&config).await?;
+
+    let store = Store::new();
+    let audiences = Audiences::new(Arc::clone(&store), directory.catalog(), Grouping::new(&config));
+    let follower = Follower::new(audiences.clone(), Arc::clone(&admin), metrics, file);
+    follower.loaded(&report);
+    let server = Server::new(store, audiences, config.server())
+        .with_metrics(server_metrics)
+        .with_schema(schema);
+    let follower = Arc::new(follower);
+    let parts = Parts { server, listeners, admin, follower, directory };
+    let ended = run_parts(parts, &mut signals).await;
+    closing.cancel();
+    ended
+}
+
+/// Runs until told to stop: the first time in good order, the second time at once.
+async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
+    let Parts { server, listeners: Listeners { all, tls }, admin, follower, directory } = parts;
+    let heard = Arc::clone(&follower);
+    let following = directory.follow(move |report| heard.loaded(report));
+    let following = following.context("cannot follow the directory")?;
+    let stop = CancellationToken::new();
+    let looking = tokio::spawn(look(follower, stop.clone()));
+    admin.readiness.advance(State::Ready);
+
+    let mut served = std::pin::pin!(server.serve(all, stop.clone()));
+    let ended = loop {
+        tokio::select! {
+            biased;
+            said = signals.next() => match said {
+                Said::Reload => reload(&following, tls.as_deref()),
+                Said::Stop if stop.is_cancelled() => {
+                    warn!("told to stop again: cutting what is left");
+                    break Ok(());
+                }
+                Said::Stop => {
+                    info!("stopping");
+                    admin.readiness.advance(State::Draining);
+                    stop.cancel();
+                }
+            },
+            ended = &mut served => break ended.context("cannot serve").map_err(Failure::from),
+        }
+    };
+    looking.abort();
+    info!("stopped");
+    ended
+}
+
+/// The admin interface and all that is counted.
+fn admin(catalog: Catalog) -> (Arc<Admin>, chancery_server::Metrics, Metrics) {
+    let mut registry = Registry::default();
+    let server_metrics = chancery_server::Metrics::registered(&mut registry);
+    let metrics = Metrics::registered(&mut registry);
+    let readiness = Readiness::default();
+    let admin = Admin { readiness, loaded: Loaded::new(catalog), registry };
+    (Arc::new(admin), server_metrics, metrics)
+}
+
+/// Lets the admin interface answer until the token is cancelled.
+fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> CancellationToken {
+    let closing = CancellationToken::new();
+    if let Some(listener) = listener {
+        tokio::spawn(admin::serve(listener, Arc::clone(admin), closing.clone()));
+    }
+    closing
+}
+
+/// Looks every so often whether `chancery.yaml` changed.
+async fn look(follower: Arc<Follower>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        let follower = Arc::clone(&follower);
+        // Reading blocks, for long if the file is on another machine.
+        tokio::task::spawn_blocking(move || follower.look()).await.ok();
+    }
+}
+
+fn reload(following: &Following, tls: Option<&Tls>) {
+    info!("told to read everything again");
+    following.reload();
+    if let Some(Err(error)) = tls.map(Tls::reload) {
+        let error = anyhow::Error::from(error);
+        warn!("certificates were not replaced, the old ones stay: {error:#}");
+    }
+}
+
+/// With the looks a change must outlast, a change of `chancery.yaml` alone is live in 0.6 s.
+const EVERY: Duration = Duration::from_millis(200);
