@@ -83,6 +83,17 @@ impl Client {
         Response::from_parts(head, all.freeze())
     }
 
+    /// Whether new streams may be opened, which a GOAWAY ends.
+    pub(crate) async fn accepts_streams(&mut self) -> bool {
+        self.ping().await;
+        let Ok(mut sender) = within(self.send.clone().ready()).await else { return false };
+        let request = Request::get("/").body(()).unwrap();
+        match sender.send_request(request, true) {
+            Ok((response, _)) => within(response).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
     pub(crate) async fn ping(&mut self) {
         within(self.pings.ping(Ping::opaque())).await.unwrap();
     }

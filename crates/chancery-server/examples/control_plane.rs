@@ -1,0 +1,60 @@
+//! A control plane of one's own: two groups, stated versions, and what the clients make of it.
+//!
+//!     cargo run -p chancery-server --example control_plane
+//!
+//! Clients whose node is of the cluster `canary` see the second version a minute before the rest.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chancery_core::{Resource, Snapshot, TypeUrl};
+use chancery_server::{
+    Client, Config, GroupName, Happened, Listener, Policy, Refusal, Server, Store, StreamEvent,
+};
+use tokio_util::sync::CancellationToken;
+
+struct Canaries;
+
+impl Policy for Canaries {
+    fn group(&self, client: &Client<'_>) -> Result<GroupName, Refusal> {
+        let node = client.node.ok_or_else(Refusal::anonymous)?;
+        Ok(if node.cluster == "canary" { "canary" } else { "rest" }.into())
+    }
+
+    fn observe(&self, event: &StreamEvent<'_>) {
+        let node = event.node.map_or("?", |node| &node.id);
+        match &event.what {
+            Happened::Acknowledged { type_url, version, .. } => {
+                println!("{node} has {} {version}", type_url.short());
+            }
+            Happened::Rejected { error, .. } => println!("{node} rejects: {}", error.message),
+            Happened::Gone { .. } => println!("{node} is gone"),
+            other => println!("{node}: {other:?}"),
+        }
+    }
+}
+
+/// One cluster, in a version we state ourselves.
+fn version(text: &str) -> Result<Snapshot, Box<dyn Error>> {
+    let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
+    // Any encoder of protobuf will do: this is a `Cluster` with the name `web`.
+    let body = Bytes::from_static(b"\x0a\x03web");
+    let mut snapshot = Snapshot::new();
+    snapshot.insert(&clusters, Resource::new("web".parse()?, body).with_version(text));
+    snapshot.set_version(&clusters, text);
+    Ok(snapshot)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let store = Store::new();
+    store.publish("canary", version("v2")?);
+    store.publish("rest", version("v1")?);
+    let listener = Listener::tcp("127.0.0.1:18000".parse()?).await?;
+    let server = Server::new(store.clone(), Canaries, Config::default());
+    let serving = tokio::spawn(server.serve(vec![listener], CancellationToken::new()));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    store.publish("rest", version("v2")?);
+    Ok(serving.await??)
+}
