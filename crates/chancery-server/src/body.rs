@@ -8,9 +8,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::Status;
 
-use crate::grpc::StreamBody;
+use crate::grpc::{self, StreamBody};
 
 /// The body of any answer.
 #[derive(Default)]
@@ -25,7 +26,13 @@ enum Kind {
     Empty,
     Full(Bytes),
     Stream(Box<StreamBody>),
-    Tonic(tonic::body::Body),
+    Companion(Box<CompanionBody>),
+}
+
+/// The body of an answer that is not ours, which ends when the connection must go.
+struct CompanionBody {
+    body: tonic::body::Body,
+    drain: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 /// How many requests a connection has.
@@ -47,8 +54,13 @@ impl ServerBody {
         Self { kind: Kind::Stream(Box::new(body)), _active: Some(active) }
     }
 
-    pub(crate) fn tonic(body: tonic::body::Body, active: Active) -> Self {
-        Self { kind: Kind::Tonic(body), _active: Some(active) }
+    pub(crate) fn companion(
+        body: tonic::body::Body,
+        drain: CancellationToken,
+        active: Active,
+    ) -> Self {
+        let body = CompanionBody { body, drain: Box::pin(drain.cancelled_owned()) };
+        Self { kind: Kind::Companion(Box::new(body)), _active: Some(active) }
     }
 }
 
@@ -79,17 +91,25 @@ impl Body for ServerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        match &mut self.kind {
+        let this = &mut *self;
+        match &mut this.kind {
             Kind::Empty => Poll::Ready(None),
             Kind::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
-                self.kind = Kind::Empty;
+                this.kind = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             Kind::Stream(body) => Pin::new(&mut **body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
-            Kind::Tonic(body) => Pin::new(body).poll_frame(cx),
+            Kind::Companion(body) => {
+                let polled = Pin::new(&mut body.body).poll_frame(cx);
+                if polled.is_ready() || body.drain.as_mut().poll(cx).is_pending() {
+                    return polled;
+                }
+                this.kind = Kind::Empty;
+                Poll::Ready(Some(Ok(grpc::draining_trailers())))
+            }
         }
     }
 
@@ -97,7 +117,7 @@ impl Body for ServerBody {
         match &self.kind {
             Kind::Empty => true,
             Kind::Full(_) | Kind::Stream(_) => false,
-            Kind::Tonic(body) => body.is_end_stream(),
+            Kind::Companion(body) => body.body.is_end_stream(),
         }
     }
 
@@ -106,7 +126,7 @@ impl Body for ServerBody {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Stream(_) => SizeHint::default(),
-            Kind::Tonic(body) => body.size_hint(),
+            Kind::Companion(body) => body.body.size_hint(),
         }
     }
 }

@@ -84,7 +84,9 @@ impl Services {
             }
             None => match self.companions.iter().find(|it| path.starts_with(&it.prefix)) {
                 Some(companion) if is_grpc(request.headers()) => {
-                    (companion.call)(request).await.map(|body| ServerBody::tonic(body, active))
+                    let drain = origin.drain.clone();
+                    let answer = (companion.call)(request).await;
+                    answer.map(|body| ServerBody::companion(body, drain, active))
                 }
                 _ => not_found(request.headers()),
             },

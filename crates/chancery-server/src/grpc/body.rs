@@ -172,7 +172,7 @@ impl StreamBody {
             }
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Ended => return Poll::Ready(None),
-                Stage::Ending(status) => return Poll::Ready(Some(trailers(&status))),
+                Stage::Ending(status) => return Poll::Ready(Some(super::trailers(&status))),
                 going_on => self.stage = going_on,
             }
             rounds += 1;
@@ -200,10 +200,4 @@ impl Body for StreamBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.get_mut().poll_next(cx).map(|frame| frame.map(Ok))
     }
-}
-
-fn trailers(status: &Status) -> Frame<Bytes> {
-    let mut headers = http::HeaderMap::new();
-    super::put_status(status, &mut headers);
-    Frame::trailers(headers)
 }

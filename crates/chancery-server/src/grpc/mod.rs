@@ -18,7 +18,9 @@ mod turns;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
+use http_body::Frame;
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
@@ -69,6 +71,17 @@ pub(crate) fn refuse(status: &Status) -> Response<ServerBody> {
 /// Why a stream ends that is only asked to go elsewhere (S-139).
 fn draining() -> Status {
     Status::unavailable("draining")
+}
+
+/// The end of any stream that is asked to go elsewhere.
+pub(crate) fn draining_trailers() -> Frame<Bytes> {
+    trailers(&draining())
+}
+
+fn trailers(status: &Status) -> Frame<Bytes> {
+    let mut headers = http::HeaderMap::new();
+    put_status(status, &mut headers);
+    Frame::trailers(headers)
 }
 
 fn put_status(status: &Status, headers: &mut http::HeaderMap) {

@@ -58,6 +58,23 @@ impl Client {
         }
     }
 
+    /// Asks a service that does not answer before it was asked, once.
+    pub(crate) async fn call(
+        &mut self,
+        path: &str,
+        message: &impl Message,
+    ) -> Result<Stream, (i32, String)> {
+        let request = Request::post(path).header("content-type", "application/grpc");
+        let mut sender = within(self.send.clone().ready()).await.unwrap();
+        let (response, mut send) = sender.send_request(request.body(()).unwrap(), false).unwrap();
+        send.send_data(framed(&message.encode_to_vec()), true).unwrap();
+        let (head, receive) = within(response).await.unwrap().into_parts();
+        match head.headers.get("grpc-status") {
+            Some(_) => Err(status(&head.headers)),
+            None => Ok(Stream { send, receive, read: BytesMut::new() }),
+        }
+    }
+
     /// Sends a request with a body, and reads the answer.
     pub(crate) async fn request(
         &mut self,
@@ -105,11 +122,7 @@ impl Stream {
     }
 
     pub(crate) fn send_bytes(&mut self, message: &[u8]) {
-        let mut framed = BytesMut::with_capacity(message.len() + 5);
-        framed.put_u8(0);
-        framed.put_u32(message.len() as u32);
-        framed.extend_from_slice(message);
-        self.send.send_data(framed.freeze(), false).unwrap();
+        self.send.send_data(framed(message), false).unwrap();
     }
 
     /// Says that there is no more to say.
@@ -150,6 +163,14 @@ impl Stream {
         self.read.advance(5);
         Some(self.read.split_to(size).freeze())
     }
+}
+
+fn framed(message: &[u8]) -> Bytes {
+    let mut framed = BytesMut::with_capacity(message.len() + 5);
+    framed.put_u8(0);
+    framed.put_u32(message.len() as u32);
+    framed.extend_from_slice(message);
+    framed.freeze()
 }
 
 fn status(headers: &HeaderMap) -> (i32, String) {

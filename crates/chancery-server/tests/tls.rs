@@ -1,0 +1,246 @@
+//! TLS, mutual TLS and Unix sockets, and certificates that are replaced while the server runs.
+
+mod common;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chancery_core::Node;
+use chancery_server::{
+    ByNode, Client as Asking, Config, GroupName, Listener, Metrics, OneGroup, Peer, Policy,
+    Refusal, Server, Store, Times, Tls, TlsFiles,
+};
+use common::client::{Client, http1};
+use common::message::{SotwRequest, SotwResponse};
+use common::{ADS_SOTW, CDS, Running, snapshot, within};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_util::sync::CancellationToken;
+
+/// An authority that signs certificates for `localhost`.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// A certificate and its key.
+    fn sign(&self) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    fn write_to(&self, directory: &Path) {
+        let (cert, key) = self.sign();
+        replace(&directory.join("key.pem"), &key);
+        replace(&directory.join("cert.pem"), &cert);
+        replace(&directory.join("ca.pem"), &self.pem);
+    }
+
+    /// A client that trusts this authority, and shows a certificate if it is given one.
+    async fn connect(
+        &self,
+        to: std::net::SocketAddr,
+        identity: Option<(String, String)>,
+        protocol: &str,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut config = match identity {
+            Some((cert, key)) => builder
+                .with_client_auth_cert(
+                    vec![CertificateDer::from_pem_slice(cert.as_bytes()).unwrap()],
+                    PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+                )
+                .unwrap(),
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let name = ServerName::try_from("localhost").unwrap();
+        let io = TcpStream::connect(to).await?;
+        within(TlsConnector::from(Arc::new(config)).connect(name, io)).await
+    }
+}
+
+/// Replaces a file as a careful writer does.
+fn replace(path: &Path, content: &str) {
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, content).unwrap();
+    std::fs::rename(&beside, path).unwrap();
+}
+
+fn files(directory: &Path, client_ca: bool) -> TlsFiles {
+    TlsFiles {
+        cert: directory.join("cert.pem"),
+        key: directory.join("key.pem"),
+        client_ca: client_ca.then(|| directory.join("ca.pem")),
+    }
+}
+
+async fn serve(tls: Arc<Tls>, policy: impl Policy, times: Times) -> Running {
+    let config = Config { times, ..Config::default() };
+    let server = Running::with(config, policy, Some(tls), Metrics::default()).await;
+    server.publish(&[("a", "1")]);
+    server
+}
+
+async fn subscribe(client: &mut Client) -> SotwResponse {
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    stream.next().await.unwrap()
+}
+
+#[tokio::test]
+async fn both_versions_of_http_are_spoken_over_tls() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    authority.write_to(directory.path());
+    let tls = Tls::load(files(directory.path(), false)).unwrap();
+    let server = serve(tls, OneGroup("all".into()), Times::default()).await;
+    let io = authority.connect(server.address, None, "h2").await.unwrap();
+    assert_eq!(subscribe(&mut Client::over(io).await).await.resources.len(), 1);
+    let io = authority.connect(server.address, None, "http/1.1").await.unwrap();
+    let head = "POST /v3/discovery:clusters HTTP/1.1\r\ncontent-type: application/json";
+    assert!(http1(io, head, "{}").await.starts_with("HTTP/1.1 200 OK"));
+}
+
+/// Remembers who asked.
+struct Asked(Arc<Mutex<Option<Peer>>>);
+
+impl Policy for Asked {
+    fn group(&self, client: &Asking<'_>) -> Result<GroupName, Refusal> {
+        *self.0.lock().unwrap() = Some(client.peer.clone());
+        ByNode(|_: &Node| "all".into()).group(client)
+    }
+}
+
+#[tokio::test]
+async fn a_client_must_show_a_certificate_of_the_authority_if_there_is_one() {
+    // S-137
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    authority.write_to(directory.path());
+    let asked = Arc::new(Mutex::new(None));
+    let tls = Tls::load(files(directory.path(), true)).unwrap();
+    let server = serve(tls, Asked(Arc::clone(&asked)), Times::default()).await;
+    let identity = authority.sign();
+    let shown = CertificateDer::from_pem_slice(identity.0.as_bytes()).unwrap();
+    let io = authority.connect(server.address, Some(identity), "h2").await.unwrap();
+    subscribe(&mut Client::over(io).await).await;
+    let peer = asked.lock().unwrap().clone().unwrap();
+    assert!(peer.tls && peer.is_trusted());
+    assert_eq!(peer.certificates, [shown.to_vec()]);
+    for identity in [None, Some(Authority::new().sign())] {
+        // In TLS 1.3 the client hears of the refusal with the first bytes.
+        let Ok(io) = authority.connect(server.address, identity, "h2").await else { continue };
+        assert!(http1_refused(io).await);
+    }
+}
+
+async fn http1_refused(io: TlsStream<TcpStream>) -> bool {
+    let mut io = io;
+    let written = io.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    written.is_err() || within(io.read(&mut [0; 9])).await.is_err()
+}
+
+#[tokio::test]
+async fn certificates_are_replaced_while_the_server_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let (old, new) = (Authority::new(), Authority::new());
+    old.write_to(directory.path());
+    let tls = Tls::load(files(directory.path(), true)).unwrap();
+    let times = Times { tls_reload: Duration::from_millis(10), ..Times::default() };
+    let server = serve(Arc::clone(&tls), OneGroup("all".into()), times).await;
+    let io = old.connect(server.address, Some(old.sign()), "h2").await.unwrap();
+    let mut before = Client::over(io).await;
+    new.write_to(directory.path());
+    within(async {
+        while new.connect(server.address, Some(new.sign()), "h2").await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // The server's certificate is read before the authority, which may be a moment later.
+    tls.reload().unwrap();
+    let io = new.connect(server.address, Some(new.sign()), "h2").await.unwrap();
+    assert_eq!(subscribe(&mut Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&mut before).await.resources.len(), 1, "connections outlive this");
+}
+
+#[tokio::test]
+async fn certificates_that_cannot_be_used_change_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    authority.write_to(directory.path());
+    let tls = Tls::load(files(directory.path(), false)).unwrap();
+    let server = serve(Arc::clone(&tls), OneGroup("all".into()), Times::default()).await;
+    replace(&directory.path().join("key.pem"), &authority.sign().1);
+    let error = tls.reload().unwrap_err().to_string();
+    assert!(error.contains("cert.pem") && error.contains("key.pem"), "{error}");
+    replace(&directory.path().join("cert.pem"), "nothing");
+    let error = tls.reload().unwrap_err().to_string();
+    assert!(error.contains("cert.pem"), "{error}");
+    std::fs::remove_file(directory.path().join("cert.pem")).unwrap();
+    assert!(tls.reload().is_err());
+    let io = authority.connect(server.address, None, "h2").await.unwrap();
+    assert_eq!(subscribe(&mut Client::over(io).await).await.resources.len(), 1);
+}
+
+#[tokio::test]
+async fn a_handshake_that_takes_too_long_is_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    authority.write_to(directory.path());
+    let tls = Tls::load(files(directory.path(), false)).unwrap();
+    let times = Times { handshake_timeout: Duration::from_millis(100), ..Times::default() };
+    let server = serve(tls, OneGroup("all".into()), times).await;
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    assert_eq!(within(silent.read(&mut [0])).await.unwrap_or(0), 0);
+    let io = authority.connect(server.address, None, "h2").await.unwrap();
+    assert_eq!(subscribe(&mut Client::over(io).await).await.resources.len(), 1);
+}
+
+#[tokio::test]
+async fn a_unix_socket_serves_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("xds.sock");
+    // The socket of a server that is gone does not stand in the way.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let listener = Listener::unix(&path).unwrap();
+    let (store, stop) = (Store::new(), CancellationToken::new());
+    store.publish("all", snapshot(&[("a", "1")]));
+    let asked = Arc::new(Mutex::new(None));
+    let server = Server::new(store, Asked(Arc::clone(&asked)), Config::default());
+    let serving = tokio::spawn(server.serve(vec![listener], stop.clone()));
+    let io = UnixStream::connect(&path).await.unwrap();
+    let mut client = Client::over(io).await;
+    assert_eq!(subscribe(&mut client).await.resources.len(), 1);
+    assert!(asked.lock().unwrap().clone().unwrap().is_trusted());
+    assert!(Listener::unix(&path).is_err(), "somebody listens there");
+    drop(client);
+    stop.cancel();
+    within(serving).await.unwrap().unwrap();
+    assert!(!path.exists());
+}
