@@ -4,7 +4,8 @@
 //! [`Catalog`] layer by layer; a layer with a fault goes in as broken. A directory that cannot be
 //! listed at all, is not there, or lost all its files at once changes nothing: more often than
 //! not that is a volume not mounted yet, or a script between `rm` and `cp`. Files taken out one
-//! by one are taken out on purpose, and the last one too.
+//! by one are taken out on purpose, and the last one too; so is an overlay that goes while other
+//! files stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

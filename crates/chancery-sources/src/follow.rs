@@ -31,8 +31,8 @@ pub struct Following {
 
 impl Directory {
     /// Follows the directory on a thread of its own, which begins with a load: what changed since
-    /// the last one is not lost. `told` hears of every load with news: other content, other
-    /// faults, or a warning.
+    /// the last one is not lost. `told` hears of that load, and then of every one with news: other
+    /// content, other faults, or a warning.
     ///
     /// # Errors
     /// If there can be no thread. If the system tells of no events, sweeps find the changes, and

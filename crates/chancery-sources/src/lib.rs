@@ -6,6 +6,28 @@
 //!    +---- follow: events, settle, sweep                       Catalog
 //! ```
 //!
+//! ```
+//! use chancery_proto::schema::Schema;
+//! use chancery_sources::{Directory, Options};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path();
+//! std::fs::write(
+//!     path.join("clusters.yaml"),
+//!     "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\n",
+//! )?;
+//! let mut directory = Directory::new(Options::new(path), Schema::bundled());
+//! let catalog = directory.catalog();
+//! let report = directory.load();
+//! assert!(report.faults.is_empty());
+//! assert_eq!(catalog.snapshot(Some("eu"), Some("node-1")).map(|all| all.len()), Some(1));
+//!
+//! let following = directory.follow(|report| println!("{} resources", report.resources))?;
+//! // The catalog follows the directory until here.
+//! following.stop();
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! A source publishes nothing by itself: it keeps a [`Catalog`], which answers what each audience
 //! should see, and tells its caller when the answers changed. Nothing here knows a socket, a
 //! stream or a configuration file; what a document says is `chancery-proto`'s to tell.

@@ -92,11 +92,12 @@ impl Stamp {
         }
     }
 
-    /// Whether a later write is sure to show in the stamp. File times are coarse: two writes in
-    /// the same tick of the filesystem's clock have the same ones.
+    /// Whether a write after this moment is sure to show in the stamp. File times are coarse: two
+    /// writes in the same tick of the filesystem's clock have the same ones. Only the time of the
+    /// last change counts, which nobody can set.
     pub(crate) fn is_telling(&self, read_at: SystemTime) -> bool {
         let since_epoch = read_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let (seconds, _) = self.modified.max(self.changed);
+        let (seconds, _) = self.changed;
         u64::try_from(seconds)
             .is_ok_and(|seconds| Duration::from_secs(seconds) + COARSEST_TICK < since_epoch)
     }
@@ -104,3 +105,19 @@ impl Stamp {
 
 /// The coarsest clock of a filesystem in use, and some skew.
 const COARSEST_TICK: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_taken_right_after_a_write_is_not_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let stamp = Stamp::of(&dir.path().metadata().unwrap());
+        let changed = Duration::new(stamp.changed.0.unsigned_abs(), 0);
+        let after = |seconds| SystemTime::UNIX_EPOCH + changed + Duration::from_secs(seconds);
+        assert!(!stamp.is_telling(after(0)));
+        assert!(!stamp.is_telling(after(3)));
+        assert!(stamp.is_telling(after(4)));
+    }
+}

@@ -108,3 +108,58 @@ fn matters(places: &Places, event: &Event) -> bool {
 fn is_ours(path: &Path) -> bool {
     Format::of_path(path).is_some() && !path.file_name().is_some_and(is_skipped)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use notify::event::{AccessKind, CreateKind, DataChange, Flag, RemoveKind, RenameMode};
+
+    use super::*;
+
+    fn woken(kind: EventKind, path: &str) -> bool {
+        let set = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
+        let places = Places {
+            directories: set(&["/etc/conf", "/etc/conf/groups"]),
+            entries: set(&["/etc/conf", "/srv/secret.data"]),
+        };
+        matters(&places, &Event::new(kind).add_path(path.into()))
+    }
+
+    #[test]
+    fn reading_wakes_nobody() {
+        assert!(!woken(EventKind::Access(AccessKind::Any), "/etc/conf/a.yaml"));
+    }
+
+    #[test]
+    fn whatever_comes_or_goes_in_our_directories_matters() {
+        let kinds = [
+            EventKind::Create(CreateKind::Any),
+            EventKind::Remove(RemoveKind::Any),
+            EventKind::Modify(ModifyKind::Name(RenameMode::Any)),
+        ];
+        for kind in kinds {
+            assert!(woken(kind, "/etc/conf/..data"));
+            assert!(woken(kind, "/etc/conf/groups/g"));
+            assert!(woken(kind, "/etc/conf"));
+            assert!(woken(kind, "/srv/secret.data"));
+            assert!(!woken(kind, "/etc/passwd"));
+            assert!(!woken(kind, "/srv/other"));
+        }
+    }
+
+    #[test]
+    fn a_log_beside_the_resources_may_grow() {
+        let written = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+        assert!(!woken(written, "/etc/conf/access.log"));
+        assert!(!woken(written, "/etc/conf/.a.yaml.swp"));
+        assert!(woken(written, "/etc/conf/a.yaml"));
+        assert!(woken(written, "/srv/secret.data"), "a symlink leads there");
+    }
+
+    #[test]
+    fn lost_events_are_an_event() {
+        let lost = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        assert!(matters(&Places::default(), &lost));
+    }
+}

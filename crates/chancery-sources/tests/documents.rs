@@ -43,7 +43,12 @@ fn every_fault_in_a_document_is_told_with_its_place() {
     let twice = cluster("a", 1) + "name: b\n";
     let cases: [(&str, &[u8], u32, &str); 8] = [
         ("duplicate.yaml", twice.as_bytes(), 4, "name"),
-        ("unknown.yaml", b"'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\nx: 1\n", 3, "`x`"),
+        (
+            "unknown.yaml",
+            b"'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\nx: 1\n",
+            3,
+            "`x`",
+        ),
         (
             "type.yaml",
             b"\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: []\n",
