@@ -77,7 +77,7 @@ impl Topic {
 
     /// Takes an accepted response.
     pub(super) fn apply_delta(&mut self, now: Time, response: &Response) {
-        self.rejects = false;
+        self.accept(&response.version);
         for name in &response.removed {
             self.held.remove(name);
         }

@@ -51,8 +51,7 @@ impl Topic {
 
     /// Takes an accepted response. What is absent from a full state is gone (S-057).
     pub(super) fn apply_sotw(&mut self, now: Time, response: &Response) {
-        self.version = Arc::clone(&response.version);
-        self.rejects = false;
+        self.accept(&response.version);
         if response.type_url.rules().full_state {
             self.held.retain(|name, _| response.entries.iter().any(|entry| entry.name == *name));
         }

@@ -23,6 +23,8 @@ pub(super) struct Topic {
     pub(super) held: BTreeMap<Arc<str>, Holding>,
     /// The version accepted last; it survives streams (S-043).
     pub(super) version: Arc<str>,
+    /// What the server had been told when that version was accepted.
+    version_of: Option<Interest>,
     /// The nonce received last; with [`super::Quirks::foreign_nonce`] it survives streams too.
     pub(super) nonce: Arc<str>,
     /// Names to subscribe to although the server was told already.
@@ -47,6 +49,11 @@ impl Topic {
             self.held.clear();
             self.version = "".into();
         }
+        let interest = &self.interest;
+        if self.version_of.as_ref() != Some(interest) {
+            self.version = "".into(); // What is held is not all that is wanted now.
+        }
+        self.held.retain(|name, _| interest.covers(name));
         self.again.clear();
         self.told = None;
         self.named = false;
@@ -74,6 +81,13 @@ impl Topic {
         self.nonce = Arc::clone(&response.nonce);
         self.given.extend(response.entries.iter().map(|entry| Arc::clone(&entry.name)));
         self.rejects = true;
+    }
+
+    /// A response was accepted.
+    pub(super) fn accept(&mut self, version: &Arc<str>) {
+        self.rejects = false;
+        self.version = Arc::clone(version);
+        self.version_of.clone_from(&self.told);
     }
 
     /// T-03: the type is of no interest any more, so its answers and its nonce are forgotten.

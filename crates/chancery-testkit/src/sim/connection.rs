@@ -197,13 +197,11 @@ impl Connection {
         if let Some(line) = line {
             self.note(now, || format!("< {line}"));
         }
-        let heartbeat =
-            !response.entries.is_empty() && response.entries.iter().all(|it| it.heartbeat);
-        self.responses += usize::from(!heartbeat);
+        self.responses += usize::from(verdict.as_ref().is_ok_and(|news| *news));
         if self.responses > 20_000 {
             return Err(Fault("the server never stops sending".to_owned()));
         }
-        verdict.map(|()| true)
+        verdict.map(|_| true)
     }
 
     fn client_receives(&mut self, now: Time) -> Result<bool, Fault> {

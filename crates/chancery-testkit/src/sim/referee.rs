@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chancery_core::{
-    Entry, Features, Request, Response, Settings, Snapshot, Time, TypeUrl, Variant,
+    Entry, Features, Request, Resource, Response, Settings, Snapshot, Time, TypeUrl, Variant,
 };
 
 use super::view::View;
@@ -25,7 +25,7 @@ pub(super) struct Referee {
     target: Arc<Snapshot>,
     views: BTreeMap<TypeUrl, View>,
     /// When names left the target, or when the stream began if they had left before.
-    vanished: BTreeMap<(TypeUrl, Arc<str>), Time>,
+    vanished: BTreeMap<(TypeUrl, Arc<str>), (Time, Arc<Resource>)>,
     began: Time,
 }
 
@@ -49,7 +49,17 @@ impl Referee {
             for gone in
                 before.set(type_url).iter().filter(|it| set.get(it.name().as_str()).is_none())
             {
-                self.vanished.insert((type_url.clone(), gone.name().shared()), now);
+                let key = (type_url.clone(), gone.name().shared());
+                self.vanished.insert(key, (now, Arc::clone(gone)));
+            }
+        }
+        for (type_url, view) in &mut self.views {
+            if before.set(type_url) != snapshot.set(type_url) {
+                (view.retry, view.changes) = (true, view.changes + 1);
+                // SotW cannot say that these are gone; what comes back is news to the server.
+                let known = view.known.keys();
+                let gone = known.filter(|name| snapshot.set(type_url).get(name).is_none());
+                view.may.extend(gone.cloned());
             }
         }
         self.vanished.retain(|(type_url, name), _| snapshot.set(type_url).get(name).is_none());
@@ -70,13 +80,16 @@ impl Referee {
     }
 
     /// The server sends a response.
-    pub(super) fn sent(&mut self, now: Time, response: &Response) -> Result<(), Fault> {
+    ///
+    /// Returns whether there is anything in it but refreshed TTLs.
+    pub(super) fn sent(&mut self, now: Time, response: &Response) -> Result<bool, Fault> {
         let url = &response.type_url;
         let check = self.check(now, response);
         check.map_err(|why| {
             Fault(format!("{why}, in {} response {}", url.short(), response.nonce))
         })?;
         let full_state = self.full_state(url);
+        let news = self.has_news(response);
         let first = self.views.get(url).is_some_and(|view| !view.answered);
         self.warm(response);
         if let Some(view) = self.views.get_mut(url) {
@@ -89,7 +102,18 @@ impl Referee {
                 view.owed.extend(view.given.iter().cloned());
             }
         }
-        Ok(())
+        Ok(news)
+    }
+
+    /// Whether anything in it differs from what the client has.
+    fn has_news(&self, response: &Response) -> bool {
+        let known = self.views.get(&response.type_url).map(|view| &view.known);
+        let has = |entry: &Entry| {
+            let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
+            entry.heartbeat || known.and_then(|known| known.get(&entry.name)) == version.as_ref()
+        };
+        let refreshes = response.entries.iter().any(|entry| self.refreshes(entry));
+        !refreshes || !response.removed.is_empty() || !response.entries.iter().all(has)
     }
 
     /// What the server still owes once nothing moves any more.
@@ -177,15 +201,32 @@ impl Referee {
                 Err(format!("heartbeat for unknown `{name}` (S-088)"))
             };
         }
-        let current =
-            self.target.set(url).get(name).is_some_and(|now| now.version() == resource.version());
-        if !current && !(known && self.full_state(url)) {
+        let current = self.target.set(url).get(name);
+        if current.is_none_or(|current| current.version() != resource.version())
+            && !self.outlives(view, url, name, resource)
+        {
             return Err(format!("`{name}` is not what the snapshot has"));
         }
-        if known && !owed && !self.full_state(url) {
+        if known
+            && !owed
+            && !self.refreshes(entry)
+            && !view.may.contains(name)
+            && !self.full_state(url)
+        {
             return Err(format!("the client has `{name}` already (S-079)"));
         }
         self.check_links(now, entry)
+    }
+
+    /// What was given may stay with the client for a while after it has vanished (S-098).
+    fn outlives(&self, view: &View, url: &TypeUrl, name: &Arc<str>, resource: &Resource) -> bool {
+        let vanished = self.vanished.get(&(url.clone(), Arc::clone(name)));
+        view.given.contains(name) && vanished.is_some_and(|(_, last)| **last == *resource)
+    }
+
+    /// A TTL is refreshed with the body where a body-less entry would delete (S-057, S-087).
+    fn refreshes(&self, entry: &Entry) -> bool {
+        entry.heartbeat || (entry.ttl && self.variant == Variant::Sotw)
     }
 
     /// S-097: what a route or listener leads to comes first.
@@ -238,7 +279,7 @@ impl Referee {
         {
             return Ok(());
         }
-        let vanished = self.vanished.get(&(url.clone(), Arc::clone(name))).copied();
+        let vanished = self.vanished.get(&(url.clone(), Arc::clone(name))).map(|(at, _)| *at);
         if now >= vanished.unwrap_or(self.began) + self.settings.removal_wait {
             return Ok(());
         }
@@ -267,8 +308,11 @@ impl Referee {
             let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
             let version = version.unwrap_or_default();
             let had = view.known.get(&entry.name) == Some(&version);
-            let refused = view.rejected.get(&entry.name) == Some(&version);
-            entry.heartbeat || (!had && !refused) || view.owed.contains(&entry.name)
+            let refused = !view.retry && view.rejected.get(&entry.name) == Some(&version);
+            self.refreshes(entry)
+                || (!had && !refused)
+                || view.owed.contains(&entry.name)
+                || view.may.contains(&entry.name)
         };
         let absent = view.known.keys().chain(view.rejected.keys()).any(|name| {
             self.full_state(&response.type_url)
@@ -279,7 +323,7 @@ impl Referee {
             || !response.removed.is_empty()
             || !response.errors.is_empty()
             || response.entries.iter().any(fresh)
-            || !view.owed.is_empty();
+            || (self.full_state(&response.type_url) && !view.owed.is_empty());
         if reason { Ok(()) } else { Err("it has nothing new in it (S-033, S-040)".to_owned()) }
     }
 
@@ -288,19 +332,22 @@ impl Referee {
         if response.type_url.short() != "cds" {
             return;
         }
-        let known =
-            self.views.get(&response.type_url).map(|view| view.known.clone()).unwrap_or_default();
+        let clusters = self.views.get(&response.type_url).cloned().unwrap_or_default();
         for entry in response.entries.iter().filter(|entry| !entry.heartbeat) {
-            let Some(resource) = &entry.resource else { continue };
-            if known.get(&entry.name) == Some(&resource.version().to_string()) {
+            let (name, Some(resource)) = (&entry.name, &entry.resource) else { continue };
+            let known = clusters.known.get(name) == Some(&resource.version().to_string());
+            if known && !clusters.owed.contains(name) && !clusters.may.contains(name) {
                 continue;
             }
+            let has = known || clusters.has(name) == Some(resource);
             for link in resource.facts().links.iter().filter(|link| link.type_url.short() == "eds")
             {
                 let view = self.views.entry(link.type_url.clone()).or_default();
                 if view.covers(link.name.as_str()) {
                     view.owed.insert(link.name.shared());
-                    view.warming.insert(link.name.shared());
+                    if !has {
+                        view.warming.insert(link.name.shared());
+                    }
                 }
             }
         }

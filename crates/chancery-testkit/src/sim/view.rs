@@ -22,8 +22,15 @@ pub(super) struct View {
     pub(super) accepted: BTreeMap<Arc<str>, Arc<Resource>>,
     /// What the client said it rejected.
     pub(super) rejected: BTreeMap<Arc<str>, String>,
+    /// Whether the type changed since a response was rejected, so that all of it is worth another
+    /// try.
+    pub(super) retry: bool,
+    /// How often the type changed.
+    pub(super) changes: usize,
     /// Names the client must be answered about although it may have them.
     pub(super) owed: BTreeSet<Arc<str>>,
+    /// Names that may come again with other news, because a wildcard now covers them as well.
+    pub(super) may: BTreeSet<Arc<str>>,
     /// Whether any response is due, such as the first one of a wildcard.
     pub(super) owed_any: bool,
     /// Responses without an answer.
@@ -43,11 +50,19 @@ pub(super) struct Unanswered {
     pub(super) sent: Time,
     pub(super) entries: Vec<(Arc<str>, Arc<Resource>)>,
     pub(super) removed: Vec<Arc<str>>,
+    changes: usize,
 }
 
 impl View {
     pub(super) fn covers(&self, name: &str) -> bool {
         self.told.as_ref().is_some_and(|told| told.covers(name))
+    }
+
+    /// What the client has under a name if it accepts what is under way.
+    pub(super) fn has(&self, name: &str) -> Option<&Arc<Resource>> {
+        let under_way = self.unanswered.iter().rev().flat_map(|it| &it.entries);
+        let newest = under_way.filter(|(given, _)| **given == *name).map(|(_, it)| it).next();
+        newest.or_else(|| self.accepted.get(name))
     }
 
     /// Books a SotW request.
@@ -110,9 +125,13 @@ impl View {
     /// S-076: what the client holds from before need not be sent.
     fn resume(&mut self, request: &DeltaRequest, set: &ResourceSet) {
         for (name, version) in &request.initial_versions {
-            self.known.insert(Arc::clone(name), version.to_string());
             self.given.insert(Arc::clone(name));
-            if set.get(name).is_some_and(|resource| resource.version().matches(version)) {
+            let current = set.get(name);
+            if current.is_some_and(|resource| resource.ttl().is_some()) {
+                continue; // It may have expired since (S-088).
+            }
+            self.known.insert(Arc::clone(name), version.to_string());
+            if current.is_some_and(|resource| resource.version().matches(version)) {
                 self.owed.remove(name);
             }
         }
@@ -121,6 +140,9 @@ impl View {
     /// The subscription is another one.
     fn changed(&mut self, first: bool, before: &Interest, interest: Interest) {
         self.owed_any |= first || (interest.all && !before.all);
+        if interest.all && !before.all {
+            self.may.extend(self.known.keys().cloned());
+        }
         self.released |= interest != *before;
         self.known.retain(|name, _| interest.covers(name));
         self.given.retain(|name| interest.covers(name));
@@ -137,10 +159,8 @@ impl View {
         let Some(at) = found.filter(|at| !latest_only || at + 1 == self.unanswered.len()) else {
             return;
         };
-        let Some(answered) = self.unanswered.remove(at) else { return };
-        if latest_only {
-            self.unanswered.clear();
-        }
+        // Answers come in order, so an older response will not be answered any more.
+        let Some(answered) = self.unanswered.drain(..=at).next_back() else { return };
         if rejected {
             self.reject(answered, full_state);
         } else {
@@ -165,11 +185,13 @@ impl View {
 
     /// Nothing is sure about any part of a rejected response (S-035).
     fn reject(&mut self, answered: Unanswered, full_state: bool) {
+        self.retry = answered.changes != self.changes;
         if full_state {
             self.known.clear();
         }
-        for name in &answered.removed {
-            self.known.remove(name);
+        for name in answered.removed {
+            self.known.remove(&name);
+            self.rejected.insert(name, String::new());
         }
         for (name, resource) in answered.entries {
             self.known.remove(&name);
@@ -188,6 +210,7 @@ impl View {
             let names: BTreeSet<_> = response.entries.iter().map(|entry| &entry.name).collect();
             self.known.retain(|name, _| names.contains(name));
             self.given.retain(|name| names.contains(name));
+            self.owed.clear();
         }
         for name in &response.removed {
             self.known.remove(name);
@@ -198,6 +221,7 @@ impl View {
             self.known.insert(Arc::clone(name), resource.version().to_string());
             self.given.insert(Arc::clone(name));
             self.owed.remove(name);
+            self.may.remove(name);
             self.warming.remove(name);
         }
         self.unanswered.push_back(Unanswered {
@@ -205,6 +229,7 @@ impl View {
             sent: now,
             entries,
             removed: response.removed.clone(),
+            changes: self.changes,
         });
         self.owed_any = false;
         self.released = false;
