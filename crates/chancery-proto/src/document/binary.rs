@@ -26,10 +26,15 @@ pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {
     };
     let resources = response.get_field_by_name("resources");
     let resources = resources.as_deref().and_then(Field::as_list).unwrap_or_default();
+    if resources.is_empty() && response.unknown_fields().next().is_some() {
+        // Most bytes decode as something: an empty response with strange fields was not meant.
+        let fault = Fault::new("no `DiscoveryResponse`: it has no resources, but unknown fields");
+        collector.parsed.faults.push(fault);
+    }
     for (index, any) in resources.iter().enumerate() {
-        let place = Place { position: None, path: format!("resources[{index}]") };
+        let place = Place { node: None, path: format!("resources[{index}]") };
         if let Some(any) = any.as_message() {
-            collector.add_any(schema, any, place);
+            collector.add_any(schema, any, &place);
         }
     }
     collector.parsed.faults.iter_mut().for_each(|fault| fault.confidential = true);

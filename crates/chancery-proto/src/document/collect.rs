@@ -11,15 +11,32 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 use super::{Parsed, ParsedResource, Position};
 use crate::resource::{ResourceError, Wrapper, resource};
 use crate::schema::Schema;
-use crate::yaml::Fault;
+use crate::yaml::{Fault, Node};
 use crate::{any, lint};
 
 /// Where a resource stands.
-pub(super) struct Place {
-    /// Of its first character, if the format has characters.
-    pub(super) position: Option<Position>,
+pub(super) struct Place<'n, 'a> {
+    /// How it is written, if the format has places at all.
+    pub(super) node: Option<&'n Node<'a>>,
     /// The path of it in its document.
     pub(super) path: String,
+}
+
+impl Place<'_, '_> {
+    fn position(&self) -> Option<Position> {
+        self.node.map(Node::position)
+    }
+
+    /// Where a field of the resource stands, or as much of its path as is there.
+    fn field_position(&self, path: &str) -> Option<Position> {
+        let mut node = self.node?;
+        for name in path.split('.').filter(|name| !name.is_empty()) {
+            let entries = node.entries().unwrap_or_default();
+            let Some(entry) = entries.iter().find(|entry| entry.key == name) else { break };
+            node = &entry.node;
+        }
+        Some(node.position())
+    }
 }
 
 /// The resources of one text.
@@ -31,14 +48,15 @@ pub(super) struct Collector {
 
 /// What is wrong with a message as a resource, and in which of its fields.
 struct Wrong {
-    field: &'static str,
+    /// The path of the field in the resource; may be empty.
+    field: String,
     message: String,
     hint: Option<String>,
 }
 
 impl Wrong {
-    fn new(field: &'static str, message: impl Into<String>) -> Self {
-        Self { field, message: message.into(), hint: None }
+    fn new(field: &str, message: impl Into<String>) -> Self {
+        Self { field: field.to_owned(), message: message.into(), hint: None }
     }
 }
 
@@ -49,7 +67,7 @@ impl Collector {
         schema: &Schema,
         type_url: &str,
         message: &DynamicMessage,
-        place: Place,
+        place: &Place<'_, '_>,
     ) {
         let built = if is_wrapper(message) {
             unwrapped(schema, message)
@@ -59,14 +77,16 @@ impl Collector {
         let built = built.and_then(|(type_url, wrapper, inner)| {
             let body = inner.as_ref().unwrap_or(message);
             check_host(&type_url, &wrapper)?;
-            let resource = resource(&type_url, body, wrapper).map_err(|error| wrong(&error))?;
+            let field = naming_field(&type_url, inner.is_some(), &wrapper);
+            let resource =
+                resource(&type_url, body, wrapper).map_err(|error| wrong(&error, field))?;
             Ok((resource, lint::lint(&type_url, body), type_url))
         });
         match built {
-            Err(wrong) => self.fault(wrong, &place),
+            Err(wrong) => self.fault(wrong, place),
             Ok((resource, warnings, type_url)) => {
-                let position = place.position.unwrap_or(Position::START);
-                if self.is_new(&type_url, resource.name(), &place) {
+                let position = place.position().unwrap_or(Position::START);
+                if self.is_new(&type_url, resource.name(), place) {
                     let resource = Arc::new(resource);
                     let parsed = ParsedResource { type_url, resource, position, warnings };
                     self.parsed.resources.push(parsed);
@@ -76,19 +96,19 @@ impl Collector {
     }
 
     /// Adds the resource in an `Any` that came as bytes, or as the fields of an `Any`.
-    pub(super) fn add_any(&mut self, schema: &Schema, any: &DynamicMessage, place: Place) {
+    pub(super) fn add_any(&mut self, schema: &Schema, any: &DynamicMessage, place: &Place<'_, '_>) {
         let url = any::type_url(any).unwrap_or_default();
         match opened(schema, any, &url) {
             Ok(message) => self.add(schema, &url, &message, place),
-            Err(wrong) => self.fault(Wrong { field: "", ..wrong }, &place),
+            Err(wrong) => self.fault(Wrong { field: String::new(), ..wrong }, place),
         }
     }
 
     /// A name stands for one resource; the second of that name is a fault.
-    fn is_new(&mut self, type_url: &TypeUrl, name: &ResourceName, place: &Place) -> bool {
+    fn is_new(&mut self, type_url: &TypeUrl, name: &ResourceName, place: &Place<'_, '_>) -> bool {
         let key = (type_url.clone(), name.clone());
         let Some((position, path)) = self.seen.get(&key) else {
-            self.seen.insert(key, (place.position, place.path.clone()));
+            self.seen.insert(key, (place.position(), place.path.clone()));
             return true;
         };
         let first = position.map_or_else(|| path.clone(), |position| position.to_string());
@@ -100,11 +120,11 @@ impl Collector {
         false
     }
 
-    fn fault(&mut self, wrong: Wrong, place: &Place) {
-        let Place { position, path } = place;
+    fn fault(&mut self, wrong: Wrong, place: &Place<'_, '_>) {
+        let path = &place.path;
         let dot = if path.is_empty() || wrong.field.is_empty() { "" } else { "." };
         self.parsed.faults.push(Fault {
-            position: *position,
+            position: place.field_position(&wrong.field),
             path: format!("{path}{dot}{}", wrong.field),
             message: wrong.message,
             hint: wrong.hint,
@@ -187,22 +207,27 @@ fn check_host(type_url: &TypeUrl, wrapper: &Wrapper) -> Result<(), Wrong> {
     };
     let hint = "put a `type.googleapis.com/envoy.service.discovery.v3.Resource` around it, with \
                 the name `ROUTE_CONFIGURATION/HOST`";
-    Err(Wrong { field: "name", message, hint: Some(hint.to_owned()) })
+    Err(Wrong { field: "name".to_owned(), message, hint: Some(hint.to_owned()) })
 }
 
-fn wrong(error: &ResourceError) -> Wrong {
+/// Which field names a resource: the wrapper's, or one of its own.
+fn naming_field(type_url: &TypeUrl, wrapped: bool, wrapper: &Wrapper) -> String {
+    if wrapper.name.is_some() {
+        return "name".to_owned();
+    }
+    let endpoints = type_url.message_name().ends_with(".ClusterLoadAssignment");
+    let own = if endpoints { "cluster_name" } else { "name" };
+    if wrapped { format!("resource.{own}") } else { own.to_owned() }
+}
+
+fn wrong(error: &ResourceError, field: String) -> Wrong {
     let mut message = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         message = format!("{message}: {cause}");
         source = cause.source();
     }
-    let field = match error {
-        ResourceError::EmptyName { field, .. } => field,
-        ResourceError::Decode { .. } => "",
-        _ => "name",
-    };
-    Wrong::new(field, message)
+    Wrong { field, message, hint: None }
 }
 
 /// What helps where a type is not known.

@@ -40,6 +40,8 @@ pub(super) struct Reader<'s, 'n> {
     confidential: OnceCell<bool>,
     /// What is known about types that are not: computing it takes a walk over all types.
     unknown_types: HashMap<&'n str, String>,
+    /// How deep the message that is read nests in others; an `Any` starts anew.
+    pub(super) depth: usize,
     pub(super) path: Path<'n>,
     pub(super) faults: Vec<Fault>,
 }
@@ -55,6 +57,7 @@ impl<'s, 'n> Reader<'s, 'n> {
             text,
             confidential: OnceCell::new(),
             unknown_types: HashMap::new(),
+            depth: 0,
             path: Path::default(),
             faults: Vec::new(),
         }
@@ -72,11 +75,13 @@ impl<'s, 'n> Reader<'s, 'n> {
         };
         let (url, descriptor) = self.at_type(entry)?;
         let others = entries.iter().filter(|entry| entry.key != AT_TYPE);
+        let outer = std::mem::take(&mut self.depth);
         let message = match Special::of(&descriptor) {
             None => self.fields(&descriptor, others),
             Some(_) => self.special_value(&descriptor, node, others),
-        }?;
-        Some((url, message))
+        };
+        self.depth = outer;
+        Some((url, message?))
     }
 
     /// In an `Any`, a message that has a form of its own stands under `value`.
@@ -138,8 +143,24 @@ impl<'s, 'n> Reader<'s, 'n> {
         None
     }
 
-    /// A message of a known type.
+    /// A message of a known type, if decoders will follow it that deep.
     pub(super) fn message(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        node: &'n Node<'_>,
+    ) -> Option<DynamicMessage> {
+        if self.depth >= MAX_MESSAGE_DEPTH {
+            let message = format!("nested in {MAX_MESSAGE_DEPTH} messages; clients go no deeper");
+            self.fault(node.position(), message, None);
+            return None;
+        }
+        self.depth += 1;
+        let message = self.message_within(descriptor, node);
+        self.depth -= 1;
+        message
+    }
+
+    fn message_within(
         &mut self,
         descriptor: &MessageDescriptor,
         node: &'n Node<'_>,
@@ -149,7 +170,7 @@ impl<'s, 'n> Reader<'s, 'n> {
         {
             return self.special(special, descriptor, node);
         }
-        let expected = format_args!("the fields of `{}`", descriptor.name()).to_string();
+        let expected = format!("the fields of `{}`", descriptor.name());
         let entries = self.mapping(node, &expected)?;
         self.fields(descriptor, entries.iter())
     }
@@ -191,7 +212,9 @@ impl<'s, 'n> Reader<'s, 'n> {
         if !self.may_be_given(given, &field, entry) {
             return;
         }
-        given.push((field.clone(), entry.key_position));
+        if given.iter().all(|(other, _)| other.number() != field.number()) {
+            given.push((field.clone(), entry.key_position));
+        }
         let Some(value) = self.field(&field, &entry.node) else { return };
         match (message.get_field_mut(&field), value) {
             (Field::List(all), Field::List(more)) => all.extend(more),
@@ -231,7 +254,10 @@ impl<'s, 'n> Reader<'s, 'n> {
             let message = "an `Any` holds one message".to_owned();
             return self.fault(entry.key_position, message, None);
         }
-        if let Some(payload) = self.message(&descriptor, &entry.node) {
+        let outer = std::mem::take(&mut self.depth);
+        let payload = self.message(&descriptor, &entry.node);
+        self.depth = outer;
+        if let Some(payload) = payload {
             *any = packed(&any.descriptor(), url, &payload);
         }
     }
@@ -281,21 +307,30 @@ impl<'s, 'n> Reader<'s, 'n> {
         let key_kind = entry.map_entry_key_field().kind();
         let value_kind = entry.map_entry_value_field().kind();
         let mut map = HashMap::with_capacity(entries.len());
-        for Entry { key, key_position, node } in entries {
-            self.path.push(Step::Key(key));
-            let key = match scalar::map_key(&key_kind, key) {
-                Ok(key) => Some(key),
-                Err(mismatch) => {
-                    let key = Node::new(Value::Text(key.clone()), *key_position);
-                    self.mismatch(&key, mismatch)
-                }
-            };
-            if let (Some(value), Some(key)) = (self.one(&value_kind, node), key) {
-                map.insert(key, value);
+        self.depth += 1;
+        for entry in entries {
+            self.path.push(Step::Key(&entry.key));
+            let value = self.one(&value_kind, &entry.node);
+            if let (Some(key), Some(value)) = (self.map_key(&key_kind, entry), value)
+                && map.insert(key, value).is_some()
+            {
+                let message = "the map has this key already, in another spelling".to_owned();
+                self.fault(entry.key_position, message, None);
             }
             self.path.pop();
         }
+        self.depth -= 1;
         (map.len() == entries.len()).then_some(Field::Map(map))
+    }
+
+    fn map_key(&mut self, kind: &Kind, entry: &Entry<'_>) -> Option<MapKey> {
+        match scalar::map_key(kind, &entry.key) {
+            Ok(key) => Some(key),
+            Err(mismatch) => {
+                let key = Node::new(Value::Text(entry.key.clone()), entry.key_position);
+                self.mismatch(&key, mismatch)
+            }
+        }
     }
 
     /// The entries of a map in protobuf text: messages of a key and a value.
@@ -411,6 +446,9 @@ fn type_hint(schema: &Schema, url: &str) -> String {
         None => UNKNOWN_TYPE.to_owned(),
     }
 }
+
+/// What decoders of protobuf agree on: messages in more messages than this are refused.
+const MAX_MESSAGE_DEPTH: usize = 100;
 
 /// The key that says what a mapping is.
 pub(super) const AT_TYPE: &str = "@type";

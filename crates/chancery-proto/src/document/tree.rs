@@ -116,8 +116,8 @@ impl<'n> Loader<'_, 'n> {
 
     fn resource(&mut self, node: &'n Node<'_>) {
         if let Some((type_url, message)) = self.reader.typed(node) {
-            let place = Place { position: Some(node.position()), path: self.reader.path.text() };
-            self.collector.add(self.schema, type_url, &message, place);
+            let place = Place { node: Some(node), path: self.reader.path.text() };
+            self.collector.add(self.schema, type_url, &message, &place);
         }
     }
 
@@ -138,8 +138,8 @@ impl<'n> Loader<'_, 'n> {
         let any = response.get_field_by_name("resources").map(|field| field.kind());
         let Some(any) = any.as_ref().and_then(|kind| kind.as_message()) else { return };
         let Some(any) = self.reader.message(any, node) else { return };
-        let place = Place { position: Some(node.position()), path: self.reader.path.text() };
-        self.collector.add_any(self.schema, &any, place);
+        let place = Place { node: Some(node), path: self.reader.path.text() };
+        self.collector.add_any(self.schema, &any, &place);
     }
 }
 

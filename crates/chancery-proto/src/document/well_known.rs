@@ -100,6 +100,7 @@ impl<'n> Reader<'_, 'n> {
         let entry = descriptor.get_field(1)?.kind();
         let value_kind = entry.as_message()?.map_entry_value_field().kind();
         let mut fields = std::collections::HashMap::with_capacity(entries.len());
+        self.depth += 1;
         for entry in entries {
             self.path.push(Step::Key(&entry.key));
             if let Some(value) = self.one(&value_kind, &entry.node) {
@@ -107,6 +108,7 @@ impl<'n> Reader<'_, 'n> {
             }
             self.path.pop();
         }
+        self.depth -= 1;
         (fields.len() == entries.len()).then(|| filled(descriptor, [(1, Field::Map(fields))]))
     }
 
@@ -144,7 +146,7 @@ impl<'n> Reader<'_, 'n> {
         let mut values = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             self.path.push(Step::Index(index));
-            values.extend(self.dynamic(&value, node).map(Field::Message));
+            values.extend(self.message(&value, node).map(Field::Message));
             self.path.pop();
         }
         (values.len() == nodes.len()).then(|| filled(descriptor, [(1, Field::List(values))]))
