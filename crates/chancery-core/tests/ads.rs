@@ -606,3 +606,50 @@ fn several_streams_of_one_client_do_not_touch_each_other() {
     assert_eq!(one.poll(now), None);
     assert_eq!(other.poll(now).unwrap().entries.len(), 1);
 }
+
+#[test]
+fn what_was_accepted_once_is_kept_though_its_response_was_rejected() {
+    // S-098, S-035: another cluster was at fault, and the old route still leads to this one
+    sotw(
+        "= cds x@1 y@1; rds r@1
+         > cds
+         < cds v=1 n=1 x@1 y@1
+         > cds ack
+         > rds r
+         < rds v=1 n=2 r@1
+         > rds ack
+         = cds x@2 z@1
+         < cds v=2 n=3 x@2 y@1 z@1
+         > cds nack error=z is bad
+         = cds -x z@2; rds r@2
+         < cds v=3 n=4 x@2 y@1 z@2
+         < rds v=2 n=5 r@2
+         > cds ack
+         > rds ack
+         < cds v=4 n=6 y@1 z@2",
+    );
+}
+
+#[test]
+fn endpoints_follow_every_cluster_of_a_response_that_is_tried_again() {
+    // S-099, S-035: to a client that rejected the first it changes only now
+    sotw(
+        "= cds x@1->eds:x y@1->eds:y; eds x@1 y@1
+         > cds
+         < cds v=1 n=1 x@1 y@1
+         > eds x y
+         < eds v=1 n=2 x@1 y@1
+         > cds ack
+         > eds ack
+         = cds x@2->eds:x y@2->eds:y
+         < cds v=2 n=3 x@2 y@2
+         < eds v=1 n=4 x@1 y@1
+         > eds ack
+         > cds nack error=y is bad
+         = cds y@3->eds:y
+         < cds v=3 n=5 x@2 y@3
+         < eds v=1 n=6 x@1 y@1
+         > eds ack
+         > cds ack",
+    );
+}

@@ -921,3 +921,63 @@ fn a_message_of_the_other_variant_closes_the_stream() {
     let request = Input::Request(Request::Sotw(SotwRequest::default()));
     assert_eq!(stream.handle(Time::default(), request), Err(Violation::WrongVariant));
 }
+
+#[test]
+fn a_rejection_that_comes_late_brings_the_rest_again() {
+    // S-033, S-083: a part of what was rejected had already been sent in a newer form
+    delta(
+        "% ack_wait=10s
+           = eds a@1 b@1
+           > eds +a +b
+           < eds n=1 a@1 b@1
+           = eds a@2
+           ~ 10s
+           < eds n=2 a@2
+           > eds nack=1 error=a is bad
+           > eds ack=2
+           < eds n=3 b@1
+           > eds ack
+           ~ 1m",
+    );
+}
+
+#[test]
+fn what_was_unsubscribed_before_its_rejection_is_not_brought_again() {
+    // S-045, S-081
+    delta(
+        "= eds a@1 b@1
+           > eds +a +b
+           < eds n=1 a@1 b@1
+           > eds -b
+           > eds nack=1 error=a is bad
+           = eds a@2
+           < eds n=2 a@2
+           > eds ack
+           = eds b@2",
+    );
+}
+
+#[test]
+fn many_names_are_followed_like_few() {
+    // S-079, S-080, S-107
+    let names: Vec<String> = (10..30).map(|number| format!("n{number}")).collect();
+    let each =
+        |form: &dyn Fn(&String) -> String| names.iter().map(form).collect::<Vec<_>>().join(" ");
+    let script = format!(
+        "= eds {all} other@1
+         > eds {subscribed}
+         < eds n=1 {all}
+         > eds ack
+         = eds n12@2 other@2
+         < eds n=2 n12@2
+         > eds ack
+         = eds -n13 -other
+         < eds n=3 -n13 !n13=NOT_FOUND
+         > eds ack
+         = eds n14@2(alias=n13)
+         < eds n=4 n13@2",
+        all = each(&|name| format!("{name}@1")),
+        subscribed = each(&|name| format!("+{name}")),
+    );
+    delta(&script.replace("< eds n=4 n13@2", "< eds n=4 n14@2(alias=n13)"));
+}

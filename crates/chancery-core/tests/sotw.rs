@@ -975,3 +975,23 @@ fn secrets_are_withheld_from_peers_that_must_not_have_them() {
           ~ 1m",
     );
 }
+
+#[test]
+fn a_rejection_that_was_superseded_is_remembered() {
+    // S-037, S-033: it is no NACK by then, and what it spoke of was not delivered all the same
+    sotw(
+        "= eds a@1 b@1 c@1
+          > eds a b
+          < eds v=1 n=1 a@1 b@1
+          > eds a b c n= v=
+          < eds v=1 n=2 c@1
+          > eds a b c n=1 v= error=a is bad
+          ! stale eds n=1
+          > eds ack
+          = eds a@2
+          < eds v=2 n=3 a@2 b@1
+          > eds ack
+          = eds b@2
+          < eds v=3 n=4 b@2",
+    );
+}

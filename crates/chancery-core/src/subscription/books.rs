@@ -5,10 +5,10 @@
 //! room to send it, so that ten changes make one response. A key is a name in the client's
 //! spelling, or a resource's own name for members of the wildcard and of globs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::flight::Contents;
+use super::flight::{Contents, Flight, Spoken};
 use super::interest::{Interest, Spelling};
 use crate::{Resource, ResourceSet, Time};
 
@@ -23,7 +23,9 @@ pub(crate) struct Books {
     pub(crate) owed: BTreeMap<Spelling, Held>,
     /// Gone from the target, and left with the client until nothing uses them (S-098).
     pub(crate) kept: BTreeMap<Spelling, Kept>,
-    refused: Refused,
+    /// Rejected, and not given again: the client may or may not hold it (S-035). With whether it
+    /// had nothing under the key before.
+    refused: BTreeMap<Spelling, bool>,
 }
 
 /// What the client holds under a key.
@@ -39,20 +41,18 @@ pub(crate) enum Held {
     Has(Arc<Resource>),
 }
 
+impl Held {
+    /// Whether the client has nothing of that name, as far as it was ever given something.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self, Self::Nothing | Self::Unknown)
+    }
+}
+
 /// A resource that outlives its removal for a while.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) resource: Arc<Resource>,
     pub(crate) since: Time,
-}
-
-/// What the client rejected and may or may not hold (S-035).
-#[derive(Debug, Default)]
-enum Refused {
-    #[default]
-    Nothing,
-    Keys(BTreeSet<Spelling>),
-    All,
 }
 
 /// One key under which the client should see something else than before.
@@ -69,7 +69,7 @@ impl Books {
             return;
         }
         for change in self.changes(interest, by_host) {
-            self.note(now, change, interest);
+            self.note(now, change);
         }
         self.sent = Arc::clone(&self.target);
     }
@@ -81,7 +81,7 @@ impl Books {
 
     /// Whether the client was told all, kept nothing back and refused nothing.
     pub(crate) fn is_settled(&self) -> bool {
-        !self.is_behind() && self.kept.is_empty() && matches!(self.refused, Refused::Nothing)
+        !self.is_behind() && self.kept.is_empty() && self.refused.is_empty()
     }
 
     /// What the client should see under a key, until `kept` is given up.
@@ -111,18 +111,14 @@ impl Books {
     pub(crate) fn forget(&mut self, key: &str) {
         self.owed.remove(key);
         self.kept.remove(key);
-        if let Refused::Keys(keys) = &mut self.refused {
-            keys.remove(key);
-        }
+        self.refused.remove(key);
     }
 
     /// Forgets all keys that the subscription no longer covers.
     pub(crate) fn forget_uncovered(&mut self, interest: &Interest) {
         self.owed.retain(|key, _| interest.covers(key));
         self.kept.retain(|key, _| interest.covers(key));
-        if let Refused::Keys(keys) = &mut self.refused {
-            keys.retain(|key| interest.covers(key));
-        }
+        self.refused.retain(|key, _| interest.covers(key));
     }
 
     /// Gives up what is kept: now the client is owed its removal.
@@ -133,47 +129,43 @@ impl Books {
         }
     }
 
-    /// The client rejected a response.
-    pub(crate) fn refuse(&mut self, contents: Contents) {
-        match (&mut self.refused, contents) {
-            (Refused::All, _) => {}
-            (_, Contents::Keys(keys)) if keys.is_empty() => {}
-            (_, Contents::All) => self.refused = Refused::All,
-            (Refused::Keys(known), Contents::Keys(keys)) => known.extend(keys),
-            (Refused::Nothing, Contents::Keys(keys)) => {
-                self.refused = Refused::Keys(keys.into_iter().collect());
+    /// The client rejected a response. If a part of it was sent in a newer form since, the rest is
+    /// worth another try at once; else it waits until a part changes (S-033).
+    pub(crate) fn refuse(&mut self, contents: &Contents, newer: &Flight, interest: &Interest) {
+        let wanted = || contents.iter().filter(|spoken| interest.covers(&spoken.key));
+        let superseded = wanted().any(|spoken| newer.speaks_of(&spoken.key));
+        for Spoken { key, is_new } in wanted().filter(|spoken| !newer.speaks_of(&spoken.key)) {
+            if superseded {
+                self.owe_again(key);
+            } else {
+                self.refused.insert(Arc::clone(key), *is_new);
             }
         }
     }
 
     /// The client accepted a response: of what it spoke of nothing counts as refused any more.
     pub(crate) fn accept(&mut self, contents: &Contents) {
-        match (&mut self.refused, contents) {
-            (Refused::Nothing, _) => {}
-            (refused, Contents::All) => *refused = Refused::Nothing,
-            (Refused::All, Contents::Keys(_)) => {}
-            (Refused::Keys(refused), Contents::Keys(keys)) => {
-                for key in keys {
-                    refused.remove(key);
-                }
-                if refused.is_empty() {
-                    self.refused = Refused::Nothing;
-                }
-            }
+        if !self.refused.is_empty() {
+            self.refused.retain(|key, _| !contents.speaks_of(key));
         }
     }
 
-    fn note(&mut self, now: Time, change: KeyChange, interest: &Interest) {
+    /// The client accepted a whole state, and with it all that is in it.
+    pub(crate) fn accept_all(&mut self) {
+        self.refused.clear();
+    }
+
+    fn note(&mut self, now: Time, change: KeyChange) {
         let KeyChange { key, old, new } = change;
-        let was_refused = self.recall(&key, interest);
+        let never_accepted = self.recall(&key);
         let kept = self.kept.remove(&key).map(|kept| kept.resource);
         let Some(held) = kept.or(old) else {
             self.owed.entry(key).or_insert(Held::Nothing);
             return;
         };
-        // What the client refused, or was not given yet, nothing of it can use.
-        let never_had = matches!(self.owed.get(&key), Some(Held::Nothing | Held::Unknown));
-        if new.is_none() && !never_had && !was_refused {
+        // What the client was not given yet, or only ever refused, nothing of it can use.
+        let not_given = self.owed.get(&key).is_some_and(Held::is_new);
+        if new.is_none() && !not_given && !never_accepted {
             self.kept.insert(key, Kept { resource: held, since: now });
         } else {
             self.owed.entry(key).or_insert(Held::Has(held));
@@ -182,24 +174,13 @@ impl Books {
 
     /// Once a part of a refused response has changed, the rest of it is worth another try: nobody
     /// can tell which part was at fault (S-034), and the client may hold the old of the others.
-    /// Says whether the key was part of a refused response.
-    fn recall(&mut self, key: &str, interest: &Interest) -> bool {
-        let keys: Vec<Spelling> = match &self.refused {
-            Refused::Keys(keys) if keys.contains(key) => keys.iter().cloned().collect(),
-            Refused::All => self.all_keys(interest),
-            Refused::Nothing | Refused::Keys(_) => return false,
-        };
-        self.refused = Refused::Nothing;
-        for key in keys {
+    /// Says whether the client never accepted anything under the key.
+    fn recall(&mut self, key: &str) -> bool {
+        let Some(is_new) = self.refused.get(key).copied() else { return false };
+        for key in std::mem::take(&mut self.refused).into_keys() {
             self.owed.insert(key, Held::Doubtful);
         }
-        true
-    }
-
-    fn all_keys(&self, interest: &Interest) -> Vec<Spelling> {
-        let members = self.target.iter().map(|resource| resource.name());
-        let members = members.filter(|name| interest.spans(name)).map(|name| name.shared());
-        members.chain(interest.names().iter().cloned()).collect()
+        is_new
     }
 
     fn changes(&self, interest: &Interest, by_host: bool) -> Vec<KeyChange> {

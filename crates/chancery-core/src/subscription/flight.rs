@@ -27,13 +27,16 @@ pub(crate) struct Sent {
     pub(crate) contents: Contents,
 }
 
-/// Which names a response spoke of.
+/// What a response spoke of because it was due, in order of the keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents(Box<[Spoken]>);
+
+/// A key a response spoke of.
 #[derive(Clone, Debug)]
-pub(crate) enum Contents {
-    /// All that the client is subscribed to.
-    All,
-    /// These keys.
-    Keys(Box<[Spelling]>),
+pub(crate) struct Spoken {
+    pub(crate) key: Spelling,
+    /// Whether the client had nothing under it before, as far as it was ever given something.
+    pub(crate) is_new: bool,
 }
 
 impl Flight {
@@ -65,24 +68,42 @@ impl Flight {
         self.out.back().map(|sent| sent.at + wait)
     }
 
-    /// Takes out the response with that nonce and the older ones, which were superseded. With
-    /// `last_only`, the nonce must be that of the newest one (S-037).
-    pub(crate) fn answered(&mut self, nonce: &str, last_only: bool) -> Option<Sent> {
+    /// Takes out the response with that nonce and the older ones, which were superseded.
+    pub(crate) fn take_through(&mut self, nonce: &str) -> Option<Sent> {
         let at = self.out.iter().position(|sent| *sent.nonce == *nonce)?;
-        if last_only && at + 1 != self.out.len() {
-            return None;
-        }
         self.out.drain(..=at).next_back()
+    }
+
+    /// Takes out the response with that nonce alone.
+    pub(crate) fn take(&mut self, nonce: &str) -> Option<Sent> {
+        let at = self.out.iter().position(|sent| *sent.nonce == *nonce)?;
+        self.out.remove(at)
+    }
+
+    /// Whether the nonce is that of the newest response.
+    pub(crate) fn is_newest(&self, nonce: &str) -> bool {
+        self.out.back().is_some_and(|sent| *sent.nonce == *nonce)
+    }
+
+    /// Whether a response under way speaks of this key.
+    pub(crate) fn speaks_of(&self, key: &str) -> bool {
+        self.out.iter().any(|sent| sent.contents.speaks_of(key))
     }
 }
 
 impl Contents {
-    /// Whether the response spoke of this name.
-    pub(crate) fn contains(&self, key: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Keys(keys) => keys.iter().any(|found| **found == *key),
-        }
+    pub(crate) fn new(mut spoken: Vec<Spoken>) -> Self {
+        spoken.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        Self(spoken.into())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Spoken> {
+        self.0.iter()
+    }
+
+    /// Whether the response spoke of this key.
+    pub(crate) fn speaks_of(&self, key: &str) -> bool {
+        self.0.binary_search_by(|spoken| (*spoken.key).cmp(key)).is_ok()
     }
 }
 

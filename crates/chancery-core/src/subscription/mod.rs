@@ -27,6 +27,7 @@ mod books;
 mod delta;
 mod flight;
 mod interest;
+mod receive;
 mod respond;
 mod sotw;
 
@@ -34,12 +35,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::books::{Books, Held};
-use self::flight::{Contents, Flight, Sent};
+use self::flight::Flight;
 use self::interest::{Interest, Spelling};
+pub(crate) use self::receive::{Answered, Receipt};
 pub(crate) use self::respond::{Given, Reply};
 use crate::{
-    Api, ErrorDetail, Event, Features, Resource, ResourceSet, Settings, Snapshot, Time, TypeUrl,
-    Variant, Violation,
+    Api, Event, Features, Resource, ResourceSet, Settings, Snapshot, Time, TypeUrl, Variant,
+    Violation,
 };
 
 /// The server's half of one resource type on one stream.
@@ -74,12 +76,6 @@ enum First {
     Sotw(Arc<str>),
     /// What the client holds: names and versions.
     Delta(BTreeMap<Spelling, Arc<str>>),
-}
-
-/// What a request said besides its names.
-pub(crate) struct Receipt<'a> {
-    pub(crate) nonce: &'a str,
-    pub(crate) error: Option<ErrorDetail>,
 }
 
 impl Subscription {
@@ -184,37 +180,6 @@ impl Subscription {
         removals.chain(unanswered).chain(self.beat_at).min()
     }
 
-    /// What the request says of an earlier response, as an event; and what that changes.
-    pub(crate) fn receive(
-        &mut self,
-        now: Time,
-        receipt: Receipt<'_>,
-    ) -> Option<(Event, Option<Answered>)> {
-        let Receipt { nonce, error } = receipt;
-        if nonce.is_empty() {
-            return None;
-        }
-        let type_url = self.type_url.clone();
-        // In SotW only the newest response can be answered: the names of the request are newer
-        // than any other's (S-037). Delta answers are booked one by one (S-083).
-        let Some(sent) = self.flight.answered(nonce, self.variant == Variant::Sotw) else {
-            return Some((Event::Stale { type_url, nonce: nonce.into() }, None));
-        };
-        let Sent { nonce, version, at, contents } = sent;
-        // NACK is the presence of an error and nothing else (S-032).
-        let Some(error) = error else {
-            // Accepting a whole state accepts all that is in it.
-            self.books.accept(if self.is_full_state() { &Contents::All } else { &contents });
-            let after = now.0.saturating_sub(at.0);
-            let event = Event::Acked { type_url, version, nonce: Arc::clone(&nonce), after };
-            return Some((event, Some(Answered { nonce, accepted: true, contents })));
-        };
-        let event = Event::Nacked { type_url, version, nonce: Arc::clone(&nonce), error };
-        let keys = contents.clone();
-        self.books.refuse(contents);
-        Some((event, Some(Answered { nonce, accepted: false, contents: keys })))
-    }
-
     /// Whether a response is the whole state, so that absence deletes (S-056, S-059).
     fn is_full_state(&self) -> bool {
         self.variant == Variant::Sotw && self.type_url.rules().full_state
@@ -284,19 +249,4 @@ pub(crate) fn empty_means_everything(type_url: &TypeUrl, settings: &Settings) ->
     let mut overrides = settings.legacy_wildcard.iter();
     let set = overrides.find(|(overridden, _)| overridden == type_url);
     set.map_or_else(|| type_url.rules().legacy_wildcard, |(_, on)| *on)
-}
-
-/// A response the client answered.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    pub(crate) nonce: Arc<str>,
-    pub(crate) accepted: bool,
-    contents: Contents,
-}
-
-impl Answered {
-    /// Whether the response spoke of this name.
-    pub(crate) fn speaks_of(&self, name: &str) -> bool {
-        self.contents.contains(name)
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::flight::{Contents, Sent};
+use super::flight::{Contents, Sent, Spoken};
 use super::interest::Spelling;
 use super::{Held, Subscription};
 use crate::{
@@ -30,7 +30,7 @@ pub(crate) struct Given {
 /// What is due of the books.
 #[derive(Debug, Default)]
 struct Due {
-    keys: Vec<Spelling>,
+    spoken: Vec<Spoken>,
     given: Vec<Given>,
     entries: BTreeMap<Spelling, Entry>,
     removed: BTreeSet<Spelling>,
@@ -53,18 +53,18 @@ impl Subscription {
         }
         self.asked = false;
         let due = self.collect(settings);
-        self.note_missing(&due.keys);
+        self.note_missing(&due.spoken);
         let errors = self.unreported(&due, settings);
         let silent = due.entries.is_empty() && due.removed.is_empty() && errors.is_empty();
-        let changed = !silent || (self.is_full_state() && !due.keys.is_empty());
+        let changed = !silent || (self.is_full_state() && !due.spoken.is_empty());
         if !changed && !self.must_answer {
             return self.beat(now, nonce);
         }
         self.must_answer = false;
-        let Due { keys, given, entries, removed, .. } = due;
+        let Due { spoken, given, entries, removed, .. } = due;
         let entries =
             if self.is_full_state() { self.full_state() } else { entries.into_values().collect() };
-        let reply = self.reply(now, nonce, entries, removed.into_iter().collect(), errors, keys);
+        let reply = self.reply(now, nonce, entries, removed.into_iter().collect(), errors, spoken);
         self.schedule_beat(now);
         Some(Reply { given, ..reply })
     }
@@ -77,12 +77,10 @@ impl Subscription {
         entries: Vec<Entry>,
         removed: Vec<Spelling>,
         errors: Vec<NameError>,
-        keys: Vec<Spelling>,
+        spoken: Vec<Spoken>,
     ) -> Reply {
         let version: Arc<str> = self.version().into();
-        let many = keys.len() >= self.books.target.len().max(FEW_KEYS);
-        let all = self.interest.wildcard() && many;
-        let contents = if all { Contents::All } else { Contents::Keys(keys.into()) };
+        let contents = Contents::new(spoken);
         let (nonce, at) = (Arc::clone(nonce), now);
         self.flight.push(Sent {
             nonce: Arc::clone(&nonce),
@@ -129,14 +127,14 @@ impl Subscription {
         let mut due = Due::default();
         while let Some((key, held)) = self.books.owed.pop_first() {
             let size = self.view(&key).map_or(key.len(), |resource| entry_size(resource));
-            let full = !due.keys.is_empty() && due.bytes + size > settings.max_response_bytes;
+            let full = !due.spoken.is_empty() && due.bytes + size > settings.max_response_bytes;
             if full && !self.is_full_state() {
                 self.books.owed.insert(key, held);
                 break;
             }
             if self.add_due(&mut due, &key, &held) {
                 due.bytes += size;
-                due.keys.push(key);
+                due.spoken.push(Spoken { key, is_new: held.is_new() });
             }
         }
         for entry in due.entries.keys() {
@@ -153,8 +151,8 @@ impl Subscription {
             (Some(now), Held::Has(before)) if now == before => return false,
             (Some(resource), _) => {
                 self.add_entry(&mut due.entries, key, resource);
-                let is_new = matches!(held, Held::Nothing | Held::Unknown);
-                due.given.push(Given { resource: Arc::clone(resource), is_new });
+                let given = Given { resource: Arc::clone(resource), is_new: held.is_new() };
+                due.given.push(given);
             }
             (None, held) if self.variant == Variant::Delta => self.add_gone(due, key, held),
             // SotW says it by absence, or not at all (S-058, S-066).
@@ -218,8 +216,8 @@ impl Subscription {
     }
 
     /// Keeps track of which single names do not exist.
-    fn note_missing(&mut self, keys: &[Spelling]) {
-        for key in keys {
+    fn note_missing(&mut self, spoken: &[Spoken]) {
+        for Spoken { key, .. } in spoken {
             let named = self.interest.names_it(key);
             let exists = self.view(key).is_some()
                 || self
@@ -240,7 +238,7 @@ impl Subscription {
     fn unreported(&mut self, due: &Due, settings: &Settings) -> Vec<NameError> {
         let rides = !due.entries.is_empty()
             || self.must_answer
-            || self.is_full_state() && !due.keys.is_empty();
+            || self.is_full_state() && !due.spoken.is_empty();
         let tells = self.variant == Variant::Delta || settings.report_missing || rides;
         if !tells || self.by_host() {
             return Vec::new();
@@ -319,7 +317,6 @@ fn share_key(entries: &[Entry]) -> Option<ShareKey> {
     Some(ShareKey(hash.digest128()))
 }
 
-const FEW_KEYS: usize = 1024;
 const INVALID_ARGUMENT: i32 = 3;
 const NOT_FOUND: i32 = 5;
 const PERMISSION_DENIED: i32 = 7;

@@ -101,7 +101,7 @@ impl Subscription {
         let sent = Arc::clone(&self.books.sent);
         for member in sent.iter().filter(|member| !self.interest.names_it(member.name().as_str())) {
             let key = member.name().shared();
-            self.books.owed.entry(key).or_insert(super::Held::Unknown);
+            self.books.owed.entry(key).or_insert(super::Held::Nothing);
         }
     }
 }
