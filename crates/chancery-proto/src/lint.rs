@@ -1,17 +1,18 @@
 //! What gRPC clients and servers would refuse in a resource.
 //!
 //! gRPC reads the same resources as Envoy, but accepts less of them, and says so only in a NACK.
-//! Nothing here is an error: the same text may be meant for Envoys alone. Resources of v2 are not
-//! looked at, because no gRPC client speaks it.
+//! Nothing here is an error: the same text may be meant for Envoys alone, which [`is_for_grpc`]
+//! helps to tell. Resources of v2 are not looked at, because no gRPC client speaks it.
 //!
 //! Implements S-125, S-126 and S-127, from gRFC A27, A36 and A47.
 
 use std::fmt;
 
-use chancery_core::{Api, TypeUrl};
+use chancery_core::{Api, Resource, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage};
 
 use crate::facts::{Source, is_v2};
+use crate::schema::Schema;
 use crate::walk::{message_in, walk};
 
 mod endpoints;
@@ -59,6 +60,19 @@ pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
         _ => {}
     }
     warnings
+}
+
+/// Whether this is a listener of a gRPC client or server. Where there is none of these among the
+/// resources of an audience, what gRPC would refuse in the others concerns nobody.
+pub fn is_for_grpc(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -> bool {
+    if type_url.api() != Api::Lds || is_v2(type_url) {
+        return false;
+    }
+    let descriptor = schema.message(type_url.as_str());
+    let listener = descriptor.map(|is| DynamicMessage::decode(is, resource.body().clone()));
+    listener.and_then(Result::ok).is_some_and(|listener| {
+        message_in(&listener, "api_listener").is_some() || server::is_server(&listener)
+    })
 }
 
 /// S-125: endpoints come from the server that sent the cluster, and load is reported to it.

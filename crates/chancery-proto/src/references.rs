@@ -50,10 +50,10 @@ impl Dangling {
     /// What the operator can do about it.
     pub fn hint(&self) -> String {
         let short = self.target.type_url.short();
-        let elsewhere = match self.target.type_url.api() {
-            _ if !self.target.aggregated => "another server has it",
-            Api::Cds => "the bootstrap of the client has it",
-            _ => "another layer or server has it",
+        let elsewhere = match (self.target.name.xdstp(), self.target.type_url.api()) {
+            (Some(parts), _) => format!("the server of authority `{}` has it", parts.authority),
+            (None, Api::Cds) => "the bootstrap of the client has it".to_owned(),
+            (None, _) => "another server has it".to_owned(),
         };
         format!("add {short} `{}`, or ignore this if {elsewhere}", self.target.name)
     }
@@ -112,6 +112,9 @@ mod tests {
         );
         let elsewhere = dangling(&snapshot(&[("sds", "b", false)]));
         assert!(elsewhere[0].hint().contains("another server"), "{}", elsewhere[0].hint());
+        let federated = "xdstp://auth-b/envoy.config.cluster.v3.Cluster/b"; // S-116
+        let federated = dangling(&snapshot(&[("cds", federated, true)]));
+        assert!(federated[0].hint().ends_with("if the server of authority `auth-b` has it"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::resource::{Wrapper, resource};
 use crate::schema::Schema;
 
 const HCM: &str = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.\
@@ -57,6 +58,20 @@ fn a_client_takes_endpoints_from_the_same_server_and_reports_load_to_it() {
     assert_eq!(cluster(json!({"ads": {}}), json!({"self": {}})), [""; 0]);
     one(&cluster(api(), Json::Null), "eds_cluster_config.eds_config", "`ads` or `self`");
     one(&cluster(json!({"ads": {}}), json!({"ads": {}})), "lrs_server", "`self`");
+}
+
+#[test]
+fn what_is_for_grpc_is_seen_by_its_listeners() {
+    let of = |json: &Json| {
+        let (schema, type_url) =
+            (Schema::bundled(), TypeUrl::new("envoy.config.listener.v3.Listener"));
+        let message = schema.message(type_url.as_str()).unwrap().deserialize(json).unwrap();
+        let resource = resource(&type_url, &message, Wrapper::default()).unwrap();
+        is_for_grpc(&schema, &type_url, &resource)
+    };
+    assert!(of(&json!({"name": "hello.test", "apiListener": {}})));
+    assert!(of(&json!({"name": "grpc/server?xds.resource.listening_address=0.0.0.0:8080"})));
+    assert!(!of(&json!({"name": "ingress", "filterChains": [{}]})));
 }
 
 /// A locality with one endpoint.
