@@ -1,0 +1,78 @@
+//! The daemon under test, and the directory it serves.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::http;
+use super::ports::Port;
+use super::process::Process;
+use super::wait;
+
+/// A directory of resources. Files are replaced in one step, as careful editors do.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    /// Beside the directory, not in it: what is half written is never seen.
+    scratch: PathBuf,
+}
+
+impl Directory {
+    /// Makes an empty one below the test's own directory.
+    pub(crate) fn new(test: &Path, name: &str) -> Self {
+        let path = test.join(name);
+        let scratch = test.join(format!("{name}.scratch"));
+        fs::create_dir_all(&path).expect("the test's directory can be written");
+        Self { path, scratch }
+    }
+
+    /// Writes or replaces a file.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(&self.scratch, text).expect("the test's directory can be written");
+        fs::rename(&self.scratch, self.path.join(name)).expect("as above");
+    }
+
+    /// Removes a file that is there.
+    pub(crate) fn remove(&self, name: &str) {
+        fs::remove_file(self.path.join(name)).expect("the test wrote it");
+    }
+}
+
+/// A running daemon.
+#[derive(Debug)]
+pub(crate) struct Chancery {
+    listen: Port,
+    _admin: Port,
+    _process: Process,
+}
+
+impl Chancery {
+    /// Serves a directory without TLS, and returns once it is ready.
+    pub(crate) fn serve(directory: &Directory) -> Self {
+        Self::serve_with(directory, &[] as &[&str])
+    }
+
+    /// Serves a directory with more flags, and returns once it is ready.
+    pub(crate) fn serve_with(directory: &Directory, flags: &[impl AsRef<OsStr>]) -> Self {
+        let (listen, admin) = (Port::reserve(), Port::reserve());
+        let test = directory.path.parent().expect("it is below the test's directory");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        command.arg("serve").arg(&directory.path);
+        command.args(["--listen", &listen.address(), "--admin", &admin.address()]).args(flags);
+        let name = format!("chancery-{}", listen.number());
+        let mut process = Process::start(test, &name, &mut command);
+        wait::holds("the daemon to be ready", || {
+            if let Some(status) = process.ended() {
+                panic!("the daemon ended: {status}\n{}", process.output());
+            }
+            http::get(admin.number(), "/ready", &[]).is_some_and(|reply| reply.status == 200)
+        });
+        Self { listen, _admin: admin, _process: process }
+    }
+
+    /// Where discovery is served.
+    pub(crate) const fn port(&self) -> u16 {
+        self.listen.number()
+    }
+}
