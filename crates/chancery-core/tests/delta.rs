@@ -981,3 +981,28 @@ fn many_names_are_followed_like_few() {
     );
     delta(&script.replace("< eds n=4 n13@2", "< eds n=4 n14@2(alias=n13)"));
 }
+
+#[test]
+fn other_changes_do_not_put_off_a_heartbeat() {
+    // S-087, S-088
+    delta(
+        "% features=ttl
+           = lds a@1(ttl=9s) b@1
+           > lds
+           < lds n=1 a@1(ttl) b@1
+           > lds ack
+           ~ 2s
+           = lds b@2
+           < lds n=2 b@2
+           > lds ack
+           ~ 1s
+           < lds n=3 a@1(ttl,heartbeat)
+           > lds ack
+           ~ 1s
+           = lds c@1(ttl=3s)
+           < lds n=4 c@1(ttl)
+           > lds ack
+           ~ 1s
+           < lds n=5 a@1(ttl,heartbeat) c@1(ttl,heartbeat)",
+    );
+}

@@ -995,3 +995,16 @@ fn a_rejection_that_was_superseded_is_remembered() {
           < eds v=3 n=4 b@2",
     );
 }
+
+#[test]
+fn a_heartbeat_nothing_needs_any_more_is_not_sent() {
+    // S-087, S-106
+    sotw(
+        "% features=ttl,wrapped
+          = cds a@1 b@1(ttl=9s)
+          > cds a b
+          < cds v=1 n=1 a@1 b@1(ttl) wrapped
+          > cds a ack
+          ~ 1m",
+    );
+}

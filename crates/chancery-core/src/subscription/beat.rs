@@ -14,17 +14,20 @@ impl Subscription {
             return None;
         }
         let entries = self.beat_entries();
-        self.schedule_beat(now);
+        self.schedule_beat(now, true);
         if entries.is_empty() {
             return None;
         }
         Some(self.reply(now, nonce, entries, Vec::new(), Vec::new(), Vec::new()))
     }
 
-    /// Puts the next heartbeat a third of the shortest TTL from now.
-    pub(super) fn schedule_beat(&mut self, now: Time) {
+    /// Puts the next heartbeat a third of the shortest TTL from now. A response that did not
+    /// refresh everything may bring it forward, and never puts it off.
+    pub(super) fn schedule_beat(&mut self, now: Time, refreshed_all: bool) {
         let shortest = self.timed().filter_map(|resource| resource.ttl()).min();
-        self.beat_at = shortest.map(|ttl| now + (ttl / 3).max(SHORTEST_BEAT));
+        let next = shortest.map(|ttl| now + (ttl / 3).max(SHORTEST_BEAT));
+        let planned = self.beat_at.filter(|_| !refreshed_all);
+        self.beat_at = next.map(|next| planned.map_or(next, |planned| planned.min(next)));
     }
 
     /// Whether TTLs are told to this client (S-086). No virtual host has one: without a body it
@@ -37,7 +40,7 @@ impl Subscription {
     /// In delta the body stays out. In SotW it must not: a full state deletes what it leaves out,
     /// and Envoy takes a body-less SotW entry for a deletion (S-057).
     fn beat_entries(&self) -> Vec<Entry> {
-        if self.is_full_state() {
+        if self.is_full_state() && self.timed().next().is_some() {
             return self.full_state();
         }
         let heartbeat = self.variant == Variant::Delta;

@@ -65,7 +65,7 @@ impl Subscription {
         let entries =
             if self.is_full_state() { self.full_state() } else { entries.into_values().collect() };
         let reply = self.reply(now, nonce, entries, removed.into_iter().collect(), errors, spoken);
-        self.schedule_beat(now);
+        self.schedule_beat(now, self.is_full_state());
         Some(Reply { given, ..reply })
     }
 
