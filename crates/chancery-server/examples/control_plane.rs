@@ -3,6 +3,7 @@
 //!     cargo run -p chancery-server --example control_plane
 //!
 //! Clients whose node is of the cluster `canary` see the second version a minute before the rest.
+#![expect(clippy::print_stdout, reason = "it is made to be watched")]
 
 use std::error::Error;
 use std::time::Duration;

@@ -1,4 +1,5 @@
 //! Each limit of the transports, at the limit and one past it.
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod common;
 
@@ -30,7 +31,7 @@ async fn streams_past_the_limit_are_refused_at_once_and_come_in_when_others_end(
     let limits = Limits { max_streams: 2, ..Limits::default() };
     let server = Running::start(with_limits(limits)).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let first = client.open(ADS_SOTW).await.unwrap();
     let _second = client.open(ADS_SOTW).await.unwrap();
     assert_eq!(client.open(ADS_SOTW).await.err().unwrap().0, 8);
@@ -46,7 +47,7 @@ async fn streams_past_the_limit_are_refused_at_once_and_come_in_when_others_end(
 async fn a_connection_has_as_many_streams_as_allowed() {
     let limits = Limits { max_streams_per_connection: 2, ..Limits::default() };
     let server = Running::start(with_limits(limits)).await;
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let first = client.open(ADS_SOTW).await.unwrap();
     let _second = client.open(ADS_SOTW).await.unwrap();
     let third = client.open(ADS_SOTW);
@@ -63,7 +64,7 @@ async fn a_request_at_the_limit_is_read_and_one_past_it_ends_the_stream() {
     let limits = Limits { max_request_bytes: 1000, ..Limits::default() };
     let server = Running::start(with_limits(limits)).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let request = |size: usize| {
         let base = prost::Message::encoded_len(&SotwRequest::first(CDS, &[]));
         // An unknown field of the wanted length: a key of two bytes and a length of two.
@@ -86,7 +87,7 @@ async fn a_delta_client_may_reconnect_with_a_hundred_thousand_resources() {
     // S-110
     let server = Running::start(Config::default()).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_DELTA).await.unwrap();
     let version = "0123456789abcdef0123456789abcdef";
     let held = (0..100_000).map(|n| (format!("outbound|80||service-{n}.test"), version.to_owned()));
@@ -108,7 +109,7 @@ async fn names_past_the_limit_end_the_stream() {
     config.protocol.max_names = 2;
     let server = Running::start(config).await;
     server.publish(&[("a", "1"), ("b", "1"), ("c", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &["a", "b"]));
     let response: SotwResponse = stream.next().await.unwrap();
@@ -184,7 +185,7 @@ async fn an_old_connection_is_asked_to_go_after_its_first_answer() {
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     // Nothing is published until the connection is old, so the stream has no answer yet.
-    let mut other = Client::connect(server.address).await;
+    let other = Client::connect(server.address).await;
     let idle = other.open(ADS_SOTW).await;
     within(async { while server_takes_streams(&mut client).await {} }).await;
     server.publish(&[("a", "1")]);

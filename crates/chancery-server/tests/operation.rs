@@ -1,4 +1,5 @@
 //! Shutdown, health, reflection and metrics.
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod common;
 
@@ -22,7 +23,7 @@ async fn at_shutdown_streams_end_after_their_first_answer() {
     // S-112, S-139
     let server = Running::start(quick()).await;
     server.publish(&[("a", "1")]);
-    let mut answered = Client::connect(server.address).await;
+    let answered = Client::connect(server.address).await;
     let mut one = answered.open(ADS_SOTW).await.unwrap();
     one.send(&SotwRequest::first(CDS, &[]));
     one.next::<SotwResponse>().await.unwrap();
@@ -70,7 +71,7 @@ async fn connections_end_staggered() {
     server.publish(&[("a", "1")]);
     let mut streams = Vec::new();
     for _ in 0..20 {
-        let mut client = Client::connect(server.address).await;
+        let client = Client::connect(server.address).await;
         let mut stream = client.open(ADS_SOTW).await.unwrap();
         stream.send(&SotwRequest::first(CDS, &[]));
         stream.next::<SotwResponse>().await.unwrap();
@@ -109,7 +110,7 @@ struct HealthResponse {
 #[tokio::test]
 async fn health_is_told_for_the_server_and_its_services() {
     let server = Running::start(quick()).await;
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let ads = "envoy.service.discovery.v3.AggregatedDiscoveryService";
     for (service, expected) in [("", Ok(1)), (ads, Ok(1)), ("nobody", Err(5))] {
         let service = service.to_owned();
@@ -160,7 +161,7 @@ struct Services {
 #[tokio::test]
 async fn reflection_shows_what_is_served() {
     let server = Running::start(Config::default()).await;
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     for version in ["v1", "v1alpha"] {
         let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
         let mut stream = client.open(&path).await.unwrap();

@@ -1,4 +1,5 @@
 //! Polls over REST, over HTTP/1.1 and HTTP/2 on the port of gRPC.
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod common;
 
@@ -30,7 +31,7 @@ async fn a_poll_is_answered_once_and_is_current_then() {
     // S-018, S-019, S-020
     let server = Running::start(brief()).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let poll = r#"{"node": {"id": "n"}, "typeUrl": "something/else", "later": 1}"#;
     let response = client.request(Method::POST, CLUSTERS, &[JSON], poll).await;
     assert_eq!(response.status(), 200);
@@ -55,7 +56,7 @@ async fn a_poll_that_is_held_hears_of_a_change_at_once() {
     let times = Times { rest_hold: Duration::from_secs(3600), ..Times::default() };
     let server = Running::start(Config { times, ..Config::default() }).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let first = client.request(Method::POST, CLUSTERS, &[JSON], "{}").await;
     let poll = format!(r#"{{"version_info": "{}"}}"#, version_in(first.body()));
     let waiting = client.request(Method::POST, CLUSTERS, &[JSON], &poll);
@@ -74,7 +75,7 @@ async fn a_client_is_held_for_less_than_it_waits() {
     let times = Times { rest_hold: Duration::from_secs(3600), ..Times::default() };
     let server = Running::start(Config { times, ..Config::default() }).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let first = client.request(Method::POST, CLUSTERS, &[JSON], "{}").await;
     let poll = format!(r#"{{"version_info": "{}"}}"#, version_in(first.body()));
     let headers = [JSON, ("x-envoy-expected-rq-timeout-ms", "100")];
@@ -89,7 +90,7 @@ async fn what_is_no_poll_is_refused_by_its_status() {
     // S-004, S-010, S-018
     let server = Running::start(brief()).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let charset = ("content-type", "application/json; charset=utf-8");
     let text = ("content-type", "text/plain");
     for (method, path, header, body, expected) in [
@@ -110,7 +111,7 @@ async fn what_is_no_poll_is_refused_by_its_status() {
     }
     let v2 = Running::start(Config { v2: true, ..brief() }).await;
     v2.publish(&[]);
-    let mut client = Client::connect(v2.address).await;
+    let client = Client::connect(v2.address).await;
     let response = client.request(Method::POST, "/v2/discovery:clusters", &[JSON], "{}").await;
     assert_eq!(response.status(), 200);
 }
@@ -132,7 +133,7 @@ async fn a_body_at_the_limit_is_read_and_one_past_it_is_refused() {
     let limits = Limits { max_request_bytes: 100, ..Limits::default() };
     let server = Running::start(Config { limits, ..brief() }).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     for (size, expected) in [(100, 200), (101, 413)] {
         let body = format!("{{}}{}", " ".repeat(size - 2));
         let response = client.request(Method::POST, CLUSTERS, &[JSON], &body).await;
@@ -146,7 +147,7 @@ async fn a_poll_is_for_the_group_of_its_node() {
     let policy = ByNode(|node: &Node| node.cluster.as_str().into());
     let server = Running::with(brief(), policy, None, Metrics::default()).await;
     server.store.publish("one", snapshot(&[("a", "1")]));
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let poll = |cluster: &str| format!(r#"{{"node": {{"id": "n", "cluster": "{cluster}"}}}}"#);
     let one = client.request(Method::POST, CLUSTERS, &[JSON], &poll("one")).await;
     assert_eq!(one.status(), 200);
@@ -161,7 +162,7 @@ async fn a_client_that_accepts_nothing_does_not_loop_at_full_speed() {
     // S-022
     let server = Running::start(brief()).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let before = std::time::Instant::now();
     for _ in 0..5 {
         let response = client.request(Method::POST, CLUSTERS, &[JSON], "{}").await;

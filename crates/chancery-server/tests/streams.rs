@@ -1,4 +1,5 @@
 //! Discovery streams over real connections.
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod common;
 
@@ -22,7 +23,7 @@ async fn a_client_follows_the_state_of_the_world() {
     let config = Config { control_plane: "server-1".to_owned(), ..Config::default() };
     let server = Running::start(config).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let one: SotwResponse = stream.next().await.unwrap();
@@ -42,7 +43,7 @@ async fn a_client_follows_changes() {
     // S-003
     let server = Running::start(Config::default()).await;
     server.publish(&[("a", "1"), ("b", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_DELTA).await.unwrap();
     let node = SotwRequest::first(CDS, &[]).node;
     stream.send(&DeltaRequest { node, type_url: CDS.to_owned(), ..DeltaRequest::default() });
@@ -69,7 +70,7 @@ async fn a_stream_of_one_type_knows_its_type() {
     // S-001, S-006
     let server = Running::start(Config::default()).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let mut stream = client.open(CLUSTERS_SOTW).await.unwrap();
     stream.send(&SotwRequest { type_url: String::new(), ..SotwRequest::first(CDS, &[]) });
     assert_eq!(stream.next::<SotwResponse>().await.unwrap().type_url, CDS);
@@ -88,7 +89,7 @@ async fn a_stream_of_one_type_knows_its_type() {
 async fn what_does_not_exist_is_unimplemented() {
     // S-004, S-010
     let server = Running::start(Config::default()).await;
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     for path in [
         "/envoy.service.route.v3.VirtualHostDiscoveryService/StreamVirtualHosts",
         "/envoy.service.discovery.v2.AggregatedDiscoveryService/StreamAggregatedResources",
@@ -106,7 +107,7 @@ async fn v2_is_served_under_its_own_names_if_enabled() {
     let mut snapshot = snapshot(&[]);
     snapshot.insert(&v2, cluster("a", "1"));
     server.store.publish("all", snapshot);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let path = "/envoy.service.discovery.v2.AggregatedDiscoveryService/StreamAggregatedResources";
     let mut stream = client.open(path).await.unwrap();
     stream.send(&SotwRequest::first(v2.as_str(), &[]));
@@ -133,7 +134,7 @@ async fn a_client_of_a_group_without_snapshot_waits_for_it() {
 async fn a_client_that_closes_its_half_gets_what_there_is() {
     let server = Running::start(Config::default()).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     stream.close();
@@ -181,7 +182,7 @@ async fn a_policy_hears_what_happens_on_a_stream() {
         snapshot
     };
     server.store.publish("edge", versioned("1", "v1"));
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let one: SotwResponse = stream.next().await.unwrap();
@@ -212,7 +213,7 @@ async fn a_policy_hears_what_happens_on_a_stream() {
 async fn a_client_that_does_not_say_who_it_is_is_told_so() {
     // S-024
     let server = Running::with(Config::default(), Heard::default(), None, Metrics::default()).await;
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest { node: None, ..SotwRequest::first(CDS, &[]) });
     let (code, text) = stream.next::<SotwResponse>().await.unwrap_err();
@@ -239,7 +240,7 @@ async fn clients_move_when_the_policy_changes_its_mind() {
     let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
     server.store.publish("one", snapshot(&[("a", "1")]));
     server.store.publish("two", snapshot(&[("b", "2")]));
-    let mut client = Client::connect(server.address).await;
+    let client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let mut last: SotwResponse = stream.next().await.unwrap();
@@ -268,10 +269,10 @@ async fn a_client_that_stops_reading_delays_only_itself_and_resumes_at_the_newes
     let server = Running::start(Config::default()).await;
     let big = "x".repeat(200_000);
     server.publish(&[("a", &big)]);
-    let mut slow = Client::connect(server.address).await;
+    let slow = Client::connect(server.address).await;
     let mut stalled = slow.open(ADS_SOTW).await.unwrap();
     stalled.send(&SotwRequest::first(CDS, &[]));
-    let mut quick = Client::connect(server.address).await;
+    let quick = Client::connect(server.address).await;
     let mut stream = quick.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let mut last: SotwResponse = stream.next().await.unwrap();

@@ -1,4 +1,5 @@
 //! TLS, mutual TLS and Unix sockets, and certificates that are replaced while the server runs.
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod common;
 
@@ -106,7 +107,7 @@ async fn serve(tls: Arc<Tls>, policy: impl Policy, times: Times) -> Running {
     server
 }
 
-async fn subscribe(client: &mut Client) -> SotwResponse {
+async fn subscribe(client: &Client) -> SotwResponse {
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     stream.next().await.unwrap()
@@ -120,7 +121,7 @@ async fn both_versions_of_http_are_spoken_over_tls() {
     let tls = Tls::load(files(directory.path(), false)).unwrap();
     let server = serve(tls, OneGroup("all".into()), Times::default()).await;
     let io = authority.connect(server.address, None, "h2").await.unwrap();
-    assert_eq!(subscribe(&mut Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
     let io = authority.connect(server.address, None, "http/1.1").await.unwrap();
     let head = "POST /v3/discovery:clusters HTTP/1.1\r\ncontent-type: application/json";
     assert!(http1(io, head, "{}").await.starts_with("HTTP/1.1 200 OK"));
@@ -148,7 +149,7 @@ async fn a_client_must_show_a_certificate_of_the_authority_if_there_is_one() {
     let identity = authority.sign();
     let shown = CertificateDer::from_pem_slice(identity.0.as_bytes()).unwrap();
     let io = authority.connect(server.address, Some(identity), "h2").await.unwrap();
-    subscribe(&mut Client::over(io).await).await;
+    subscribe(&Client::over(io).await).await;
     let peer = asked.lock().unwrap().clone().unwrap();
     assert!(peer.tls && peer.is_trusted());
     assert_eq!(peer.certificates, [shown.to_vec()]);
@@ -174,7 +175,7 @@ async fn certificates_are_replaced_while_the_server_runs() {
     let times = Times { tls_reload: Duration::from_millis(10), ..Times::default() };
     let server = serve(Arc::clone(&tls), OneGroup("all".into()), times).await;
     let io = old.connect(server.address, Some(old.sign()), "h2").await.unwrap();
-    let mut before = Client::over(io).await;
+    let before = Client::over(io).await;
     new.write_to(directory.path());
     within(async {
         while new.connect(server.address, Some(new.sign()), "h2").await.is_err() {
@@ -185,8 +186,8 @@ async fn certificates_are_replaced_while_the_server_runs() {
     // The server's certificate is read before the authority, which may be a moment later.
     tls.reload().unwrap();
     let io = new.connect(server.address, Some(new.sign()), "h2").await.unwrap();
-    assert_eq!(subscribe(&mut Client::over(io).await).await.resources.len(), 1);
-    assert_eq!(subscribe(&mut before).await.resources.len(), 1, "connections outlive this");
+    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&before).await.resources.len(), 1, "connections outlive this");
 }
 
 #[tokio::test]
@@ -205,7 +206,7 @@ async fn certificates_that_cannot_be_used_change_nothing() {
     std::fs::remove_file(directory.path().join("cert.pem")).unwrap();
     assert!(tls.reload().is_err());
     let io = authority.connect(server.address, None, "h2").await.unwrap();
-    assert_eq!(subscribe(&mut Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
 }
 
 #[tokio::test]
@@ -219,7 +220,7 @@ async fn a_handshake_that_takes_too_long_is_given_up() {
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     assert_eq!(within(silent.read(&mut [0])).await.unwrap_or(0), 0);
     let io = authority.connect(server.address, None, "h2").await.unwrap();
-    assert_eq!(subscribe(&mut Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
 }
 
 #[tokio::test]
@@ -235,8 +236,8 @@ async fn a_unix_socket_serves_the_same() {
     let server = Server::new(store, Asked(Arc::clone(&asked)), Config::default());
     let serving = tokio::spawn(server.serve(vec![listener], stop.clone()));
     let io = UnixStream::connect(&path).await.unwrap();
-    let mut client = Client::over(io).await;
-    assert_eq!(subscribe(&mut client).await.resources.len(), 1);
+    let client = Client::over(io).await;
+    assert_eq!(subscribe(&client).await.resources.len(), 1);
     assert!(asked.lock().unwrap().clone().unwrap().is_trusted());
     assert!(Listener::unix(&path).is_err(), "somebody listens there");
     drop(client);

@@ -59,7 +59,7 @@ impl EncodeCache {
             type_url: response.type_url.clone(),
             variant: response.variant,
             wrapped: response.wrapped,
-            share: share.clone(),
+            share: *share,
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = state.encodings.get(&key) {

@@ -41,7 +41,7 @@ impl Client {
     }
 
     /// Opens a stream; `Err` is the status of a refusal.
-    pub(crate) async fn open(&mut self, path: &str) -> Result<Stream, (i32, String)> {
+    pub(crate) async fn open(&self, path: &str) -> Result<Stream, (i32, String)> {
         let request = Request::post(path)
             .header("content-type", "application/grpc")
             .header("te", "trailers")
@@ -60,7 +60,7 @@ impl Client {
 
     /// Asks a service that does not answer before it was asked, once.
     pub(crate) async fn call(
-        &mut self,
+        &self,
         path: &str,
         message: &impl Message,
     ) -> Result<Stream, (i32, String)> {
@@ -77,7 +77,7 @@ impl Client {
 
     /// Sends a request with a body, and reads the answer.
     pub(crate) async fn request(
-        &mut self,
+        &self,
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
