@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_server::{Client, GroupName, Happened, Policy, Refusal, Store, StreamEvent};
 use chancery_sources::{Audience, Catalog};
+use tracing::info;
 
 use super::grouping::Grouping;
 
@@ -93,7 +94,7 @@ impl Audiences {
     fn sweep(&self, inner: &mut Inner) -> bool {
         let before = inner.seats.len();
         inner.seats.retain(|name, seat| {
-            let kept = seat.streams > 0 || std::mem::take(&mut seat.asked);
+            let kept = std::mem::take(&mut seat.asked) || seat.streams > 0;
             if !kept {
                 self.store.withdraw(name);
             }
@@ -144,29 +145,40 @@ impl Policy for Audiences {
         Ok(self.seat(&mut inner, audience))
     }
 
+    /// Keeps count of the streams of each audience, and tells of their coming and going.
     fn observe(&self, event: &StreamEvent<'_>) {
-        match (&event.what, event.group) {
-            (Happened::Grouped, Some(group)) => self.lock().joined(event.stream, group.clone()),
-            (Happened::Gone { .. }, _) => self.lock().left(event.stream),
-            _ => {}
+        let (stream, node) = (event.stream, event.node.map_or("", |node| &node.id));
+        if let (Happened::Grouped, Some(group)) = (&event.what, event.group) {
+            let moved = self.lock().joined(stream, group);
+            let what = if moved { "stream moved" } else { "stream opened" };
+            info!(stream, node, %group, peer = %event.peer, "{what}");
+        }
+        if let Happened::Gone { after, .. } = event.what
+            && self.lock().left(stream)
+        {
+            info!(stream, node, seconds = after.as_secs(), "stream closed");
         }
     }
 }
 
 impl Inner {
-    fn joined(&mut self, stream: u64, group: GroupName) {
-        self.left(stream);
-        if let Some(seat) = self.seats.get_mut(&group) {
+    /// Whether the stream belonged to another audience before.
+    fn joined(&mut self, stream: u64, group: &GroupName) -> bool {
+        let moved = self.left(stream);
+        if let Some(seat) = self.seats.get_mut(group) {
             seat.streams += 1;
-            self.streams.insert(stream, group);
         }
+        self.streams.insert(stream, group.clone());
+        moved
     }
 
-    fn left(&mut self, stream: u64) {
-        let Some(group) = self.streams.remove(&stream) else { return };
+    /// Whether the stream belonged to an audience.
+    fn left(&mut self, stream: u64) -> bool {
+        let Some(group) = self.streams.remove(&stream) else { return false };
         if let Some(seat) = self.seats.get_mut(&group) {
             seat.streams = seat.streams.saturating_sub(1);
         }
+        true
     }
 }
 
@@ -179,7 +191,7 @@ impl Known {
 /// The name of an audience in the store and in log lines. Slashes and percent signs inside of
 /// names are encoded, as in the directory, so that no two audiences share a name.
 fn name_of(audience: &Audience) -> GroupName {
-    let encoded = |name: &str| name.replace('%', "%25").replace('/', "%2F");
+    let encoded = |name: &str| name.replace('%', "%25").replace('/', "%2F").replace('+', "%2B");
     match (&audience.group, &audience.node) {
         (None, None) => "base".into(),
         (Some(group), None) => format!("groups/{}", encoded(group)).into(),
@@ -187,5 +199,146 @@ fn name_of(audience: &Audience) -> GroupName {
         (Some(group), Some(node)) => {
             format!("groups/{}+nodes/{}", encoded(group), encoded(node)).into()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use chancery_core::{Node, TypeUrl};
+    use chancery_proto::schema::Schema;
+    use chancery_server::Peer;
+    use chancery_sources::{Directory, Options};
+
+    use super::*;
+    use crate::config::Config;
+
+    struct Setup {
+        dir: tempfile::TempDir,
+        directory: Directory,
+        store: Arc<Store>,
+        audiences: Audiences,
+    }
+
+    impl Setup {
+        fn new(files: &[&str]) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            files.iter().for_each(|file| write(dir.path(), file));
+            let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+            assert_eq!(directory.load().faults, []);
+            let store = Store::new();
+            let grouping = Grouping::new(&Config::default());
+            let audiences = Audiences::new(Arc::clone(&store), directory.catalog(), grouping);
+            Self { dir, directory, store, audiences }
+        }
+
+        fn load(&mut self) {
+            self.directory.load();
+            self.audiences.follow(None);
+        }
+
+        fn group(&self, id: &str, cluster: &str) -> GroupName {
+            let node = node(id, cluster);
+            self.audiences.group(&Client { node: Some(&node), peer: &peer() }).unwrap()
+        }
+
+        /// The names of the clusters an audience sees.
+        fn seen(&self, group: &str) -> Option<Vec<String>> {
+            let snapshot = self.store.current(group)?;
+            let clusters = snapshot.set(&TypeUrl::new("envoy.config.cluster.v3.Cluster"));
+            Some(clusters.iter().map(|cluster| cluster.name().to_string()).collect())
+        }
+
+        fn tell(&self, stream: u64, group: Option<&GroupName>, what: Happened<'_>) {
+            let event = StreamEvent { stream, peer: &peer(), node: None, group, what };
+            self.audiences.observe(&event);
+        }
+    }
+
+    fn node(id: &str, cluster: &str) -> Node {
+        Node { id: id.to_owned(), cluster: cluster.to_owned(), ..Node::default() }
+    }
+
+    fn peer() -> Peer {
+        Peer { address: None, tls: false, certificates: Vec::new() }
+    }
+
+    /// A cluster named as its file.
+    fn write(dir: &Path, file: &str) {
+        let path = dir.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+        fs::write(&path, format!("\"@type\": {url}\nname: {name}\n")).unwrap();
+    }
+
+    #[test]
+    fn an_audience_is_published_when_somebody_asks() {
+        let setup = Setup::new(&["a.yaml", "groups/g/b.yaml", "nodes/n/c.yaml"]);
+        assert_eq!(setup.store.snapshots().len(), 0);
+        assert_eq!(setup.group("n", "g").as_str(), "groups/g+nodes/n");
+        assert_eq!(setup.group("other", "").as_str(), "base");
+        assert_eq!(setup.seen("groups/g+nodes/n").unwrap(), ["a", "b", "c"]);
+        assert_eq!(setup.seen("base").unwrap(), ["a"]);
+        assert_eq!(setup.store.snapshots().len(), 2);
+    }
+
+    #[test]
+    fn a_load_reaches_all_that_are_watched() {
+        let mut setup = Setup::new(&["a.yaml", "groups/g/b.yaml"]);
+        setup.group("n", "");
+        setup.group("n", "g");
+        write(setup.dir.path(), "d.yaml");
+        setup.load();
+        assert_eq!(setup.seen("base").unwrap(), ["a", "d"]);
+        assert_eq!(setup.seen("groups/g").unwrap(), ["a", "b", "d"]);
+    }
+
+    #[test]
+    fn what_nobody_watches_is_withdrawn() {
+        let mut setup = Setup::new(&["a.yaml", "groups/g/b.yaml"]);
+        let (base, group) = (setup.group("n", ""), setup.group("n", "g"));
+        setup.tell(1, Some(&group), Happened::Grouped);
+        setup.load();
+        setup.load();
+        assert_eq!(setup.seen(base.as_str()), None);
+        assert!(setup.seen(group.as_str()).is_some());
+        setup.tell(1, Some(&group), Happened::Gone { code: None, after: Duration::ZERO });
+        setup.load();
+        assert_eq!(setup.seen(group.as_str()), None);
+        setup.group("n", "g");
+        assert!(setup.seen(group.as_str()).is_some());
+    }
+
+    #[test]
+    fn a_stream_that_moves_is_counted_where_it_is() {
+        let mut setup = Setup::new(&["a.yaml", "groups/g/b.yaml"]);
+        let (base, group) = (setup.group("n", ""), setup.group("n", "g"));
+        setup.tell(1, Some(&base), Happened::Grouped);
+        setup.tell(1, Some(&group), Happened::Grouped);
+        setup.load();
+        setup.load();
+        assert_eq!(setup.seen("base"), None);
+        assert!(setup.seen("groups/g").is_some());
+    }
+
+    #[test]
+    fn no_two_audiences_share_a_name() {
+        let audience = |group: Option<&str>, node: Option<&str>| {
+            name_of(&Audience { group: group.map(Arc::from), node: node.map(Arc::from) })
+        };
+        let names = [
+            audience(None, None),
+            audience(Some("a"), Some("b")),
+            audience(Some("a+nodes/b"), None),
+            audience(Some("a/b"), None),
+            audience(Some("a%2Fb"), None),
+            audience(None, Some("a")),
+        ];
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "{names:?}");
     }
 }
