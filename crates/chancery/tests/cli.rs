@@ -1,0 +1,436 @@
+//! The command as a user meets it: the binary is run on directories, and what it prints, how it
+//! ends and what it answers over HTTP is compared.
+//!
+//! Every server takes free ports and tells them in its log lines, which is how a test finds it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use tempfile::TempDir;
+
+#[test]
+fn help_tells_what_there_is_and_how_it_ends() {
+    let overview = run(&["--help"]);
+    assert!(overview.status.success());
+    assert!(text(&overview.stdout).contains("serve"), "{overview:?}");
+    let help = run(&["serve", "--help"]);
+    assert!(help.status.success());
+    let help = text(&help.stdout);
+    for told in ["Addresses:", "TLS:", "Examples:", "Exit codes:", "[env: CHANCERY_LISTEN]"] {
+        assert!(help.contains(told), "{told} in {help}");
+    }
+}
+
+#[test]
+fn misuse_is_64_and_told_on_stderr() {
+    for args in [
+        &[][..],
+        &["serve"],
+        &["serve", ".", "--lisen", "127.0.0.1:1"],
+        &["serve", ".", "--listen", "localhost"],
+        &["serve", ".", "--tls-cert", "cert.pem"],
+    ] {
+        let ended = run(args);
+        assert_eq!(ended.status.code(), Some(64), "{args:?}: {ended:?}");
+        assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{args:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn what_does_not_work_is_2_and_comes_with_a_hint() {
+    let gone = run(&["serve", "/nowhere/at/all"]);
+    assert_eq!(gone.status.code(), Some(2));
+    assert!(text(&gone.stderr).contains("chancery: cannot read `/nowhere/at/all`: No such file"));
+
+    let dir = directory(&[]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let path = dir.path().to_str().unwrap();
+    let ended = run(&["serve", path, "--admin", "off", "--listen", &address]);
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert!(text(&ended.stderr).contains(&format!("cannot listen on `{address}`")));
+    assert!(text(&ended.stderr).contains("hint: "));
+}
+
+#[test]
+fn a_directory_with_faults_is_1_and_all_of_them_are_shown() {
+    let dir = directory(&[
+        ("a.yaml", "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nnmae: a\n"),
+        ("groups/g/b.json", "{\"@type\": \"type.googleapis.com/no.Such\"}"),
+        ("good.yaml", &cluster("good", 1)),
+    ]);
+    let ended = run(&["serve", dir.path().to_str().unwrap()]);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let told = text(&ended.stderr);
+    for expected in
+        ["a.yaml:2:1\n", "2 | nmae: a\n", "did you mean `name`?", "b.json:1:", "2 faults"]
+    {
+        assert!(told.contains(expected), "{expected} in {told}");
+    }
+    assert!(!told.contains("serving on"), "{told}");
+}
+
+#[test]
+fn a_slip_in_chancery_yaml_is_1_and_pointed_at() {
+    let dir = directory(&[("chancery.yaml", "unmatched: base\nlisen: [\"127.0.0.1:1\"]\n")]);
+    let ended = run(&["serve", dir.path().to_str().unwrap()]);
+    assert_eq!(ended.status.code(), Some(1));
+    let told = text(&ended.stderr);
+    for expected in ["chancery.yaml:2:1\n", "unknown key `lisen`", "did you mean `listen`?"] {
+        assert!(told.contains(expected), "{expected} in {told}");
+    }
+}
+
+#[test]
+fn partial_serves_what_is_whole() {
+    let dir = directory(&[("good.yaml", &cluster("good", 1)), ("groups/broken/a.yaml", "{\n")]);
+    let mut server = Server::start(&dir, &["--allow-partial"]);
+    assert!(server.clusters("me").contains("\"good\""));
+    let (status, told) = server.admin("/ready");
+    assert_eq!((status, told.as_str()), (200, "ready, with faults: 1; see /config\n"));
+    let (_, config) = server.admin("/config");
+    assert!(
+        config.contains("groups/broken/a.yaml") && config.contains("group `broken`"),
+        "{config}"
+    );
+    assert!(server.log_has("a.yaml:"));
+}
+
+#[test]
+fn an_edit_is_followed_within_a_second() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let server = Server::start(&dir, &[]);
+    // The quickest of some: the machine may be busy with other tests.
+    let quickest = (2..5).map(|seconds| {
+        dir_write(&dir, "a.yaml", &cluster("a", seconds));
+        let begun = Instant::now();
+        eventually(|| server.clusters("me").contains(&format!("\"{seconds}s\"")));
+        begun.elapsed()
+    });
+    let quickest = quickest.min().unwrap();
+    assert!(quickest < Duration::from_secs(1), "{quickest:?}");
+}
+
+#[test]
+fn a_broken_edit_changes_nothing_and_is_told_until_it_is_repaired() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let mut server = Server::start(&dir, &[]);
+    let before = server.clusters("me");
+    dir_write(&dir, "a.yaml", "- nothing: like\n  this: exists\n");
+    assert!(server.log_has("a.yaml:1:"));
+    assert_eq!(server.clusters("me"), before);
+    eventually(|| server.admin("/metrics").1.contains("\nchancery_faults 1\n"));
+    dir_write(&dir, "a.yaml", &cluster("a", 2));
+    eventually(|| server.admin("/ready").1 == "ready\n");
+    assert!(server.clusters("me").contains("\"2s\""));
+}
+
+#[test]
+fn groups_follow_chancery_yaml_while_the_server_runs() {
+    // S-024
+    let dir = directory(&[
+        ("base.yaml", &cluster("base", 1)),
+        ("groups/canary/c.yaml", &cluster("canary", 1)),
+        ("nodes/a%2F1/n.yaml", &cluster("own", 1)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    assert!(!server.clusters("a/1").contains("\"canary\""));
+    assert!(server.clusters("a/1").contains("\"own\""));
+    assert!(!server.clusters("b").contains("\"own\""));
+    assert_eq!(server.post("clusters", "{}").0, 400);
+
+    let rules = "groups:\n- name: canary\n  match: {id: \"a/*\"}\nanonymous: {group: canary}\n";
+    dir_write(&dir, "chancery.yaml", rules);
+    eventually(|| server.clusters("a/1").contains("\"canary\""));
+    assert!(!server.clusters("b").contains("\"canary\""));
+    assert!(server.post("clusters", "{}").1.contains("\"canary\""));
+
+    dir_write(&dir, "chancery.yaml", "groops: []\n");
+    assert!(server.log_has("unknown key `groops`"));
+    eventually(|| server.admin("/metrics").1.contains("\nchancery_config_faulty 1\n"));
+    assert!(server.clusters("a/1").contains("\"canary\""));
+
+    dir_write(&dir, "chancery.yaml", "limits: {max-names: 5}\nunmatched: refuse\n");
+    assert!(server.log_has("keys=\"limits.max-names\""));
+    eventually(|| server.post("clusters", "{\"node\": {\"id\": \"b\"}}").0 == 403);
+}
+
+#[test]
+fn an_order_to_stop_is_obeyed_and_an_order_to_reload_too() {
+    // S-139
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let mut server = Server::start(&dir, &[]);
+    server.signal("HUP");
+    assert!(server.log_has("told to read everything again"));
+    assert!(server.clusters("me").contains("\"a\""));
+    server.signal("TERM");
+    assert!(server.log_has("stopped"));
+    assert!(server.child.wait().unwrap().success());
+}
+
+#[test]
+fn no_secret_gets_into_log_lines_or_admin_pages() {
+    // S-138
+    let secret = |name: &str, wrong: &str| {
+        format!(
+            "\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\n\
+             name: {name}\n{wrong}generic_secret: {{secret: {{inline_string: hunter2}}}}\n"
+        )
+    };
+    let dir = directory(&[("s.yaml", &secret("s", ""))]);
+    let mut server = Server::start(&dir, &["-vv", "--log-format", "json"]);
+    let node = "{\"node\": {\"id\": \"me\", \"metadata\": {\"token\": \"opensesame\"}}, \
+                \"resource_names\": [\"s\"]}";
+    assert!(server.post("secrets", node).1.contains("hunter2"));
+    dir_write(&dir, "s.yaml", &secret("s", "nmae: hunter2\n"));
+    assert!(server.log_has("s.yaml:3:1"));
+    let pages: String = ["/ready", "/config", "/metrics"].map(|page| server.admin(page).1).concat();
+    server.signal("TERM");
+    server.child.wait().unwrap();
+    let log = server.rest_of_log();
+    for told in [&log, &pages] {
+        assert!(!told.contains("hunter2") && !told.contains("opensesame"), "{told}");
+    }
+    assert!(log.contains("\"message\":\"answered a poll\""), "{log}");
+
+    let refused = run(&["serve", dir.path().to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(!text(&refused.stderr).contains("hunter2"), "{refused:?}");
+}
+
+#[test]
+fn the_admin_interface_is_read_only() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let server = Server::start(&dir, &[]);
+    let ask = |line: &str| exchange(&mut server.dial(server.admin), line, "");
+    assert_eq!(ask("GET /").0, 200);
+    assert_eq!(ask("GET /healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(ask("HEAD /ready"), (200, String::new()));
+    assert_eq!(ask("POST /ready").0, 405);
+    assert_eq!(ask("GET /nothing").0, 404);
+    let (_, metrics) = ask("GET /metrics");
+    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
+    let (_, config) = ask("GET /config");
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    let row = &config["resources"][0];
+    assert_eq!((&row["name"], &row["line"]), (&"a".into(), &1.into()));
+    assert!(row["file"].as_str().unwrap().ends_with("/a.yaml"));
+}
+
+#[test]
+fn a_unix_socket_serves_too() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let place = tempfile::tempdir().unwrap();
+    let socket = place.path().join("xds.sock");
+    let listen = format!("unix:{}", socket.display());
+    let mut server = Server::start(&dir, &["--listen", &listen]);
+    let mut stream = UnixStream::connect(&socket).unwrap();
+    let (status, body) = exchange(&mut stream, "POST /v3/discovery:clusters", NODE);
+    assert_eq!(status, 200);
+    assert!(body.contains("\"a\""));
+    server.signal("TERM");
+    assert!(server.child.wait().unwrap().success());
+    assert!(!socket.exists());
+}
+
+#[test]
+fn the_configuration_in_force_can_be_printed_and_read_again() {
+    let dir = directory(&[("chancery.yaml", "listen: [\"127.0.0.1:1\"]\nadmin: \"off\"\n")]);
+    let print = || {
+        let mut command = chancery(&["serve", dir.path().to_str().unwrap(), "--print-config"]);
+        command.env("CHANCERY_LISTEN", "127.0.0.1:2,unix:/s").env("CHANCERY_ENABLE_V2", "1");
+        let printed = command.output().unwrap();
+        assert!(printed.status.success(), "{printed:?}");
+        text(&printed.stdout)
+    };
+    let printed = print();
+    let config: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(config["listen"], serde_json::json!(["127.0.0.1:2", "unix:/s"]));
+    assert_eq!((&config["admin"], &config["enable-v2"]), (&"off".into(), &true.into()));
+    dir_write(&dir, "chancery.yaml", &printed);
+    assert_eq!(print(), printed);
+}
+
+#[test]
+fn the_quickstart_is_whole() {
+    let quickstart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart");
+    let mut server = Server::start_at(&quickstart, &[]);
+    assert!(server.log_has("loaded"));
+    assert_eq!(server.admin("/ready"), (200, "ready\n".to_owned()));
+    assert!(server.clusters("me").contains("\"chancery-admin\""));
+    assert!(!server.clusters("me").contains("\"hello\""));
+    let grpc = "{\"node\": {\"id\": \"me\", \"user_agent_name\": \"gRPC Go\"}}";
+    assert!(server.post("clusters", grpc).1.contains("\"hello\""));
+}
+
+/// A server on free ports, ended with the test.
+struct Server {
+    child: Child,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+    admin: u16,
+    port: u16,
+}
+
+impl Server {
+    fn start(dir: &TempDir, flags: &[&str]) -> Self {
+        Self::start_at(dir.path(), flags)
+    }
+
+    fn start_at(dir: &Path, flags: &[&str]) -> Self {
+        let free = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        let mut child = chancery(&["serve", dir.to_str().unwrap()])
+            .args(free)
+            .args(flags)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        let mut server = Self { child, lines, seen: Vec::new(), admin: 0, port: 0 };
+        server.admin = server.port_after("admin interface on 127.0.0.1:");
+        server.port = server.port_after("serving on 127.0.0.1:");
+        server
+    }
+
+    fn port_after(&mut self, told: &str) -> u16 {
+        let line = self.line_with(told).unwrap_or_else(|| panic!("{told}: {:?}", self.seen));
+        let (_, rest) = line.split_once(told).unwrap();
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    }
+
+    /// Waits for a log line; looks at those that were read before too.
+    fn line_with(&mut self, part: &str) -> Option<String> {
+        if let Some(line) = self.seen.iter().find(|line| line.contains(part)) {
+            return Some(line.clone());
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left).ok()?;
+            self.seen.push(line.clone());
+            if line.contains(part) {
+                return Some(line);
+            }
+        }
+    }
+
+    fn log_has(&mut self, part: &str) -> bool {
+        let found = self.line_with(part).is_some();
+        assert!(found, "{part}: {:#?}", self.seen);
+        found
+    }
+
+    /// All that was logged; the server must have ended.
+    fn rest_of_log(&mut self) -> String {
+        self.seen.extend(self.lines.iter());
+        self.seen.join("\n")
+    }
+
+    fn dial(&self, port: u16) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", port)).unwrap()
+    }
+
+    fn admin(&self, page: &str) -> (u16, String) {
+        exchange(&mut self.dial(self.admin), &format!("GET {page}"), "")
+    }
+
+    fn post(&self, kind: &str, body: &str) -> (u16, String) {
+        let line = format!("POST /v3/discovery:{kind}");
+        exchange(&mut self.dial(self.port), &line, body)
+    }
+
+    fn clusters(&self, node: &str) -> String {
+        self.post("clusters", &format!("{{\"node\": {{\"id\": \"{node}\"}}}}")).1
+    }
+
+    fn signal(&self, name: &str) {
+        let arguments = [format!("-{name}"), self.child.id().to_string()];
+        assert!(Command::new("kill").args(arguments).status().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// One request and its answer over HTTP/1.1: status and body.
+fn exchange(stream: &mut (impl Read + Write), line: &str, body: &str) -> (u16, String) {
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+    (head[9..12].parse().unwrap(), body.to_owned())
+}
+
+fn chancery(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+    command.args(args).env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CHANCERY_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs a command that ends by itself.
+fn run(args: &[&str]) -> Output {
+    chancery(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn directory(files: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        dir_write(&dir, name, text);
+    }
+    dir
+}
+
+fn dir_write(dir: &TempDir, name: &str, text: &str) {
+    let path = dir.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn cluster(name: &str, seconds: u32) -> String {
+    format!(
+        "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: {name}\n\
+         connect_timeout: {seconds}s\n"
+    )
+}
+
+/// Asks again and again: each asking is an exchange over the network, so this does not spin.
+fn eventually(mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never held");
+    }
+}
+
+const NODE: &str = "{\"node\": {\"id\": \"me\"}}";
+
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
