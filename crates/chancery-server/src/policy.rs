@@ -66,9 +66,10 @@ pub struct OneGroup(pub GroupName);
 /// The group is a function of the node; clients that do not say who they are are turned away.
 ///
 /// ```
-/// use chancery_server::ByNode;
+/// use chancery_core::Node;
+/// use chancery_server::{ByNode, GroupName};
 ///
-/// let policy = ByNode(|node: &chancery_core::Node| node.cluster.as_str().into());
+/// let policy = ByNode(|node: &Node| GroupName::from(node.cluster.as_str()));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ByNode<F>(pub F);
