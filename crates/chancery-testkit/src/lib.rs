@@ -3,11 +3,17 @@
 //! - [`script`]: a conversation with one stream of a server, written down line by line.
 //! - [`client`]: reference clients, which do what the protocol asks and report what it forbids.
 //! - [`sim`]: fleets of both in virtual time, with everything a network does to them.
+//! - `TestServer`, with the feature `server`: a real server on a free port.
 //!
-//! Everything here drives [`chancery_core`] as values: no sockets, no clock, no threads.
+//! All but the last drive [`chancery_core`] as values: no sockets, no clock, no threads.
 
 pub mod client;
 pub mod script;
 pub mod sim;
+
+#[cfg(feature = "server")]
+mod server;
+#[cfg(feature = "server")]
+pub use server::{Seen, TestServer, What};
 
 mod shape;

@@ -221,7 +221,8 @@ impl Referee {
     /// What was given may stay with the client for a while after it has vanished (S-098).
     fn outlives(&self, view: &View, url: &TypeUrl, name: &Arc<str>, resource: &Resource) -> bool {
         let vanished = self.vanished.get(&(url.clone(), Arc::clone(name)));
-        view.given.contains(name) && vanished.is_some_and(|(_, last)| **last == *resource)
+        let has = view.known.get(name) == Some(&resource.version().to_string());
+        view.given.contains(name) && vanished.is_some_and(|(_, last)| has || **last == *resource)
     }
 
     /// A TTL is refreshed with the body where a body-less entry would delete (S-057, S-087).
