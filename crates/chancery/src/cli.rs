@@ -21,7 +21,7 @@ pub(crate) struct Cli {
 /// What the process is to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the resources of a directory to every client that asks, and follow its changes
+    // Its help is the documentation of the struct.
     Serve(Box<Serve>),
 }
 
@@ -41,13 +41,13 @@ pub(crate) struct Serve {
     /// The directory that holds the resources
     pub(crate) dir: PathBuf,
 
-    /// Where gRPC and REST are served: IP:PORT or unix:PATH; may be given several times
+    /// Where gRPC and REST are served: IP:PORT or unix:PATH, several times if need be
     /// [default: 127.0.0.1:18000]
     #[arg(long, value_name = "ADDR", env = "CHANCERY_LISTEN", value_delimiter = ',')]
     #[arg(help_heading = "Addresses", hide_env_values = true)]
     pub(crate) listen: Vec<Listen>,
 
-    /// Where /ready, /healthz, /config and /metrics are served: IP:PORT or off
+    /// Where operators find /ready, /healthz, /config and /metrics: IP:PORT or off
     /// [default: 127.0.0.1:18080]
     #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", help_heading = "Addresses")]
     #[arg(hide_env_values = true)]
@@ -68,13 +68,12 @@ pub(crate) struct Serve {
     #[arg(help_heading = "TLS", hide_env_values = true)]
     pub(crate) tls_client_ca: Option<PathBuf>,
 
-    /// More message types, as FileDescriptorSet (protoc --include_imports -o); may be given
-    /// several times
+    /// More message types, as a FileDescriptorSet; may be given several times
     #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
     #[arg(value_delimiter = ',', help_heading = "Resources", hide_env_values = true)]
     pub(crate) descriptor_sets: Vec<PathBuf>,
 
-    /// Serve the v2 services and types too, for clients of before 2021
+    /// Serve the v2 services and types too, for clients that know no v3
     #[arg(long, env = "CHANCERY_ENABLE_V2", help_heading = "Resources", hide_env_values = true)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]

@@ -1,5 +1,6 @@
 //! `chancery.yaml` while the server runs: whether it changed, and to what.
 
+use std::path::Path;
 use std::{fs, io};
 
 use super::Config;
@@ -11,10 +12,18 @@ pub(crate) struct File {
     flags: Serve,
     /// What the server was started with: only a restart brings other values of most keys.
     started: Config,
-    /// The text in force or refused; `None` if there is no file.
-    known: Option<String>,
-    /// A newer text that may still be being written, and for how many looks it has been there.
-    pending: Option<(Option<String>, u32)>,
+    /// What is in force or was refused.
+    known: Seen,
+    /// Something newer that may still be being written, and for how many looks it has been there.
+    pending: Option<(Seen, u32)>,
+}
+
+/// What there is to see of a file.
+#[derive(PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    Text(String),
+    Unreadable(io::ErrorKind),
 }
 
 /// What a changed file means.
@@ -34,38 +43,46 @@ pub(crate) enum Changed {
 impl File {
     /// The file as it was when the server was started.
     pub(crate) fn new(flags: Serve, started: Config) -> Self {
-        let mut file = Self { flags, started, known: None, pending: None };
-        file.known = file.text().ok().flatten();
-        file
+        let known = seen(&flags.dir.join(FILE));
+        Self { flags, started, known, pending: None }
     }
 
     /// Looks at the file; a change counts once it has stayed the same for some looks, so that a
     /// file being written is not read halfway and files changed with it are loaded with it.
-    pub(crate) fn look(&mut self) -> Option<Changed> {
-        let Ok(text) = self.text() else { return None };
-        if text == self.known {
-            self.pending = None;
-            return None;
-        }
+    ///
+    /// Where the directory around it is not `whole`, a file that is gone is not gone on purpose.
+    pub(crate) fn look(&mut self, whole: bool) -> Option<Changed> {
+        let seen = self.news(whole)?;
         let looks = match self.pending.take() {
-            Some((pending, looks)) if pending == text => looks + 1,
+            Some((pending, looks)) if pending == seen => looks + 1,
             _ => 0,
         };
-        if looks >= PATIENCE {
-            return Some(self.take(text));
+        let patience = if seen == Seen::Nothing { 5 * PATIENCE } else { PATIENCE };
+        if looks >= patience {
+            return Some(self.take(seen));
         }
-        self.pending = Some((text, looks));
+        self.pending = Some((seen, looks));
         None
     }
 
     /// Takes the file as it is now: the directory around it has just come to rest.
-    pub(crate) fn look_now(&mut self) -> Option<Changed> {
-        let text = self.text().ok()?;
-        (text != self.known).then(|| self.take(text))
+    pub(crate) fn look_now(&mut self, whole: bool) -> Option<Changed> {
+        let seen = self.news(whole)?;
+        Some(self.take(seen))
     }
 
-    fn take(&mut self, text: Option<String>) -> Changed {
-        self.known = text;
+    /// What there is to see, if it is not what was seen before.
+    fn news(&mut self, whole: bool) -> Option<Seen> {
+        let seen = seen(&self.flags.dir.join(FILE));
+        if seen == self.known || (seen == Seen::Nothing && !whole) {
+            self.pending = None;
+            return None;
+        }
+        Some(seen)
+    }
+
+    fn take(&mut self, seen: Seen) -> Changed {
+        self.known = seen;
         self.pending = None;
         match effective(&self.flags) {
             Ok(config) => {
@@ -75,22 +92,18 @@ impl File {
             Err(invalid) => Changed::Unusable(invalid),
         }
     }
+}
 
-    /// The text; a directory that is gone is no file that is gone, and changes nothing.
-    fn text(&self) -> io::Result<Option<String>> {
-        match fs::read_to_string(self.flags.dir.join(FILE)) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::metadata(&self.flags.dir).map(|_| None)
-            }
-            // It is there and not text: to be told of once, like any other fault.
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some("\0".to_owned())),
-            Err(error) => Err(error),
-        }
+fn seen(path: &Path) -> Seen {
+    match fs::read_to_string(path) {
+        Ok(text) => Seen::Text(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Nothing,
+        Err(error) => Seen::Unreadable(error.kind()),
     }
 }
 
-/// For how many further looks a change must stay as it is.
+/// For how many further looks a change must stay as it is; a file that is gone, for five times
+/// as many.
 const PATIENCE: u32 = 2;
 
 #[cfg(test)]
@@ -108,14 +121,14 @@ mod tests {
     fn a_change_counts_once_it_stays() {
         let dir = tempfile::tempdir().unwrap();
         let mut file = file_in(&dir, "unmatched: base\n");
-        assert!(file.look().is_none());
+        assert!(file.look(true).is_none());
         fs::write(dir.path().join(FILE), "unmatch").unwrap();
-        assert!(file.look().is_none());
+        assert!(file.look(true).is_none());
         fs::write(dir.path().join(FILE), "unmatched: refuse\n").unwrap();
-        assert!(file.look().is_none());
-        assert!(file.look().is_none());
-        assert!(matches!(file.look(), Some(Changed::Usable { .. })));
-        assert!(file.look().is_none());
+        assert!(file.look(true).is_none());
+        assert!(file.look(true).is_none());
+        assert!(matches!(file.look(true), Some(Changed::Usable { .. })));
+        assert!(file.look(true).is_none());
     }
 
     #[test]
@@ -123,11 +136,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut file = file_in(&dir, "");
         fs::write(dir.path().join(FILE), "unmached: refuse\n").unwrap();
-        assert!(matches!(file.look_now(), Some(Changed::Unusable(_))));
-        assert!(file.look_now().is_none());
+        assert!(matches!(file.look_now(true), Some(Changed::Unusable(_))));
+        assert!(file.look_now(true).is_none());
         fs::write(dir.path().join(FILE), [0xff, 0xfe]).unwrap();
-        assert!(matches!(file.look_now(), Some(Changed::Unusable(_))));
-        assert!(file.look_now().is_none());
+        assert!(matches!(file.look_now(true), Some(Changed::Unusable(_))));
+        assert!(file.look_now(true).is_none());
     }
 
     #[test]
@@ -136,15 +149,18 @@ mod tests {
         let mut file = file_in(&dir, "");
         let text = "listen: [\"127.0.0.1:1\"]\nlimits: {max-names: 1}\nunmatched: refuse\n";
         fs::write(dir.path().join(FILE), text).unwrap();
-        let Some(Changed::Usable { restart, .. }) = file.look_now() else { panic!("unusable") };
+        let Some(Changed::Usable { restart, .. }) = file.look_now(true) else { panic!("unusable") };
         assert_eq!(restart, ["limits.max-names", "listen"]);
     }
 
     #[test]
-    fn a_directory_that_is_gone_changes_nothing() {
+    fn a_file_that_is_gone_is_gone_only_if_the_directory_is_whole() {
         let dir = tempfile::tempdir().unwrap();
         let mut file = file_in(&dir, "unmatched: refuse\n");
-        drop(dir);
-        assert!(file.look_now().is_none());
+        fs::remove_file(dir.path().join(FILE)).unwrap();
+        assert!(file.look_now(false).is_none());
+        assert!((0..9).all(|_| file.look(false).is_none()));
+        let Some(Changed::Usable { config, .. }) = file.look_now(true) else { panic!("unusable") };
+        assert_eq!(*config, Config::default());
     }
 }

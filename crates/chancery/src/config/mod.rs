@@ -35,6 +35,7 @@ pub(crate) struct Config {
     /// `127.0.0.1:18080`. There is no login: keep it where only operators come.
     pub(crate) admin: Admin,
     /// TLS for all TCP listeners. Default: none, which is for loopback and trusted networks.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<Tls>,
     /// Who belongs to which group: the first rule that matches decides. Default: none. Followed
     /// live.
@@ -60,6 +61,7 @@ pub(crate) struct Config {
     /// socket or loopback (S-137).
     pub(crate) secrets_anywhere: bool,
     /// What the server calls itself to clients. Default: `chancery-` and a random number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) control_plane: Option<String>,
     /// Log lines.
     pub(crate) log: Log,
@@ -77,6 +79,7 @@ pub(crate) struct Tls {
     /// The private key, PEM. Required.
     pub(crate) key: PathBuf,
     /// Who signs the certificates of clients, PEM. Default: none, and clients need none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_ca: Option<PathBuf>,
 }
 

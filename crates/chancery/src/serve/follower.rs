@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_sources::LoadReport;
+use chancery_sources::{LoadReport, Scope};
 use tracing::{error, info, warn};
 
 use super::audiences::Audiences;
@@ -25,6 +25,8 @@ struct State {
     /// What was told last, so that it is told once.
     faults: Vec<Finding>,
     config_fault: Option<Finding>,
+    /// Whether the directory was there, with files in it, when it was loaded last.
+    whole: bool,
 }
 
 impl Follower {
@@ -35,14 +37,16 @@ impl Follower {
         metrics: Metrics,
         file: File,
     ) -> Self {
-        let state = State { file, faults: Vec::new(), config_fault: None };
+        let state = State { file, faults: Vec::new(), config_fault: None, whole: true };
         Self { audiences, admin, metrics, state: Mutex::new(state) }
     }
 
     /// The directory was loaded. Rules that were changed with it take effect with it.
     pub(crate) fn loaded(&self, report: &LoadReport) {
         let mut state = self.lock();
-        let changed = state.file.look_now();
+        state.whole = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
+        let whole = state.whole;
+        let changed = state.file.look_now(whole);
         let grouping = changed.and_then(|changed| self.configured(&mut state, changed));
         self.audiences.follow(grouping);
         self.tell(&mut state, report);
@@ -52,7 +56,8 @@ impl Follower {
     /// Some time has passed: `chancery.yaml` may have changed alone.
     pub(crate) fn look(&self) {
         let mut state = self.lock();
-        let Some(changed) = state.file.look() else { return };
+        let whole = state.whole;
+        let Some(changed) = state.file.look(whole) else { return };
         if let Some(grouping) = self.configured(&mut state, changed) {
             self.audiences.follow(Some(grouping));
         }
