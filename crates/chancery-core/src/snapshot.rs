@@ -305,7 +305,8 @@ mod tests {
 
     #[test]
     fn the_version_of_a_type_depends_on_content_and_not_on_history() {
-        // S-031: equal content, equal versions, on every replica and after every restart
+        // S-031, T-22, T-23: equal content, equal versions, on every replica and after every restart;
+        // no counter can coincide
         let one = snapshot(&[("a", "1"), ("b", "1")]);
         let mut other = snapshot(&[("b", "2"), ("c", "1"), ("a", "1"), ("b", "1")]);
         assert_ne!(one.set(&cds()).version(), other.set(&cds()).version());

@@ -653,3 +653,17 @@ fn endpoints_follow_every_cluster_of_a_response_that_is_tried_again() {
          > cds ack",
     );
 }
+
+#[test]
+fn a_cluster_only_the_dead_server_knew_does_not_block_the_others() {
+    // T-07: the client warms it, asks for its endpoints first, and must be told that it is gone
+    sotw(
+        "= cds a@1->eds:a; eds a@1
+         > eds a gone
+         < eds v=1 n=1 a@1 !gone=NOT_FOUND
+         > eds ack
+         > cds v=older
+         < cds v=1 n=2 a@1
+         < eds v=1 n=3 a@1",
+    );
+}

@@ -450,7 +450,7 @@ fn what_an_empty_first_request_means_depends_on_the_type() {
 
 #[test]
 fn what_was_rejected_is_not_sent_again_until_it_changes() {
-    // S-033, S-034, T-04
+    // S-033, S-034, T-04, T-35: the text is there to be shown
     delta(
         "= cds a@1 b@1
            > cds
@@ -819,7 +819,7 @@ fn authorities_share_a_stream_and_an_unknown_one_is_absent() {
 
 #[test]
 fn a_name_of_another_type_or_with_a_directive_is_absent() {
-    // S-116, S-119
+    // S-116, S-119, S-070
     delta(
         "= cds a@1
            > cds +xdstp://x/foo.Bar/a +xdstp://x/envoy.config.cluster.v3.Cluster/a#entry=b

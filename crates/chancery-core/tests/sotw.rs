@@ -207,7 +207,7 @@ fn a_rejection_is_known_by_its_error_alone() {
 
 #[test]
 fn what_was_rejected_is_not_sent_again_until_it_changes() {
-    // S-033, T-04
+    // S-033, T-04, T-35
     sotw(
         "= cds a@1
           > cds
@@ -662,7 +662,7 @@ fn a_full_state_holds_everything_that_is_subscribed_to() {
 
 #[test]
 fn nothing_is_sent_before_there_is_a_snapshot() {
-    // S-057
+    // S-057, T-22: a replica that is not ready, or not again, waits
     sotw(
         "> cds
           > lds
@@ -962,7 +962,7 @@ fn thirty_types_on_one_stream_are_served() {
 
 #[test]
 fn secrets_are_withheld_from_peers_that_must_not_have_them() {
-    // S-137
+    // S-137, S-070
     sotw(
         "% secrets=off report_missing
           = sds s@1; eds a@1
