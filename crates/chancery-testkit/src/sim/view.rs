@@ -156,9 +156,14 @@ impl View {
     /// Books an ACK or NACK. A SotW answer is one only if it names the latest response (S-037).
     fn answer(&mut self, nonce: &str, rejected: bool, full_state: bool, latest_only: bool) {
         let found = self.unanswered.iter().position(|it| &*it.nonce == nonce);
-        let Some(at) = found.filter(|at| !latest_only || at + 1 == self.unanswered.len()) else {
+        let Some(at) = found else { return };
+        if latest_only && at + 1 < self.unanswered.len() {
+            // Superseded: no answer, but what was rejected the client does not have.
+            if rejected {
+                self.reject_superseded(at);
+            }
             return;
-        };
+        }
         // Answers come in order, so an older response will not be answered any more.
         let Some(answered) = self.unanswered.drain(..=at).next_back() else { return };
         if rejected {
@@ -179,6 +184,21 @@ impl View {
             self.rejected.remove(&name);
             if self.covers(&name) {
                 self.accepted.insert(name, resource);
+            }
+        }
+    }
+
+    fn reject_superseded(&mut self, at: usize) {
+        let newer: BTreeSet<_> = self
+            .unanswered
+            .range(at + 1..)
+            .flat_map(|it| &it.entries)
+            .map(|(name, _)| name)
+            .collect();
+        for (name, resource) in &self.unanswered[at].entries {
+            if !newer.contains(name) {
+                self.known.remove(name);
+                self.rejected.insert(Arc::clone(name), resource.version().to_string());
             }
         }
     }
