@@ -667,3 +667,23 @@ fn a_cluster_only_the_dead_server_knew_does_not_block_the_others() {
          < eds v=1 n=3 a@1",
     );
 }
+
+#[test]
+fn what_an_earlier_stream_brought_is_kept_though_the_first_response_was_rejected() {
+    // S-098, S-035: the client still runs what it accepted before it reconnected
+    sotw(
+        "= cds x@1 y@1; rds r@1
+         > cds v=older
+         < cds v=1 n=1 x@1 y@1
+         > rds r v=older
+         < rds v=1 n=2 r@1
+         > rds ack
+         > cds nack error=y is bad
+         = cds -x y@2; rds r@2
+         < cds v=2 n=3 x@1 y@2
+         < rds v=2 n=4 r@2
+         > cds ack
+         > rds ack
+         < cds v=3 n=5 y@2",
+    );
+}

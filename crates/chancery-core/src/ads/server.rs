@@ -39,6 +39,8 @@ pub struct Server {
     snapshot: Option<Arc<Snapshot>>,
     types: BTreeMap<TypeUrl, Subscription>,
     warming: Warming,
+    /// Whether the client was told of clusters on this stream.
+    told_of_clusters: bool,
     /// The last nonce given out: a nonce is never used twice on a stream (S-028).
     nonce: u64,
 }
@@ -63,6 +65,7 @@ impl Server {
             snapshot: None,
             types: BTreeMap::new(),
             warming: Warming::default(),
+            told_of_clusters: false,
             nonce: 0,
         }
     }
@@ -303,10 +306,11 @@ impl Server {
         self.warming.note_given(now, &response.nonce, &given);
         // An updated cluster warms until it gets its endpoints (S-099). A client that asked for
         // them, or for secrets, before its clusters does not ask again (S-100).
+        let is_first = !std::mem::replace(&mut self.told_of_clusters, true);
         for (link, is_new) in links_of(&given) {
             let follows = match link.type_url.api() {
                 Api::Eds => true,
-                Api::Sds => is_new,
+                Api::Sds => is_new || is_first,
                 Api::Cds
                 | Api::Leds
                 | Api::Lds

@@ -29,11 +29,12 @@ impl Subscription {
         for name in &request.subscribe {
             self.subscribe(name, is_first, cancelled);
         }
+        let mut asks = !request.subscribe.is_empty();
         for name in &request.unsubscribe {
-            self.unsubscribe(name);
+            asks |= self.unsubscribe(name);
         }
         self.check_size(settings)?;
-        if !self.books.owed.is_empty() {
+        if asks {
             self.flight.release(); // Asking lets the next response go (S-042).
         }
         Ok(Some(self.subscribed()))
@@ -49,6 +50,8 @@ impl Subscription {
             let current = self.interest.resolve(&target, &name, self.by_host());
             if current.is_some_and(|current| self.is_current(held.get(&name), current)) {
                 self.books.owed.remove(&name);
+            } else if held.contains_key(&name) {
+                self.books.owed.insert(name, Held::Doubtful);
             }
         }
         if !held.is_empty() && self.books.owed.is_empty() {
@@ -69,7 +72,9 @@ impl Subscription {
         for member in target.iter().filter(|member| self.interest.spans(member.name())) {
             let key = member.name().shared();
             if !self.is_current(held.get(&key), member) {
-                self.books.owed.entry(key).or_insert(Held::Nothing);
+                let has_other = held.contains_key(&key);
+                let holds = if has_other { Held::Doubtful } else { Held::Nothing };
+                self.books.owed.entry(key).or_insert(holds);
             }
         }
         let gone = held.keys().filter(|key| target.get(key).is_none());
@@ -119,24 +124,27 @@ impl Subscription {
         }
     }
 
-    fn unsubscribe(&mut self, name: &Spelling) {
+    /// Takes a name out; says whether that has to be answered.
+    fn unsubscribe(&mut self, name: &Spelling) -> bool {
         if **name == *"*" {
             self.turn_wildcard(false);
             self.books.forget_uncovered(&self.interest);
-            return;
+            return false;
         }
         self.missing.remove(name);
         let was_glob = self.interest.globs().contains_key(name);
         if !self.interest.remove(name) {
-            return;
+            return false;
         }
         if was_glob {
             self.books.forget_uncovered(&self.interest);
         } else if self.interest.wildcard() {
             // Beside a wildcard the client cannot tell whether the resource stays (S-081).
             self.books.owe(name);
+            return true;
         } else if !self.interest.covers(name) {
             self.books.forget(name);
         }
+        false
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Subscription {
     asked: bool,
     /// The peer may not have resources of this type (S-137).
     withheld: bool,
+    /// The client accepted something on an earlier stream, nobody knows what.
+    returning: bool,
     /// When the next heartbeat is due (S-087).
     beat_at: Option<Time>,
 }
@@ -93,6 +95,7 @@ impl Subscription {
             must_answer: false,
             asked: false,
             withheld: false,
+            returning: false,
             beat_at: None,
         }
     }

@@ -58,9 +58,11 @@ impl Subscription {
     }
 
     /// A superseded response is neither accepted nor rejected. If the client says that it could
-    /// not take it, though, what it spoke of is still to be delivered one day.
+    /// not take it, though, what it spoke of is still to be delivered one day, unless the newer
+    /// one holds it too, as a whole state does.
     fn superseded(&mut self, nonce: &str, failed: bool) -> Event {
-        if failed && let Some(sent) = self.flight.take(nonce) {
+        let remembers = failed && !self.is_full_state();
+        if remembers && let Some(sent) = self.flight.take(nonce) {
             self.books.refuse(&sent.contents, &self.flight, &self.interest);
         }
         Event::Stale { type_url: self.type_url.clone(), nonce: nonce.into() }

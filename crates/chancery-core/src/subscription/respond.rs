@@ -134,7 +134,7 @@ impl Subscription {
             }
             if self.add_due(&mut due, &key, &held) {
                 due.bytes += size;
-                due.spoken.push(Spoken { key, is_new: held.is_new() });
+                due.spoken.push(Spoken { key, is_new: held.is_new() && !self.returning });
             }
         }
         for entry in due.entries.keys() {
@@ -151,7 +151,8 @@ impl Subscription {
             (Some(now), Held::Has(before)) if now == before => return false,
             (Some(resource), _) => {
                 self.add_entry(&mut due.entries, key, resource);
-                let given = Given { resource: Arc::clone(resource), is_new: held.is_new() };
+                let is_new = held.is_new() && !self.returning;
+                let given = Given { resource: Arc::clone(resource), is_new };
                 due.given.push(given);
             }
             (None, held) if self.variant == Variant::Delta => self.add_gone(due, key, held),

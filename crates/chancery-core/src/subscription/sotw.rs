@@ -16,6 +16,7 @@ impl Subscription {
         settings: &Settings,
     ) -> Result<Option<Event>, Violation> {
         if is_first {
+            self.returning = !request.version.is_empty();
             self.first = Some(First::Sotw(Arc::clone(&request.version)));
         }
         if request.names.is_empty() && !self.interest.ever_named() {
