@@ -53,7 +53,8 @@ pub struct Limits {
 /// How long something may take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
-    /// From the connection to the end of its handshake, and to the first byte of HTTP; 10 s.
+    /// From the connection to the end of its handshake, and to the first bytes of HTTP; from the
+    /// head of a poll to the end of its body; 10 s.
     pub handshake_timeout: Duration,
     /// How long a connection may be without any request; 5 min.
     pub idle_timeout: Duration,

@@ -74,7 +74,8 @@ fn builder(config: &Config) -> Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(times.handshake_timeout)
+        // Counted from the end of the request before, so it is about idle clients too.
+        .header_read_timeout(times.idle_timeout)
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.max_streams_per_connection)

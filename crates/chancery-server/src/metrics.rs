@@ -38,27 +38,27 @@ pub struct Metrics {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct StreamLabels {
     variant: &'static str,
-    service: String,
+    service: &'static str,
 }
 
 /// A type, as served in one form of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct TypeLabels {
     variant: &'static str,
-    r#type: String,
+    r#type: &'static str,
 }
 
 /// A type and the HTTP status of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct PollLabels {
-    r#type: String,
+    r#type: &'static str,
     status: u16,
 }
 
 /// A type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ResourceLabels {
-    r#type: String,
+    r#type: &'static str,
 }
 
 impl Default for Metrics {
@@ -140,7 +140,7 @@ impl Metrics {
 
     /// Counts the resources of all groups anew.
     pub(crate) fn count_resources(&self, store: &crate::Store) {
-        let mut counts = std::collections::BTreeMap::<String, usize>::new();
+        let mut counts = std::collections::BTreeMap::<&'static str, usize>::new();
         for type_url in TypeUrl::known() {
             counts.insert(label(&type_url), 0);
         }
@@ -158,7 +158,7 @@ impl Metrics {
 
 impl StreamLabels {
     pub(crate) fn new(variant: Variant, type_url: Option<&TypeUrl>) -> Self {
-        let service = type_url.map_or_else(|| "ads".to_owned(), label);
+        let service = type_url.map_or("ads", label);
         Self { variant: name_of(variant), service }
     }
 }
@@ -186,8 +186,8 @@ pub(crate) fn observe<L>(
     family.get_or_create(labels).observe(time.as_secs_f64());
 }
 
-fn label(type_url: &TypeUrl) -> String {
-    if type_url.api() == Api::Other { "other".to_owned() } else { type_url.short().to_owned() }
+fn label(type_url: &TypeUrl) -> &'static str {
+    if type_url.api() == Api::Other { "other" } else { type_url.rules().short }
 }
 
 fn name_of(variant: Variant) -> &'static str {

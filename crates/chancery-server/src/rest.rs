@@ -88,14 +88,20 @@ impl Poll<'_> {
 
     async fn read(&self, request: Request<Incoming>) -> Result<SotwRequest, Refused> {
         let limit = self.shared.config.limits.max_request_bytes;
-        let body = Limited::new(request.into_body(), limit).collect().await.map_err(|error| {
-            let (status, text) = if error.is::<LengthLimitError>() {
-                (StatusCode::PAYLOAD_TOO_LARGE, format!("{limit} bytes are allowed"))
-            } else {
-                (StatusCode::BAD_REQUEST, "the body ends in its middle".to_owned())
-            };
-            Box::new(refuse(status, &text))
-        })?;
+        let body = Limited::new(request.into_body(), limit).collect();
+        let patience = self.shared.config.times.handshake_timeout;
+        let refused = |status, text: &str| Box::new(refuse(status, text));
+        let body = match tokio::time::timeout(patience, body).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let text = format!("{limit} bytes are allowed");
+                return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, &text));
+            }
+            Ok(Err(_)) => {
+                return Err(refused(StatusCode::BAD_REQUEST, "the body ends in its middle"));
+            }
+            Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+        };
         request_from_json(&body.to_bytes()).map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             let text = format!("{error}: {}", cause.unwrap_or_default());

@@ -93,3 +93,27 @@ impl Drop for Slot {
         self.0.streams.fetch_sub(1, Ordering::AcqRel);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OneGroup;
+
+    fn shared(config: Config) -> Shared {
+        let policy = Arc::new(OneGroup("all".into()));
+        Shared::new(Store::new(), policy, config, Metrics::default(), Schema::bundled())
+    }
+
+    #[test]
+    fn secrets_are_for_peers_that_are_known_unless_the_operator_says_otherwise() {
+        // S-137
+        let address = Some("192.0.2.1:1".parse().unwrap());
+        let unknown = Peer { address, tls: true, certificates: Vec::new() };
+        let known = Peer { certificates: vec![vec![1]], ..unknown.clone() };
+        let usual = shared(Config::default());
+        assert!(!usual.settings(&unknown).secrets_allowed);
+        assert!(usual.settings(&known).secrets_allowed);
+        let open = shared(Config { secrets_anywhere: true, ..Config::default() });
+        assert!(open.settings(&unknown).secrets_allowed);
+    }
+}

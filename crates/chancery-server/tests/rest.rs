@@ -8,8 +8,9 @@ use std::time::Duration;
 use chancery_core::Node;
 use chancery_server::{ByNode, Config, Limits, Metrics, Times};
 use common::client::{Client, http1};
-use common::{CDS, Running, snapshot};
+use common::{CDS, Running, snapshot, within};
 use http::Method;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const CLUSTERS: &str = "/v3/discovery:clusters";
@@ -139,6 +140,18 @@ async fn a_body_at_the_limit_is_read_and_one_past_it_is_refused() {
         let response = client.request(Method::POST, CLUSTERS, &[JSON], &body).await;
         assert_eq!(response.status(), expected, "{size}");
     }
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let times = Times { handshake_timeout: Duration::from_millis(100), ..Times::default() };
+    let server = Running::start(Config { times, ..Config::default() }).await;
+    let mut io = TcpStream::connect(server.address).await.unwrap();
+    let head = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{";
+    io.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 12];
+    within(io.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 408");
 }
 
 #[tokio::test]

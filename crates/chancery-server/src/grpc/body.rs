@@ -19,7 +19,7 @@ use tonic::Status;
 
 use super::framing::{Frames, Messages, Read};
 use super::session::Session;
-use super::turns::{Turn, Waiting};
+use super::turns::{TooMany, Turn, Waiting};
 use crate::config::Limits;
 
 /// How many requests are taken before others get a turn on this thread.
@@ -82,8 +82,11 @@ impl StreamBody {
             self.turn = Some(Taken::Waiting(self.session.shared().turns.wait()));
         }
         if let Some(Taken::Waiting(waiting)) = &mut self.turn {
-            let Poll::Ready(turn) = waiting.poll(cx) else { return Poll::Pending };
-            self.turn = Some(Taken::Mine(turn));
+            match waiting.poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(turn)) => self.turn = Some(Taken::Mine(turn)),
+                Poll::Ready(Err(TooMany)) => self.give_up(),
+            }
         }
         let chunk = self.out.pop();
         if chunk.is_none() {
@@ -155,6 +158,13 @@ impl StreamBody {
             return Err(super::draining());
         }
         Ok(())
+    }
+
+    /// Better none than an answer that comes too late (S-111).
+    fn give_up(&mut self) {
+        self.turn = None;
+        self.out = Frames::default();
+        self.end(Status::resource_exhausted("too many clients ask for large responses"));
     }
 
     fn end(&mut self, status: Status) {

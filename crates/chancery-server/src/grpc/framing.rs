@@ -61,8 +61,10 @@ impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
         if self.begun.is_empty() && self.chunk.len() >= HEADER {
             let size = self.size_in(&self.chunk)?;
             if self.chunk.len() - HEADER >= size {
-                self.chunk.advance(HEADER);
-                return Ok(Some(self.chunk.split_to(size)));
+                let mut message = self.chunk.split_to(HEADER + size);
+                self.gather(0);
+                message.advance(HEADER);
+                return Ok(Some(message));
             }
         }
         self.gather(HEADER);
@@ -83,6 +85,10 @@ impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
     fn gather(&mut self, wanted: usize) {
         let missing = wanted.saturating_sub(self.begun.len()).min(self.chunk.len());
         self.begun.extend_from_slice(&self.chunk.split_to(missing));
+        if self.chunk.is_empty() {
+            // An empty part of a chunk keeps all of it in memory.
+            self.chunk = Bytes::new();
+        }
     }
 
     fn size_in(&self, header: &[u8]) -> Result<usize, Status> {

@@ -5,11 +5,13 @@
 //! the client has taken what it was sent, and at the latest after [`LEASE`], because a client that
 //! does not read must delay only itself (S-108).
 
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Sleep;
 use tokio_util::sync::PollSemaphore;
 
 /// How long a client can keep others waiting by not reading.
@@ -18,8 +20,19 @@ const LEASE: Duration = Duration::from_secs(1);
 /// The turns there are.
 pub(crate) struct Turns(Arc<Semaphore>);
 
+/// How long a stream waits for its turn: longer, and its client would give up first, so that one
+/// more that comes back later is better.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Waiting for a turn, in the order of asking.
-pub(crate) struct Waiting(PollSemaphore);
+pub(crate) struct Waiting {
+    turn: PollSemaphore,
+    patience: Pin<Box<Sleep>>,
+}
+
+/// No turn came in time.
+#[derive(Debug)]
+pub(crate) struct TooMany;
 
 /// One's turn, until it is dropped or the lease is over.
 pub(crate) struct Turn {
@@ -32,13 +45,18 @@ impl Turns {
     }
 
     pub(crate) fn wait(&self) -> Waiting {
-        Waiting(PollSemaphore::new(Arc::clone(&self.0)))
+        Waiting {
+            turn: PollSemaphore::new(Arc::clone(&self.0)),
+            patience: Box::pin(tokio::time::sleep(PATIENCE)),
+        }
     }
 }
 
 impl Waiting {
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
-        let permit = ready!(self.0.poll_acquire(cx));
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, TooMany>> {
+        let Poll::Ready(permit) = self.turn.poll_acquire(cx) else {
+            return self.patience.as_mut().poll(cx).map(|()| Err(TooMany));
+        };
         let (sender, ended) = oneshot::channel::<()>();
         // The body is not polled while its client does not read, so it cannot end its own lease.
         // The task ends with the turn, or with the lease.
@@ -46,7 +64,7 @@ impl Waiting {
             let _permit = permit;
             tokio::time::timeout(LEASE, ended).await.ok();
         });
-        Poll::Ready(Turn { _ended_by_drop: sender })
+        Poll::Ready(Ok(Turn { _ended_by_drop: sender }))
     }
 }
 
@@ -60,17 +78,34 @@ mod tests {
     async fn a_turn_comes_when_another_ends_or_takes_too_long() {
         // S-108, S-111
         let turns = Turns::new(1);
-        let first = poll_fn(|cx| turns.wait().poll(cx)).await;
+        let first = poll_fn(|cx| turns.wait().poll(cx)).await.unwrap();
         let mut waiting = turns.wait();
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(waiting.poll(&mut cx).is_pending(), "the limit");
         drop(first);
         let before = tokio::time::Instant::now();
-        let second = poll_fn(|cx| waiting.poll(cx)).await;
+        let second = poll_fn(|cx| waiting.poll(cx)).await.unwrap();
         assert_eq!(before.elapsed(), Duration::ZERO);
         let mut waiting = turns.wait();
-        let _third = poll_fn(|cx| waiting.poll(cx)).await;
+        let _third = poll_fn(|cx| waiting.poll(cx)).await.unwrap();
         assert!(before.elapsed() >= LEASE, "who does not read loses the turn");
         drop(second);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_too_long_is_sent_away() {
+        // S-111
+        let turns = Turns::new(1);
+        let mut waiting: Vec<_> = (0..12).map(|_| turns.wait()).collect();
+        let mut came = 0;
+        for waiting in &mut waiting {
+            // Nobody reads, so each turn lasts as long as it can.
+            match poll_fn(|cx| waiting.poll(cx)).await {
+                Ok(turn) => std::mem::forget(turn),
+                Err(TooMany) => continue,
+            }
+            came += 1;
+        }
+        assert!((9..=11).contains(&came), "{came}");
     }
 }
