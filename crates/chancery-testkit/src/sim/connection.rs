@@ -25,7 +25,7 @@ pub(super) struct Connection {
     published: Arc<Snapshot>,
     /// When the client takes the next response off the wire.
     reads_from: Time,
-    /// Whether all routes the client uses once were complete on this stream.
+    /// Whether the client once had all it should have on this stream.
     steady: bool,
     pub(super) trace: Option<Vec<String>>,
     /// Responses that are no heartbeats, as sent by all streams.
@@ -240,14 +240,10 @@ impl Connection {
         {
             return Ok(());
         }
-        let missing = self.unusable();
-        match missing {
-            Some(why) if self.steady => Err(Fault(format!("{why}: requests fail (S-097)"))),
-            Some(_) => Ok(()),
-            None => {
-                self.steady = true;
-                Ok(())
-            }
+        self.steady = self.steady || self.settled().is_ok();
+        match self.unusable().filter(|_| self.steady) {
+            Some(why) => Err(Fault(format!("{why}: requests fail (S-097)"))),
+            None => Ok(()),
         }
     }
 

@@ -55,7 +55,7 @@ impl Referee {
         }
         for (type_url, view) in &mut self.views {
             if before.set(type_url) != snapshot.set(type_url) {
-                (view.retry, view.changes) = (true, view.changes + 1);
+                view.changes += 1;
                 // SotW cannot say that these are gone; what comes back is news to the server.
                 let known = view.known.keys();
                 let gone = known.filter(|name| snapshot.set(type_url).get(name).is_none());
@@ -196,7 +196,7 @@ impl Referee {
         let version = resource.version().to_string();
         let known = view.known.get(name) == Some(&version);
         if entry.heartbeat {
-            let fine = known || view.rejected.get(name) == Some(&version);
+            let fine = known || view.rejected(name, &version);
             return if fine {
                 Ok(())
             } else {
@@ -213,6 +213,7 @@ impl Referee {
             && !owed
             && !self.refreshes(entry)
             && !view.may.contains(name)
+            && !view.rejected.contains_key(name)
             && !self.full_state(url)
         {
             return Err(format!("the client has `{name}` already (S-079)"));
@@ -311,7 +312,7 @@ impl Referee {
             let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
             let version = version.unwrap_or_default();
             let had = view.known.get(&entry.name) == Some(&version);
-            let refused = !view.retry && view.rejected.get(&entry.name) == Some(&version);
+            let refused = view.refuses(&entry.name, &version);
             self.refreshes(entry)
                 || (!had && !refused)
                 || view.owed.contains(&entry.name)

@@ -21,10 +21,7 @@ pub(super) struct View {
     /// What the client said it accepted.
     pub(super) accepted: BTreeMap<Arc<str>, Arc<Resource>>,
     /// What the client said it rejected.
-    pub(super) rejected: BTreeMap<Arc<str>, String>,
-    /// Whether the type changed since a response was rejected, so that all of it is worth another
-    /// try.
-    pub(super) retry: bool,
+    pub(super) rejected: BTreeMap<Arc<str>, Rejected>,
     /// How often the type changed.
     pub(super) changes: usize,
     /// Names the client must be answered about although it may have them.
@@ -41,6 +38,15 @@ pub(super) struct View {
     pub(super) warming: BTreeSet<Arc<str>>,
     /// Whether a response was sent on this stream.
     pub(super) answered: bool,
+}
+
+/// What was rejected under a name.
+#[derive(Clone, Debug)]
+pub(super) struct Rejected {
+    /// Empty if it was a removal.
+    version: String,
+    /// How often the type had changed when it was sent.
+    changes: usize,
 }
 
 /// A response that was sent and not answered yet.
@@ -63,6 +69,18 @@ impl View {
         let under_way = self.unanswered.iter().rev().flat_map(|it| &it.entries);
         let newest = under_way.filter(|(given, _)| **given == *name).map(|(_, it)| it).next();
         newest.or_else(|| self.accepted.get(name))
+    }
+
+    /// Whether exactly this was rejected, at whatever time.
+    pub(super) fn rejected(&self, name: &str, version: &str) -> bool {
+        self.rejected.get(name).is_some_and(|rejected| rejected.version == version)
+    }
+
+    /// Whether exactly this was rejected and nothing of the type has changed since it was sent: a
+    /// change makes all of it worth another try (S-033).
+    pub(super) fn refuses(&self, name: &str, version: &str) -> bool {
+        let rejected = self.rejected.get(name).filter(|rejected| rejected.version == version);
+        rejected.is_some_and(|rejected| rejected.changes == self.changes)
     }
 
     /// Books a SotW request.
@@ -198,24 +216,27 @@ impl View {
         for (name, resource) in &self.unanswered[at].entries {
             if !newer.contains(name) {
                 self.known.remove(name);
-                self.rejected.insert(Arc::clone(name), resource.version().to_string());
+                let (version, changes) =
+                    (resource.version().to_string(), self.unanswered[at].changes);
+                self.rejected.insert(Arc::clone(name), Rejected { version, changes });
             }
         }
     }
 
     /// Nothing is sure about any part of a rejected response (S-035).
     fn reject(&mut self, answered: Unanswered, full_state: bool) {
-        self.retry = answered.changes != self.changes;
+        let changes = answered.changes;
         if full_state {
             self.known.clear();
         }
         for name in answered.removed {
             self.known.remove(&name);
-            self.rejected.insert(name, String::new());
+            self.rejected.insert(name, Rejected { version: String::new(), changes });
         }
         for (name, resource) in answered.entries {
             self.known.remove(&name);
-            self.rejected.insert(name, resource.version().to_string());
+            let version = resource.version().to_string();
+            self.rejected.insert(name, Rejected { version, changes });
         }
     }
 
