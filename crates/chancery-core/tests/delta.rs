@@ -1006,3 +1006,43 @@ fn other_changes_do_not_put_off_a_heartbeat() {
            < lds n=5 a@1(ttl,heartbeat) c@1(ttl,heartbeat)",
     );
 }
+
+#[test]
+fn a_removal_of_what_was_rejected_brings_the_rest_again() {
+    // S-033, S-098: the culprit was kept for a while, and is given up
+    delta(
+        "% removal_wait=20s
+           = cds a@1 b@1; rds r@1
+           > cds
+           < cds n=1 a@1 b@1
+           > cds ack
+           > rds +r
+           < rds n=2 r@1
+           > rds ack
+           = rds r@2; cds -b
+           < rds n=3 r@2
+           = cds a@2 c@1
+           < cds n=4 a@2 c@1
+           > cds nack error=c is bad
+           = cds -c
+           < cds n=5 a@2 -c
+           > cds ack
+           ~ 20s
+           < cds n=6 -b",
+    );
+}
+
+#[test]
+fn what_is_spoken_of_again_is_no_change() {
+    // S-033: a name asked for again says nothing new about what was rejected
+    delta(
+        "= eds a@1
+           > eds +a +z
+           < eds n=1 a@1 -z !z=NOT_FOUND
+           > eds +z
+           < eds n=2 -z
+           > eds nack=1 error=a is bad
+           > eds ack=2
+           ~ 1m",
+    );
+}

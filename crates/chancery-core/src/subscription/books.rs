@@ -123,19 +123,29 @@ impl Books {
 
     /// Gives up what is kept: now the client is owed its removal.
     pub(crate) fn give_up(&mut self, mut which: impl FnMut(&Kept) -> bool) {
-        let gone = self.kept.extract_if(.., |_, kept| which(kept));
+        let gone: Vec<_> = self.kept.extract_if(.., |_, kept| which(kept)).collect();
         for (key, kept) in gone {
+            self.recall(&key);
             self.owed.entry(key).or_insert(Held::Has(kept.resource));
         }
     }
 
-    /// The client rejected a response. If a part of it was sent in a newer form since, the rest is
-    /// worth another try at once; else it waits until a part changes (S-033).
-    pub(crate) fn refuse(&mut self, contents: &Contents, newer: &Flight, interest: &Interest) {
+    /// The client rejected a response. If a part of it has changed since, the rest is worth another
+    /// try at once; else it waits until a part changes (S-033). What a newer response under way
+    /// speaks of is that one's business.
+    pub(crate) fn refuse(
+        &mut self,
+        contents: &Contents,
+        newer: &Flight,
+        interest: &Interest,
+        by_host: bool,
+    ) {
         let wanted = || contents.iter().filter(|spoken| interest.covers(&spoken.key));
-        let superseded = wanted().any(|spoken| newer.speaks_of(&spoken.key));
-        for Spoken { key, is_new } in wanted().filter(|spoken| !newer.speaks_of(&spoken.key)) {
-            if superseded {
+        let is_outdated =
+            |spoken: &Spoken| self.view(&spoken.key, interest, by_host) != spoken.what.as_ref();
+        let outdated = wanted().any(is_outdated);
+        for Spoken { key, is_new, .. } in wanted().filter(|one| !newer.speaks_of(&one.key)) {
+            if outdated {
                 self.owe_again(key);
             } else {
                 self.refused.insert(Arc::clone(key), *is_new);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::interest::Spelling;
-use crate::Time;
+use crate::{Resource, Time};
 
 /// Responses under way, oldest first.
 #[derive(Debug, Default)]
@@ -35,6 +35,8 @@ pub(crate) struct Contents(Box<[Spoken]>);
 #[derive(Clone, Debug)]
 pub(crate) struct Spoken {
     pub(crate) key: Spelling,
+    /// What it was said to be; `None` if it was said to be gone.
+    pub(crate) what: Option<Arc<Resource>>,
     /// Whether the client had nothing under it before, as far as it was ever given something.
     pub(crate) is_new: bool,
 }

@@ -50,7 +50,7 @@ impl Subscription {
                 Event::Acked { type_url, version, nonce, after }
             }
             Some(error) => {
-                self.books.refuse(&answered.contents, &self.flight, &self.interest);
+                self.books.refuse(&answered.contents, &self.flight, &self.interest, self.by_host());
                 Event::Nacked { type_url, version, nonce, error }
             }
         };
@@ -63,7 +63,7 @@ impl Subscription {
     fn superseded(&mut self, nonce: &str, failed: bool) -> Event {
         let remembers = failed && !self.is_full_state();
         if remembers && let Some(sent) = self.flight.take(nonce) {
-            self.books.refuse(&sent.contents, &self.flight, &self.interest);
+            self.books.refuse(&sent.contents, &self.flight, &self.interest, self.by_host());
         }
         Event::Stale { type_url: self.type_url.clone(), nonce: nonce.into() }
     }

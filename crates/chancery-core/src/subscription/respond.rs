@@ -134,7 +134,9 @@ impl Subscription {
             }
             if self.add_due(&mut due, &key, &held) {
                 due.bytes += size;
-                due.spoken.push(Spoken { key, is_new: held.is_new() && !self.returning });
+                let what = self.view(&key).cloned();
+                let is_new = held.is_new() && !self.returning;
+                due.spoken.push(Spoken { key, what, is_new });
             }
         }
         for entry in due.entries.keys() {
