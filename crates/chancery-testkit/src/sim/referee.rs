@@ -278,10 +278,11 @@ impl Referee {
 
     /// Nothing the client accepted leads to this, unless it was given time enough.
     fn check_unused(&self, now: Time, url: &TypeUrl, name: &Arc<str>) -> Result<(), String> {
-        if !matches!(url.short(), "cds" | "eds")
-            || !self.views.get(url).is_some_and(|view| view.given.contains(name))
-        {
-            return Ok(());
+        let holds = self.views.get(url).is_some_and(|view| {
+            view.given.contains(name) && (view.known.contains_key(name) || view.has(name).is_some())
+        });
+        if !matches!(url.short(), "cds" | "eds") || !holds {
+            return Ok(()); // What was only ever rejected is in nobody's use.
         }
         let vanished = self.vanished.get(&(url.clone(), Arc::clone(name))).map(|(at, _)| *at);
         if now >= vanished.unwrap_or(self.began) + self.settings.removal_wait {

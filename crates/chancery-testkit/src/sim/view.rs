@@ -176,9 +176,10 @@ impl View {
         let found = self.unanswered.iter().position(|it| &*it.nonce == nonce);
         let Some(at) = found else { return };
         if latest_only && at + 1 < self.unanswered.len() {
-            // Superseded: no answer, but what was rejected the client does not have.
-            if rejected {
-                self.reject_superseded(at);
+            // Superseded: no answer (S-037), but still what the client makes of it.
+            match rejected {
+                true => self.reject_superseded(at),
+                false => self.accept(self.unanswered[at].clone(), false),
             }
             return;
         }
