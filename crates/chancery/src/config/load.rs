@@ -207,4 +207,14 @@ mod tests {
         let printed = serde_json::to_string_pretty(&config).unwrap();
         assert_eq!(yaml::from_str::<Config>(&printed).unwrap(), config);
     }
+
+    #[test]
+    fn every_key_is_documented() {
+        let text = include_str!("../../../../docs/configuration.md");
+        let all = Config { tls: None, control_plane: Some(String::new()), ..Config::default() };
+        for key in keys(&all).keys() {
+            let (_, below) = key.split_once('.').unwrap_or(("", key));
+            assert!(text.contains(&format!("`{below}`")), "{key}");
+        }
+    }
 }

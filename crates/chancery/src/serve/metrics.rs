@@ -89,4 +89,21 @@ mod tests {
             assert!(text.contains(line), "{line} in {text}");
         }
     }
+
+    #[test]
+    fn every_metric_is_documented() {
+        let mut registry = Registry::default();
+        let _server = chancery_server::Metrics::registered(&mut registry);
+        let _own = Metrics::registered(&mut registry);
+        // The encoded form leaves out what has not been counted yet.
+        let all = format!("{registry:?}");
+        let names: Vec<_> =
+            all.split("name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let text = include_str!("../../../../docs/metrics.md");
+        for name in &names {
+            let unit = if *name == "last_load_timestamp" { "_seconds" } else { "" };
+            assert!(text.contains(&format!("| `chancery_{name}{unit}` |")), "{name}");
+        }
+        assert_eq!(text.matches("| `chancery_").count(), names.len(), "{names:?}");
+    }
 }
