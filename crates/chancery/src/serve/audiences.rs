@@ -13,7 +13,7 @@
 //! Catalog and store are looked at under one lock: else a client that asks while a load comes in
 //! could put the older snapshot over the newer one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_server::{Client, GroupName, Happened, Policy, Refusal, Store, StreamEvent};
@@ -86,6 +86,14 @@ impl Audiences {
         for (name, seat) in &inner.seats {
             self.publish(name, &seat.audience);
         }
+    }
+
+    /// The groups the rules speak of and the directory does not hold. Their nodes see the files
+    /// at the top alone, which may be meant and is more often a slip.
+    pub(crate) fn without_files(&self) -> BTreeSet<String> {
+        let inner = self.lock();
+        let known = |name: &&str| inner.known.groups.iter().any(|group| **group == **name);
+        inner.grouping.names().filter(|name| !known(name)).map(str::to_owned).collect()
     }
 
     /// Withdraws the audiences nobody belongs to; whether there were any.
@@ -326,6 +334,19 @@ mod tests {
     }
 
     #[test]
+    fn groups_without_files_are_known() {
+        let mut setup = Setup::new(&["a.yaml", "groups/g/b.yaml"]);
+        let rules = r#"{"groups": [{"name": "g", "match": {"id": "g"}},
+                                   {"name": "h", "match": {"id": "h"}}]}"#;
+        let config: Config = serde_json::from_str(rules).unwrap();
+        setup.audiences.follow(Some(Grouping::new(&config)));
+        assert_eq!(setup.audiences.without_files(), ["h".to_owned()].into());
+        write(setup.dir.path(), "groups/h/c.yaml");
+        setup.load();
+        assert_eq!(setup.audiences.without_files(), [].into());
+    }
+
+    #[test]
     fn no_two_audiences_share_a_name() {
         let audience = |group: Option<&str>, node: Option<&str>| {
             name_of(&Audience { group: group.map(Arc::from), node: node.map(Arc::from) })
@@ -338,7 +359,7 @@ mod tests {
             audience(Some("a%2Fb"), None),
             audience(None, Some("a")),
         ];
-        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        let distinct: BTreeSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), names.len(), "{names:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! What follows a change: of the directory, of `chancery.yaml`, or a word from the operator.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_sources::{LoadReport, Scope};
@@ -25,6 +26,7 @@ struct State {
     /// What was told last, so that it is told once.
     faults: Vec<Finding>,
     config_fault: Option<Finding>,
+    without_files: BTreeSet<String>,
     /// Whether the directory was there, with files in it, when it was loaded last.
     whole: bool,
 }
@@ -37,7 +39,13 @@ impl Follower {
         metrics: Metrics,
         file: File,
     ) -> Self {
-        let state = State { file, faults: Vec::new(), config_fault: None, whole: true };
+        let state = State {
+            file,
+            faults: Vec::new(),
+            config_fault: None,
+            without_files: BTreeSet::new(),
+            whole: true,
+        };
         Self { audiences, admin, metrics, state: Mutex::new(state) }
     }
 
@@ -50,7 +58,7 @@ impl Follower {
         let grouping = changed.and_then(|changed| self.configured(&mut state, changed));
         self.audiences.follow(grouping);
         self.tell(&mut state, report);
-        self.record(&state);
+        self.record(&mut state);
     }
 
     /// Some time has passed: `chancery.yaml` may have changed alone.
@@ -61,7 +69,7 @@ impl Follower {
         if let Some(grouping) = self.configured(&mut state, changed) {
             self.audiences.follow(Some(grouping));
         }
-        self.record(&state);
+        self.record(&mut state);
     }
 
     /// Takes a changed `chancery.yaml`, as far as it can be used.
@@ -119,7 +127,13 @@ impl Follower {
         state.faults = faults;
     }
 
-    fn record(&self, state: &State) {
+    /// Remembers what is wrong now, for whoever asks.
+    fn record(&self, state: &mut State) {
+        let without_files = self.audiences.without_files();
+        for name in without_files.difference(&state.without_files) {
+            warn!("group `{name}` has rules and no files below `groups/{name}`");
+        }
+        state.without_files = without_files;
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
         self.admin.loaded.record(faults);
     }

@@ -1,5 +1,6 @@
 //! Binding: every address is had, or the server does not begin.
 
+use std::io;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
@@ -30,11 +31,7 @@ pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
             Listen::Tcp(address) => Listener::tcp(*address).await,
             Listen::Unix(path) => Listener::unix(path),
         };
-        let bound = bound.with_context(|| format!("cannot listen on `{listen}`"));
-        let bound = bound.map_err(|error| {
-            Failure::broken(error)
-                .hint("is another server running? `--listen` takes another address")
-        })?;
+        let bound = bound.map_err(|error| refused(error, &listen.to_string(), "--listen"))?;
         let secure = matches!(listen, Listen::Tcp(_)).then(|| tls.clone()).flatten();
         all.push(match secure {
             Some(tls) => bound.with_tls(tls),
@@ -48,10 +45,7 @@ pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
 pub(crate) async fn bind_admin(admin: Admin) -> Result<Option<TcpListener>, Failure> {
     let Admin::On(address) = admin else { return Ok(None) };
     let bound = TcpListener::bind(address).await;
-    let bound = bound.with_context(|| format!("cannot serve the admin interface on `{address}`"));
-    let listener = bound.map_err(|error| {
-        Failure::broken(error).hint("`--admin` takes another address, or `off`")
-    })?;
+    let listener = bound.map_err(|error| refused(error, &address.to_string(), "--admin"))?;
     if let Ok(address) = listener.local_addr() {
         info!("admin interface on {address}");
         if !address.ip().is_loopback() {
@@ -65,4 +59,23 @@ fn certificates(tls: &config::Tls) -> Result<Arc<Tls>, Failure> {
     let config::Tls { cert, key, client_ca } = tls.clone();
     let loaded = Tls::load(TlsFiles { cert, key, client_ca });
     Ok(loaded.context("cannot serve TLS")?)
+}
+
+/// An address that cannot be had, and what to do about it where that is known.
+fn refused(error: io::Error, address: &str, flag: &str) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            Some(format!("another process listens there; `{flag}` takes another address"))
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            Some(format!("this machine has no such address; `{flag}` takes another one"))
+        }
+        _ => None,
+    };
+    let error = anyhow::Error::from(error).context(format!("cannot listen on `{address}`"));
+    let failure = Failure::broken(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
