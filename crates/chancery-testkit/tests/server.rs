@@ -1,0 +1,81 @@
+//! The real server of the testkit, with reference clients on real connections.
+#![cfg(feature = "server")]
+
+mod common;
+
+use std::sync::Arc;
+
+use chancery_core::{Node, Variant};
+use chancery_testkit::client::{Client, Interest, Quirks};
+use chancery_testkit::{TestServer, What};
+use common::{Stream, clusters, endpoints, holds, judge, snapshot};
+use tokio::net::TcpStream;
+
+fn client(variant: Variant, id: &str) -> Client {
+    let node = Arc::new(Node { id: id.to_owned(), ..Node::default() });
+    let mut client = Client::new(variant, node, Quirks::default(), judge);
+    client.want(&clusters(), Interest::all());
+    client.want(&endpoints(), Interest::names(["a"]));
+    client
+}
+
+async fn connect(server: &TestServer, client: &mut Client) -> Stream {
+    let io = TcpStream::connect(server.address()).await.unwrap();
+    let mut stream = Stream::open(io, client.variant()).await.unwrap();
+    client.open();
+    stream.flush(client).unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn both_variants_follow_what_is_published() {
+    for variant in [Variant::Sotw, Variant::Delta] {
+        let server = TestServer::start(snapshot(&[("a", 1), ("b", 1)])).await.unwrap();
+        let mut client = client(variant, "n");
+        let mut stream = connect(&server, &mut client).await;
+        assert_eq!(stream.next(&mut client).await.unwrap(), "cds a@1 b@1");
+        assert_eq!(stream.next(&mut client).await.unwrap(), "eds a@1");
+        stream.flush(&mut client).unwrap();
+        server.publish(snapshot(&[("a", 2), ("b", 1)]));
+        stream.next(&mut client).await.unwrap();
+        assert_eq!(stream.next(&mut client).await.unwrap(), "eds a@2");
+        assert_eq!(holds(&client, &clusters()), ["a@2", "b@1"]);
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn groups_see_their_own_and_events_tell_what_clients_make_of_it() {
+    let server = TestServer::start_groups(|node| node.id.as_str().into()).await.unwrap();
+    server.publish_to("blue", snapshot(&[("a", 1)]));
+    server.publish_to("red", snapshot(&[("a", 13)]));
+    let (mut blue, mut red) = (client(Variant::Delta, "blue"), client(Variant::Sotw, "red"));
+
+    let mut stream = connect(&server, &mut blue).await;
+    assert_eq!(server.event().await.what, What::Connected);
+    assert_eq!(stream.next(&mut blue).await.unwrap(), "cds a@1");
+    stream.flush(&mut blue).unwrap();
+    server.accepted(&clusters()).await;
+
+    let mut stream = connect(&server, &mut red).await;
+    assert_eq!(stream.next(&mut red).await.unwrap(), "cds a@13");
+    stream.flush(&mut red).unwrap();
+    let rejected = loop {
+        let seen = server.event().await;
+        if let What::Rejected { error, .. } = seen.what {
+            break (seen.node, seen.group, error);
+        }
+    };
+    let red_text = Some("red".to_owned());
+    assert_eq!(rejected, (red_text.clone(), red_text, "`a`: it is unlucky".to_owned()));
+    assert!(holds(&red, &clusters()).is_empty());
+}
+
+#[tokio::test]
+async fn each_server_has_its_own_port() {
+    let one = TestServer::start(snapshot(&[])).await.unwrap();
+    let other = TestServer::start(snapshot(&[])).await.unwrap();
+    assert_ne!(one.address(), other.address());
+    assert!(one.address().port() < 32_768);
+    assert!(one.grpc_bootstrap("n").contains(&one.address().to_string()));
+}
