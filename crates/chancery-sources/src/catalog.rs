@@ -62,8 +62,8 @@ impl Catalog {
     pub fn audience(&self, group: Option<&str>, node: Option<&str>) -> Audience {
         let inner = self.lock();
         Audience {
-            group: group.and_then(|name| inner.known(name, |load| &load.groups)),
-            node: node.and_then(|id| inner.known(id, |load| &load.nodes)),
+            group: group.and_then(|name| inner.group(name)),
+            node: node.and_then(|id| inner.node(id)),
         }
     }
 
@@ -218,6 +218,18 @@ impl Inner {
 
     fn serving(&self, audience: &Audience) -> Option<Arc<Generation>> {
         self.history.iter().find(|load| load.serves(audience)).cloned()
+    }
+
+    /// The group, if it has an overlay, or may have one for all that is known.
+    fn group(&self, name: &str) -> Option<Arc<str>> {
+        let unlisted = self.history.first().is_some_and(|load| load.groups_unlisted);
+        self.known(name, |load| &load.groups).or_else(|| unlisted.then(|| name.into()))
+    }
+
+    /// The node, if it has an overlay, or may have one for all that is known.
+    fn node(&self, id: &str) -> Option<Arc<str>> {
+        let unlisted = self.history.first().is_some_and(|load| load.nodes_unlisted);
+        self.known(id, |load| &load.nodes).or_else(|| unlisted.then(|| id.into()))
     }
 
     /// The key of an overlay in some load that is still depended on.

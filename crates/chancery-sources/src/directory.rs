@@ -7,20 +7,18 @@
 //! by one are taken out on purpose, and the last one too; so is an overlay that goes while other
 //! files stay.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use chancery_core::Snapshot;
 use chancery_proto::schema::Schema;
 
+use crate::assemble::{Layers, assemble, changed_layers, generation};
 use crate::audience::Audience;
 use crate::cache::{Cache, Document};
 use crate::catalog::Catalog;
-use crate::content::Content;
 use crate::fault::{Fault, Scope, Warning, Wrong};
-use crate::generation::{Generation, Slot, State, layers_of};
 use crate::layer::Layer;
 use crate::listing::{Identity, Listing};
 use crate::options::Options;
@@ -42,6 +40,12 @@ pub struct Directory {
     /// it goes, so that the one that comes after it is another, whatever its identity.
     filled: Option<(Option<Identity>, usize)>,
     told: BTreeSet<Warning>,
+}
+
+/// What is there, and what it holds.
+struct Reading {
+    listing: Listing,
+    documents: Vec<Arc<Document>>,
 }
 
 /// What came of a load.
@@ -96,18 +100,16 @@ impl Directory {
         self.load_moving()
     }
 
-    /// Reads the directory, unless something moves meanwhile.
+    /// Loads the directory, unless something moves meanwhile.
     pub(crate) fn attempt(&mut self) -> Option<LoadReport> {
-        let listing = self.list();
-        let documents = self.cache.read(&listing, &self.options, &self.schema);
-        (self.peek() == listing).then(|| self.take(listing, &documents))
+        let reading = self.read();
+        self.conclude(reading)
     }
 
     /// Reads a directory that never comes to rest. What is torn shows as a fault in its layer.
     pub(crate) fn load_moving(&mut self) -> LoadReport {
-        let listing = self.list();
-        let documents = self.cache.read(&listing, &self.options, &self.schema);
-        let mut report = self.take(listing, &documents);
+        let reading = self.read();
+        let mut report = self.take(reading);
         let message = "the directory does not come to rest; read as it was";
         report.warnings.push(Warning::of_file(&self.options.directory, message));
         report
@@ -123,20 +125,26 @@ impl Directory {
         scan(&self.options)
     }
 
-    /// Scans. The places found are watched before anything in them is read.
-    fn list(&mut self) -> Listing {
+    /// Reads all there is. The places found are watched before anything in them is read.
+    fn read(&mut self) -> Reading {
         let listing = self.peek();
         if let Some(watcher) = &mut self.watcher {
             watcher.watch(&listing.places);
         }
-        listing
+        let documents = self.cache.read(&listing, &self.options, &self.schema);
+        Reading { listing, documents }
+    }
+
+    /// Publishes what was read, if that is still what is there.
+    fn conclude(&mut self, reading: Reading) -> Option<LoadReport> {
+        (self.peek() == reading.listing).then(|| self.take(reading))
     }
 
     /// Publishes what was read.
-    fn take(&mut self, listing: Listing, documents: &[Arc<Document>]) -> LoadReport {
+    fn take(&mut self, Reading { listing, documents }: Reading) -> LoadReport {
         let mut report = LoadReport { files: listing.files.len(), ..LoadReport::default() };
         report.faults.clone_from(&listing.faults);
-        let (layers, faults) = assemble(&listing, documents);
+        let (layers, faults) = assemble(&listing, &documents);
         report.faults.extend(faults);
         report.faults.extend(self.emptied(&listing));
         if !report.faults.iter().any(|fault| fault.scope == Scope::Directory) {
@@ -163,19 +171,12 @@ impl Directory {
 
     fn publish(&self, listing: &Listing, layers: Layers, report: &mut LoadReport) {
         let before = self.catalog.newest();
-        let mut load = generation(listing, layers, &report.faults);
-        if let Some(before) = &before {
-            hold_vanished(&mut load, before, &report.faults);
-            keep_same(&mut load, before);
-        }
+        let mut load = generation(listing, layers, &report.faults, before.as_deref());
         load.grow_trunk(self.catalog.newest_base().as_deref());
         let slots =
             std::iter::once(&load.base).chain(load.groups.values()).chain(load.nodes.values());
         report.resources = slots.flatten().map(|content| content.own()).sum();
-        report.regrouped = before.as_ref().is_none_or(|before| {
-            !before.groups.keys().eq(load.groups.keys())
-                || !before.nodes.keys().eq(load.nodes.keys())
-        });
+        report.regrouped = before.as_ref().is_none_or(|before| !before.has_overlays_of(&load));
         report.layers = changed_layers(before.as_deref(), &load);
         report.changed = self.catalog.take(load);
     }
@@ -194,103 +195,71 @@ impl Directory {
     }
 }
 
-/// Each layer's content, or nothing if it is broken.
-type Layers = BTreeMap<Layer, Slot>;
-
-/// Sorts the documents into their layers.
-fn assemble(listing: &Listing, documents: &[Arc<Document>]) -> (Layers, Vec<Fault>) {
-    let mut files: BTreeMap<&Layer, Vec<(&Arc<Path>, &Document)>> = BTreeMap::new();
-    for (found, document) in listing.files.iter().zip(documents) {
-        files.entry(&found.layer).or_default().push((&found.path, document));
-    }
-    let mut layers = Layers::new();
-    let mut faults = Vec::new();
-    for (layer, files) in files {
-        let slot = match Content::assemble(layer, files.iter().copied()) {
-            Ok(content) => Some(Arc::new(content)),
-            Err(wrong) => {
-                faults.extend(wrong);
-                None
-            }
-        };
-        layers.insert(layer.clone(), slot);
-    }
-    (layers, faults)
-}
-
-/// Puts the layers together; a layer with a fault is broken.
-fn generation(listing: &Listing, mut layers: Layers, faults: &[Fault]) -> Generation {
-    let broken: BTreeSet<&Layer> = faults
-        .iter()
-        .filter_map(|fault| match &fault.scope {
-            Scope::Layer(layer) => Some(layer),
-            Scope::Groups | Scope::Nodes | Scope::Directory => None,
-        })
-        .collect();
-    let mut slot = |layer: Layer| {
-        let slot = layers.remove(&layer).unwrap_or_else(|| Some(Arc::default()));
-        slot.filter(|_| !broken.contains(&layer))
-    };
-    let groups = listing.groups.iter();
-    let nodes = listing.nodes.iter();
-    Generation {
-        base: slot(Layer::Base),
-        groups: groups.map(|name| (name.clone(), slot(Layer::Group(name.clone())))).collect(),
-        nodes: nodes.map(|id| (id.clone(), slot(Layer::Node(id.clone())))).collect(),
-        groups_unlisted: listing.groups_unlisted,
-        nodes_unlisted: listing.nodes_unlisted,
-        trunk: Snapshot::new(),
-    }
-}
-
-/// Where it is not known which overlays there are, those that were there are held back.
-fn hold_vanished(load: &mut Generation, before: &Generation, faults: &[Fault]) {
-    let told = |scope: &Scope| faults.iter().any(|fault| fault.scope == *scope);
-    if told(&Scope::Groups) {
-        for name in before.groups.keys() {
-            load.groups.entry(Arc::clone(name)).or_insert(None);
-        }
-        // All that existed at the last look are held now; of others there is no sign.
-        load.groups_unlisted &= before.groups_unlisted;
-    }
-    if told(&Scope::Nodes) {
-        for id in before.nodes.keys() {
-            load.nodes.entry(Arc::clone(id)).or_insert(None);
-        }
-        load.nodes_unlisted &= before.nodes_unlisted;
-    }
-}
-
-/// Takes over the very content of layers that did not change, which is how their audiences know.
-fn keep_same(load: &mut Generation, before: &Generation) {
-    let keep = |layer: Layer, slot: &mut Slot| {
-        if let State::Good(old) = before.state(&layer)
-            && slot.as_ref().is_some_and(|new| **new == **old)
-        {
-            *slot = Some(Arc::clone(old));
-        }
-    };
-    keep(Layer::Base, &mut load.base);
-    load.groups.iter_mut().for_each(|(name, slot)| keep(Layer::Group(Arc::clone(name)), slot));
-    load.nodes.iter_mut().for_each(|(id, slot)| keep(Layer::Node(Arc::clone(id)), slot));
-}
-
-fn changed_layers(before: Option<&Generation>, load: &Generation) -> Vec<Layer> {
-    let layers: BTreeSet<Layer> = before.into_iter().chain([load]).flat_map(layers_of).collect();
-    let changed = |layer: &Layer| {
-        let old = before.map_or(State::Absent, |before| before.state(layer));
-        match (old, load.state(layer)) {
-            (State::Good(old), State::Good(new)) => !Arc::ptr_eq(old, new),
-            (State::Absent, State::Absent) | (_, State::Broken) => false,
-            _ => true,
-        }
-    };
-    layers.into_iter().filter(changed).collect()
-}
-
 fn order(fault: &Fault) -> (&Path, Option<(u32, u32)>) {
     (&fault.file, fault.position.map(|position| (position.line, position.column)))
 }
 
 /// How often a directory that moves while it is read is read again before it is taken as it is.
 pub(crate) const PATIENCE: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn cluster(name: &str) -> String {
+        let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+        format!("{{\"@type\": \"{url}\", \"name\": \"{name}\"}}")
+    }
+
+    #[test]
+    fn what_moved_while_it_was_read_is_not_published() {
+        // S-057
+        let dir = tempfile::tempdir().unwrap();
+        let write = |file: &str, name: &str| fs::write(dir.path().join(file), cluster(name));
+        write("a.json", "a").unwrap();
+        let moves: [&dyn Fn() -> std::io::Result<()>; 5] = [
+            &|| write("a.json", "longer"),
+            &|| write("b.json", "b"),
+            &|| fs::remove_file(dir.path().join("b.json")),
+            &|| fs::create_dir(dir.path().join("groups")),
+            &|| fs::rename(dir.path().join("a.json"), dir.path().join("c.json")),
+        ];
+        let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+        for step in moves {
+            let reading = directory.read();
+            step().unwrap();
+            assert_eq!(directory.conclude(reading), None);
+        }
+        assert!(directory.catalog().snapshot(None, None).is_none());
+        let reading = directory.read();
+        assert!(directory.conclude(reading).is_some());
+    }
+
+    #[test]
+    fn what_never_comes_to_rest_is_read_as_it_is_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.json"), cluster("a")).unwrap();
+        let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+        let report = directory.load_moving();
+        assert_eq!((report.resources, report.warnings.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.json"), cluster("a")).unwrap();
+        let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+        let listing = directory.peek();
+        let name = |directory: &mut Directory| {
+            let documents = directory.cache.read(&listing, &directory.options, &directory.schema);
+            documents[0].resources[0].resource.name().to_string()
+        };
+        assert_eq!(name(&mut directory), "a");
+        // As far as the stamp tells, nothing happened.
+        fs::write(dir.path().join("a.json"), cluster("b")).unwrap();
+        assert_eq!(name(&mut directory), "b");
+        assert!(directory.is_stale());
+    }
+}

@@ -84,6 +84,11 @@ impl Generation {
         }
     }
 
+    /// Whether the same groups and nodes have overlays in another load.
+    pub(crate) fn has_overlays_of(&self, other: &Self) -> bool {
+        self.groups.keys().eq(other.groups.keys()) && self.nodes.keys().eq(other.nodes.keys())
+    }
+
     /// Whether every layer of the audience is as it should be.
     pub(crate) fn serves(&self, audience: &Audience) -> bool {
         audience.layers().all(|layer| !matches!(self.state(&layer), State::Broken))

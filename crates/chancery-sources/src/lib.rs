@@ -35,6 +35,7 @@
 //! Invariants: a [`Catalog`] is only ever replaced by a whole load; a fault holds back the
 //! audiences that contain its layer and no others; a directory that disappears deletes nothing.
 
+mod assemble;
 mod audience;
 mod cache;
 mod catalog;

@@ -187,6 +187,23 @@ fn a_directory_that_is_removed_and_made_anew_is_picked_up_once_it_has_files() {
 }
 
 #[test]
+fn a_directory_that_comes_back_empty_deletes_nothing() {
+    // S-057
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let followed = Followed::new(tree.options());
+    followed.until_named(&["a"]);
+    let told = |words: &'static str| {
+        followed.until(|report, _| report.faults.iter().any(|fault| fault.message.contains(words)))
+    };
+    fs::rename(tree.conf(), tree.beside("away")).unwrap();
+    told("not there");
+    fs::remove_file(tree.beside("away/a.yaml")).unwrap();
+    fs::rename(tree.beside("away"), tree.conf()).unwrap();
+    told("no files");
+    assert_eq!(named(&followed.catalog, None, None), ["a"]);
+}
+
+#[test]
 fn all_files_gone_at_once_delete_nothing() {
     // S-057
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &cluster("b", 1))]);

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use chancery_sources::{Layer, Scope};
@@ -122,27 +123,49 @@ fn a_fault_in_base_holds_back_everybody() {
 
 #[test]
 fn faults_that_take_turns_keep_the_last_state_without_them() {
-    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 1))]);
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("nodes/n/b.yaml", &cluster("b", 1))]);
     let mut directory = tree.directory();
     let catalog = directory.catalog();
     directory.load();
+    let first = version(&catalog, "a");
     for turn in 2..40 {
-        let (good, bad) = (documents(&[cluster("a", turn)]), broken("a"));
         let odd = turn % 2 == 1;
-        tree.write("a.yaml", if odd { &good } else { &bad });
-        let overlay = if odd { broken("b") } else { cluster("b", turn) };
-        tree.write("groups/g/b.yaml", &overlay);
-        let report = directory.load();
-        assert_eq!(report.faults.len(), 1);
+        tree.write("a.yaml", &if odd { cluster("a", turn) } else { broken("a") });
+        tree.write("nodes/n/b.yaml", &if odd { broken("b") } else { cluster("b", turn) });
+        assert_eq!(directory.load().faults.len(), 1);
     }
-    // No load since the first had both, so their audience sees the first one; base goes on.
-    assert_eq!(named(&catalog, Some("g"), None), ["a", "b"]);
-    let first = version_for(&catalog, Some("g"), None, "a");
+    // Nobody asked for the node so far. No load since the first had both of its layers, so it sees
+    // the first one; base goes on.
+    assert_eq!(named(&catalog, None, Some("n")), ["a", "b"]);
+    assert_eq!(version_for(&catalog, None, Some("n"), "a"), first);
     assert_ne!(version(&catalog, "a"), first);
     tree.write("a.yaml", &cluster("a", 1));
-    tree.write("groups/g/b.yaml", &cluster("b", 1));
+    tree.write("nodes/n/b.yaml", &cluster("b", 1));
     directory.load();
     assert_eq!(version(&catalog, "a"), first);
+}
+
+#[test]
+fn where_no_overlay_can_be_listed_the_known_ones_are_held_back() {
+    // S-057
+    for kind in ["groups", "nodes"] {
+        let overlay = format!("{kind}/x/b.yaml");
+        let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), (&overlay, &cluster("b", 1))]);
+        let mut directory = tree.directory();
+        let catalog = directory.catalog();
+        directory.load();
+        std::fs::rename(tree.at(kind), tree.beside(kind)).unwrap();
+        symlink(kind, tree.at(kind)).unwrap();
+        tree.write("a.yaml", &cluster("c", 1));
+        assert_eq!(directory.load().faults.len(), 1);
+        assert_eq!(named(&catalog, Some("x"), Some("x")), ["a", "b"]);
+        assert_eq!(named(&catalog, Some("y"), Some("y")), ["c"], "there is no sign of these");
+
+        // At start it is not known who has an overlay, so nobody who might have one is served.
+        let (catalog, _) = tree.load();
+        assert!(catalog.snapshot(Some("y"), Some("y")).is_none());
+        assert_eq!(named(&catalog, None, None), ["c"]);
+    }
 }
 
 #[test]

@@ -1,0 +1,122 @@
+//! From files to layers: what a listing and its documents amount to.
+//!
+//! Pure: nothing here reads a file. A fault breaks its layer. Where it is not known which overlays
+//! there are, those that were there before count as broken, and not as removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use chancery_core::Snapshot;
+
+use crate::cache::Document;
+use crate::content::Content;
+use crate::fault::{Fault, Scope};
+use crate::generation::{Generation, Slot, State, layers_of};
+use crate::layer::Layer;
+use crate::listing::Listing;
+
+/// Each layer's content, or nothing if it is broken.
+pub(crate) type Layers = BTreeMap<Layer, Slot>;
+
+/// Sorts the documents into their layers.
+pub(crate) fn assemble(listing: &Listing, documents: &[Arc<Document>]) -> (Layers, Vec<Fault>) {
+    let mut files: BTreeMap<&Layer, Vec<(&Arc<Path>, &Document)>> = BTreeMap::new();
+    for (found, document) in listing.files.iter().zip(documents) {
+        files.entry(&found.layer).or_default().push((&found.path, document));
+    }
+    let mut layers = Layers::new();
+    let mut faults = Vec::new();
+    for (layer, files) in files {
+        let slot = match Content::assemble(layer, files.iter().copied()) {
+            Ok(content) => Some(Arc::new(content)),
+            Err(wrong) => {
+                faults.extend(wrong);
+                None
+            }
+        };
+        layers.insert(layer.clone(), slot);
+    }
+    (layers, faults)
+}
+
+/// Puts the layers together; a layer with a fault is broken. `before` is the load before.
+pub(crate) fn generation(
+    listing: &Listing,
+    mut layers: Layers,
+    faults: &[Fault],
+    before: Option<&Generation>,
+) -> Generation {
+    let broken: BTreeSet<&Layer> = faults
+        .iter()
+        .filter_map(|fault| match &fault.scope {
+            Scope::Layer(layer) => Some(layer),
+            Scope::Groups | Scope::Nodes | Scope::Directory => None,
+        })
+        .collect();
+    let mut slot = |layer: Layer| {
+        let slot = layers.remove(&layer).unwrap_or_else(|| Some(Arc::default()));
+        slot.filter(|_| !broken.contains(&layer))
+    };
+    let groups = listing.groups.iter();
+    let nodes = listing.nodes.iter();
+    let mut load = Generation {
+        base: slot(Layer::Base),
+        groups: groups.map(|name| (name.clone(), slot(Layer::Group(name.clone())))).collect(),
+        nodes: nodes.map(|id| (id.clone(), slot(Layer::Node(id.clone())))).collect(),
+        groups_unlisted: listing.groups_unlisted,
+        nodes_unlisted: listing.nodes_unlisted,
+        trunk: Snapshot::new(),
+    };
+    if let Some(before) = before {
+        hold_vanished(&mut load, before, faults);
+        keep_same(&mut load, before);
+    }
+    load
+}
+
+/// Where it is not known which overlays there are, those that were there are held back.
+fn hold_vanished(load: &mut Generation, before: &Generation, faults: &[Fault]) {
+    let told = |scope: &Scope| faults.iter().any(|fault| fault.scope == *scope);
+    if told(&Scope::Groups) {
+        for name in before.groups.keys() {
+            load.groups.entry(Arc::clone(name)).or_insert(None);
+        }
+        // All that existed at the last look are held now; of others there is no sign.
+        load.groups_unlisted &= before.groups_unlisted;
+    }
+    if told(&Scope::Nodes) {
+        for id in before.nodes.keys() {
+            load.nodes.entry(Arc::clone(id)).or_insert(None);
+        }
+        load.nodes_unlisted &= before.nodes_unlisted;
+    }
+}
+
+/// Takes over the very content of layers that did not change, which is how their audiences know.
+fn keep_same(load: &mut Generation, before: &Generation) {
+    let keep = |layer: Layer, slot: &mut Slot| {
+        if let State::Good(old) = before.state(&layer)
+            && slot.as_ref().is_some_and(|new| **new == **old)
+        {
+            *slot = Some(Arc::clone(old));
+        }
+    };
+    keep(Layer::Base, &mut load.base);
+    load.groups.iter_mut().for_each(|(name, slot)| keep(Layer::Group(Arc::clone(name)), slot));
+    load.nodes.iter_mut().for_each(|(id, slot)| keep(Layer::Node(Arc::clone(id)), slot));
+}
+
+/// The layers that were added, removed, changed or repaired.
+pub(crate) fn changed_layers(before: Option<&Generation>, load: &Generation) -> Vec<Layer> {
+    let layers: BTreeSet<Layer> = before.into_iter().chain([load]).flat_map(layers_of).collect();
+    let changed = |layer: &Layer| {
+        let old = before.map_or(State::Absent, |before| before.state(layer));
+        match (old, load.state(layer)) {
+            (State::Good(old), State::Good(new)) => !Arc::ptr_eq(old, new),
+            (State::Absent, State::Absent) | (_, State::Broken) => false,
+            _ => true,
+        }
+    };
+    layers.into_iter().filter(changed).collect()
+}
