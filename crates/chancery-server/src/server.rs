@@ -196,18 +196,18 @@ impl Door {
         let stop = self.stop.clone();
         match (accepted, &self.tls) {
             (Accepted::Tcp(stream, _), None) => {
-                connection::serve(stream, peer, services, stop, begun).await;
+                Box::pin(connection::serve(stream, peer, services, stop, begun)).await;
             }
             (Accepted::Unix(stream), None) => {
-                connection::serve(stream, peer, services, stop, begun).await;
+                Box::pin(connection::serve(stream, peer, services, stop, begun)).await;
             }
             (Accepted::Tcp(stream, _), Some(tls)) => {
                 let Some(stream) = self.shake_hands(stream, tls, &mut peer).await else { return };
-                connection::serve(stream, peer, services, stop, begun).await;
+                Box::pin(connection::serve(stream, peer, services, stop, begun)).await;
             }
             (Accepted::Unix(stream), Some(tls)) => {
                 let Some(stream) = self.shake_hands(stream, tls, &mut peer).await else { return };
-                connection::serve(stream, peer, services, stop, begun).await;
+                Box::pin(connection::serve(stream, peer, services, stop, begun)).await;
             }
         }
     }

@@ -78,7 +78,9 @@ impl Services {
             Some(Route::Poll(_)) if request.method() != Method::POST => only_post(),
             Some(Route::Poll(_)) if !is_json(request.headers()) => unsupported_media_type(),
             Some(Route::Poll(type_url)) => {
-                let answer = rest::answer(&self.shared, origin, type_url, request).await;
+                // In a box, or every stream would keep the room a poll needs.
+                let answer = rest::answer(&self.shared, origin, type_url, request);
+                let answer = Box::pin(answer).await;
                 drop(active);
                 answer
             }

@@ -109,7 +109,7 @@ mod tests {
         // S-137
         let address = Some("192.0.2.1:1".parse().unwrap());
         let unknown = Peer { address, tls: true, certificates: Vec::new() };
-        let known = Peer { certificates: vec![vec![1]], ..unknown.clone() };
+        let known = Peer { certificates: vec![vec![1]], ..unknown };
         let usual = shared(Config::default());
         assert!(!usual.settings(&unknown).secrets_allowed);
         assert!(usual.settings(&known).secrets_allowed);

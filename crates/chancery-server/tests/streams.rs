@@ -317,3 +317,35 @@ async fn nothing_of_a_stream_is_left_when_its_client_goes() {
     drop(client);
     server.stopped().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_client_ends_at_the_newest_whenever_it_was_woken() {
+    // S-107
+    let server = Running::start(Config::default()).await;
+    server.publish(&[("a", "first")]);
+    let mut following = Vec::new();
+    for _ in 0..4 {
+        let client = Client::connect(server.address).await;
+        for _ in 0..25 {
+            let mut stream = client.open(ADS_SOTW).await.unwrap();
+            following.push(tokio::spawn(async move {
+                stream.send(&SotwRequest::first(CDS, &[]));
+                loop {
+                    let response: SotwResponse = stream.next().await.unwrap();
+                    if response.clusters() == pairs(&[("a", "last")]) {
+                        return;
+                    }
+                    stream.send(&SotwRequest::ack(&response, &[]));
+                }
+            }));
+        }
+    }
+    for round in 0..500 {
+        server.publish(&[("a", &round.to_string())]);
+        tokio::task::yield_now().await;
+    }
+    server.publish(&[("a", "last")]);
+    for one in following {
+        one.await.unwrap();
+    }
+}

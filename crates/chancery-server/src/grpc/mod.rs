@@ -10,6 +10,7 @@
 //! the client can take more, and drives the machine then. What cannot be sent is therefore never
 //! made, and a slow client costs nothing but its own time (S-108).
 
+mod account;
 mod body;
 pub(crate) mod cache;
 mod framing;

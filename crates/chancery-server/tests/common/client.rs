@@ -30,7 +30,9 @@ pub(crate) struct Stream {
 
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        Self::over(TcpStream::connect(address).await.unwrap()).await
+        let io = TcpStream::connect(address).await.unwrap();
+        io.set_nodelay(true).unwrap();
+        Self::over(io).await
     }
 
     pub(crate) async fn over(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {

@@ -1,0 +1,241 @@
+//! What is told about one stream: one event, one log line, one metric, one call of the policy.
+//!
+//! Bodies are never told (S-138).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::{ErrorDetail, Event, Node, Response, TypeUrl, Variant};
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use crate::metrics::{Metrics, StreamLabels, TypeLabels, observe};
+use crate::policy::{Client, Peer};
+use crate::shared::{Shared, Slot};
+use crate::{GroupName, Happened, StreamEvent};
+
+/// One stream, as those see it who only hear of it.
+pub(crate) struct Account {
+    slot: Slot,
+    id: u64,
+    peer: Arc<Peer>,
+    variant: Variant,
+    /// The one type the stream is for; `None` if it is aggregated.
+    only: Option<TypeUrl>,
+    started: Instant,
+    node: Option<Arc<Node>>,
+    group: Option<GroupName>,
+    /// When what the client should see was published.
+    published: Option<Instant>,
+    types: BTreeMap<TypeUrl, Times>,
+    /// With which status the server ended it.
+    ended: Option<i32>,
+}
+
+/// What is measured about one type.
+#[derive(Default)]
+struct Times {
+    /// When it was asked for, until it is answered.
+    asked: Option<Instant>,
+    /// When what was sent last had been published, until it is accepted.
+    published: Option<Instant>,
+    warned_of_size: bool,
+}
+
+impl Account {
+    pub(crate) fn open(
+        slot: Slot,
+        peer: Arc<Peer>,
+        variant: Variant,
+        only: Option<TypeUrl>,
+    ) -> Self {
+        let account = Self {
+            id: slot.shared().next_stream(),
+            slot,
+            peer,
+            variant,
+            only,
+            started: Instant::now(),
+            node: None,
+            group: None,
+            published: None,
+            types: BTreeMap::new(),
+            ended: None,
+        };
+        let labels = account.labels();
+        account.metrics().streams.get_or_create(&labels).inc();
+        account.metrics().streams_opened.get_or_create(&labels).inc();
+        account.observe(Happened::Connected { variant, type_url: account.only.as_ref() });
+        account
+    }
+
+    /// The client says who it is.
+    pub(crate) fn identified(&mut self, node: Arc<Node>) {
+        self.node = Some(node);
+    }
+
+    /// The policy put the client into a group.
+    pub(crate) fn grouped(&mut self, group: &GroupName) {
+        debug!(stream = self.id, node = self.node_id(), %group, "grouped");
+        self.group = Some(group.clone());
+        self.observe(Happened::Grouped);
+    }
+
+    /// What the client should see was published then.
+    pub(crate) fn published(&mut self, at: Option<Instant>) {
+        self.published = at;
+    }
+
+    /// The client was sent a response.
+    pub(crate) fn sent(&mut self, response: &Response, bytes: usize) {
+        let Response { type_url, version, nonce, entries, removed, .. } = response;
+        let (stream, node, of, resources) =
+            (self.id, self.node_id(), type_url.short(), entries.len());
+        let (version, nonce, removed) = (&**version, &**nonce, removed.len());
+        debug!(stream, node, r#type = of, version, nonce, resources, removed, bytes, "sent");
+        self.measure(type_url, bytes);
+        self.observe(Happened::Sent { type_url, version, resources, bytes });
+    }
+
+    /// What the machine says happened.
+    pub(crate) fn happened(&mut self, event: &Event) {
+        match event {
+            Event::Subscribed { type_url, wildcard, names } => {
+                self.subscribed(type_url, *wildcard, *names);
+            }
+            Event::Acked { type_url, version, nonce, after } => {
+                self.acked(type_url, version, nonce, *after);
+            }
+            Event::Nacked { type_url, version, nonce, error } => {
+                self.nacked(type_url, version, nonce, error);
+            }
+            Event::Stale { type_url, nonce } => self.stale(type_url, nonce),
+            Event::IdentityIgnored { claimed } => {
+                let (stream, node) = (self.id, self.node_id());
+                warn!(stream, node, claimed, "another identity on the same stream: ignored");
+            }
+            // The driver acts on these, and says so.
+            Event::Identified(_) | Event::Anonymous | Event::ParametersChanged(_) => {}
+        }
+    }
+
+    /// The server ends the stream because of the client.
+    pub(crate) fn at_fault(&self, why: &impl std::fmt::Display) {
+        warn!(stream = self.id, node = self.node_id(), peer = %self.peer, "stream closed: {why}");
+    }
+
+    /// The server ends the stream.
+    pub(crate) fn ends(&mut self, code: i32) {
+        self.ended = Some(code);
+    }
+
+    /// Who asks, as the policy should see it.
+    pub(crate) fn client(&self) -> Client<'_> {
+        Client { node: self.node.as_deref(), peer: &self.peer }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        self.slot.shared()
+    }
+
+    pub(crate) fn started(&self) -> Instant {
+        self.started
+    }
+
+    fn subscribed(&mut self, type_url: &TypeUrl, wildcard: bool, names: usize) {
+        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
+        debug!(stream, node, r#type = of, wildcard, names, "subscribed");
+        if !self.types.contains_key(type_url) {
+            let asked = Some(Instant::now());
+            self.types.insert(type_url.clone(), Times { asked, ..Times::default() });
+        }
+        self.observe(Happened::Subscribed { type_url, wildcard, names });
+    }
+
+    fn acked(&mut self, type_url: &TypeUrl, version: &str, nonce: &str, after: Duration) {
+        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
+        debug!(stream, node, r#type = of, version, nonce, ?after, "acked");
+        let times = self.types.get_mut(type_url);
+        let published = times.and_then(|times| times.published.take());
+        let (labels, metrics) = (TypeLabels::new(self.variant, type_url), self.metrics());
+        metrics.acks.get_or_create(&labels).inc();
+        observe(&metrics.ack_latency, &labels, after);
+        if let Some(published) = published {
+            observe(&metrics.commit_to_ack, &labels, published.elapsed());
+        }
+        self.observe(Happened::Acknowledged { type_url, version, after });
+    }
+
+    fn nacked(&self, type_url: &TypeUrl, version: &str, nonce: &str, error: &ErrorDetail) {
+        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
+        let (code, text) = (error.code, &*error.message);
+        warn!(stream, node, r#type = of, version, nonce, code, text, "rejected");
+        let labels = TypeLabels::new(self.variant, type_url);
+        self.metrics().nacks.get_or_create(&labels).inc();
+        self.observe(Happened::Rejected { type_url, version, error });
+    }
+
+    fn stale(&self, type_url: &TypeUrl, nonce: &str) {
+        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
+        debug!(stream, node, r#type = of, nonce, "stale");
+        let labels = TypeLabels::new(self.variant, type_url);
+        self.metrics().stale.get_or_create(&labels).inc();
+        self.observe(Happened::Stale { type_url });
+    }
+
+    fn measure(&mut self, type_url: &TypeUrl, bytes: usize) {
+        let labels = TypeLabels::new(self.variant, type_url);
+        let Shared { metrics, config, .. } = &**self.slot.shared();
+        metrics.responses.get_or_create(&labels).inc();
+        metrics.response_bytes.get_or_create(&labels).inc_by(bytes as u64);
+        let times = self.types.entry(type_url.clone()).or_default();
+        if let Some(asked) = times.asked.take() {
+            observe(&metrics.first_answer, &labels, asked.elapsed());
+        }
+        // What had been published before the stream was opened says nothing about speed.
+        times.published = self.published.filter(|published| *published > self.started);
+        let limit = config.protocol.max_response_bytes;
+        if bytes > limit && !std::mem::replace(&mut times.warned_of_size, true) {
+            let (node, of) = (self.node_id(), type_url.short());
+            warn!(
+                node,
+                r#type = of,
+                bytes,
+                limit,
+                "large and not to be split: clients may refuse it"
+            );
+        }
+    }
+
+    fn observe(&self, what: Happened<'_>) {
+        self.shared().policy.observe(&StreamEvent {
+            stream: self.id,
+            peer: &self.peer,
+            node: self.node.as_deref(),
+            group: self.group.as_ref(),
+            what,
+        });
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.slot.shared().metrics
+    }
+
+    fn node_id(&self) -> &str {
+        self.node.as_ref().map_or("", |node| &node.id)
+    }
+
+    fn labels(&self) -> StreamLabels {
+        StreamLabels::new(self.variant, self.only.as_ref())
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.metrics().streams.get_or_create(&self.labels()).dec();
+        let after = self.started.elapsed();
+        debug!(stream = self.id, node = self.node_id(), code = self.ended, ?after, "gone");
+        self.observe(Happened::Gone { code: self.ended, after });
+    }
+}
