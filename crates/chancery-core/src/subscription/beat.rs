@@ -52,13 +52,17 @@ impl Subscription {
             .collect()
     }
 
-    /// What has a TTL and was delivered on this stream (S-088).
+    /// What has a TTL and was delivered on this stream (S-088). Content that was rejected is not
+    /// refreshed, nor are bodies sent that have been superseded: their successor is on its way.
     fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let told = self.tells_ttl();
+        let with_body = self.variant == Variant::Sotw;
         self.books.sent.timed().filter(move |resource| {
-            let name = resource.name();
-            let wanted = self.interest.spans(name) || self.interest.names_it(name.as_str());
-            told && wanted && !self.books.owed.contains_key(name.as_str())
+            let name = resource.name().as_str();
+            let wanted = self.interest.spans(resource.name()) || self.interest.names_it(name);
+            let current = !with_body || self.books.target.get(name) == Some(resource);
+            let held = !self.books.owed.contains_key(name) && !self.books.is_refused(name);
+            told && wanted && current && held
         })
     }
 }

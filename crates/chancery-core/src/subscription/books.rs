@@ -104,7 +104,10 @@ impl Books {
 
     /// The client must be told about a key again.
     pub(crate) fn owe_again(&mut self, key: &Spelling) {
-        self.owed.entry(Arc::clone(key)).or_insert(Held::Doubtful);
+        let held = self.owed.entry(Arc::clone(key)).or_insert(Held::Doubtful);
+        if let Held::Has(_) = held {
+            *held = Held::Doubtful;
+        }
     }
 
     /// The client no longer wants a key to be looked after.
@@ -153,6 +156,11 @@ impl Books {
         }
     }
 
+    /// Whether the client rejected what it was last told under a key.
+    pub(crate) fn is_refused(&self, key: &str) -> bool {
+        self.refused.contains_key(key)
+    }
+
     /// The client accepted a response: of what it spoke of nothing counts as refused any more.
     pub(crate) fn accept(&mut self, contents: &Contents) {
         if !self.refused.is_empty() {
@@ -188,7 +196,7 @@ impl Books {
     fn recall(&mut self, key: &str) -> bool {
         let Some(is_new) = self.refused.get(key).copied() else { return false };
         for key in std::mem::take(&mut self.refused).into_keys() {
-            self.owed.insert(key, Held::Doubtful);
+            self.owe_again(&key);
         }
         is_new
     }

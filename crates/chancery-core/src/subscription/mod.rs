@@ -159,7 +159,7 @@ impl Subscription {
     /// Sends again all names below a prefix (S-094).
     pub(crate) fn resend_below(&mut self, prefix: &str) {
         for key in self.interest.names().iter().filter(|key| key.starts_with(prefix)) {
-            self.books.owed.entry(Arc::clone(key)).or_insert(Held::Doubtful);
+            self.books.owe_again(key);
         }
     }
 
