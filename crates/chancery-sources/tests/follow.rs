@@ -15,6 +15,7 @@ use crate::support::{Followed, Tree, broken, cluster, documents, named, version,
 
 #[test]
 fn a_file_written_in_place_is_picked_up() {
+    // T-31
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
     let followed = Followed::new(tree.options());
     followed.until_named(&["a"]);
@@ -43,6 +44,7 @@ fn files_that_come_go_and_move_are_picked_up() {
 
 #[test]
 fn a_file_renamed_over_another_is_picked_up_each_time() {
+    // T-31
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
     let followed = Followed::new(tree.options());
     followed.until_named(&["a"]);
@@ -55,6 +57,7 @@ fn a_file_renamed_over_another_is_picked_up_each_time() {
 
 #[test]
 fn swaps_of_a_mounted_config_map_are_picked_up_each_time() {
+    // T-31
     let tree = Tree::with(&[("..1/a.yaml", &cluster("a1", 1))]);
     symlink("..1", tree.at("..data")).unwrap();
     symlink("..data/a.yaml", tree.at("a.yaml")).unwrap();

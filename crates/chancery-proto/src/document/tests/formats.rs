@@ -107,3 +107,15 @@ fn what_is_no_utf8_or_cut_short_is_told() {
         "line 2, column 1: a[1]: no YAML: while parsing a flow sequence, expected ',' or ']'",
     );
 }
+
+#[test]
+fn what_validation_rules_forbid_is_the_clients_to_refuse() {
+    // S-063: clients are built against other versions of the rules, or do not check them
+    check(
+        Format::Yaml,
+        "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: a
+connect_timeout: 0s",
+        "cds a at 1:1",
+    );
+}
