@@ -35,32 +35,28 @@ pub(crate) async fn serve<I>(
 ) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let config = &services.shared.config;
     let (io, heard) = Heard::new(io);
     let origin =
         Origin { peer: Arc::new(peer), activity: Arc::default(), drain: CancellationToken::new() };
+    let builder = builder(&services.shared.config);
+    let mut life = Life::new(&services.shared.config, &origin, begun);
     let service = {
-        let (services, origin) = (Arc::clone(&services), origin.clone());
+        let origin = origin.clone();
         hyper::service::service_fn(move |request: http::Request<Incoming>| {
             let (services, origin) = (Arc::clone(&services), origin.clone());
             async move { Ok::<_, Infallible>(services.answer(&origin, request).await) }
         })
     };
-    let builder = builder(config);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
-    let mut life = Life::new(config, &origin, begun);
     loop {
+        // The end comes first: nothing that happens to a connection matters after it.
         let why = tokio::select! {
             biased;
-            ended = connection.as_mut() => {
-                debug!(peer = %origin.peer, "connection ended: {ended:?}");
-                return;
-            }
+            ended = connection.as_mut() => return debug!(peer = %origin.peer, "closed: {ended:?}"),
             why = life.changes(&origin.activity, &stop, || heard.enough()) => why,
         };
-        debug!(peer = %origin.peer, "connection: {why:?}");
         match why {
-            Change::Unheard | Change::Over => return,
+            Change::Unheard | Change::Over => return debug!(peer = %origin.peer, "cut: {why:?}"),
             Change::Goaway => connection.as_mut().graceful_shutdown(),
             Change::Drain => origin.drain.cancel(),
             Change::Nothing => {}

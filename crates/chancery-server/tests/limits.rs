@@ -148,7 +148,7 @@ async fn again_writes_preface(io: &mut TcpStream) {
 
 #[tokio::test]
 async fn a_connection_that_says_nothing_is_closed() {
-    let times = Times { handshake_timeout: Duration::from_millis(50), ..quick() };
+    let times = Times { handshake_timeout: Duration::from_secs(1), ..quick() };
     let server = Running::start(with_times(times)).await;
     let mut speaks = Client::connect(server.address).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
@@ -158,7 +158,7 @@ async fn a_connection_that_says_nothing_is_closed() {
 
 #[tokio::test]
 async fn a_connection_without_streams_is_closed_and_one_with_streams_is_not() {
-    let times = Times { idle_timeout: Duration::from_millis(100), ..quick() };
+    let times = Times { idle_timeout: Duration::from_secs(1), ..quick() };
     let server = Running::start(with_times(times)).await;
     server.publish(&[("a", "1")]);
     let mut busy = Client::connect(server.address).await;
@@ -177,9 +177,9 @@ async fn a_connection_without_streams_is_closed_and_one_with_streams_is_not() {
 
 #[tokio::test]
 async fn an_old_connection_is_asked_to_go_after_its_first_answer() {
-    // S-112
+    // S-112, T-27
     let times =
-        Times { max_connection_age: Some(Duration::from_millis(100)), age_jitter: 0.5, ..quick() };
+        Times { max_connection_age: Some(Duration::from_secs(1)), age_jitter: 0.5, ..quick() };
     let server = Running::start(with_times(times)).await;
     let mut client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
@@ -225,4 +225,30 @@ async fn a_peer_that_does_not_answer_is_given_up() {
     again_writes_preface(&mut dead).await;
     // It reads, but it answers no ping.
     within(async { while dead.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {} }).await;
+}
+
+#[tokio::test]
+async fn big_responses_wait_for_their_turn_but_not_for_one_who_does_not_read() {
+    // S-108, S-111
+    let limits = Limits { max_big_responses: 1, ..Limits::default() };
+    let server = Running::start(with_limits(limits)).await;
+    server.publish(&[("a", &"x".repeat(1 << 20))]);
+    let reader = Client::connect(server.address).await;
+    let begun = std::time::Instant::now();
+    for _ in 0..3 {
+        let mut stream = reader.open(ADS_SOTW).await.unwrap();
+        stream.send(&SotwRequest::first(CDS, &[]));
+        stream.next::<SotwResponse>().await.unwrap();
+    }
+    let alone = begun.elapsed();
+    let stalled = Client::connect(server.address).await;
+    let mut unread = stalled.open(ADS_SOTW).await.unwrap();
+    unread.send(&SotwRequest::first(CDS, &[]));
+    unread.peek().await;
+    let begun = std::time::Instant::now();
+    let mut stream = reader.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    stream.next::<SotwResponse>().await.unwrap();
+    assert!(begun.elapsed() > alone.min(Duration::from_millis(500)), "it waited for its turn");
+    unread.next::<SotwResponse>().await.unwrap();
 }

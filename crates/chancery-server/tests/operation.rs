@@ -180,7 +180,7 @@ async fn reflection_shows_what_is_served() {
 
 #[tokio::test]
 async fn every_metric_moves() {
-    // S-140
+    // S-140, S-065
     let mut registry = Registry::default();
     let metrics = Metrics::registered(&mut registry);
     let server = Running::with(quick(), OneGroup("all".into()), None, metrics).await;

@@ -77,7 +77,7 @@ impl Account {
 
     /// The policy put the client into a group.
     pub(crate) fn grouped(&mut self, group: &GroupName) {
-        debug!(stream = self.id, node = self.node_id(), %group, "grouped");
+        debug!(stream = self.id, node = self.node_id(), group = group.as_str(), "grouped");
         self.group = Some(group.clone());
         self.observe(Happened::Grouped);
     }
@@ -120,9 +120,11 @@ impl Account {
         }
     }
 
-    /// The server ends the stream because of the client.
+    /// The server ends the stream because of the client. The reason may quote it, so it is logged
+    /// as text that is escaped.
     pub(crate) fn at_fault(&self, why: &impl std::fmt::Display) {
-        warn!(stream = self.id, node = self.node_id(), peer = %self.peer, "stream closed: {why}");
+        let (stream, node, why) = (self.id, self.node_id(), why.to_string());
+        warn!(stream, node, peer = %self.peer, why, "stream closed");
     }
 
     /// The server ends the stream.

@@ -1,9 +1,9 @@
 //! The body of a discovery stream's response, which drives the stream when it is polled.
 //!
-//! The connection polls it when the client can take more. Each time it takes what the client
-//! said, what its group should see, and what became due, and then asks the machine for responses
-//! until there is a chunk to send or nothing left to do. In that order, because a response should
-//! take into account all that is known.
+//! The connection polls it when all but one chunk of what it got is on its way. Each time it takes
+//! what the client said, what its group should see, and what became due, and then asks the machine
+//! for responses until there is a chunk to send or nothing left to do. In that order, because a
+//! response should take into account all that is known.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -90,7 +90,7 @@ impl StreamBody {
         }
         let chunk = self.out.pop();
         if chunk.is_none() {
-            // Being asked for more means that the client took the rest.
+            // Being asked for more means that the large part is on its way: see `framing::frame`.
             self.turn = None;
         }
         Poll::Ready(chunk)

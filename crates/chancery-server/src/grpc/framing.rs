@@ -105,21 +105,23 @@ impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
     }
 }
 
-/// The frame of a message in two parts, which protobuf lets stand in any order: what is shared
-/// comes last and is copied only if it is so small that a chunk of its own would cost more.
+/// The frame of a message in two parts, which protobuf lets stand in any order. What is shared is
+/// copied only if it is so small that a chunk of its own would cost more. What is the stream's own
+/// comes last: the connection takes it only when it has sent nearly all that is before it, so being
+/// asked for more tells that the client took the large part.
 pub(crate) fn frame(shared: &Bytes, own: &[u8], out: &mut Frames) {
     let size = shared.len() + own.len();
     out.open.reserve(HEADER + own.len());
     out.open.put_u8(0);
     // A message of 4 GiB cannot be sent at all; clients refuse anything near it.
     out.open.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
-    out.open.extend_from_slice(own);
     if shared.len() <= COPIED {
         out.open.extend_from_slice(shared);
     } else {
         out.close();
         out.chunks.push_back(shared.clone());
     }
+    out.open.extend_from_slice(own);
     out.bytes += HEADER + size;
 }
 
@@ -244,10 +246,10 @@ mod tests {
         frame(&large, b"b", &mut out);
         frame(&Bytes::from_static(b"s"), b"c", &mut out);
         assert_eq!(out.len(), 7 + 6 + large.len() + 7);
-        assert_eq!(out.pop().unwrap().len(), 7 + 6);
+        assert_eq!(out.pop().unwrap().len(), 7 + 5);
         let shared = out.pop().unwrap();
         assert_eq!(shared.as_ptr(), large.as_ptr());
-        assert_eq!(&out.pop().unwrap()[..], b"\0\0\0\0\x02cs");
+        assert_eq!(&out.pop().unwrap()[..], b"b\0\0\0\0\x02sc");
         assert!(out.pop().is_none());
     }
 }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! There is no task and no channel per stream: the response body is polled by the connection when
-//! the client can take more, and drives the machine then. What cannot be sent is therefore never
-//! made, and a slow client costs nothing but its own time (S-108).
+//! all but one chunk of what it got is on its way, and drives the machine then. What cannot be sent
+//! is therefore not made, and a slow client costs nothing but its own time (S-108).
 
 mod account;
 mod body;

@@ -155,6 +155,12 @@ impl Stream {
         }
     }
 
+    /// Waits for the first bytes of a message, and takes no more than them.
+    pub(crate) async fn peek(&mut self) {
+        let chunk = within(self.receive.data()).await.unwrap().unwrap();
+        self.read.extend_from_slice(&chunk);
+    }
+
     fn take(&mut self) -> Option<Bytes> {
         let header = self.read.get(..5)?;
         assert_eq!(header[0], 0, "compressed");
