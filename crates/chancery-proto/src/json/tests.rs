@@ -1,3 +1,5 @@
+//! Polls and their answers as JSON.
+
 use bytes::Bytes;
 use prost::Message;
 
