@@ -149,7 +149,7 @@ impl Referee {
             self.check_entry(now, view, response, entry)?;
         }
         self.check_removals(now, view, response)?;
-        self.check_reason(view, response)
+        self.check_reason(now, view, response)
     }
 
     /// S-042: one response of a type is out at a time.
@@ -308,7 +308,7 @@ impl Referee {
     }
 
     /// S-033, S-040, S-106: there is something in it the client does not have and did not reject.
-    fn check_reason(&self, view: &View, response: &Response) -> Result<(), String> {
+    fn check_reason(&self, now: Time, view: &View, response: &Response) -> Result<(), String> {
         let fresh = |entry: &Entry| {
             let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
             let version = version.unwrap_or_default();
@@ -323,7 +323,14 @@ impl Referee {
             self.full_state(&response.type_url)
                 && !response.entries.iter().any(|entry| entry.name == *name)
         });
+        // What was kept and rejected is given up: the rest of the response is worth another try.
+        let given_up = self.vanished.iter().any(|((url, name), (at, _))| {
+            *url == response.type_url
+                && view.rejected.contains_key(name)
+                && now >= *at + self.settings.removal_wait
+        });
         let reason = view.owed_any
+            || given_up
             || absent
             || !response.removed.is_empty()
             || !response.errors.is_empty()

@@ -102,6 +102,7 @@ impl View {
                 self.known =
                     set.iter().map(|it| (it.name().shared(), it.version().to_string())).collect();
                 self.given = self.known.keys().cloned().collect();
+                self.accepted = set.iter().map(|it| (it.name().shared(), Arc::clone(it))).collect();
             }
         }
         let before = self.told.clone().unwrap_or_default();
@@ -149,8 +150,9 @@ impl View {
                 continue; // It may have expired since (S-088).
             }
             self.known.insert(Arc::clone(name), version.to_string());
-            if current.is_some_and(|resource| resource.version().matches(version)) {
+            if let Some(current) = current.filter(|current| current.version().matches(version)) {
                 self.owed.remove(name);
+                self.accepted.insert(Arc::clone(name), Arc::clone(current));
             }
         }
     }
