@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Where gRPC and REST are served.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -105,6 +106,35 @@ impl Display for Admin {
 impl From<Admin> for String {
     fn from(admin: Admin) -> Self {
         admin.to_string()
+    }
+}
+
+/// One address, or a list of them.
+pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Listen>, D::Error> {
+    deserializer.deserialize_any(OneOrMany)
+}
+
+struct OneOrMany;
+
+impl<'de> Visitor<'de> for OneOrMany {
+    type Value = Vec<Listen>;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("an address, or a list of addresses")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<Listen>, E> {
+        text.parse().map(|listen| vec![listen]).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Listen>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(listen) = list.next_element()? {
+            all.push(listen);
+        }
+        Ok(all)
     }
 }
 

@@ -168,6 +168,15 @@ mod tests {
     }
 
     #[test]
+    fn one_address_needs_no_list() {
+        let (_dir, flags) = dir_with("listen: unix:/run/xds.sock\nadmin: off\n");
+        let config = effective(&flags).unwrap();
+        assert_eq!(config.listen, [Listen::Unix("/run/xds.sock".into())]);
+        assert_eq!(config.admin, Admin::Off);
+        assert!(fault("listen: 18000\n").contains("expected an address, or a list of addresses"));
+    }
+
+    #[test]
     fn files_are_found_from_where_the_file_is() {
         let text = "tls: {cert: tls/cert.pem, key: /etc/key.pem}\ndescriptor-sets: [more.bin]\n";
         let (dir, flags) = dir_with(text);
@@ -186,7 +195,7 @@ mod tests {
         );
         assert_eq!(
             fault("limits:\n  grace: 30\n"),
-            "chancery.yaml:2:10: limits.grace: invalid type: integer `30`, expected a string"
+            "chancery.yaml:2:10: limits.grace: `30` is no duration; write `500ms`, `15s`, `2m` or `1h30m`"
         );
         assert_eq!(
             fault("groups:\n- name: a\n  match: {id: x, ids: y}\n"),

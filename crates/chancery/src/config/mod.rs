@@ -30,6 +30,7 @@ pub(crate) use load::{Invalid, effective};
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(crate) struct Config {
     /// Where gRPC and REST are served. Default: `127.0.0.1:18000`.
+    #[serde(deserialize_with = "address::one_or_many")]
     pub(crate) listen: Vec<Listen>,
     /// Where `/ready`, `/healthz`, `/config` and `/metrics` are served, or `off`. Default:
     /// `127.0.0.1:18080`. There is no login: keep it where only operators come.

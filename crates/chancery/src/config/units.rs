@@ -6,21 +6,22 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A length of time: `500ms`, `15s`, `2m`, `1h`, or parts put together as in `1h30m`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "Scalar", into = "String")]
 pub(crate) struct Span(pub(crate) Duration);
 
 /// A length of time, or `never`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "Scalar", into = "String")]
 pub(crate) struct SpanOrNever(pub(crate) Option<Duration>);
 
 /// A number of bytes: `65536`, `64KiB`, `4MiB`, `1GiB`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(try_from = "Written", into = "String")]
+#[serde(try_from = "Scalar", into = "String")]
 pub(crate) struct Size(pub(crate) usize);
 
 /// Why a text is no length of time.
@@ -38,12 +39,39 @@ pub(crate) struct InvalidSpanOrNever(String);
 #[error("`{0}` is no size; write `65536`, `64KiB`, `4MiB` or `1GiB`")]
 pub(crate) struct InvalidSize(String);
 
-/// A size is a number or a text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Number(usize),
-    Text(String),
+/// A text or a number as it is written: a number without a unit is to be named in the message.
+struct Scalar(String);
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AsWritten)
+    }
+}
+
+struct AsWritten;
+
+impl Visitor<'_> for AsWritten {
+    type Value = Scalar;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("a number with a unit")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Scalar, E> {
+        Ok(Scalar(text.to_owned()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Scalar, E> {
+        Ok(Scalar(number.to_string()))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Scalar, E> {
+        Ok(Scalar(number.to_string()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Scalar, E> {
+        Ok(Scalar(number.to_string()))
+    }
 }
 
 impl FromStr for Span {
@@ -53,9 +81,9 @@ impl FromStr for Span {
     }
 }
 
-impl TryFrom<String> for Span {
+impl TryFrom<Scalar> for Span {
     type Error = InvalidSpan;
-    fn try_from(text: String) -> Result<Self, InvalidSpan> {
+    fn try_from(Scalar(text): Scalar) -> Result<Self, InvalidSpan> {
         text.parse()
     }
 }
@@ -82,9 +110,9 @@ impl From<Span> for String {
     }
 }
 
-impl TryFrom<String> for SpanOrNever {
+impl TryFrom<Scalar> for SpanOrNever {
     type Error = InvalidSpanOrNever;
-    fn try_from(text: String) -> Result<Self, InvalidSpanOrNever> {
+    fn try_from(Scalar(text): Scalar) -> Result<Self, InvalidSpanOrNever> {
         if text == NEVER {
             return Ok(Self(None));
         }
@@ -115,13 +143,10 @@ impl FromStr for Size {
     }
 }
 
-impl TryFrom<Written> for Size {
+impl TryFrom<Scalar> for Size {
     type Error = InvalidSize;
-    fn try_from(written: Written) -> Result<Self, InvalidSize> {
-        match written {
-            Written::Number(bytes) => Ok(Self(bytes)),
-            Written::Text(text) => text.parse(),
-        }
+    fn try_from(Scalar(text): Scalar) -> Result<Self, InvalidSize> {
+        text.parse()
     }
 }
 
@@ -183,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_need_not_happen_is_never() {
-        let read = |text: &str| SpanOrNever::try_from(text.to_owned()).map(|span| span.0);
+        let read = |text: &str| SpanOrNever::try_from(Scalar(text.to_owned())).map(|span| span.0);
         assert_eq!(read("never"), Ok(None));
         assert_eq!(read("1m"), Ok(Some(Duration::from_secs(60))));
         assert!(read("off").is_err());
