@@ -5,6 +5,7 @@
 //! Envoy was sent was refused.
 
 mod on_demand;
+mod reconnect;
 mod transports;
 mod types;
 mod xdstp;

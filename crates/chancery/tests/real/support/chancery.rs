@@ -55,7 +55,11 @@ impl Chancery {
 
     /// Serves a directory with more flags, and returns once it is ready.
     pub(crate) fn serve_with(directory: &Directory, flags: &[impl AsRef<OsStr>]) -> Self {
-        let (listen, admin) = (Port::reserve(), Port::reserve());
+        Self::serve_on(Port::reserve(), directory, flags)
+    }
+
+    fn serve_on(listen: Port, directory: &Directory, flags: &[impl AsRef<OsStr>]) -> Self {
+        let admin = Port::reserve();
         let test = directory.path.parent().expect("it is below the test's directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
         command.arg("serve").arg(&directory.path);
@@ -74,5 +78,14 @@ impl Chancery {
     /// Where discovery is served.
     pub(crate) const fn port(&self) -> u16 {
         self.listen.number()
+    }
+
+    /// Ends it as a crash would; what is done then happens while there is none. Another one
+    /// starts on the same port.
+    pub(crate) fn crash(self, directory: &Directory, meanwhile: impl FnOnce()) -> Self {
+        let Self { listen, _process: process, .. } = self;
+        drop(process);
+        meanwhile();
+        Self::serve_on(listen, directory, &[] as &[&str])
     }
 }

@@ -98,12 +98,15 @@ impl Envoy {
         http::get(self.listener, path, headers)
     }
 
-    /// Nothing it was ever sent was refused, and no fetch failed for what was in it.
+    /// Nothing it was ever sent was refused, and nothing it asked for came too late.
     #[track_caller]
     pub(crate) fn refused_nothing(&self) {
-        let refused: Vec<_> =
-            self.stats("update_rejected").into_iter().filter(|(_, value)| *value > 0).collect();
-        assert!(refused.is_empty(), "Envoy refused updates: {refused:?}");
+        for words in ["update_rejected", "init_fetch_timeout"] {
+            let mut stats = self.stats(words);
+            assert!(!stats.is_empty(), "Envoy counts {words}");
+            stats.retain(|(_, value)| *value > 0);
+            assert!(stats.is_empty(), "{stats:?}");
+        }
     }
 
     /// Whether a cluster of that name is there and warm.
