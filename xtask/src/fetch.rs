@@ -134,8 +134,10 @@ impl Place {
     }
 
     fn go(&self, target: &Path) -> Result<()> {
-        let words = ["build", "-mod=readonly", "-trimpath", "-o", &target.to_string_lossy(), "."];
-        run(&mut program(&self.root.join(SOURCES).join("go-client"), "go", &words))
+        let source = self.root.join(SOURCES).join("go-client");
+        // Without the state of the repository, which `go` may not be allowed to read.
+        let words = ["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-o"];
+        run(program(&source, "go", &words).arg(target).arg("."))
     }
 
     fn tonic(&self, target: &Path) -> Result<()> {
