@@ -235,8 +235,12 @@ mod tests {
         fn new(files: &[&str]) -> Self {
             let dir = tempfile::tempdir().unwrap();
             files.iter().for_each(|file| write(dir.path(), file));
+            Self::of(dir)
+        }
+
+        fn of(dir: tempfile::TempDir) -> Self {
             let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
-            assert_eq!(directory.load().faults, []);
+            directory.load();
             let store = Store::new();
             let grouping = Grouping::new(&Config::default());
             let audiences = Audiences::new(Arc::clone(&store), directory.catalog(), grouping);
@@ -331,6 +335,22 @@ mod tests {
         setup.load();
         assert_eq!(setup.seen("base"), None);
         assert!(setup.seen("groups/g").is_some());
+    }
+
+    #[test]
+    fn an_audience_that_was_never_whole_waits_for_its_repair() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "a.yaml");
+        write(dir.path(), "groups/g/b.yaml");
+        fs::write(dir.path().join("groups/g/b.yaml"), "nonsense").unwrap();
+        let mut setup = Setup::of(dir);
+        let group = setup.group("n", "g");
+        assert_eq!(group.as_str(), "groups/g");
+        assert_eq!(setup.seen("groups/g"), None);
+        assert!(setup.seen(setup.group("n", "").as_str()).is_some());
+        write(setup.dir.path(), "groups/g/b.yaml");
+        setup.load();
+        assert_eq!(setup.seen("groups/g").unwrap(), ["a", "b"]);
     }
 
     #[test]
