@@ -30,6 +30,7 @@ impl Topic {
             request.nonce = Arc::clone(&self.nonce);
         }
         if let Some(answer) = answer {
+            self.nonce = Arc::clone(&answer.nonce);
             (request.nonce, request.error) = (answer.nonce, answer.error);
         }
         Some(request)

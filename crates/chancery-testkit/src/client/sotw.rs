@@ -31,7 +31,10 @@ impl Topic {
         }
         let (answered, error) = answer.map_or((None, None), |it| (Some(it.nonce), it.error));
         let nonce = match answered {
-            Some(nonce) => nonce,
+            Some(nonce) => {
+                self.nonce = Arc::clone(&nonce);
+                nonce
+            }
             None if first && !quirks.foreign_nonce => "".into(),
             None => Arc::clone(&self.nonce),
         };

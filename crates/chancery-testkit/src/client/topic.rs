@@ -25,7 +25,8 @@ pub(super) struct Topic {
     pub(super) version: Arc<str>,
     /// What the server had been told when that version was accepted.
     version_of: Option<Interest>,
-    /// The nonce received last; with [`super::Quirks::foreign_nonce`] it survives streams too.
+    /// The nonce answered last: a request with a newer one and no error would be an ACK. With
+    /// [`super::Quirks::foreign_nonce`] it survives streams too.
     pub(super) nonce: Arc<str>,
     /// Names to subscribe to although the server was told already.
     pub(super) again: BTreeSet<Arc<str>>,
@@ -78,7 +79,6 @@ impl Topic {
 
     /// What is remembered of a response even if it is rejected.
     pub(super) fn note(&mut self, response: &Response) {
-        self.nonce = Arc::clone(&response.nonce);
         self.given.extend(response.entries.iter().map(|entry| Arc::clone(&entry.name)));
         self.rejects = true;
     }
