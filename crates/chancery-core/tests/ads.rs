@@ -567,47 +567,6 @@ fn an_acknowledgement_in_no_time_is_booked() {
 }
 
 #[test]
-fn several_streams_of_one_client_do_not_touch_each_other() {
-    // S-055: the first stream's subscription ends, the second's goes on
-    use std::sync::Arc;
-
-    use chancery_core::ads::Server;
-    use chancery_core::{
-        Input, Request, Scope, Settings, Snapshot, SotwRequest, Time, TypeUrl, Variant,
-    };
-
-    let eds = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
-    let snapshot = |body: &'static str| {
-        let body = bytes::Bytes::from_static(body.as_bytes());
-        let mut snapshot = Snapshot::new();
-        snapshot.insert(&eds, chancery_core::Resource::new("a".parse().unwrap(), body));
-        Input::Snapshot(Arc::new(snapshot))
-    };
-    let request = |names: &[&str], nonce: &str| {
-        Input::Request(Request::Sotw(SotwRequest {
-            type_url: eds.as_str().into(),
-            names: names.iter().map(|name| Arc::from(*name)).collect(),
-            nonce: nonce.into(),
-            ..SotwRequest::default()
-        }))
-    };
-    let open = || Server::new(Variant::Sotw, Scope::Aggregated, Arc::new(Settings::default()));
-    let (mut one, mut other, now) = (open(), open(), Time::default());
-    for stream in [&mut one, &mut other] {
-        stream.handle(now, snapshot("1")).unwrap();
-        stream.handle(now, request(&["a"], "")).unwrap();
-        assert_eq!(stream.poll(now).unwrap().entries.len(), 1);
-        stream.handle(now, request(&["a"], "1")).unwrap();
-    }
-    one.handle(now, request(&[], "1")).unwrap();
-    for stream in [&mut one, &mut other] {
-        stream.handle(now, snapshot("2")).unwrap();
-    }
-    assert_eq!(one.poll(now), None);
-    assert_eq!(other.poll(now).unwrap().entries.len(), 1);
-}
-
-#[test]
 fn what_was_accepted_once_is_kept_though_its_response_was_rejected() {
     // S-098, S-035: another cluster was at fault, and the old route still leads to this one
     sotw(
@@ -685,5 +644,89 @@ fn what_an_earlier_stream_brought_is_kept_though_the_first_response_was_rejected
          > cds ack
          > rds ack
          < cds v=3 n=5 y@2",
+    );
+}
+
+#[test]
+fn a_listener_accepted_after_a_rejection_uses_what_it_says() {
+    // S-098: nothing waits for the rejected one any more
+    sotw(
+        "= cds x@1 y@1; lds l@1
+         > cds
+         < cds v=1 n=1 x@1 y@1
+         > cds ack
+         > lds
+         < lds v=1 n=2 l@1
+         > lds nack error=no
+         = lds l@2
+         < lds v=2 n=3 l@2
+         > lds ack
+         = cds -x
+         < cds v=2 n=4 y@1",
+    );
+}
+
+#[test]
+fn routes_wait_for_the_endpoints_of_the_new_cluster_and_no_other() {
+    // S-097
+    delta(
+        "= cds x@1->eds:x; eds x@1; rds r@1
+         > cds
+         < cds n=1 x@1
+         > eds +x
+         < eds n=2 x@1
+         > cds ack
+         > eds ack
+         > rds +r
+         < rds n=3 r@1
+         > rds ack
+         = cds y@1->eds:y; eds y@1 x@2; rds r@2
+         < cds n=4 y@1
+         < eds n=5 x@2
+         > eds +y
+         < eds n=6 y@1
+         > cds ack
+         > eds ack=5
+         > eds ack=6
+         < rds n=7 r@2",
+    );
+}
+
+#[test]
+fn routes_do_not_wait_for_endpoints_nobody_asks_for_or_has() {
+    // S-097, S-066: the client asks for others only; there are none
+    delta(
+        "= cds x@1->eds:x; eds x@1; rds r@1
+         > cds
+         < cds n=1 x@1
+         > eds +x
+         < eds n=2 x@1
+         > cds ack
+         > eds ack
+         > rds +r
+         < rds n=3 r@1
+         > rds ack
+         = cds y@1->eds:y; eds y@1; rds r@2
+         < cds n=4 y@1
+         > cds ack
+         ~ 250ms
+         < rds n=5 r@2",
+    );
+    sotw(
+        "= cds x@1->eds:x; eds x@1; rds r@1
+         > cds
+         < cds v=1 n=1 x@1
+         > eds x
+         < eds v=1 n=2 x@1
+         > cds ack
+         > eds ack
+         > rds r
+         < rds v=1 n=3 r@1
+         > rds ack
+         = cds y@1->eds:y; rds r@2
+         < cds v=2 n=4 x@1 y@1
+         > eds x y n=2 v=1
+         > cds ack
+         < rds v=2 n=5 r@2",
     );
 }

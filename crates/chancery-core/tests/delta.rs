@@ -910,19 +910,6 @@ fn a_client_that_stops_reading_gets_the_newest_state_once() {
 }
 
 #[test]
-fn a_message_of_the_other_variant_closes_the_stream() {
-    // S-006
-    use std::sync::Arc;
-
-    use chancery_core::ads::Server;
-    use chancery_core::{Input, Request, Settings, SotwRequest, Time, Violation};
-
-    let mut stream = Server::new(Variant::Delta, Scope::Aggregated, Arc::new(Settings::default()));
-    let request = Input::Request(Request::Sotw(SotwRequest::default()));
-    assert_eq!(stream.handle(Time::default(), request), Err(Violation::WrongVariant));
-}
-
-#[test]
 fn a_rejection_that_comes_late_brings_the_rest_again() {
     // S-033, S-083: a part of what was rejected had already been sent in a newer form
     delta(
@@ -1045,4 +1032,90 @@ fn what_is_spoken_of_again_is_no_change() {
            > eds ack=2
            ~ 1m",
     );
+}
+
+#[test]
+fn what_was_accepted_after_a_rejection_is_rejected_no_more() {
+    // S-033, S-083
+    delta(
+        "= eds a@1 b@1
+           > eds +a +b
+           < eds n=1 a@1 b@1
+           > eds nack error=b is bad
+           > eds +a
+           < eds n=2 a@1
+           > eds ack
+           = eds a@2
+           < eds n=3 a@2
+           > eds ack
+           = eds b@2
+           < eds n=4 b@2",
+    );
+}
+
+#[test]
+fn a_wildcard_stays_while_other_names_are_taken_out() {
+    // S-082
+    delta(
+        "= cds a@1
+           > cds +* -x
+           < cds n=1 a@1
+           > cds ack
+           = cds b@1
+           < cds n=2 b@1",
+    );
+}
+
+#[test]
+fn many_hosts_are_followed_by_their_domains() {
+    // S-092: what a name means may change without a resource of that name
+    let asked: Vec<String> = (10..30).map(|number| format!("+r/h{number}.x.com")).collect();
+    let aliases: Vec<String> = (10..30).map(|number| format!("alias=r/h{number}.x.com")).collect();
+    delta(&format!(
+        "= vhds r/any@1(host=*.x.com)
+         > vhds {}
+         < vhds n=1 r/any@1({aliases})
+         > vhds ack
+         = vhds r/any@2(host=*.x.com)
+         < vhds n=2 r/any@2({aliases})",
+        asked.join(" "),
+        aliases = aliases.join(","),
+    ));
+}
+
+#[test]
+fn many_names_in_other_spellings_are_followed() {
+    // S-114
+    let name = |number: u32, query: &str| {
+        format!("xdstp://x/envoy.config.cluster.v3.Cluster/c{number}?{query}")
+    };
+    let each = |form: &dyn Fn(u32) -> String| (10..30).map(form).collect::<Vec<_>>().join(" ");
+    delta(&format!(
+        "= cds {stored}
+         > cds {asked}
+         < cds n=1 {given}
+         > cds ack
+         = cds {changed}@2
+         < cds n=2 {found}@2",
+        stored = each(&|number| name(number, "a=1&b=2") + "@1"),
+        asked = each(&|number| format!("+{}", name(number, "b=2&a=1"))),
+        given = each(&|number| name(number, "b=2&a=1") + "@1"),
+        changed = name(20, "a=1&b=2"),
+        found = name(20, "b=2&a=1"),
+    ));
+}
+
+#[test]
+fn a_response_may_be_as_large_as_allowed_and_no_larger() {
+    // S-110: at the limit, and one past it
+    let script = |limit: u32, answer: &str| {
+        delta(&format!(
+            "% max_bytes={limit}
+             = eds a@1(size=400) b@1(size=400)
+             > eds +a +b
+             {answer}"
+        ));
+    };
+    script(1060, "< eds n=1 a@1 b@1");
+    script(1059, "< eds n=1 a@1\n> eds ack\n< eds n=2 b@1");
 }

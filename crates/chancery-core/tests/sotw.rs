@@ -1008,3 +1008,28 @@ fn a_heartbeat_nothing_needs_any_more_is_not_sent() {
           ~ 1m",
     );
 }
+
+#[test]
+fn a_name_dropped_before_it_was_sent_is_not_sent() {
+    // S-039, S-044
+    sotw(
+        "= eds a@1 b@1
+          | > eds a b
+          | > eds a
+          .
+          < eds v=1 n=1 a@1",
+    );
+}
+
+#[test]
+fn an_empty_list_after_a_star_means_nothing_any_more() {
+    // S-048, S-050: `*` is a name too
+    sotw(
+        "= cds a@1
+          > cds *
+          < cds v=1 n=1 a@1
+          > cds [] ack
+          = cds a@2
+          ~ 1m",
+    );
+}

@@ -34,7 +34,8 @@ impl Pair {
     }
 
     fn see(&mut self, snapshot: &Arc<Snapshot>) {
-        self.server.handle(self.now, Input::Snapshot(Arc::clone(snapshot))).unwrap();
+        let see = Input::Snapshot(Arc::clone(snapshot));
+        self.server.handle(self.now, see).expect("a snapshot breaks no rule");
     }
 
     /// Delivers until both sides are silent; time passes, for removals that wait.
@@ -42,10 +43,11 @@ impl Pair {
         for _ in 0..4 {
             loop {
                 while let Some(request) = self.client.poll() {
-                    self.server.handle(self.now, Input::Request(request)).unwrap();
+                    let request = Input::Request(request);
+                    self.server.handle(self.now, request).expect("the client keeps the rules");
                 }
                 let Some(response) = self.server.poll(self.now) else { break };
-                self.client.receive(self.now, &response).unwrap();
+                self.client.receive(self.now, &response).expect("the server keeps the rules");
             }
             self.now = self.now + Duration::from_secs(60);
         }
@@ -78,7 +80,7 @@ fn draw(state: &mut u64, end: u64) -> u64 {
 fn edit(snapshot: &mut Snapshot, types: &[TypeUrl], random: &mut u64) {
     for _ in 0..=draw(random, 3) {
         let type_url = &types[draw(random, types.len() as u64) as usize];
-        let name = format!("r{}", draw(random, 6)).parse().unwrap();
+        let name = format!("r{}", draw(random, 6)).parse().expect("an opaque name");
         if draw(random, 3) == 0 {
             snapshot.remove(type_url, &name);
         } else {
@@ -97,7 +99,9 @@ fn every_variant_ends_with_the_same_state() {
         let ads = [Variant::Sotw, Variant::Delta]
             .map(|variant| Pair::new(variant, Scope::Aggregated, &types));
         let single = types.iter().flat_map(|one| {
-            let of = move |variant| Pair::new(variant, Scope::Only(one.clone()), &[one.clone()]);
+            let of = move |variant| {
+                Pair::new(variant, Scope::Only(one.clone()), std::slice::from_ref(one))
+            };
             [of(Variant::Sotw), of(Variant::Delta)]
         });
         let mut pairs: Vec<Pair> = ads.into_iter().chain(single).collect();
