@@ -54,6 +54,9 @@ pub struct Features {
     pub ttl: bool,
     /// SotW resources may be wrapped in `Resource` (S-085), which alone can carry a TTL there.
     pub wrapped_sotw: bool,
+    /// SotW heartbeats must carry their bodies: Envoy takes one without for a deletion, or crashes
+    /// when it expires.
+    pub bodies_in_beats: bool,
 }
 
 impl Node {
@@ -65,6 +68,7 @@ impl Node {
             // Two spellings are in circulation (S-026).
             wrapped_sotw: announced("xds.config.resource-in-sotw")
                 || announced("xds.config.supports-resource-in-sotw"),
+            bodies_in_beats: self.user_agent_name == "envoy",
         }
     }
 

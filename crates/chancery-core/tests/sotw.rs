@@ -851,8 +851,8 @@ fn resources_are_wrapped_for_those_who_said_so() {
 }
 
 #[test]
-fn a_ttl_is_refreshed_by_the_same_version_with_its_body() {
-    // S-087: a body-less entry would read as a deletion in a full state
+fn a_ttl_is_refreshed_by_the_same_version() {
+    // S-087: the body stays out where its absence deletes nothing
     sotw(
         "% features=ttl,wrapped
           = cds a@1(ttl=9s) b@1; eds a@1(ttl=9s) b@1
@@ -864,12 +864,26 @@ fn a_ttl_is_refreshed_by_the_same_version_with_its_body() {
           > eds ack
           ~ 3s
           < cds v=1 n=3 a@1(ttl) b@1 wrapped
-          < eds v=1 n=4 a@1(ttl) wrapped
+          < eds v=1 n=4 a@1(ttl,heartbeat) wrapped
           > cds ack
           > eds ack
           ~ 3s
           < cds v=1 n=5 a@1(ttl) b@1 wrapped
-          < eds v=1 n=6 a@1(ttl) wrapped",
+          < eds v=1 n=6 a@1(ttl,heartbeat) wrapped",
+    );
+}
+
+#[test]
+fn envoy_is_sent_its_bodies_with_every_heartbeat() {
+    // S-087: it takes an entry without a body for a deletion
+    sotw(
+        "% features=ttl,wrapped agent=envoy/1.40.0
+          = eds a@1(ttl=9s)
+          > eds a
+          < eds v=1 n=1 a@1(ttl) wrapped
+          > eds ack
+          ~ 3s
+          < eds v=1 n=2 a@1(ttl) wrapped",
     );
 }
 

@@ -37,26 +37,30 @@ impl Subscription {
         self.features.ttl && carries && !self.by_host()
     }
 
-    /// In delta the body stays out. In SotW it must not: a full state deletes what it leaves out,
-    /// and Envoy takes a body-less SotW entry for a deletion (S-057).
+    /// The body stays out, except where it must not: a full state deletes what it leaves out, and
+    /// some clients take a SotW entry without a body for a deletion (S-057).
     fn beat_entries(&self) -> Vec<Entry> {
         if self.is_full_state() && self.timed().next().is_some() {
             return self.full_state();
         }
-        let heartbeat = self.variant == Variant::Delta;
-        self.timed()
-            .map(|resource| Entry {
-                heartbeat,
-                ..entry_for(&resource.name().shared(), resource, true)
-            })
-            .collect()
+        let heartbeat = !self.beats_with_bodies();
+        let entry = |resource: &Arc<Resource>| Entry {
+            heartbeat,
+            ..entry_for(&resource.name().shared(), resource, true)
+        };
+        self.timed().map(entry).collect()
+    }
+
+    fn beats_with_bodies(&self) -> bool {
+        let sotw = self.variant == Variant::Sotw;
+        sotw && (self.is_full_state() || self.features.bodies_in_beats)
     }
 
     /// What has a TTL and was delivered on this stream (S-088). Content that was rejected is not
     /// refreshed, nor are bodies sent that have been superseded: their successor is on its way.
     fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let told = self.tells_ttl();
-        let with_body = self.variant == Variant::Sotw;
+        let with_body = self.beats_with_bodies();
         self.books.sent.timed().filter(move |resource| {
             let name = resource.name().as_str();
             let wanted = self.interest.spans(resource.name()) || self.interest.names_it(name);
