@@ -1,4 +1,5 @@
 //! The real server of the testkit, with reference clients on real connections.
+#![allow(clippy::unwrap_used, reason = "a test fails by panics")]
 #![cfg(feature = "server")]
 
 mod common;

@@ -3,6 +3,7 @@
 //! The network is turmoil's, with virtual time and seeded delays. The server is the whole one; it
 //! listens on a Unix socket, because it knows no other sockets than real ones, and what arrives
 //! over the simulated network is copied there. The same seed gives the same trace.
+#![allow(clippy::unwrap_used, reason = "a test fails by panics")]
 #![cfg(feature = "server")]
 
 mod common;

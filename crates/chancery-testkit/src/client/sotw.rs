@@ -18,7 +18,10 @@ impl Topic {
         quirks: &Quirks,
     ) -> Option<(SotwRequest, bool)> {
         let first = self.told.is_none();
-        let idle = self.told.as_ref().map_or(self.interest.is_nothing(), |it| *it == self.interest);
+        let idle = match &self.told {
+            Some(told) => *told == self.interest,
+            None => self.interest.is_nothing(),
+        };
         if idle && answer.is_none() && (first || !repeat) {
             return None;
         }

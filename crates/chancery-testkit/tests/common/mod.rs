@@ -1,5 +1,5 @@
 //! A reference client on a real wire: protobuf in gRPC frames on raw HTTP/2, over any byte stream.
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, clippy::unwrap_used, reason = "each test uses its part, and fails by panics")]
 
 mod wire;
 

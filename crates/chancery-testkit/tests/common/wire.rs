@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_core::{
-    Entry, ErrorDetail, NameError, Node, Request, Resource, Response, TypeUrl, Variant,
+    Entry, ErrorDetail, NameError, Node, Request, Resource, ResourceName, Response, TypeUrl,
+    Variant,
 };
 use prost::Message;
 
@@ -54,14 +55,18 @@ pub(super) fn decode(variant: Variant, bytes: &[u8]) -> Result<Response, prost::
 
 fn entry(any: Any, version: Option<&str>) -> Result<Entry, prost::DecodeError> {
     let name = Named::decode(&*any.value)?.name;
-    let resource =
-        Resource::new(name.parse().expect("names of these tests are plain"), any.value.into());
+    let resource = Resource::new(plain(&name), any.value.into());
     let resource = match version {
         Some(version) => resource.with_version(version),
         None => resource,
     };
     let (name, resource) = (name.into(), Some(Arc::new(resource)));
     Ok(Entry { name, aliases: Vec::new(), resource, ttl: false, heartbeat: false })
+}
+
+/// Names of these tests are plain.
+fn plain(name: &str) -> ResourceName {
+    ResourceName::parse(name).unwrap()
 }
 
 fn node(node: Option<&Arc<Node>>) -> Option<WireNode> {
