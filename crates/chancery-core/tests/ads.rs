@@ -730,3 +730,30 @@ fn routes_do_not_wait_for_endpoints_nobody_asks_for_or_has() {
          < rds v=2 n=5 r@2",
     );
 }
+
+#[test]
+fn a_whole_state_stands_for_those_that_were_never_answered() {
+    // S-035, S-099: what the client rejected with it includes what went before
+    sotw(
+        "% ack_wait=10s
+         = cds x@1->eds:x; eds x@1
+         > cds
+         < cds v=1 n=1 x@1
+         > eds x
+         < eds v=1 n=2 x@1
+         > cds ack
+         > eds ack
+         = cds x@2->eds:x z@1
+         < cds v=2 n=3 x@2 z@1
+         < eds v=1 n=4 x@1
+         > eds ack
+         = cds y@1
+         ~ 10s
+         < cds v=3 n=5 x@2 y@1 z@1
+         > cds n=3 v=1 error=z is bad
+         > cds nack error=z is bad
+         = cds z@2
+         < cds v=4 n=6 x@2 y@1 z@2
+         < eds v=1 n=7 x@1",
+    );
+}

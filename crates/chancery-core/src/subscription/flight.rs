@@ -50,6 +50,11 @@ impl Flight {
         self.out.push_back(sent);
     }
 
+    /// Takes out all responses under way: a whole state that follows them speaks of all they did.
+    pub(crate) fn absorb(&mut self) -> impl Iterator<Item = Spoken> {
+        self.out.drain(..).flat_map(|sent| sent.contents.0)
+    }
+
     /// Lets the next response go although the last was not answered.
     pub(crate) fn release(&mut self) {
         self.released = true;
@@ -95,7 +100,8 @@ impl Flight {
 
 impl Contents {
     pub(crate) fn new(mut spoken: Vec<Spoken>) -> Self {
-        spoken.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        spoken.sort_by(|one, other| one.key.cmp(&other.key));
+        spoken.dedup_by(|later, first| later.key == first.key);
         Self(spoken.into())
     }
 

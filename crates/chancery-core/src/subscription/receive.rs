@@ -58,11 +58,9 @@ impl Subscription {
     }
 
     /// A superseded response is neither accepted nor rejected. If the client says that it could
-    /// not take it, though, what it spoke of is still to be delivered one day, unless the newer
-    /// one holds it too, as a whole state does.
+    /// not take it, though, what it spoke of is still to be delivered one day.
     fn superseded(&mut self, nonce: &str, failed: bool) -> Event {
-        let remembers = failed && !self.is_full_state();
-        if remembers && let Some(sent) = self.flight.take(nonce) {
+        if failed && let Some(sent) = self.flight.take(nonce) {
             self.books.refuse(&sent.contents, &self.flight, &self.interest, self.by_host());
         }
         Event::Stale { type_url: self.type_url.clone(), nonce: nonce.into() }

@@ -77,8 +77,11 @@ impl Subscription {
         entries: Vec<Entry>,
         removed: Vec<Spelling>,
         errors: Vec<NameError>,
-        spoken: Vec<Spoken>,
+        mut spoken: Vec<Spoken>,
     ) -> Reply {
+        if self.is_full_state() {
+            spoken.extend(self.flight.absorb());
+        }
         let version: Arc<str> = self.version().into();
         let contents = Contents::new(spoken);
         let (nonce, at) = (Arc::clone(nonce), now);
