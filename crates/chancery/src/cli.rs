@@ -36,7 +36,7 @@ pub(crate) enum Command {
 /// Clients follow an edit within a second. A broken edit changes nothing: the last good state is
 /// served on, and what is wrong is logged with file, line and column.
 #[derive(Args, Clone, Debug, Default)]
-#[command(after_long_help = AFTER_HELP, arg_required_else_help = true)]
+#[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct Serve {
     /// The directory that holds the resources
     pub(crate) dir: PathBuf,

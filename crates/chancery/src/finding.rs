@@ -11,7 +11,7 @@ use chancery_sources::Fault;
 use serde::Serialize;
 
 /// One thing that is wrong in a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Finding {
     /// The file.
     file: String,

@@ -24,7 +24,7 @@ pub(crate) struct Follower {
 struct State {
     file: File,
     /// What was told last, so that it is told once.
-    faults: Vec<Finding>,
+    faults: BTreeSet<Finding>,
     config_fault: Option<Finding>,
     without_files: BTreeSet<String>,
     /// Whether the directory was there, with files in it, when it was loaded last.
@@ -41,7 +41,7 @@ impl Follower {
     ) -> Self {
         let state = State {
             file,
-            faults: Vec::new(),
+            faults: BTreeSet::new(),
             config_fault: None,
             without_files: BTreeSet::new(),
             whole: true,
@@ -95,14 +95,14 @@ impl Follower {
     }
 
     fn tell(&self, state: &mut State, report: &LoadReport) {
-        let faults: Vec<Finding> = report.faults.iter().map(Finding::from).collect();
+        let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         if faults == state.faults && report.layers.is_empty() && report.warnings.is_empty() {
             return;
         }
         for warning in &report.warnings {
             warn!("{warning}");
         }
-        for fault in faults.iter().filter(|fault| !state.faults.contains(fault)) {
+        for fault in faults.difference(&state.faults) {
             match fault.hint() {
                 Some(hint) => error!(hint, "{fault}"),
                 None => error!("{fault}"),
