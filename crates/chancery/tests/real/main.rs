@@ -8,5 +8,6 @@
 
 mod envoy;
 mod grpc;
+mod quickstart;
 mod support;
 mod zero_drop;

@@ -65,8 +65,8 @@ impl Rig {
     }
 
     /// Listener, routes, cluster and endpoints, each from the source, leading to backend one.
-    fn plain(&self, name: &str, source: Source) -> Directory {
-        let directory = Directory::new(self.path(), name);
+    fn plain(&self, source: Source) -> Directory {
+        let directory = Directory::new(self.path(), "config");
         directory.write("lds.yaml", &self.listener(&rds("r1", source)));
         directory.write("rds.yaml", &routes("r1", "svc-a"));
         directory.write("cds.yaml", &cluster("svc-a", source));
@@ -74,25 +74,20 @@ impl Rig {
         directory
     }
 
-    /// Moves the endpoints of `svc-a` to backend two and waits for an answer from there.
-    fn move_to_two(&self, envoy: &Envoy, directory: &Directory) {
-        directory.write("eds.yaml", &endpoints("svc-a", &[self.two.port()]));
-        envoy.answers_from("two");
-    }
-
     /// The plain case: LIVE, traffic, a change, no refusal.
     fn follows(&self, directory: &Directory, bootstrap: &Bootstrap) -> Envoy {
         let mut envoy = self.envoy(bootstrap);
         envoy.is_live();
         envoy.answers_from("one");
-        self.move_to_two(&envoy, directory);
+        directory.write("eds.yaml", &endpoints("svc-a", &[self.two.port()]));
+        envoy.answers_from("two");
         envoy.refused_nothing();
         envoy
     }
 
     /// The plain case over one aggregated stream of a kind, with a change to the bootstrap.
     fn ads(&self, kind: &str, change: impl Fn(Bootstrap) -> Bootstrap) {
-        let directory = self.plain("config", Source::Ads);
+        let directory = self.plain(Source::Ads);
         let chancery = Chancery::serve(&directory);
         let bootstrap = Bootstrap::ads(kind).server("xds", chancery.port(), Transport::H2c);
         self.follows(&directory, &change(bootstrap));

@@ -27,7 +27,7 @@ fn virtual_hosts_on_demand() {
         let host = |host: &str, action: &str| {
             virtual_host(&format!("r1/{host}"), &format!("r1/alias-of-{host}"), host, action)
         };
-        let directory = rig.plain("config", Source::Ads);
+        let directory = rig.plain(Source::Ads);
         let filter = "\
 - name: envoy.filters.http.on_demand
   typed_config:
@@ -85,7 +85,7 @@ fn clusters_on_demand() {
 ",
             Source::Ads.yaml()
         );
-        let directory = rig.plain("config", Source::Ads);
+        let directory = rig.plain(Source::Ads);
         let edge = rig.edge.number();
         directory.write("lds.yaml", &listener("l1", edge, &rds("r1", Source::Ads), &filter));
         directory.write("rds.yaml", &routes_by("r1", "cluster_header: x-cluster"));

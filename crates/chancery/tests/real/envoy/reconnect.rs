@@ -8,7 +8,7 @@ use crate::support::wait;
 
 /// While there is no server an endpoint moves and a cluster goes; all else stays as it is.
 fn meets_it_again(rig: &Rig, kind: &str) {
-    let directory = rig.plain("config", Source::Ads);
+    let directory = rig.plain(Source::Ads);
     let clusters = cluster("svc-a", Source::Ads) + &cluster("svc-b", Source::Ads);
     directory.write("cds.yaml", &clusters);
     let at = |port| endpoints("svc-a", &[port]) + &endpoints("svc-b", &[port]);

@@ -38,7 +38,7 @@ fn ads_delta_on_the_unified_mux() {
 #[test]
 fn ads_sotw_over_the_grpc_library() {
     on_both_versions(|rig| {
-        let directory = rig.plain("config", Source::Ads);
+        let directory = rig.plain(Source::Ads);
         let chancery = Chancery::serve(&directory);
         let service = format!(
             "- google_grpc: {{target_uri: '127.0.0.1:{}', stat_prefix: xds}}",
@@ -56,7 +56,7 @@ fn ads_sotw_over_mutual_tls() {
         authority.issue("server");
         authority.issue("client");
         let path = |name| authority.file(name).display().to_string();
-        let directory = rig.plain("config", Source::Ads);
+        let directory = rig.plain(Source::Ads);
         let flags = [
             ("--tls-cert", path("server.pem")),
             ("--tls-key", path("server.key")),
@@ -93,7 +93,7 @@ common_tls_context:
 fn failover_to_the_second_server() {
     on_both_versions(|rig| {
         let nobody = Port::reserve();
-        let directory = rig.plain("config", Source::Ads);
+        let directory = rig.plain(Source::Ads);
         let chancery = Chancery::serve(&directory);
         let services = "- envoy_grpc: {cluster_name: xds}\n- envoy_grpc: {cluster_name: xds-b}";
         let bootstrap = Bootstrap::ads_stream("GRPC", services)
@@ -108,7 +108,7 @@ fn failover_to_the_second_server() {
 /// Every type, and every resource of EDS, on a stream of its own.
 fn per_type(rig: &Rig, kind: &'static str) {
     let source = Source::PerType(kind);
-    let directory = rig.plain("config", source);
+    let directory = rig.plain(source);
     let chancery = Chancery::serve(&directory);
     let bootstrap =
         Bootstrap::default().everything(source).server("xds", chancery.port(), Transport::H2c);
@@ -131,7 +131,7 @@ fn a_delta_stream_per_type() {
 #[test]
 fn rest() {
     on_both_versions(|rig| {
-        let directory = rig.plain("config", Source::Rest);
+        let directory = rig.plain(Source::Rest);
         let chancery = Chancery::serve(&directory);
         let bootstrap = Bootstrap::default().everything(Source::Rest).server(
             "xds",

@@ -32,7 +32,7 @@ fn secrets_and_their_rotation() {
     on_both_versions(|rig| {
         let authority = Authority::new(&rig.path().join("tls"));
         let (old, new) = (authority.identity("old"), authority.identity("new"));
-        let directory = rig.plain("config", Source::Ads);
+        let directory = rig.plain(Source::Ads);
         let tls = format!(
             "    transport_socket:
       name: envoy.transport_sockets.tls
@@ -69,7 +69,7 @@ fn runtime_layers() {
                  layer: {{toy.knob: {value}, toy.text: hi}}\n"
             )
         };
-        let directory = rig.plain("config", Source::Ads);
+        let directory = rig.plain(Source::Ads);
         directory.write("rtds.yaml", &layer(42));
         let chancery = Chancery::serve(&directory);
         let rtds = format!(
@@ -123,7 +123,7 @@ fn extension_configs() {
 ",
             Source::Ads.yaml()
         );
-        let directory = rig.plain("config", Source::Ads);
+        let directory = rig.plain(Source::Ads);
         let edge = rig.edge.number();
         directory.write("lds.yaml", &listener("l1", edge, &rds("r1", Source::Ads), &filter));
         directory.write("ecds.yaml", &extension("first"));
@@ -190,7 +190,7 @@ scoped_routes:
 #[test]
 fn a_listener_outlives_its_ttl_by_heartbeats() {
     on_both_versions(|rig| {
-        let directory = rig.plain("config", Source::Ads);
+        let directory = rig.plain(Source::Ads);
         let listener = rig.listener(&rds("r1", Source::Ads));
         directory.write("lds.yaml", &wrapped("name: l1\n  ttl: 2s", &listener));
         let chancery = Chancery::serve(&directory);

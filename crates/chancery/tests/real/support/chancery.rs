@@ -30,7 +30,9 @@ impl Directory {
     /// Writes or replaces a file.
     pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(&self.scratch, text).expect("the test's directory can be written");
-        fs::rename(&self.scratch, self.path.join(name)).expect("as above");
+        let path = self.path.join(name);
+        fs::create_dir_all(path.parent().expect("it is in a directory")).expect("as above");
+        fs::rename(&self.scratch, path).expect("as above");
     }
 
     /// Removes a file that is there.
@@ -55,11 +57,15 @@ impl Chancery {
 
     /// Serves a directory with more flags, and returns once it is ready.
     pub(crate) fn serve_with(directory: &Directory, flags: &[impl AsRef<OsStr>]) -> Self {
-        Self::serve_on(Port::reserve(), directory, flags)
+        Self::serve_on([Port::reserve(), Port::reserve()], directory, flags)
     }
 
-    fn serve_on(listen: Port, directory: &Directory, flags: &[impl AsRef<OsStr>]) -> Self {
-        let admin = Port::reserve();
+    /// Serves on these ports, discovery first, and returns once it is ready.
+    pub(crate) fn serve_on(
+        [listen, admin]: [Port; 2],
+        directory: &Directory,
+        flags: &[impl AsRef<OsStr>],
+    ) -> Self {
         let test = directory.path.parent().expect("it is below the test's directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
         command.arg("serve").arg(&directory.path);
@@ -83,9 +89,9 @@ impl Chancery {
     /// Ends it as a crash would; what is done then happens while there is none. Another one
     /// starts on the same port.
     pub(crate) fn crash(self, directory: &Directory, meanwhile: impl FnOnce()) -> Self {
-        let Self { listen, _process: process, .. } = self;
+        let Self { listen, _admin: admin, _process: process } = self;
         drop(process);
         meanwhile();
-        Self::serve_on(listen, directory, &[] as &[&str])
+        Self::serve_on([listen, admin], directory, &[] as &[&str])
     }
 }

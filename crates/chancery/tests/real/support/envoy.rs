@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
@@ -32,12 +33,23 @@ impl Envoy {
         listener: u16,
     ) -> Self {
         let admin = Port::reserve();
-        let file = test.join(format!("envoy-{}.yaml", admin.number()));
-        fs::write(&file, bootstrap.yaml("envoy-1", admin.number())).expect("the directory is ours");
-        let mut command = clients.envoy(version);
+        let yaml = bootstrap.yaml("envoy-1", admin.number());
+        Self::start_with(clients.envoy(version), test, &yaml, admin, listener)
+    }
+
+    /// Starts with a whole bootstrap, which names the admin port.
+    pub(crate) fn start_with(
+        mut command: Command,
+        test: &Path,
+        bootstrap: &str,
+        admin: Port,
+        listener: u16,
+    ) -> Self {
+        let name = format!("envoy-{}", admin.number());
+        let file = test.join(format!("{name}.yaml"));
+        fs::write(&file, bootstrap).expect("the directory is ours");
         command.arg("-c").arg(&file);
         command.args(["--disable-hot-restart", "--concurrency", "1", "-l", "warning"]);
-        let name = format!("envoy-{version}-{}", admin.number());
         let process = Process::start(test, &name, &mut command);
         Self { process, admin, listener }
     }
