@@ -164,14 +164,16 @@ fn groups_follow_chancery_yaml_while_the_server_runs() {
 #[test]
 fn an_order_to_stop_is_obeyed_and_an_order_to_reload_too() {
     // S-139
-    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let by_order = "watch: sweeps\nlimits: {sweep: 1h}\n";
+    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("chancery.yaml", by_order)]);
     let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "a.yaml", &cluster("b", 1));
     server.signal("HUP");
     assert!(server.log_has("told to read everything again"));
-    assert!(server.clusters("me").contains("\"a\""));
+    eventually(|| server.clusters("me").contains("\"b\""));
     server.signal("TERM");
     assert!(server.log_has("stopped"));
-    assert!(server.child.wait().unwrap().success());
+    server.ends_well();
 }
 
 #[test]
@@ -192,8 +194,8 @@ fn no_secret_gets_into_log_lines_or_admin_pages() {
     assert!(server.log_has("s.yaml:3:1"));
     let pages: String = ["/ready", "/config", "/metrics"].map(|page| server.admin(page).1).concat();
     server.signal("TERM");
-    server.child.wait().unwrap();
-    let log = server.rest_of_log();
+    server.ends_well();
+    let log = server.log();
     for told in [&log, &pages] {
         assert!(!told.contains("hunter2") && !told.contains("opensesame"), "{told}");
     }
@@ -235,7 +237,7 @@ fn a_unix_socket_serves_too() {
     assert_eq!(status, 200);
     assert!(body.contains("\"a\""));
     server.signal("TERM");
-    assert!(server.child.wait().unwrap().success());
+    server.ends_well();
     assert!(!socket.exists());
 }
 

@@ -68,7 +68,7 @@ async fn told_to_stop_the_server_ends_its_streams_and_itself() {
     server.signal("TERM");
     stream.end().await;
     assert!(server.log_has("stream closed"));
-    assert!(server.child.wait().unwrap().success());
+    server.ends_well();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,7 +88,7 @@ async fn told_twice_the_server_waits_for_nobody() {
     assert!(server.child.try_wait().unwrap().is_none());
     server.signal("TERM");
     assert!(server.log_has("told to stop again"));
-    assert!(server.child.wait().unwrap().success());
+    server.ends_well();
 }
 
 /// An aggregated stream that asks for all clusters and accepts whatever comes.

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -74,9 +74,22 @@ impl Server {
         found
     }
 
-    /// All that was logged; the server must have ended.
-    pub(crate) fn rest_of_log(&mut self) -> String {
-        self.seen.extend(self.lines.iter());
+    /// Waits until the process has ended, and with success.
+    pub(crate) fn ends_well(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.seen.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it goes on: {:#?}", self.seen),
+            }
+        }
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    /// All that was logged so far.
+    pub(crate) fn log(&self) -> String {
         self.seen.join("\n")
     }
 
