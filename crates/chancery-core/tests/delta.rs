@@ -1119,3 +1119,23 @@ fn a_response_may_be_as_large_as_allowed_and_no_larger() {
     script(1060, "< eds n=1 a@1 b@1");
     script(1059, "< eds n=1 a@1\n> eds ack\n< eds n=2 b@1");
 }
+
+#[test]
+fn a_name_may_be_unsubscribed_in_another_spelling() {
+    // S-114
+    for (subscribed, unsubscribed) in [("b=2&a=1", "a=1&b=2"), ("a=1&b=2", "b=2&a=1")] {
+        for id in ["c", "*"] {
+            let name = |query| format!("xdstp://x/envoy.config.cluster.v3.Cluster/{id}?{query}");
+            delta(&format!(
+                "= cds a@1
+                 > cds +{} +a
+                 < cds n=1 a@1 -{0} !{0}=NOT_FOUND
+                 > cds ack
+                 > cds -{}
+                 = cds xdstp://x/envoy.config.cluster.v3.Cluster/c?a=1&b=2@1",
+                name(subscribed),
+                name(unsubscribed),
+            ));
+        }
+    }
+}

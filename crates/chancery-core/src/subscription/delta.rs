@@ -131,11 +131,10 @@ impl Subscription {
             self.books.forget_uncovered(&self.interest);
             return false;
         }
+        let Some(name) = &self.interest.spelling_of(name) else { return false };
         self.missing.remove(name);
         let was_glob = self.interest.globs().contains_key(name);
-        if !self.interest.remove(name) {
-            return false;
-        }
+        self.interest.remove(name);
         if was_glob {
             self.books.forget_uncovered(&self.interest);
         } else if self.interest.wildcard() {

@@ -44,7 +44,19 @@ impl Interest {
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         self.respelled.remove(name);
         self.malformed.remove(name);
-        self.globs.remove(name).is_some() | self.names.remove(name)
+        self.globs.remove(name).is_some() || self.names.remove(name)
+    }
+
+    /// The spelling under which a name is subscribed to, if it is (S-114).
+    pub(crate) fn spelling_of(&self, name: &Spelling) -> Option<Spelling> {
+        if self.names_it(name) {
+            return Some(Arc::clone(name));
+        }
+        let canonical = ResourceName::parse(name).ok().filter(|name| name.xdstp().is_some())?;
+        let respelled = self.respelled.iter().find(|(_, of)| **of == canonical);
+        let glob = || self.globs.iter().find(|(_, of)| **of == canonical);
+        let plain = || self.names.get(canonical.as_str()).cloned();
+        respelled.or_else(glob).map(|(spelling, _)| Arc::clone(spelling)).or_else(plain)
     }
 
     /// Starts or ends the subscription to everything.
