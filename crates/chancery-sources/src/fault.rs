@@ -154,10 +154,12 @@ impl Fault {
             return rendered.clone();
         }
         let help = self.hint.iter().map(|hint| format!("help: {hint}\n"));
+        let place = self.position.map(|at| format!(":{}:{}", at.line, at.column));
         format!(
-            "error: {}\n --> {}\n{}",
+            "error: {}\n --> {}{}\n{}",
             self.message,
             self.file.display(),
+            place.unwrap_or_default(),
             help.collect::<String>()
         )
     }
