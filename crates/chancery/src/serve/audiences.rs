@@ -150,6 +150,13 @@ impl Policy for Audiences {
         let node = client.node.map(|node| node.id.as_str());
         let mut inner = self.lock();
         let audience = self.catalog.audience(group.as_deref(), node);
+        // A client that is let in and not answered waits for its timeout, and can go nowhere else
+        // meanwhile (T-28).
+        if self.catalog.snapshot(audience.group.as_deref(), audience.node.as_deref()).is_none() {
+            let name = name_of(&audience);
+            let why = format!("the files of `{name}` have not been free of faults so far");
+            return Err(Refusal::Unavailable(why));
+        }
         Ok(self.seat(&mut inner, audience))
     }
 
@@ -338,18 +345,23 @@ mod tests {
     }
 
     #[test]
-    fn an_audience_that_was_never_whole_waits_for_its_repair() {
+    fn clients_of_an_audience_that_was_never_whole_are_told_to_come_back() {
+        // T-28, S-057
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "a.yaml");
         write(dir.path(), "groups/g/b.yaml");
         fs::write(dir.path().join("groups/g/b.yaml"), "nonsense").unwrap();
         let mut setup = Setup::of(dir);
-        let group = setup.group("n", "g");
-        assert_eq!(group.as_str(), "groups/g");
-        assert_eq!(setup.seen("groups/g"), None);
+        let refused = {
+            let node = node("n", "g");
+            setup.audiences.group(&Client { node: Some(&node), peer: &peer() })
+        };
+        let Err(Refusal::Unavailable(why)) = refused else { panic!("{refused:?}") };
+        assert!(why.contains("groups/g"), "{why}");
         assert!(setup.seen(setup.group("n", "").as_str()).is_some());
         write(setup.dir.path(), "groups/g/b.yaml");
         setup.load();
+        assert_eq!(setup.group("n", "g").as_str(), "groups/g");
         assert_eq!(setup.seen("groups/g").unwrap(), ["a", "b"]);
     }
 
