@@ -19,16 +19,26 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     steps.run("fmt", || run(&mut cargo(root, &["fmt", "--all", "--check"])))?;
     steps.run("tidy", || tidy::tidy(root))?;
     steps.run("clippy", || {
-        let words = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+        let words = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--all-features",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ];
         run(&mut cargo(root, &words))
     })?;
     steps.run("doc", || {
-        let words = ["doc", "--workspace", "--no-deps", "--quiet"];
+        let words = ["doc", "--workspace", "--all-features", "--no-deps", "--quiet"];
         run(cargo(root, &words).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     steps.run("deny", || deny(root))?;
-    steps
-        .run("build", || run(&mut cargo(root, &["test", "--workspace", "--no-run", "--quiet"])))?;
+    steps.run("build", || {
+        run(&mut cargo(root, &["test", "--workspace", "--all-features", "--no-run", "--quiet"]))
+    })?;
     let mut totals = Totals::default();
     let outcome = steps.run("test", || {
         totals = run_tests(root, None)?;
@@ -48,7 +58,7 @@ pub(crate) fn test(root: &Path, filter: Option<&str>) -> Result<()> {
 
 /// All tests in one run of the test runner, doc tests and real clients among them.
 fn run_tests(root: &Path, filter: Option<&str>) -> Result<Totals> {
-    let mut command = cargo(root, &["test", "--workspace", "--no-fail-fast"]);
+    let mut command = cargo(root, &["test", "--workspace", "--all-features", "--no-fail-fast"]);
     command.env(CI, "1").args(filter).stdout(Stdio::piped());
     let mut child = command.spawn().context("`cargo test`")?;
     let stdout = child.stdout.take().expect("it was asked for a line above");
