@@ -1139,3 +1139,16 @@ fn a_name_may_be_unsubscribed_in_another_spelling() {
         }
     }
 }
+
+#[test]
+fn missing_names_are_split_like_any_others() {
+    // S-110, S-068: a client that asks for very many names gets no message it cannot take
+    delta(
+        "% max_bytes=120
+           = eds a@1
+           > eds +m1 +m2 +m3
+           < eds n=1 -m1 -m2 !m1=NOT_FOUND !m2=NOT_FOUND
+           > eds ack
+           < eds n=2 -m3 !m3=NOT_FOUND",
+    );
+}

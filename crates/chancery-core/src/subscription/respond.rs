@@ -129,7 +129,7 @@ impl Subscription {
     fn collect(&mut self, settings: &Settings) -> Due {
         let mut due = Due::default();
         while let Some((key, held)) = self.books.owed.pop_first() {
-            let size = self.view(&key).map_or(key.len(), |resource| entry_size(resource));
+            let size = self.view(&key).map_or_else(|| gone_size(&key), |found| entry_size(found));
             let full = !due.spoken.is_empty() && due.bytes + size > settings.max_response_bytes;
             if full && !self.is_full_state() {
                 self.books.owed.insert(key, held);
@@ -296,6 +296,11 @@ fn why(interest: &super::Interest, name: &str, withheld: bool) -> ErrorDetail {
         None => (NOT_FOUND, format!("there is no `{name}`")),
     };
     ErrorDetail { code, message }
+}
+
+/// Roughly what a missing name takes: its removal, and an error that names it twice.
+fn gone_size(name: &str) -> usize {
+    3 * name.len() + 48
 }
 
 /// Roughly what an entry takes on the wire: the body, the name twice, and the wrapping.
