@@ -76,7 +76,8 @@ impl Services {
                 grpc::open(&self.shared, peer, route, drain, active, request)
             }
             Some(Route::Poll(_)) if request.method() != Method::POST => only_post(),
-            Some(Route::Poll(_)) if !is_json(request.headers()) => unsupported_media_type(),
+            // Whatever the body is said to be: it is JSON, there is nothing else it could be, and
+            // `curl -d` says that it is a form.
             Some(Route::Poll(type_url)) => {
                 // In a box, or every stream would keep the room a poll needs.
                 let answer = rest::answer(&self.shared, origin, type_url, request);
@@ -98,11 +99,6 @@ impl Services {
 
 fn is_grpc(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|it| it == "application/grpc" || it == "application/grpc+proto")
-}
-
-/// A poll that does not say what it is, is taken for JSON: there is nothing else it could be.
-fn is_json(headers: &HeaderMap) -> bool {
-    media_type(headers).is_none_or(|it| it == "application/json")
 }
 
 /// The media type without its parameters, such as the charset.

@@ -26,6 +26,8 @@ use crate::config::Limits;
 const REQUESTS_AT_ONCE: usize = 64;
 /// How many bytes of responses are put together before they are sent.
 const BYTES_AT_ONCE: usize = 64 * 1024;
+/// How long a stream that must go may take to say what it wants.
+const FIRST_WORD: Duration = Duration::from_secs(1);
 /// How soon the timer may ring again: a deadline that has passed must not make it spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
@@ -151,6 +153,7 @@ impl StreamBody {
                 return Ok(());
             }
             let grace = self.session.shared().config.times.grace;
+            let grace = if self.session.is_unheard() { grace.min(FIRST_WORD) } else { grace };
             self.drain = Drain::Until(Box::pin(tokio::time::sleep(grace)));
         }
         let Drain::Until(over) = &mut self.drain else { return Ok(()) };

@@ -27,6 +27,8 @@ pub(crate) struct Session {
     /// How often all streams had been told to ask for their group again.
     epoch: u64,
     answered: bool,
+    /// Whether its group had a snapshot.
+    shown: bool,
 }
 
 impl Session {
@@ -39,7 +41,7 @@ impl Session {
         let scope = only.clone().map_or(Scope::Aggregated, Scope::Only);
         let machine = ads::Server::new(variant, scope, slot.shared().settings(&peer));
         let account = Account::open(slot, peer, variant, only);
-        Self { account, variant, machine, watch: None, epoch: 0, answered: false }
+        Self { account, variant, machine, watch: None, epoch: 0, answered: false, shown: false }
     }
 
     /// Takes one message of the client.
@@ -87,9 +89,15 @@ impl Session {
         self.machine.deadline().map(|time| self.account.started() + time.0)
     }
 
-    /// Whether the client got anything yet (S-112).
+    /// Whether the client got its first answer (S-112), or what it has is current and there is
+    /// none to give. Ask when nothing is due.
     pub(crate) fn is_answered(&self) -> bool {
-        self.answered
+        self.answered || self.shown
+    }
+
+    /// Whether the client has not said anything yet.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.watch.is_none()
     }
 
     /// Says with which status the stream is ended.
@@ -144,6 +152,7 @@ impl Session {
             }
         }
         let Some(snapshot) = state.snapshot else { return Ok(()) };
+        self.shown = true;
         self.account.published(state.published);
         self.handle(Input::Snapshot(snapshot))
     }
