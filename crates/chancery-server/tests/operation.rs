@@ -64,6 +64,31 @@ async fn at_shutdown_nobody_is_waited_for_longer_than_the_grace() {
 }
 
 #[tokio::test]
+async fn at_shutdown_nobody_is_waited_for_who_has_nothing_to_wait_for() {
+    // S-139: one stream never spoke, the client of the other has everything; the grace is long
+    let times = Times {
+        drain: Duration::from_millis(50),
+        grace: Duration::from_secs(3600),
+        ..Times::default()
+    };
+    let server = Running::start(Config { times, ..Config::default() }).await;
+    server.publish(&[("a", "1")]);
+    let mut client = Client::connect(server.address).await;
+    let mut first = client.open(ADS_SOTW).await.unwrap();
+    first.send(&SotwRequest::first(CDS, &[]));
+    let version = first.next::<SotwResponse>().await.unwrap().version;
+    let mut current = client.open(ADS_SOTW).await.unwrap();
+    current.send(&SotwRequest { version, ..SotwRequest::first(CDS, &[]) });
+    let mut silent = client.open(ADS_SOTW).await.unwrap();
+    client.ping().await;
+    let stopping = tokio::spawn(server.stopped());
+    for stream in [&mut first, &mut current, &mut silent] {
+        assert_eq!(stream.next::<SotwResponse>().await.unwrap_err(), (14, "draining".to_owned()));
+    }
+    within(stopping).await.unwrap();
+}
+
+#[tokio::test]
 async fn connections_end_staggered() {
     // S-139
     let times = Times { drain: Duration::from_millis(500), ..Times::default() };
