@@ -59,15 +59,17 @@ impl Poll<'_> {
         let client = Client { node, peer: &self.origin.peer };
         let group = self.shared.policy.group(&client).map_err(refused)?;
         let mut watch = self.shared.store.watch(group);
+        let mut epoch = None;
         let mut may_wait = true;
-        let mut next = self.news(&mut watch, until).await;
+        let mut next = self.news(&mut watch, &mut epoch, until).await;
         while let Some(snapshot) = next {
             let settings = self.shared.settings(&self.origin.peer);
             next = match decide(&snapshot, self.type_url, &request, &settings) {
-                Answer::Unchanged => self.news(&mut watch, until).await,
+                Answer::Unchanged => self.news(&mut watch, &mut epoch, until).await,
                 Answer::Data { version, resources } => {
                     let wait = std::mem::take(&mut may_wait) && self.repeats(&request, &version);
-                    let newer = if wait { self.news(&mut watch, until).await } else { None };
+                    let newer =
+                        if wait { self.news(&mut watch, &mut epoch, until).await } else { None };
                     if newer.is_none() {
                         return self.data(node, &version, &resources);
                     }
@@ -109,8 +111,14 @@ impl Poll<'_> {
         })
     }
 
-    /// The next snapshot, if it comes in time. A server that shuts down lets its clients go.
-    async fn news(&self, watch: &mut Watch, until: Instant) -> Option<Arc<Snapshot>> {
+    /// The next snapshot, if it comes in time. A server that shuts down lets its clients go, and
+    /// one whose groups changed lets them ask again: this may not be their group any more.
+    async fn news(
+        &self,
+        watch: &mut Watch,
+        epoch: &mut Option<u64>,
+        until: Instant,
+    ) -> Option<Arc<Snapshot>> {
         loop {
             let state = tokio::select! {
                 biased;
@@ -118,6 +126,9 @@ impl Poll<'_> {
                 () = self.origin.drain.cancelled() => return None,
                 () = tokio::time::sleep_until(until) => return None,
             };
+            if *epoch.get_or_insert(state.epoch) != state.epoch {
+                return None;
+            }
             if state.snapshot.is_some() {
                 return state.snapshot;
             }

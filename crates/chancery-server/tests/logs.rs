@@ -14,7 +14,7 @@ use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_server::Config;
 use common::client::Client;
 use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse, Status};
-use common::{ADS_DELTA, ADS_SOTW, Running};
+use common::{ADS_DELTA, ADS_SOTW, CDS, Running};
 use tracing_subscriber::fmt::MakeWriter;
 
 const SECRET: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
@@ -72,8 +72,13 @@ async fn every_exchange_is_logged_and_no_body_ever() {
     stream.send(&SotwRequest::first(SECRET, &["s"]));
     let response: SotwResponse = stream.next().await.unwrap();
     assert!(String::from_utf8_lossy(&response.resources[0].value).contains(key));
-    let error = Some(Status { code: 3, message: "no such luck".to_owned() });
+    // Some clients quote what they reject.
+    let error = Some(Status { code: 3, message: format!("bad key {key}") });
     stream.send(&SotwRequest { error, ..SotwRequest::ack(&response, &["s"]) });
+    stream.send(&SotwRequest::first(CDS, &[]));
+    let clusters: SotwResponse = stream.next().await.unwrap();
+    let error = Some(Status { code: 3, message: "no such luck".to_owned() });
+    stream.send(&SotwRequest { error, ..SotwRequest::ack(&clusters, &[]) });
     let mut delta = client.open(ADS_DELTA).await.unwrap();
     let subscribe = vec!["s".to_owned()];
     let node = SotwRequest::first(SECRET, &[]).node;

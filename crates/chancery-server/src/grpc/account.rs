@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{ErrorDetail, Event, Node, Response, TypeUrl, Variant};
+use chancery_core::{Api, ErrorDetail, Event, Node, Response, TypeUrl, Variant};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -171,7 +171,9 @@ impl Account {
 
     fn nacked(&self, type_url: &TypeUrl, version: &str, nonce: &str, error: &ErrorDetail) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
-        let (code, text) = (error.code, &*error.message);
+        // What a client says of a secret may quote it (S-138).
+        let secret = type_url.api() == Api::Sds;
+        let (code, text) = (error.code, if secret { "[withheld]" } else { &*error.message });
         warn!(stream, node, r#type = of, version, nonce, code, text, "rejected");
         let labels = TypeLabels::new(self.variant, type_url);
         self.metrics().nacks.get_or_create(&labels).inc();
