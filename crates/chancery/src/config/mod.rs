@@ -43,8 +43,9 @@ pub(crate) struct Config {
     pub(crate) groups: Vec<Rule>,
     /// What a node is given that no rule matches. Default: `base`. Followed live.
     pub(crate) unmatched: Decision,
-    /// What a client is given that does not say who it is (S-024). Default: `refuse`, because
-    /// half a configuration takes more from a client than none. Followed live.
+    /// What a client is given that does not say who it is (S-024). Default: `base`, as for a node
+    /// no rule matches; `refuse` where every client should have something of its own. Followed
+    /// live.
     pub(crate) anonymous: Decision,
     /// Files and directories that hold no resources, by name or by path below the directory.
     /// Default: none.
@@ -169,7 +170,7 @@ impl Default for Config {
             tls: None,
             groups: Vec::new(),
             unmatched: Decision::Base,
-            anonymous: Decision::Refuse,
+            anonymous: Decision::Base,
             ignore: Vec::new(),
             descriptor_sets: Vec::new(),
             enable_v2: false,

@@ -122,10 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn a_client_without_a_name_is_refused_unless_decided_otherwise() {
+    fn what_a_client_without_a_name_is_given_is_decided() {
         // S-024
-        assert_eq!(grouping("{}").of_nobody(), Err(Refusal::anonymous()));
-        assert_eq!(grouping(r#"{"anonymous": "base"}"#).of_nobody(), Ok(None));
+        assert_eq!(grouping("{}").of_nobody(), Ok(None));
+        let refused = grouping(r#"{"anonymous": "refuse"}"#).of_nobody();
+        assert_eq!(refused, Err(Refusal::anonymous()));
         let group = grouping(r#"{"anonymous": {"group": "g"}}"#).of_nobody();
         assert_eq!(group, Ok(Some("g".to_owned())));
     }
