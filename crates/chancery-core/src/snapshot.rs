@@ -355,6 +355,19 @@ mod tests {
     }
 
     #[test]
+    fn replacing_brings_what_is_new_and_what_is_other() {
+        let mut snapshot = snapshot(&[("a", "1"), ("b", "1")]);
+        let wanted = [("a", "2"), ("c", "1")].map(|(name, body)| (cds(), resource(name, body)));
+        snapshot.replace(wanted.map(|(type_url, resource)| (type_url, Arc::new(resource))));
+        assert_eq!(snapshot.len(), 2);
+        assert!(!snapshot.is_empty());
+        let body = |name| snapshot.set(&cds()).get(name).map(|found| found.body().clone());
+        assert_eq!(body("a").unwrap(), "2");
+        assert_eq!(body("b"), None);
+        assert_eq!(body("c").unwrap(), "1");
+    }
+
+    #[test]
     fn a_resource_is_found_by_its_aliases_until_it_goes() {
         // S-091
         let mut snapshot = Snapshot::new();

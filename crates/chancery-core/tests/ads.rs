@@ -757,3 +757,25 @@ fn a_whole_state_stands_for_those_that_were_never_answered() {
          < eds v=1 n=7 x@1",
     );
 }
+
+#[test]
+fn endpoints_follow_their_cluster_in_whatever_spelling() {
+    // S-099, S-114
+    let eds = |query| format!("xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/e?{query}");
+    let (stored, asked) = (eds("a=1&b=2"), eds("b=2&a=1"));
+    delta(&format!(
+        "= cds c@1->eds:{stored}; eds {stored}@1; rds r@1
+         > cds
+         < cds n=1 c@1
+         > eds +{asked}
+         < eds n=2 {asked}@1
+         > cds ack
+         > eds ack
+         > rds +r
+         < rds n=3 r@1
+         > rds ack
+         = cds c@2->eds:{stored}
+         < cds n=4 c@2
+         < eds n=5 {asked}@1"
+    ));
+}

@@ -149,9 +149,9 @@ impl Subscription {
 
     /// Sends a name again although it did not change, if it is subscribed to.
     pub(crate) fn resend(&mut self, name: &crate::ResourceName) {
-        let named = self.interest.names().iter().find(|key| self.interest.same_name(key, name));
+        let named = self.interest.spelling_of(&name.shared());
         let spanned = || self.interest.spans(name).then(|| name.shared());
-        if let Some(key) = named.cloned().or_else(spanned) {
+        if let Some(key) = named.or_else(spanned) {
             self.books.owe_again(&key);
         }
     }
@@ -165,9 +165,7 @@ impl Subscription {
 
     /// Whether the client asked for this resource.
     pub(crate) fn wants(&self, name: &crate::ResourceName) -> bool {
-        self.interest.spans(name)
-            || self.interest.names_it(name.as_str())
-            || self.interest.names().iter().any(|key| self.interest.same_name(key, name))
+        self.interest.spans(name) || self.interest.spelling_of(&name.shared()).is_some()
     }
 
     /// Whether there is such a resource for this client.
