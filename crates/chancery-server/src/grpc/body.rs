@@ -38,6 +38,8 @@ pub(crate) struct StreamBody {
     out: Frames,
     turn: Option<Taken>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Whether anything was sent.
+    served: bool,
     drain: Drain,
     stage: Stage,
 }
@@ -73,6 +75,7 @@ impl StreamBody {
             out: Frames::default(),
             turn: None,
             timer: None,
+            served: false,
             drain: Drain::No(Box::pin(drain.cancelled_owned())),
             stage: Stage::Open,
         }
@@ -87,10 +90,13 @@ impl StreamBody {
             match waiting.poll(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(turn)) => self.turn = Some(Taken::Mine(turn)),
+                // A client that was served before is not sent away (S-072, S-108).
+                Poll::Ready(Err(TooMany)) if self.served => self.turn = None,
                 Poll::Ready(Err(TooMany)) => self.give_up(),
             }
         }
         let chunk = self.out.pop();
+        self.served |= chunk.is_some();
         if chunk.is_none() {
             // Being asked for more means that the large part is on its way: see `framing::frame`.
             self.turn = None;

@@ -14,8 +14,9 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Sleep;
 use tokio_util::sync::PollSemaphore;
 
-/// How long a client can keep others waiting by not reading.
-const LEASE: Duration = Duration::from_secs(1);
+/// How long a client can keep others waiting by not reading. Some take longer on a slow network,
+/// which only means that a few more are served at once.
+const LEASE: Duration = Duration::from_millis(20);
 
 /// The turns there are.
 pub(crate) struct Turns(Arc<Semaphore>);
@@ -96,7 +97,7 @@ mod tests {
     async fn who_waits_too_long_is_sent_away() {
         // S-111
         let turns = Turns::new(1);
-        let mut waiting: Vec<_> = (0..12).map(|_| turns.wait()).collect();
+        let mut waiting: Vec<_> = (0..600).map(|_| turns.wait()).collect();
         let mut came = 0;
         for waiting in &mut waiting {
             // Nobody reads, so each turn lasts as long as it can.
@@ -106,6 +107,7 @@ mod tests {
             }
             came += 1;
         }
-        assert!((9..=11).contains(&came), "{came}");
+        let leases = PATIENCE.as_millis() / LEASE.as_millis();
+        assert!((leases - 50..=leases + 1).contains(&came), "{came}");
     }
 }
