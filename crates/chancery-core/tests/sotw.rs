@@ -1047,3 +1047,20 @@ fn an_empty_list_after_a_star_means_nothing_any_more() {
           ~ 1m",
     );
 }
+
+#[test]
+fn errors_that_do_not_fit_ride_on_a_later_response() {
+    // S-110, S-068
+    sotw(
+        "% max_bytes=250
+          = cds a@1
+          > cds a m1 m2 m3
+          < cds v=1 n=1 a@1 !m1=NOT_FOUND !m2=NOT_FOUND
+          > cds ack
+          = cds a@2
+          < cds v=2 n=2 a@2 !m3=NOT_FOUND
+          > cds ack
+          = cds a@3
+          < cds v=3 n=3 a@3",
+    );
+}

@@ -34,7 +34,9 @@ struct Due {
     given: Vec<Given>,
     entries: BTreeMap<Spelling, Entry>,
     removed: BTreeSet<Spelling>,
+    /// What entries and removals take on the wire, roughly, and what errors may.
     bytes: usize,
+    errors: usize,
 }
 
 impl Subscription {
@@ -129,14 +131,17 @@ impl Subscription {
     fn collect(&mut self, settings: &Settings) -> Due {
         let mut due = Due::default();
         while let Some((key, held)) = self.books.owed.pop_first() {
-            let size = self.view(&key).map_or_else(|| gone_size(&key), |found| entry_size(found));
-            let full = !due.spoken.is_empty() && due.bytes + size > settings.max_response_bytes;
+            let gone = (key.len() + 8, error_size(&key));
+            let (size, error) = self.view(&key).map_or(gone, |found| (entry_size(found), 0));
+            let bytes = due.bytes + due.errors + size + error;
+            let full = !due.spoken.is_empty() && bytes > settings.max_response_bytes;
             if full && !self.is_full_state() {
                 self.books.owed.insert(key, held);
                 break;
             }
             if self.add_due(&mut due, &key, &held) {
                 due.bytes += size;
+                due.errors += error;
                 let what = self.view(&key).cloned();
                 let is_new = held.is_new() && !self.returning;
                 due.spoken.push(Spoken { key, what, is_new });
@@ -250,9 +255,12 @@ impl Subscription {
             return Vec::new();
         }
         let mut errors = Vec::new();
+        let mut room = settings.max_response_bytes.saturating_sub(due.bytes);
         let (interest, withheld) = (&self.interest, self.withheld);
         for (name, reported) in self.missing.iter_mut().filter(|(_, reported)| !**reported) {
-            *reported = true;
+            // What does not fit rides on a later response (S-110).
+            let Some(left) = room.checked_sub(error_size(name)) else { break };
+            (room, *reported) = (left, true);
             errors.push(NameError { name: Arc::clone(name), error: why(interest, name, withheld) });
         }
         errors
@@ -298,9 +306,9 @@ fn why(interest: &super::Interest, name: &str, withheld: bool) -> ErrorDetail {
     ErrorDetail { code, message }
 }
 
-/// Roughly what a missing name takes: its removal, and an error that names it twice.
-fn gone_size(name: &str) -> usize {
-    3 * name.len() + 48
+/// Roughly what an error takes, which says the name twice.
+fn error_size(name: &str) -> usize {
+    2 * name.len() + 40
 }
 
 /// Roughly what an entry takes on the wire: the body, the name twice, and the wrapping.
