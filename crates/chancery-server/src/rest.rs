@@ -11,7 +11,7 @@ use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
 use chancery_proto::json::{request_from_json, response_to_json};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -90,14 +90,19 @@ impl Poll<'_> {
 
     async fn read(&self, request: Request<Incoming>) -> Result<SotwRequest, Refused> {
         let limit = self.shared.config.limits.max_request_bytes;
+        let announced = request.body().size_hint().lower();
         let body = Limited::new(request.into_body(), limit).collect();
         let patience = self.shared.config.times.handshake_timeout;
         let refused = |status, text: &str| Box::new(refuse(status, text));
+        let too_large =
+            || refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("{limit} bytes are allowed"));
+        if announced > limit as u64 {
+            return Err(too_large());
+        }
         let body = match tokio::time::timeout(patience, body).await {
             Ok(Ok(body)) => body,
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let text = format!("{limit} bytes are allowed");
-                return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, &text));
+                return Err(too_large());
             }
             Ok(Err(_)) => {
                 return Err(refused(StatusCode::BAD_REQUEST, "the body ends in its middle"));
