@@ -60,6 +60,48 @@ pub enum Request {
     Delta(DeltaRequest),
 }
 
+impl Request {
+    /// Which form of the protocol it is of.
+    pub fn variant(&self) -> Variant {
+        match self {
+            Self::Sotw(_) => Variant::Sotw,
+            Self::Delta(_) => Variant::Delta,
+        }
+    }
+
+    /// Who asks, if the message says so.
+    pub fn node(&self) -> Option<&Arc<Node>> {
+        match self {
+            Self::Sotw(request) => request.node.as_ref(),
+            Self::Delta(request) => request.node.as_ref(),
+        }
+    }
+
+    /// The type asked for; may be empty on a stream of one type.
+    pub fn type_url(&self) -> &Arc<str> {
+        match self {
+            Self::Sotw(request) => &request.type_url,
+            Self::Delta(request) => &request.type_url,
+        }
+    }
+
+    /// The nonce of the response this answers; empty if it answers none.
+    pub fn nonce(&self) -> &str {
+        match self {
+            Self::Sotw(request) => &request.nonce,
+            Self::Delta(request) => &request.nonce,
+        }
+    }
+
+    /// Why a response was rejected, if this does reject one.
+    pub fn error(&self) -> Option<&ErrorDetail> {
+        match self {
+            Self::Sotw(request) => request.error.as_ref(),
+            Self::Delta(request) => request.error.as_ref(),
+        }
+    }
+}
+
 /// A `google.rpc.Status` inside a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorDetail {

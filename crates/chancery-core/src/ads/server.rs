@@ -7,8 +7,8 @@ use super::order::{points_at_clusters, users};
 use super::warming::Warming;
 use crate::subscription::{Answered, Given, Receipt, Reply, Subscription};
 use crate::{
-    Api, DeltaRequest, Event, Features, Input, Link, Node, Request, ResourceSet, Response, Scope,
-    Settings, Snapshot, SotwRequest, Time, TypeUrl, Variant, Violation,
+    Api, Event, Features, Input, Link, Node, Request, ResourceSet, Response, Scope, Settings,
+    Snapshot, Time, TypeUrl, Variant, Violation,
 };
 
 /// The server's half of one stream, aggregated or of one type, SotW or delta.
@@ -78,13 +78,9 @@ impl Server {
         let mut events = Vec::new();
         match input {
             Input::Snapshot(snapshot) => self.see(snapshot),
-            Input::Request(Request::Sotw(request)) if self.variant == Variant::Sotw => {
-                self.identify(request.node.as_ref(), &mut events);
-                self.request_sotw(now, &request, &mut events)?;
-            }
-            Input::Request(Request::Delta(request)) if self.variant == Variant::Delta => {
-                self.identify(request.node.as_ref(), &mut events);
-                self.request_delta(now, &request, &mut events)?;
+            Input::Request(request) if request.variant() == self.variant => {
+                self.identify(request.node(), &mut events);
+                self.request(now, &request, &mut events)?;
             }
             Input::Request(_) => return Err(Violation::WrongVariant),
         }
@@ -210,35 +206,25 @@ impl Server {
         }
     }
 
-    fn request_sotw(
+    fn request(
         &mut self,
         now: Time,
-        request: &SotwRequest,
+        request: &Request,
         events: &mut Vec<Event>,
     ) -> Result<(), Violation> {
-        let (type_url, is_first) = self.open(&request.type_url)?;
+        let (type_url, is_first) = self.open(request.type_url())?;
         if !is_first {
-            let receipt = Receipt { nonce: &request.nonce, error: request.error.clone() };
-            self.receive(now, &type_url, receipt, events);
+            self.receive(now, &type_url, request, events);
         }
         let Some(subscription) = self.types.get_mut(&type_url) else { return Ok(()) };
-        events.extend(subscription.request_sotw(request, is_first, &self.settings)?);
-        Ok(())
-    }
-
-    fn request_delta(
-        &mut self,
-        now: Time,
-        request: &DeltaRequest,
-        events: &mut Vec<Event>,
-    ) -> Result<(), Violation> {
-        let (type_url, is_first) = self.open(&request.type_url)?;
-        if !is_first {
-            let receipt = Receipt { nonce: &request.nonce, error: request.error.clone() };
-            self.receive(now, &type_url, receipt, events);
-        }
-        let Some(subscription) = self.types.get_mut(&type_url) else { return Ok(()) };
-        events.extend(subscription.request_delta(request, is_first, &self.settings)?);
+        events.extend(match request {
+            Request::Sotw(request) => {
+                subscription.request_sotw(request, is_first, &self.settings)?
+            }
+            Request::Delta(request) => {
+                subscription.request_delta(request, is_first, &self.settings)?
+            }
+        });
         Ok(())
     }
 
@@ -278,10 +264,11 @@ impl Server {
         &mut self,
         now: Time,
         type_url: &TypeUrl,
-        receipt: Receipt<'_>,
+        request: &Request,
         events: &mut Vec<Event>,
     ) {
         let Some(subscription) = self.types.get_mut(type_url) else { return };
+        let receipt = Receipt { nonce: request.nonce(), error: request.error().cloned() };
         let Some((event, answered)) = subscription.receive(now, receipt) else { return };
         events.push(event);
         if let Some(answered) = answered {
