@@ -1064,3 +1064,16 @@ fn errors_that_do_not_fit_ride_on_a_later_response() {
           < cds v=3 n=3 a@3",
     );
 }
+
+#[test]
+fn a_wildcard_brings_what_was_not_named_before() {
+    // S-049, S-033: and not again what was
+    sotw(
+        "= eds a@1 b@1
+          > eds b
+          < eds v=1 n=1 b@1
+          > eds nack error=b is bad
+          > eds * c
+          < eds v=1 n=2 a@1 !c=NOT_FOUND",
+    );
+}

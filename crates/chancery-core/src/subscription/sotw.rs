@@ -23,9 +23,10 @@ impl Subscription {
             return Ok(is_first.then(|| self.start_without_names(settings)));
         }
         self.interest.note_named();
-        let grew = self.replace_names(request);
+        // The wildcard first: what was named before is not owed again because of it.
         let wildcard = request.names.iter().any(|name| **name == *"*");
         let started = self.turn_wildcard(wildcard);
+        let grew = self.replace_names(request);
         if grew.is_none() && !started.0 && !started.1 && !is_first {
             return Ok(None);
         }
