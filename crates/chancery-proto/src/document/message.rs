@@ -399,6 +399,11 @@ impl<'s, 'n> Reader<'s, 'n> {
         self.faults.push(Fault { position: Some(position), path, message, hint, confidential });
     }
 
+    /// Shows nothing of the text from now on.
+    pub(super) fn keep_quiet(&mut self) {
+        self.confidential = OnceCell::from(true);
+    }
+
     fn confidential(&self) -> bool {
         *self.confidential.get_or_init(|| is_confidential(self.text))
     }

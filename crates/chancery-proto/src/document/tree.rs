@@ -57,6 +57,8 @@ impl<'n> Loader<'_, 'n> {
             },
             Value::Sequence(_) => self.list(root),
             _ => {
+                // A text that is no configuration at all may be a token that came here by mistake.
+                self.reader.keep_quiet();
                 let expected = "a resource (a mapping with `@type`), a list of them, or a \
                                 `DiscoveryResponse`";
                 self.reader.mismatch::<()>(root, Mismatch::Expected(expected.to_owned()));

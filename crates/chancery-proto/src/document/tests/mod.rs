@@ -117,7 +117,7 @@ fn what_is_no_document_is_told() {
     yaml(
         "just text\n",
         "line 1, column 1: expected a resource (a mapping with `@type`), a list of them, or a \
-         `DiscoveryResponse`, found the text `just text`",
+         `DiscoveryResponse`, found the text",
     );
     yaml(
         "name: a\n",
