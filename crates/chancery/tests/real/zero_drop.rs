@@ -1,11 +1,13 @@
 //! No request is lost while routes move between clusters that come and go.
 //!
-//! Eight connections ask an Envoy as fast as it answers. Meanwhile every edit of the directory
+//! Eight connections ask an Envoy all the time. Meanwhile every edit of the directory
 //! replaces the one cluster, its endpoints and the route to it, all at once: a server that sent
 //! them in a wrong order, or took the old cluster away too early, would fail a request.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use crate::support::backend::Backend;
 use crate::support::bootstrap::{Bootstrap, Transport};
@@ -18,6 +20,9 @@ use crate::support::resources::{Source, cluster, endpoints, listener, rds, route
 use crate::support::wait;
 
 const CONNECTIONS: usize = 8;
+/// Between two requests of a connection: a constant load, and not all that the machine can bear,
+/// or it would starve the tests beside it.
+const PACE: Duration = Duration::from_millis(4);
 const CHANGES: usize = 500;
 
 /// How many requests were answered, and how the first that was not failed.
@@ -40,6 +45,7 @@ impl Load {
                 return Err(format!("after {asked} answers: {reply:?}"));
             }
             self.answered.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(PACE);
             if reply.last {
                 connection = open(port)?;
             }
@@ -70,6 +76,9 @@ fn state(number: usize, backends: &[Backend; 2]) -> String {
 
 fn no_request_is_lost(kind: &str) {
     let Some(clients) = clients() else { return };
+    // One load at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().expect("there is a temporary directory");
     let backends = [Backend::start("even"), Backend::start("odd")];
     let edge = Port::reserve();
