@@ -779,3 +779,22 @@ fn endpoints_follow_their_cluster_in_whatever_spelling() {
          < eds n=5 {asked}@1"
     ));
 }
+
+#[test]
+fn accepting_a_whole_state_accepts_all_that_is_in_it() {
+    // S-098, S-056: also what was rejected before and came along unchanged
+    sotw(
+        "= cds x@1 y@1; lds l@1
+         > cds
+         < cds v=1 n=1 x@1 y@1
+         > cds ack
+         > lds
+         < lds v=1 n=2 l@1
+         > lds nack error=no
+         = lds m@1
+         < lds v=2 n=3 l@1 m@1
+         > lds ack
+         = cds -x
+         < cds v=2 n=4 y@1",
+    );
+}

@@ -1152,3 +1152,45 @@ fn missing_names_are_split_like_any_others() {
            < eds n=2 -m3 !m3=NOT_FOUND",
     );
 }
+
+#[test]
+fn what_was_rejected_is_not_refreshed() {
+    // S-088, S-033: the client does not hold it in this form
+    delta(
+        "% features=ttl
+           = lds a@1(ttl=9s)
+           > lds
+           < lds n=1 a@1(ttl)
+           > lds nack error=bad
+           ~ 1m",
+    );
+}
+
+#[test]
+fn what_is_to_be_replaced_is_refreshed_until_then() {
+    // S-087: its successor waits for an answer
+    delta(
+        "% features=ttl ack_wait=1m
+           = lds a@1(ttl=9s) b@1
+           > lds
+           < lds n=1 a@1(ttl) b@1
+           > lds ack
+           = lds b@2
+           < lds n=2 b@2
+           = lds a@2(ttl=9s)
+           ~ 3s
+           < lds n=3 a@1(ttl,heartbeat)",
+    );
+}
+
+#[test]
+fn asking_is_answered_whatever_else_the_message_says() {
+    // S-042, S-082
+    delta(
+        "= eds a@1 b@1
+           > eds +a
+           < eds n=1 a@1
+           > eds +b -x
+           < eds n=2 b@1",
+    );
+}
