@@ -1077,3 +1077,29 @@ fn a_wildcard_brings_what_was_not_named_before() {
           < eds v=1 n=2 a@1 !c=NOT_FOUND",
     );
 }
+
+#[test]
+fn a_rejected_whole_state_speaks_for_the_unanswered_ones_before_it() {
+    // S-035, S-099: only the newest is ever answered
+    sotw(
+        "% ack_wait=10s
+          = cds x@1->eds:x; eds x@1
+          > cds
+          < cds v=1 n=1 x@1
+          > eds x
+          < eds v=1 n=2 x@1
+          > cds ack
+          > eds ack
+          = cds x@2->eds:x z@1
+          < cds v=2 n=3 x@2 z@1
+          < eds v=1 n=4 x@1
+          > eds ack
+          = cds y@1
+          ~ 10s
+          < cds v=3 n=5 x@2 y@1 z@1
+          > cds nack error=z is bad
+          = cds z@2
+          < cds v=4 n=6 x@2 y@1 z@2
+          < eds v=1 n=7 x@1",
+    );
+}
