@@ -1194,3 +1194,19 @@ fn asking_is_answered_whatever_else_the_message_says() {
            < eds n=2 b@1",
     );
 }
+
+#[test]
+fn a_resource_that_loses_an_alias_is_not_removed() {
+    // S-091, S-060
+    delta(
+        "= vhds r/a@1(alias=r/b,alias=r/c)
+           > vhds +r/b +r/c
+           < vhds n=1 r/a@1(alias=r/b,alias=r/c)
+           > vhds ack
+           = vhds r/a@2(alias=r/c)
+           < vhds n=2 r/a@2(alias=r/c)
+           > vhds ack
+           = vhds -r/a
+           < vhds n=3 -r/a",
+    );
+}

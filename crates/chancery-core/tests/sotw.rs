@@ -1103,3 +1103,76 @@ fn a_rejected_whole_state_speaks_for_the_unanswered_ones_before_it() {
           < eds v=1 n=7 x@1",
     );
 }
+
+#[test]
+fn only_a_changed_subscription_is_told() {
+    // S-140: an answer that repeats its names changes nothing
+    sotw(
+        "= eds a@1
+          > eds a
+          ! subscribed eds 1
+          < eds v=1 n=1 a@1
+          > eds ack
+          > eds * ack
+          ! subscribed eds * 0
+          < eds v=1 n=2
+          > eds ack
+          > eds a ack
+          ! subscribed eds 1
+          < eds v=1 n=3 a@1",
+    );
+}
+
+#[test]
+fn a_returning_client_that_names_things_beside_a_star_is_answered() {
+    // S-043, S-051: the version was not given for these names
+    sotw(
+        "= cds a@1
+          > cds * a
+          < cds v=1 n=1 a@1
+          > cds ack
+          ---
+          > cds * a v=1
+          < cds v=1 n=1 a@1",
+    );
+}
+
+#[test]
+fn a_star_taken_back_before_its_answer_has_none() {
+    // S-039, S-048
+    sotw(
+        "= eds b@1
+          | > cds *
+          | > cds []
+          .
+          ~ 1m",
+    );
+}
+
+#[test]
+fn a_name_beside_a_star_brings_itself_alone() {
+    // S-051, S-058
+    sotw(
+        "= eds a@1 b@1
+          > eds *
+          < eds v=1 n=1 a@1 b@1
+          > eds ack
+          > eds * a ack
+          < eds v=1 n=2 a@1
+          > eds ack
+          > eds * ack
+          ~ 1m",
+    );
+}
+
+#[test]
+fn a_later_node_without_an_id_claims_nothing() {
+    // S-025
+    sotw(
+        "% watch=ignored
+          = cds a@1
+          > cds
+          < cds v=1 n=1 a@1
+          > cds ack node=",
+    );
+}

@@ -181,10 +181,9 @@ impl Subscription {
             return;
         }
         match held {
+            // Unless the resource only lost this alias: then it changed, and is among the entries.
             Held::Has(old) if !self.interest.same_name(key, old.name()) => {
-                if !self.is_given(old) {
-                    due.removed.insert(old.name().shared());
-                }
+                due.removed.insert(old.name().shared());
             }
             // Nobody has the host: Envoy fails the paused request on an alias without a body.
             Held::Unknown | Held::Doubtful if self.by_host() && self.interest.names_it(key) => {
@@ -199,14 +198,6 @@ impl Subscription {
             }
             _ => drop(due.removed.insert(Arc::clone(key))),
         }
-    }
-
-    /// Whether the client should still see a resource, under whatever key.
-    fn is_given(&self, old: &Resource) -> bool {
-        let name = old.name();
-        let spanned = self.interest.spans(name) && self.view(name.as_str()).is_some();
-        let mut keys = self.interest.names().iter();
-        spanned || keys.any(|key| self.view(key).is_some_and(|found| found.name() == name))
     }
 
     /// Adds an entry under the name it has to go by, with the further names it was asked by.
