@@ -40,11 +40,12 @@ impl Interest {
         true
     }
 
-    /// Takes a name out; says whether it was there.
-    pub(crate) fn remove(&mut self, name: &str) -> bool {
+    /// Takes a name out.
+    pub(crate) fn remove(&mut self, name: &str) {
         self.respelled.remove(name);
         self.malformed.remove(name);
-        self.globs.remove(name).is_some() || self.names.remove(name)
+        self.globs.remove(name);
+        self.names.remove(name);
     }
 
     /// The spelling under which a name is subscribed to, if it is (S-114).
