@@ -1,0 +1,98 @@
+//! The few frames of HTTP/2 the floor writes and looks for.
+
+use bytes::Bytes;
+
+/// The largest frame every client takes.
+const FRAME: usize = 16_384;
+
+/// What a client begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The stream everything is said on.
+const STREAM: u32 = 1;
+
+/// How far a client has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Not all of its preface and settings.
+    Nothing,
+    /// Those.
+    Settings,
+    /// A request too.
+    Request,
+}
+
+/// Empty settings, and the acknowledgement of the client's.
+pub(crate) fn greeting() -> Vec<u8> {
+    [frame(4, 0, 0, &[]), frame(4, 1, 0, &[])].concat()
+}
+
+/// The head of the response: `:status: 200` and `content-type: application/grpc`.
+pub(crate) fn head() -> Bytes {
+    let content_type = b"application/grpc";
+    let fields = [&[0x88, 0x0f, 0x10, 16][..], content_type].concat();
+    frame(1, 4, STREAM, &fields).into()
+}
+
+/// A message as DATA frames.
+pub(crate) fn data(message: &[u8]) -> Bytes {
+    let frames: Vec<_> = message.chunks(FRAME).map(|part| frame(0, 0, STREAM, part)).collect();
+    frames.concat().into()
+}
+
+/// What is known after these bytes, which are all a client has sent.
+pub(crate) fn heard(bytes: &[u8]) -> Heard {
+    let Some(mut rest) = bytes.strip_prefix(PREFACE) else { return Heard::Nothing };
+    let mut heard = Heard::Nothing;
+    while let Some((kind, flags, after)) = next(rest) {
+        match kind {
+            0 => return Heard::Request,
+            4 if flags & 1 == 0 => heard = Heard::Settings,
+            _ => {}
+        }
+        rest = after;
+    }
+    heard
+}
+
+/// The kind and flags of a frame that is there in full, and what comes after it.
+fn next(bytes: &[u8]) -> Option<(u8, u8, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<9>()?;
+    let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+    Some((head[3], head[4], rest.get(length..)?))
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes();
+    let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()[..]].concat();
+    [&head, payload].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_heard_frame_by_frame() {
+        let request = [PREFACE, &frame(4, 0, 0, &[0; 6]), &frame(1, 4, 1, b"head"), &data(b"x")];
+        let bytes = request.concat();
+        let settings = PREFACE.len() + 15;
+        for end in 0..=bytes.len() {
+            let expected = match end {
+                _ if end == bytes.len() => Heard::Request,
+                _ if end >= settings => Heard::Settings,
+                _ => Heard::Nothing,
+            };
+            assert_eq!(heard(&bytes[..end]), expected, "after {end} bytes");
+        }
+    }
+
+    #[test]
+    fn a_long_message_is_cut_into_frames() {
+        let message = vec![7; FRAME * 2 + 5];
+        let bytes = data(&message);
+        assert_eq!(bytes.len(), message.len() + 3 * 9);
+        assert_eq!(&bytes[FRAME + 9..FRAME + 18], [0, 0x40, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(&bytes[2 * (FRAME + 9)..][..9], [0, 0, 5, 0, 0, 0, 0, 0, 1]);
+    }
+}

@@ -1,0 +1,98 @@
+//! How a server under test is told to publish: lines over TCP.
+//!
+//! `change` publishes the next change and is answered `ok` when the call that publishes it has
+//! returned; `quit` ends the program. One connection at a time, on a thread of its own.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+/// Where a server is told what to do.
+#[derive(Debug)]
+pub struct Control {
+    listener: TcpListener,
+}
+
+impl Control {
+    /// Listens on a free port of loopback.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { listener: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))? })
+    }
+
+    /// Says on stdout that the server serves, and where; and, if that is certain, how many bytes
+    /// of payload a change is, so that who counts them can be checked.
+    ///
+    /// # Errors
+    /// When nobody reads stdout.
+    pub fn ready(&self, xds: SocketAddr, payload: Option<usize>) -> io::Result<()> {
+        let control = self.listener.local_addr()?;
+        let mut out = io::stdout().lock();
+        let payload = payload.map(|bytes| format!(" payload={bytes}")).unwrap_or_default();
+        writeln!(out, "ready xds={xds} control={control}{payload}")?;
+        out.flush()
+    }
+
+    /// Obeys until it is told to quit.
+    ///
+    /// # Errors
+    /// When no connection can be accepted any more, or a change cannot be made.
+    pub fn obey(&self, mut change: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+        loop {
+            let (stream, _) = self.listener.accept()?;
+            stream.set_nodelay(true)?;
+            if converse(&stream, &mut change)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whether the other side said `quit`; if it just goes away, the next one is served.
+fn converse(stream: &TcpStream, change: &mut impl FnMut() -> io::Result<()>) -> io::Result<bool> {
+    let mut out = stream;
+    for line in BufReader::new(stream).lines() {
+        match line.as_deref().map(str::trim) {
+            Ok("change") => {
+                change()?;
+                if out.write_all(b"ok\n").is_err() {
+                    return Ok(false);
+                }
+            }
+            Ok("quit") => return Ok(true),
+            Ok(_) => {
+                out.write_all(b"unknown command; there are `change` and `quit`\n").ok();
+            }
+            Err(_) => return Ok(false),
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_answered_when_it_is_made_and_quit_ends() {
+        let control = Control::new().unwrap();
+        let address = control.listener.local_addr().unwrap();
+        let obeying = std::thread::spawn(move || {
+            let mut changes = 0;
+            control.obey(|| {
+                changes += 1;
+                Ok(())
+            })?;
+            io::Result::Ok(changes)
+        });
+        let mut stream = TcpStream::connect(address).unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        for _ in 0..3 {
+            stream.write_all(b"change\n").unwrap();
+            assert_eq!(lines.next().unwrap().unwrap(), "ok");
+        }
+        stream.write_all(b"quit\n").unwrap();
+        assert_eq!(obeying.join().unwrap().unwrap(), 3);
+    }
+}
