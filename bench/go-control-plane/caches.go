@@ -1,0 +1,120 @@
+package main
+
+// The two caches, each with the call its documentation names for a change.
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+)
+
+type content struct {
+	kinds            []string
+	resources, bytes int
+}
+
+type published interface {
+	cache() cache.Cache
+	change() error
+}
+
+func newCache(kind string, content content) (published, error) {
+	switch kind {
+	case "snapshot":
+		return newSnapshots(content)
+	case "linear":
+		return newLinear(content), nil
+	default:
+		return nil, fmt.Errorf("unknown cache `%s`; there are snapshot and linear", kind)
+	}
+}
+
+// One snapshot for all nodes.
+type group struct{}
+
+const groupName = "bench"
+
+func (group) ID(*core.Node) string { return groupName }
+
+// A change is a snapshot with a new version and all resources, of which one is another object.
+type snapshots struct {
+	content   content
+	served    cache.SnapshotCache
+	resources map[resource.Type][]types.Resource
+	changes   *changes
+}
+
+func newSnapshots(content content) (*snapshots, error) {
+	s := &snapshots{
+		content:   content,
+		served:    cache.NewSnapshotCache(false, group{}, nil),
+		resources: make(map[resource.Type][]types.Resource),
+		changes:   newChanges(content.resources),
+	}
+	for _, kind := range content.kinds {
+		for index := 0; index < content.resources; index++ {
+			typeURL := typeURLs[kind]
+			s.resources[typeURL] = append(s.resources[typeURL], body(kind, index, 0, content.bytes))
+		}
+	}
+	return s, s.publish(0)
+}
+
+func (s *snapshots) cache() cache.Cache { return s.served }
+
+func (s *snapshots) change() error {
+	kind := s.content.kinds[0]
+	index, generation := s.changes.next()
+	s.resources[typeURLs[kind]][index] = body(kind, index, generation, s.content.bytes)
+	return s.publish(generation)
+}
+
+func (s *snapshots) publish(version int) error {
+	snapshot, err := cache.NewSnapshot(strconv.Itoa(version), s.resources)
+	if err != nil {
+		return err
+	}
+	return s.served.SetSnapshot(context.Background(), groupName, snapshot)
+}
+
+// One linear cache for each type, behind a mux; a change is one call of UpdateResource.
+type linear struct {
+	content content
+	served  *cache.MuxCache
+	first   *cache.LinearCache
+	changes *changes
+}
+
+func newLinear(content content) *linear {
+	caches := make(map[string]cache.Cache)
+	l := &linear{content: content, changes: newChanges(content.resources)}
+	for _, kind := range content.kinds {
+		resources := make(map[string]types.Resource, content.resources)
+		for index := 0; index < content.resources; index++ {
+			resources[name(index)] = body(kind, index, 0, content.bytes)
+		}
+		made := cache.NewLinearCache(typeURLs[kind], cache.WithInitialResources(resources))
+		if l.first == nil {
+			l.first = made
+		}
+		caches[typeURLs[kind]] = made
+	}
+	l.served = &cache.MuxCache{
+		Classify:      func(request *cache.Request) string { return request.GetTypeUrl() },
+		ClassifyDelta: func(request *cache.DeltaRequest) string { return request.GetTypeUrl() },
+		Caches:        caches,
+	}
+	return l
+}
+
+func (l *linear) cache() cache.Cache { return l.served }
+
+func (l *linear) change() error {
+	index, generation := l.changes.next()
+	return l.first.UpdateResource(name(index), body(l.content.kinds[0], index, generation, l.content.bytes))
+}
