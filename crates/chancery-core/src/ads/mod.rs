@@ -8,6 +8,7 @@
 
 mod order;
 mod server;
+mod types;
 mod warming;
 
 pub use server::Server;

@@ -1,14 +1,14 @@
 //! The server's half of one stream.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::order::{points_at_clusters, users};
+use super::types::Types;
 use super::warming::Warming;
 use crate::subscription::{Answered, Given, Receipt, Reply, Subscription};
 use crate::{
-    Api, Event, Features, Input, Link, Node, Request, ResourceSet, Response, Scope, Settings,
-    Snapshot, Time, TypeUrl, Variant, Violation,
+    Api, Event, Features, Input, Link, Node, Request, Response, Scope, Settings, Snapshot, Time,
+    TypeUrl, Variant, Violation,
 };
 
 /// The server's half of one stream, aggregated or of one type, SotW or delta.
@@ -37,7 +37,7 @@ pub struct Server {
     identity: Identity,
     features: Features,
     snapshot: Option<Arc<Snapshot>>,
-    types: BTreeMap<TypeUrl, Subscription>,
+    types: Types,
     warming: Warming,
     /// Whether the client was told of clusters on this stream.
     told_of_clusters: bool,
@@ -63,7 +63,7 @@ impl Server {
             identity: Identity::Unheard,
             features: Features::default(),
             snapshot: None,
-            types: BTreeMap::new(),
+            types: Types::default(),
             warming: Warming::default(),
             told_of_clusters: false,
             nonce: 0,
@@ -90,22 +90,21 @@ impl Server {
     /// The next response to send, if any. Call it only when the wire has room: what is not polled
     /// costs no memory and is superseded by newer state.
     pub fn poll(&mut self, now: Time) -> Option<Response> {
-        let snapshot = Arc::clone(self.snapshot.as_ref()?);
-        for subscription in self.types.values_mut() {
-            subscription.advance(now, &self.settings, &snapshot);
+        let snapshot = self.snapshot.as_ref()?;
+        for subscription in self.types.iter_mut() {
+            subscription.advance(now, &self.settings, snapshot);
         }
         self.give_up_removals(now);
         self.settle_warming(now);
-        let types: Vec<TypeUrl> = self.types.keys().cloned().collect();
-        types.iter().find_map(|type_url| self.poll_type(now, type_url))
+        (0..self.types.len()).find_map(|at| self.poll_type(now, at))
     }
 
     /// When to call [`poll`](Self::poll) again if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
         let warm = self.warming.until(self.endpoints(), &self.settings);
         let routes_wait = self.routes_wait();
-        let types = self.types.iter().filter_map(|(type_url, subscription)| {
-            let waits = routes_wait && points_at_clusters(type_url.api());
+        let types = self.types.iter().filter_map(|subscription| {
+            let waits = routes_wait && points_at_clusters(subscription.api());
             subscription.deadline(&self.settings, waits)
         });
         types.chain(warm).min()
@@ -114,41 +113,27 @@ impl Server {
     /// The next response of one type. Changed routes wait for the clusters they may point to. A
     /// client that asks is answered as soon as it was told of the clusters, as it may need that to
     /// go on with them.
-    fn poll_type(&mut self, now: Time, type_url: &TypeUrl) -> Option<Response> {
-        let waits = points_at_clusters(type_url.api()) && self.routes_wait();
-        let clusters_behind = self.clusters_behind();
-        let subscription = self.types.get_mut(type_url)?;
-        let nonce: Arc<str> = (self.nonce + 1).to_string().into();
+    fn poll_type(&mut self, now: Time, at: usize) -> Option<Response> {
+        let waits = points_at_clusters(self.types.at(at)?.api()) && self.routes_wait();
+        let clusters_behind = waits && self.clusters_behind();
+        let subscription = self.types.at_mut(at)?;
+        let nonce = self.nonce + 1;
         let reply = if waits && (clusters_behind || !subscription.is_asked()) {
-            subscription.beat(now, &nonce)?
+            subscription.beat(now, nonce)?
         } else {
-            subscription.poll(now, &nonce, &self.settings)?
+            subscription.poll(now, nonce, &self.settings)?
         };
-        self.nonce += 1;
+        self.nonce = nonce;
         Some(self.follow_up(now, reply))
     }
 
     /// The client should see this from now on.
     fn see(&mut self, snapshot: Arc<Snapshot>) {
-        let before = self.snapshot.replace(snapshot);
-        let types: Vec<TypeUrl> = self.types.keys().cloned().collect();
-        for type_url in types {
-            let target = self.target(&type_url);
-            if let Some(subscription) = self.types.get_mut(&type_url) {
-                subscription.set_target(&target);
-            }
+        for subscription in self.types.iter_mut() {
+            subscription.see(&snapshot);
         }
-        if let Some(before) = before {
+        if let Some(before) = self.snapshot.replace(snapshot) {
             self.resend_cleared_hosts(&before);
-        }
-    }
-
-    /// What the client should see of one type. Secrets are withheld from peers that must not have
-    /// them (S-137).
-    fn target(&self, type_url: &TypeUrl) -> Arc<ResourceSet> {
-        match &self.snapshot {
-            Some(snapshot) if !self.withholds(type_url) => Arc::clone(snapshot.set(type_url)),
-            _ => Arc::default(),
         }
     }
 
@@ -160,8 +145,7 @@ impl Server {
     /// all that are subscribed to are sent again (S-094).
     fn resend_cleared_hosts(&mut self, before: &Snapshot) {
         let Some(snapshot) = &self.snapshot else { return };
-        let hosts = self.types.iter_mut().filter(|(type_url, _)| type_url.api() == Api::Vhds);
-        for (_, subscription) in hosts {
+        for subscription in self.types.iter_mut().filter(|one| one.api() == Api::Vhds) {
             for type_url in snapshot.types().filter(|type_url| type_url.api() == Api::Rds) {
                 for change in before.set(type_url).diff(snapshot.set(type_url)) {
                     let vhds = |route: &Option<Arc<crate::Resource>>| {
@@ -212,11 +196,11 @@ impl Server {
         request: &Request,
         events: &mut Vec<Event>,
     ) -> Result<(), Violation> {
-        let (type_url, is_first) = self.open(request.type_url())?;
+        let (at, is_first) = self.open(request.type_url())?;
         if !is_first {
-            self.receive(now, &type_url, request, events);
+            self.receive(now, at, request, events);
         }
-        let Some(subscription) = self.types.get_mut(&type_url) else { return Ok(()) };
+        let Some(subscription) = self.types.at_mut(at) else { return Ok(()) };
         events.extend(match request {
             Request::Sotw(request) => {
                 subscription.request_sotw(request, is_first, &self.settings)?
@@ -228,9 +212,12 @@ impl Server {
         Ok(())
     }
 
-    /// The type a request is about, and whether it is the first of its type: that one is an
+    /// Where the type of a request is, and whether it is the first of its type: that one is an
     /// initial request whatever nonce it carries (S-029, T-02).
-    fn open(&mut self, stated: &Arc<str>) -> Result<(TypeUrl, bool), Violation> {
+    fn open(&mut self, stated: &Arc<str>) -> Result<(usize, bool), Violation> {
+        if let Some(at) = self.types.find(stated) {
+            return Ok((at, false));
+        }
         let type_url = match &self.scope {
             Scope::Aggregated if stated.is_empty() => return Err(Violation::NoType),
             Scope::Aggregated => TypeUrl::new(stated),
@@ -242,8 +229,9 @@ impl Server {
                 return Err(Violation::WrongType { found, expected });
             }
         };
-        if self.types.contains_key(&type_url) {
-            return Ok((type_url, false));
+        // The type may also have been left out, or its prefix.
+        if let Some(at) = self.types.find(type_url.as_str()) {
+            return Ok((at, false));
         }
         let limit = self.settings.max_types;
         if self.types.len() >= limit {
@@ -253,26 +241,20 @@ impl Server {
         if self.withholds(&type_url) {
             subscription.withhold();
         }
-        if self.snapshot.is_some() {
-            subscription.set_target(&self.target(&type_url));
+        if let Some(snapshot) = &self.snapshot {
+            subscription.see(snapshot);
         }
-        self.types.insert(type_url.clone(), subscription);
-        Ok((type_url, true))
+        Ok((self.types.insert(subscription), true))
     }
 
-    fn receive(
-        &mut self,
-        now: Time,
-        type_url: &TypeUrl,
-        request: &Request,
-        events: &mut Vec<Event>,
-    ) {
-        let Some(subscription) = self.types.get_mut(type_url) else { return };
+    fn receive(&mut self, now: Time, at: usize, request: &Request, events: &mut Vec<Event>) {
+        let Some(subscription) = self.types.at_mut(at) else { return };
+        let api = subscription.api();
         let receipt = Receipt { nonce: request.nonce(), error: request.error().cloned() };
         let Some((event, answered)) = subscription.receive(now, receipt) else { return };
         events.push(event);
         if let Some(answered) = answered {
-            self.note_answered(now, type_url.api(), &answered);
+            self.note_answered(now, api, &answered);
         }
     }
 
@@ -319,22 +301,17 @@ impl Server {
     /// Removals are given up when the client has acknowledged what stopped using them, or a bound
     /// has passed (S-098).
     fn give_up_removals(&mut self, now: Time) {
-        let waiting: Vec<TypeUrl> = self
-            .types
-            .iter()
-            .filter(|(_, one)| one.keeps_any())
-            .map(|(type_url, _)| type_url.clone())
-            .collect();
-        for type_url in waiting {
-            let unused = users(type_url.api()).iter().all(|user| self.is_settled(*user));
-            if let Some(subscription) = self.types.get_mut(&type_url) {
+        for at in 0..self.types.len() {
+            let Some(waiting) = self.types.at(at).filter(|one| one.keeps_any()) else { continue };
+            let unused = users(waiting.api()).iter().all(|user| self.is_settled(*user));
+            if let Some(subscription) = self.types.at_mut(at) {
                 subscription.give_up_kept(now, &self.settings, unused);
             }
         }
     }
 
     fn is_settled(&self, api: Api) -> bool {
-        self.of_api(api).all(Subscription::is_settled)
+        self.types.of(api).all(Subscription::is_settled)
     }
 
     /// Whether the client still has to be told of clusters that routes may point to, or cannot
@@ -344,21 +321,16 @@ impl Server {
     }
 
     fn clusters_behind(&self) -> bool {
-        self.of_api(Api::Cds).any(Subscription::is_behind)
+        self.types.of(Api::Cds).any(Subscription::is_behind)
     }
 
     fn settle_warming(&mut self, now: Time) {
-        let endpoints = self.types.iter().find(|(type_url, _)| type_url.api() == Api::Eds);
-        self.warming.settle(now, endpoints.map(|(_, eds)| eds), &self.settings);
+        let endpoints = self.types.of(Api::Eds).next();
+        self.warming.settle(now, endpoints, &self.settings);
     }
 
     fn endpoints(&self) -> Option<&Subscription> {
-        self.of_api(Api::Eds).next()
-    }
-
-    fn of_api(&self, api: Api) -> impl Iterator<Item = &Subscription> {
-        let of = move |type_url: &TypeUrl| type_url.api() == api;
-        self.types.iter().filter(move |(type_url, _)| of(type_url)).map(|(_, one)| one)
+        self.types.of(Api::Eds).next()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{Entry, Resource, Time};
 
 impl Subscription {
     /// The next heartbeat, if it is due.
-    pub(crate) fn beat(&mut self, now: Time, nonce: &Arc<str>) -> Option<Reply> {
+    pub(crate) fn beat(&mut self, now: Time, nonce: u64) -> Option<Reply> {
         if self.beat_at.is_none_or(|at| now < at) {
             return None;
         }

@@ -40,8 +40,7 @@ use self::interest::{Interest, Spelling};
 pub(crate) use self::receive::{Answered, Receipt};
 pub(crate) use self::respond::{Given, Reply};
 use crate::{
-    Api, Event, Features, Resource, ResourceSet, Settings, Snapshot, Time, TypeUrl, Variant,
-    Violation,
+    Api, Event, Features, Resource, Settings, Snapshot, Time, TypeUrl, Variant, Violation,
 };
 
 /// The server's half of one resource type on one stream.
@@ -100,10 +99,20 @@ impl Subscription {
         }
     }
 
-    /// The client should see this from now on.
-    pub(crate) fn set_target(&mut self, target: &Arc<ResourceSet>) {
+    pub(crate) fn type_url(&self) -> &TypeUrl {
+        &self.type_url
+    }
+
+    pub(crate) fn api(&self) -> Api {
+        self.type_url.api()
+    }
+
+    /// The client should see its part of this from now on.
+    pub(crate) fn see(&mut self, snapshot: &Snapshot) {
         self.ready = true;
-        self.books.target = Arc::clone(target);
+        if !self.withheld {
+            self.books.target = Arc::clone(snapshot.set(&self.type_url));
+        }
     }
 
     /// The peer may not have resources of this type.

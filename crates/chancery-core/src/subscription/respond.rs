@@ -41,12 +41,7 @@ struct Due {
 
 impl Subscription {
     /// The next response, if one is due and may go.
-    pub(crate) fn poll(
-        &mut self,
-        now: Time,
-        nonce: &Arc<str>,
-        settings: &Settings,
-    ) -> Option<Reply> {
+    pub(crate) fn poll(&mut self, now: Time, nonce: u64, settings: &Settings) -> Option<Reply> {
         if !self.ready || self.first.is_some() {
             return None;
         }
@@ -75,7 +70,7 @@ impl Subscription {
     pub(super) fn reply(
         &mut self,
         now: Time,
-        nonce: &Arc<str>,
+        nonce: u64,
         entries: Vec<Entry>,
         removed: Vec<Spelling>,
         errors: Vec<NameError>,
@@ -86,7 +81,7 @@ impl Subscription {
         }
         let version: Arc<str> = self.version().into();
         let contents = Contents::new(spoken);
-        let (nonce, at) = (Arc::clone(nonce), now);
+        let (nonce, at): (Arc<str>, _) = (nonce.to_string().into(), now);
         self.flight.push(Sent {
             nonce: Arc::clone(&nonce),
             version: Arc::clone(&version),

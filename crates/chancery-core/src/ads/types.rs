@@ -1,0 +1,57 @@
+//! The subscriptions of one stream, one for each type, in the order of one change (S-096).
+//!
+//! A stream has a handful of types, and one that waits should cost little: so they stand in a
+//! short list, each in a box of its own.
+
+use crate::subscription::Subscription;
+use crate::{Api, TypeUrl};
+
+/// The subscriptions of one stream, in sending order.
+#[derive(Debug, Default)]
+pub(super) struct Types(
+    #[expect(clippy::vec_box, reason = "a list grows by half a kilobyte")] Vec<Box<Subscription>>,
+);
+
+impl Types {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Where the type of that URL is.
+    pub(super) fn find(&self, type_url: &str) -> Option<usize> {
+        self.0.iter().position(|one| one.type_url().as_str() == type_url)
+    }
+
+    /// Adds the first subscription to a type; says where it is.
+    pub(super) fn insert(&mut self, subscription: Subscription) -> usize {
+        let at = self.0.partition_point(|one| one.type_url() < subscription.type_url());
+        self.0.insert(at, Box::new(subscription));
+        at
+    }
+
+    pub(super) fn at(&self, at: usize) -> Option<&Subscription> {
+        self.0.get(at).map(|one| &**one)
+    }
+
+    pub(super) fn at_mut(&mut self, at: usize) -> Option<&mut Subscription> {
+        self.0.get_mut(at).map(|one| &mut **one)
+    }
+
+    pub(super) fn get_mut(&mut self, type_url: &TypeUrl) -> Option<&mut Subscription> {
+        self.iter_mut().find(|one| one.type_url() == type_url)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Subscription> {
+        self.0.iter().map(|one| &**one)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Subscription> {
+        self.0.iter_mut().map(|one| &mut **one)
+    }
+
+    /// Those of one API: there may be one of v3 and one of v2.
+    pub(super) fn of(&self, api: Api) -> impl Iterator<Item = &Subscription> {
+        self.iter().filter(move |one| one.api() == api)
+    }
+}
