@@ -22,7 +22,9 @@ mod name;
 mod node;
 mod resource;
 mod settings;
+mod share;
 mod snapshot;
+mod step;
 mod subscription;
 mod type_url;
 
@@ -30,12 +32,13 @@ mod type_url;
 pub mod ads;
 pub mod rest;
 pub use message::{
-    DeltaRequest, Entry, ErrorDetail, Event, Input, NameError, Request, Response, Scope, ShareKey,
+    DeltaRequest, Entry, ErrorDetail, Event, Input, NameError, Request, Response, Scope,
     SotwRequest, Time, Variant, Violation,
 };
 pub use name::{InvalidName, ResourceName, XdstpParts};
 pub use node::{Features, Locality, Node, Value};
 pub use resource::{Facts, Link, Resource, Version};
 pub use settings::Settings;
+pub use share::{Encodings, Share, ShareKey};
 pub use snapshot::{Change, ResourceSet, Snapshot};
 pub use type_url::{Api, TypeRules, TypeUrl};

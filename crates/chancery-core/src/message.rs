@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Node, Resource, TypeUrl};
+use crate::{Node, Resource, ResourceName, Share, TypeUrl};
 
 /// A point in time: how long after a moment of the driver's choice. The core has no clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,21 +134,16 @@ pub struct Response {
     /// Not empty, and never used before on this stream (S-028).
     pub nonce: Arc<str>,
     /// The resources.
-    pub entries: Vec<Entry>,
+    pub entries: Arc<[Entry]>,
     /// Names the client should forget. Delta only.
     pub removed: Vec<Arc<str>>,
     /// Why names cannot be given (S-068).
     pub errors: Vec<NameError>,
     /// Whether SotW entries are wrapped in `Resource` (S-085). Delta entries always are (S-084).
     pub wrapped: bool,
-    /// Equal keys promise equal `entries`, `variant`, `wrapped` and `type_url`, so that their
-    /// encoding can be shared by all streams in the same state.
-    pub share: Option<ShareKey>,
+    /// Whether other streams send the same entries.
+    pub share: Option<Share>,
 }
-
-/// A digest of the entries of a response: equal keys, equal entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ShareKey(pub u128);
 
 /// One resource in a response.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +158,19 @@ pub struct Entry {
     pub ttl: bool,
     /// Whether the body stays out, which refreshes the TTL and changes nothing (S-087).
     pub heartbeat: bool,
+}
+
+impl Entry {
+    /// A resource under its own name, without its TTL.
+    pub(crate) fn of(resource: &Arc<Resource>) -> Self {
+        Self {
+            name: resource.name().shared(),
+            aliases: resource.aliases().iter().map(ResourceName::shared).collect(),
+            resource: Some(Arc::clone(resource)),
+            ttl: false,
+            heartbeat: false,
+        }
+    }
 }
 
 /// An entry of `resource_errors`.

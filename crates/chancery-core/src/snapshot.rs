@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 
+use crate::step::Memo;
 use crate::{Resource, ResourceName, TypeUrl, Version};
 
 /// What one audience should see: resources by type.
@@ -28,6 +29,7 @@ pub struct ResourceSet {
     timed: OrdSet<ResourceName>,
     digest: u128,
     explicit: Option<Arc<str>>,
+    pub(crate) memo: Memo,
 }
 
 /// One name whose resource differs between two sets.
@@ -89,8 +91,7 @@ impl Snapshot {
 
     /// The resources of one type.
     pub fn set(&self, type_url: &TypeUrl) -> &Arc<ResourceSet> {
-        static EMPTY: LazyLock<Arc<ResourceSet>> = LazyLock::new(Arc::default);
-        self.sets.get(type_url).unwrap_or(&EMPTY)
+        self.sets.get(type_url).unwrap_or_else(|| ResourceSet::empty())
     }
 
     /// The types with resources or a stated version, in sending order.
@@ -110,6 +111,12 @@ impl Snapshot {
 }
 
 impl ResourceSet {
+    /// The set with nothing in it: one for all, so that whoever starts there is in the same state.
+    pub(crate) fn empty() -> &'static Arc<Self> {
+        static EMPTY: LazyLock<Arc<ResourceSet>> = LazyLock::new(Arc::default);
+        &EMPTY
+    }
+
     /// The resource of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<Resource>> {
         self.entries.get(name)

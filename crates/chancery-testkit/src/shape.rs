@@ -30,7 +30,7 @@ impl Shape {
 /// S-060, S-069: a name stands in one place of a response.
 fn twice(response: &Response) -> Option<String> {
     let mut given = BTreeSet::new();
-    for entry in &response.entries {
+    for entry in response.entries.iter() {
         if !given.insert(&entry.name) {
             return Some(format!("`{}` is in one response twice (S-060)", entry.name));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::respond::{Reply, entry_for};
+use super::respond::Reply;
 use super::{Subscription, Variant};
 use crate::{Entry, Resource, Time};
 
@@ -18,7 +18,8 @@ impl Subscription {
         if entries.is_empty() {
             return None;
         }
-        Some(self.reply(now, nonce, entries, Vec::new(), Vec::new(), Vec::new()))
+        let response = self.respond(now, nonce, entries, Vec::new());
+        Some(Reply { response, given: Vec::new() })
     }
 
     /// Puts the next heartbeat a third of the shortest TTL from now. A response that did not
@@ -44,10 +45,7 @@ impl Subscription {
             return self.full_state();
         }
         let heartbeat = !self.beats_with_bodies();
-        let entry = |resource: &Arc<Resource>| Entry {
-            heartbeat,
-            ..entry_for(&resource.name().shared(), resource, true)
-        };
+        let entry = |resource| Entry { heartbeat, ttl: true, ..Entry::of(resource) };
         self.timed().map(entry).collect()
     }
 

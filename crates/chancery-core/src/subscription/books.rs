@@ -13,7 +13,7 @@ use super::interest::{Interest, Spelling};
 use crate::{Resource, ResourceSet, Time};
 
 /// What the client is owed, keeps for a while, and refused.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Books {
     /// What the client should see.
     pub(crate) target: Arc<ResourceSet>,
@@ -62,7 +62,24 @@ struct KeyChange {
     new: Option<Arc<Resource>>,
 }
 
+impl Default for Books {
+    fn default() -> Self {
+        Self {
+            target: Arc::clone(ResourceSet::empty()),
+            sent: Arc::clone(ResourceSet::empty()),
+            owed: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            refused: BTreeMap::new(),
+        }
+    }
+}
+
 impl Books {
+    /// Whether what was sent and the target say all there is to say.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.owed.is_empty() && self.kept.is_empty() && self.refused.is_empty()
+    }
+
     /// Turns the difference between what was sent and the target into what is owed.
     pub(crate) fn advance(&mut self, now: Time, interest: &Interest, by_host: bool) {
         if Arc::ptr_eq(&self.sent, &self.target) {
@@ -145,13 +162,13 @@ impl Books {
     ) {
         let wanted = || contents.iter().filter(|spoken| interest.covers(&spoken.key));
         let is_outdated =
-            |spoken: &Spoken| self.view(&spoken.key, interest, by_host) != spoken.what.as_ref();
+            |spoken: Spoken| self.view(&spoken.key, interest, by_host) != spoken.what.as_ref();
         let outdated = wanted().any(is_outdated);
         for Spoken { key, is_new, .. } in wanted().filter(|one| !newer.speaks_of(&one.key)) {
             if outdated {
-                self.owe_again(key);
+                self.owe_again(&key);
             } else {
-                self.refused.insert(Arc::clone(key), *is_new);
+                self.refused.insert(key, is_new);
             }
         }
     }

@@ -43,6 +43,13 @@ impl Subscription {
     /// On the first message of a type, what the client holds in its current version need not be
     /// sent again (S-076); what it holds and should not is removed.
     pub(super) fn begin_delta(&mut self, held: &BTreeMap<Spelling, Arc<str>>) {
+        if held.is_empty() {
+            if !self.interest.has_members() {
+                // All names are owed already.
+                self.books.sent = Arc::clone(&self.books.target);
+            }
+            return;
+        }
         let target = Arc::clone(&self.books.target);
         self.begin_members(held, &target);
         let named: Vec<Spelling> = self.interest.names().iter().cloned().collect();
@@ -54,7 +61,7 @@ impl Subscription {
                 self.books.owed.insert(name, Held::Doubtful);
             }
         }
-        if !held.is_empty() && self.books.owed.is_empty() {
+        if self.books.owed.is_empty() {
             self.must_answer = false;
             self.asked = false;
         }
@@ -66,7 +73,7 @@ impl Subscription {
         held: &BTreeMap<Spelling, Arc<str>>,
         target: &Arc<crate::ResourceSet>,
     ) {
-        if !self.interest.wildcard() && self.interest.globs().is_empty() {
+        if !self.interest.has_members() {
             return;
         }
         for member in target.iter().filter(|member| self.interest.spans(member.name())) {

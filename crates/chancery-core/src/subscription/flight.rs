@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::interest::Spelling;
-use crate::{Resource, Time};
+use crate::step::Step;
+use crate::{Change, Resource, Time};
 
 /// Responses under way, oldest first.
 #[derive(Debug, Default)]
@@ -28,8 +29,17 @@ pub(crate) struct Sent {
 }
 
 /// What a response spoke of because it was due, in order of the keys.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Contents(Box<[Spoken]>);
+#[derive(Clone, Debug)]
+pub(crate) enum Contents {
+    /// What this client alone was due.
+    Own(Box<[Spoken]>),
+    /// What every client was due that wants everything and was where this one was.
+    Common {
+        step: Arc<Step>,
+        /// The client accepted something on an earlier stream, nobody knows what.
+        returning: bool,
+    },
+}
 
 /// A key a response spoke of.
 #[derive(Clone, Debug)]
@@ -52,7 +62,7 @@ impl Flight {
 
     /// Takes out all responses under way: a whole state that follows them speaks of all they did.
     pub(crate) fn absorb(&mut self) -> impl Iterator<Item = Spoken> {
-        self.out.drain(..).flat_map(|sent| sent.contents.0)
+        self.out.drain(..).flat_map(|sent| sent.contents.iter().collect::<Vec<_>>())
     }
 
     /// Lets the next response go although the last was not answered.
@@ -102,16 +112,33 @@ impl Contents {
     pub(crate) fn new(mut spoken: Vec<Spoken>) -> Self {
         spoken.sort_by(|one, other| one.key.cmp(&other.key));
         spoken.dedup_by(|later, first| later.key == first.key);
-        Self(spoken.into())
+        Self::Own(spoken.into())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Spoken> {
-        self.0.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Spoken> {
+        let (own, common) = match self {
+            Self::Own(spoken) => (&**spoken, None),
+            Self::Common { step, returning } => (&[][..], Some((step, *returning))),
+        };
+        let common = common.into_iter().flat_map(|(step, returning)| {
+            step.changes.iter().map(move |change| Spoken::of(change, returning))
+        });
+        own.iter().cloned().chain(common)
     }
 
     /// Whether the response spoke of this key.
     pub(crate) fn speaks_of(&self, key: &str) -> bool {
-        self.0.binary_search_by(|spoken| (*spoken.key).cmp(key)).is_ok()
+        match self {
+            Self::Own(spoken) => spoken.binary_search_by(|one| (*one.key).cmp(key)).is_ok(),
+            Self::Common { step, .. } => step.change_of(key).is_some(),
+        }
+    }
+}
+
+impl Spoken {
+    fn of(change: &Change, returning: bool) -> Self {
+        let is_new = change.old.is_none() && !returning;
+        Self { key: change.name.shared(), what: change.new.clone(), is_new }
     }
 }
 

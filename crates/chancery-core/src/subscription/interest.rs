@@ -80,6 +80,16 @@ impl Interest {
         self.wildcard
     }
 
+    /// Whether everything is subscribed to, and nothing by name.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.wildcard && self.len() == 0
+    }
+
+    /// Whether resources are subscribed to that were not named.
+    pub(crate) fn has_members(&self) -> bool {
+        self.wildcard || !self.globs.is_empty()
+    }
+
     /// How many names are subscribed to, globs included.
     pub(crate) fn len(&self) -> usize {
         self.names.len() + self.globs.len()

@@ -24,6 +24,7 @@
 
 mod beat;
 mod books;
+mod common;
 mod delta;
 mod flight;
 mod interest;
@@ -128,7 +129,9 @@ impl Subscription {
         if let Some(first) = self.first.take() {
             self.begin(&first, snapshot);
         }
-        self.books.advance(now, &self.interest, self.by_host());
+        if self.common_step(settings).is_none() {
+            self.books.advance(now, &self.interest, self.by_host());
+        }
     }
 
     /// Whether a request is waiting for an answer.

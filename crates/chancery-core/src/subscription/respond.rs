@@ -1,15 +1,15 @@
 //! What a response says: the part of the books that is due, in the form of the variant.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-
-use xxhash_rust::xxh3::Xxh3;
 
 use super::flight::{Contents, Sent, Spoken};
 use super::interest::Spelling;
 use super::{Held, Subscription};
+use crate::step::entry_size;
 use crate::{
-    Entry, ErrorDetail, NameError, Resource, Response, Settings, ShareKey, Time, Variant, Version,
+    Api, Entry, ErrorDetail, NameError, Resource, Response, Settings, Share, ShareKey, Time,
+    Variant, Version,
 };
 
 /// A response, and what it gives the client that it did not have.
@@ -32,7 +32,7 @@ pub(crate) struct Given {
 struct Due {
     spoken: Vec<Spoken>,
     given: Vec<Given>,
-    entries: BTreeMap<Spelling, Entry>,
+    entries: Vec<Entry>,
     removed: BTreeSet<Spelling>,
     /// What entries and removals take on the wire, roughly, and what errors may.
     bytes: usize,
@@ -48,6 +48,9 @@ impl Subscription {
         if !self.flight.is_clear(now, settings.ack_wait) {
             return self.beat(now, nonce);
         }
+        if let Some(step) = self.common_step(settings) {
+            return Some(self.take_step(now, nonce, step));
+        }
         self.asked = false;
         let due = self.collect(settings);
         self.note_missing(&due.spoken);
@@ -59,106 +62,115 @@ impl Subscription {
         }
         self.must_answer = false;
         let Due { spoken, given, entries, removed, .. } = due;
-        let entries =
-            if self.is_full_state() { self.full_state() } else { entries.into_values().collect() };
-        let reply = self.reply(now, nonce, entries, removed.into_iter().collect(), errors, spoken);
+        let entries = if self.is_full_state() { self.full_state() } else { entries };
+        let response = self.respond(now, nonce, entries, spoken);
         self.schedule_beat(now, self.is_full_state());
-        Some(Reply { given, ..reply })
+        let response = Response { removed: removed.into_iter().collect(), errors, ..response };
+        Some(Reply { response, given })
     }
 
-    /// Builds the response and notes that it is under way.
-    pub(super) fn reply(
+    /// A response with these entries, which speaks of this and is under way from now on.
+    pub(super) fn respond(
         &mut self,
         now: Time,
         nonce: u64,
         entries: Vec<Entry>,
-        removed: Vec<Spelling>,
-        errors: Vec<NameError>,
         mut spoken: Vec<Spoken>,
-    ) -> Reply {
+    ) -> Response {
         if self.is_full_state() {
             spoken.extend(self.flight.absorb());
         }
-        let version: Arc<str> = self.version().into();
-        let contents = Contents::new(spoken);
-        let (nonce, at): (Arc<str>, _) = (nonce.to_string().into(), now);
+        let share = (!entries.is_empty()).then(|| Share::Key(ShareKey::of(&entries)));
+        let response = self.say(now, nonce, Contents::new(spoken));
+        Response { entries: entries.into(), share, ..response }
+    }
+
+    /// An empty response that is under way from now on.
+    pub(super) fn say(&mut self, now: Time, nonce: u64, contents: Contents) -> Response {
+        let version = self.version();
+        let nonce: Arc<str> = nonce.to_string().into();
         self.flight.push(Sent {
             nonce: Arc::clone(&nonce),
             version: Arc::clone(&version),
-            at,
+            at: now,
             contents,
         });
-        let response = Response {
+        Response {
             variant: self.variant,
             type_url: self.type_url.clone(),
             version,
             nonce,
-            share: share_key(&entries),
-            entries,
-            removed,
-            errors,
+            entries: Arc::default(),
+            removed: Vec::new(),
+            errors: Vec::new(),
             wrapped: self.features.wrapped_sotw,
-        };
-        Reply { response, given: Vec::new() }
+            share: None,
+        }
     }
 
     /// Everything the client is subscribed to and that exists (S-045, S-056).
     pub(super) fn full_state(&self) -> Vec<Entry> {
-        let mut entries = BTreeMap::new();
+        let mut entries = Vec::new();
         if self.interest.wildcard() {
             for resource in self.books.target.iter() {
-                self.add_entry(&mut entries, &resource.name().shared(), resource);
+                entries.push(self.entry(&resource.name().shared(), resource));
             }
         }
-        let kept = self.books.kept.iter().map(|(key, kept)| (key, &kept.resource));
-        for (key, resource) in kept {
-            self.add_entry(&mut entries, key, resource);
+        for (key, kept) in &self.books.kept {
+            entries.push(self.entry(key, &kept.resource));
         }
         for key in self.interest.names() {
-            if let Some(resource) = self.view(key) {
-                self.add_entry(&mut entries, key, resource);
-            }
+            entries.extend(self.view(key).map(|resource| self.entry(key, resource)));
         }
-        entries.into_values().collect()
+        one_for_each_name(entries)
     }
 
     /// Takes what is due from what is owed, up to the size of one response (S-110).
     fn collect(&mut self, settings: &Settings) -> Due {
         let mut due = Due::default();
         while let Some((key, held)) = self.books.owed.pop_first() {
+            let what = self.view(&key).cloned();
             let gone = (key.len() + 8, error_size(&key));
-            let (size, error) = self.view(&key).map_or(gone, |found| (entry_size(found), 0));
+            let (size, error) = what.as_deref().map_or(gone, |found| (entry_size(found), 0));
             let bytes = due.bytes + due.errors + size + error;
             let full = !due.spoken.is_empty() && bytes > settings.max_response_bytes;
             if full && !self.is_full_state() {
                 self.books.owed.insert(key, held);
                 break;
             }
-            if self.add_due(&mut due, &key, &held) {
+            if self.add_due(&mut due, &key, what.as_ref(), &held) {
                 due.bytes += size;
                 due.errors += error;
-                let what = self.view(&key).cloned();
                 let is_new = held.is_new() && !self.returning;
                 due.spoken.push(Spoken { key, what, is_new });
             }
         }
-        for entry in due.entries.keys() {
-            due.removed.remove(entry); // One name, one statement (S-060).
+        due.entries = one_for_each_name(due.entries);
+        if !due.removed.is_empty() {
+            for entry in &due.entries {
+                due.removed.remove(&entry.name); // One name, one statement (S-060).
+            }
         }
         due
     }
 
     /// Adds what a key is owed; says whether anything was.
-    fn add_due(&self, due: &mut Due, key: &Spelling, held: &Held) -> bool {
-        let current = self.view(key).cloned();
-        match (&current, held) {
+    fn add_due(
+        &self,
+        due: &mut Due,
+        key: &Spelling,
+        what: Option<&Arc<Resource>>,
+        held: &Held,
+    ) -> bool {
+        match (what, held) {
             (None, Held::Nothing) => return false,
             (Some(now), Held::Has(before)) if now == before => return false,
             (Some(resource), _) => {
-                self.add_entry(&mut due.entries, key, resource);
-                let is_new = held.is_new() && !self.returning;
-                let given = Given { resource: Arc::clone(resource), is_new };
-                due.given.push(given);
+                due.entries.push(self.entry(key, resource));
+                if self.api() == Api::Cds {
+                    let is_new = held.is_new() && !self.returning;
+                    due.given.push(Given { resource: Arc::clone(resource), is_new });
+                }
             }
             (None, held) if self.variant == Variant::Delta => self.add_gone(due, key, held),
             // SotW says it by absence, or not at all (S-058, S-066).
@@ -189,40 +201,32 @@ impl Subscription {
                     ttl: false,
                     heartbeat: false,
                 };
-                due.entries.insert(Arc::clone(key), unresolved);
+                due.entries.push(unresolved);
             }
             _ => drop(due.removed.insert(Arc::clone(key))),
         }
     }
 
-    /// Adds an entry under the name it has to go by, with the further names it was asked by.
-    fn add_entry(
-        &self,
-        entries: &mut BTreeMap<Spelling, Entry>,
-        key: &Spelling,
-        resource: &Arc<Resource>,
-    ) {
-        let direct = self.interest.same_name(key, resource.name());
-        let name = if direct { Arc::clone(key) } else { resource.name().shared() };
+    /// An entry under the name it has to go by, with the further name it was asked by.
+    fn entry(&self, key: &Spelling, resource: &Arc<Resource>) -> Entry {
         let ttl = self.tells_ttl() && resource.ttl().is_some();
-        let entry =
-            entries.entry(Arc::clone(&name)).or_insert_with(|| entry_for(&name, resource, ttl));
-        if !direct && !entry.aliases.contains(key) {
-            entry.aliases.push(Arc::clone(key));
+        let entry = Entry { ttl, ..Entry::of(resource) };
+        if self.interest.same_name(key, resource.name()) {
+            return Entry { name: Arc::clone(key), ..entry };
         }
+        Entry { aliases: with_alias(entry.aliases, key), ..entry }
     }
 
     /// Keeps track of which single names do not exist.
     fn note_missing(&mut self, spoken: &[Spoken]) {
-        for Spoken { key, .. } in spoken {
-            let named = self.interest.names_it(key);
-            let exists = self.view(key).is_some()
-                || self
-                    .interest
-                    .globs()
-                    .get(key)
-                    .is_some_and(|glob| self.books.target.members(glob).next().is_some());
-            if exists || !named {
+        for Spoken { key, what, .. } in spoken {
+            if what.is_some() {
+                self.missing.remove(key);
+                continue;
+            }
+            let glob = self.interest.globs().get(key);
+            let exists = glob.is_some_and(|glob| self.books.target.members(glob).next().is_some());
+            if exists || !self.interest.names_it(key) {
                 self.missing.remove(key);
             } else {
                 self.missing.entry(Arc::clone(key)).or_insert(false);
@@ -253,32 +257,46 @@ impl Subscription {
     }
 
     /// The version of what the client should see, what it keeps for a while included.
-    fn version(&self) -> String {
+    fn version(&self) -> Arc<str> {
         let target = &self.books.target;
         if self.books.kept.is_empty() {
-            return target.version().to_string();
+            return target.version_text();
         }
         match target.version() {
-            Version::Explicit(text) => format!("{text}~union"),
+            Version::Explicit(text) => format!("{text}~union").into(),
             Version::Content(digest) => {
                 let kept = self.books.kept.values().map(|kept| &kept.resource);
                 let digest =
                     kept.fold(digest, |sum, kept| sum.wrapping_add(kept.share_of_type_version()));
-                Version::Content(digest).to_string()
+                Version::Content(digest).to_string().into()
             }
         }
     }
 }
 
-/// An entry under its own name.
-pub(super) fn entry_for(name: &Spelling, resource: &Arc<Resource>, ttl: bool) -> Entry {
-    Entry {
-        name: Arc::clone(name),
-        aliases: resource.aliases().iter().map(|alias| alias.shared()).collect(),
-        resource: Some(Arc::clone(resource)),
-        ttl,
-        heartbeat: false,
+/// Sorts entries by name, and puts those of one name together with all names it was asked by
+/// (S-060).
+fn one_for_each_name(mut entries: Vec<Entry>) -> Vec<Entry> {
+    if entries.is_sorted_by(|one, next| one.name < next.name) {
+        return entries;
     }
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    entries.dedup_by(|later, first| {
+        let same = later.name == first.name;
+        if same {
+            let aliases = std::mem::take(&mut first.aliases);
+            first.aliases = later.aliases.iter().fold(aliases, with_alias);
+        }
+        same
+    });
+    entries
+}
+
+fn with_alias(mut aliases: Vec<Spelling>, alias: &Spelling) -> Vec<Spelling> {
+    if !aliases.contains(alias) {
+        aliases.push(Arc::clone(alias));
+    }
+    aliases
 }
 
 /// The code says what the client should make of it (S-070): a name that does not exist, or that it
@@ -295,31 +313,6 @@ fn why(interest: &super::Interest, name: &str, withheld: bool) -> ErrorDetail {
 /// Roughly what an error takes, which says the name twice.
 fn error_size(name: &str) -> usize {
     2 * name.len() + 40
-}
-
-/// Roughly what an entry takes on the wire: the body, the name twice, and the wrapping.
-fn entry_size(resource: &Resource) -> usize {
-    resource.body().len() + 2 * resource.name().as_str().len() + 128
-}
-
-fn share_key(entries: &[Entry]) -> Option<ShareKey> {
-    if entries.is_empty() {
-        return None;
-    }
-    let mut hash = Xxh3::new();
-    for entry in entries {
-        hash.update(entry.name.as_bytes());
-        hash.update(&[0, u8::from(entry.ttl), u8::from(entry.heartbeat)]);
-        for alias in &entry.aliases {
-            hash.update(alias.as_bytes());
-            hash.update(&[0]);
-        }
-        if let Some(resource) = &entry.resource {
-            hash.update(&resource.content().to_le_bytes());
-            resource.version().hash_into(&mut hash);
-        }
-    }
-    Some(ShareKey(hash.digest128()))
 }
 
 const INVALID_ARGUMENT: i32 = 3;

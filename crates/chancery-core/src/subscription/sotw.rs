@@ -56,12 +56,18 @@ impl Subscription {
     pub(super) fn begin_sotw(&mut self, version: &str) {
         let target = &self.books.target;
         let refreshes = self.features.ttl && target.timed().next().is_some();
-        let plain = self.interest.wildcard() && self.interest.len() == 0;
-        if plain && !refreshes && !version.is_empty() && target.version().matches(version) {
+        if self.interest.is_everything()
+            && !refreshes
+            && !version.is_empty()
+            && target.version().matches(version)
+        {
             self.books.sent = Arc::clone(target);
             self.books.owed.clear();
             self.must_answer = false;
             self.asked = false;
+        } else if !self.interest.has_members() {
+            // All names are owed already.
+            self.books.sent = Arc::clone(target);
         }
     }
 

@@ -15,7 +15,7 @@ use super::wrapper_of;
 /// Encodes the `resources` of a response, which streams in the same state share.
 pub fn encode_entries(response: &Response) -> Bytes {
     let mut out = Vec::with_capacity(response.entries.iter().map(room_for).sum());
-    for entry in &response.entries {
+    for entry in response.entries.iter() {
         put_entry(&mut out, response, entry);
     }
     out.into()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_core::{Entry, NameError, Resource, ShareKey};
+use chancery_core::{Entry, NameError, Resource};
 
 use super::*;
 
@@ -92,14 +92,14 @@ fn response(variant: Variant, wrapped: bool, entries: Vec<Entry>) -> Response {
         type_url: TypeUrl::new(CLUSTER),
         version: "v1".into(),
         nonce: "n1".into(),
-        entries,
+        entries: entries.into(),
         removed: vec!["gone".into()],
         errors: vec![NameError {
             name: "secret".into(),
             error: ErrorDetail { code: 7, message: "no".to_owned() },
         }],
         wrapped,
-        share: None::<ShareKey>,
+        share: None,
     }
 }
 

@@ -1,14 +1,16 @@
 //! Encodings that streams in the same state share.
 //!
 //! What a response is made of is equal for all streams that go from one version of a type to
-//! another. The first of them encodes it; the others wait for that and take the same bytes. The
-//! oldest encodings make room for new ones; whoever still sends them keeps them.
+//! another. The first of them encodes it; the others wait for that and take the same bytes. For
+//! streams that want everything the machines say where the bytes are kept, and they go when the
+//! version does. Here are those of streams that happen to have asked for the same: the oldest make
+//! room for new ones; whoever still sends them keeps them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use chancery_core::{Response, ShareKey, TypeUrl, Variant};
+use chancery_core::{Response, Share, ShareKey, TypeUrl, Variant};
 use chancery_proto::wire::encode_entries;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -45,11 +47,11 @@ impl EncodeCache {
 
     /// The encoded entries of `response`.
     pub(crate) fn entries(&self, response: &Response) -> Bytes {
+        let encode = || encode_entries(response);
         match &response.share {
-            Some(share) if !response.entries.is_empty() => {
-                self.slot(response, share).get_or_init(|| encode_entries(response)).clone()
-            }
-            _ => encode_entries(response),
+            Some(Share::Place(encodings)) => encodings.encoding(response, encode).clone(),
+            Some(Share::Key(key)) => self.slot(response, key).get_or_init(encode).clone(),
+            None => encode(),
         }
     }
 
@@ -115,17 +117,17 @@ mod tests {
             type_url: TypeUrl::new("envoy.config.cluster.v3.Cluster"),
             version: "1".into(),
             nonce: "1".into(),
-            entries: vec![Entry {
+            entries: Arc::new([Entry {
                 name: "a".into(),
                 aliases: Vec::new(),
                 resource: Some(resource),
                 ttl: false,
                 heartbeat: false,
-            }],
+            }]),
             removed: Vec::new(),
             errors: Vec::new(),
             wrapped: false,
-            share: share.then_some(ShareKey(to)),
+            share: share.then_some(Share::Key(ShareKey(to))),
         }
     }
 

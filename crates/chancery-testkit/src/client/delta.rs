@@ -82,7 +82,7 @@ impl Topic {
         for name in &response.removed {
             self.held.remove(name);
         }
-        for entry in &response.entries {
+        for entry in response.entries.iter() {
             if self.wants(&entry.name) {
                 self.keep(now, entry);
             }

@@ -61,7 +61,7 @@ impl Topic {
         if response.type_url.rules().full_state {
             self.held.retain(|name, _| response.entries.iter().any(|entry| entry.name == *name));
         }
-        for entry in &response.entries {
+        for entry in response.entries.iter() {
             if self.wants(&entry.name) {
                 self.keep(now, entry);
             }

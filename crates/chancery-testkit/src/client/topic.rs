@@ -64,7 +64,7 @@ impl Topic {
 
     /// Rules about single names that hold whatever crosses on the wire.
     pub(super) fn check(&self, response: &Response) -> Result<(), Fault> {
-        for entry in &response.entries {
+        for entry in response.entries.iter() {
             let names = std::iter::once(&entry.name).chain(&entry.aliases);
             if !names.into_iter().any(|name| self.asked.covers(name)) {
                 return Err(Fault(format!("`{}` was never asked for (S-045)", entry.name)));

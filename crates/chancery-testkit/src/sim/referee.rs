@@ -145,7 +145,7 @@ impl Referee {
             self.check_hold(now, view)?; // A TTL cannot wait for a late answer.
         }
         self.check_wrapping(response)?;
-        for entry in &response.entries {
+        for entry in response.entries.iter() {
             self.check_entry(now, view, response, entry)?;
         }
         self.check_removals(now, view, response)?;
@@ -168,7 +168,7 @@ impl Referee {
             return Err("entries are wrapped for a client that cannot read it (S-085)".to_owned());
         }
         let can = self.features.ttl && (!sotw || self.features.wrapped_sotw);
-        for entry in &response.entries {
+        for entry in response.entries.iter() {
             let has = entry.resource.as_ref().is_some_and(|resource| resource.ttl().is_some());
             if entry.ttl != (has && can) {
                 return Err(format!(

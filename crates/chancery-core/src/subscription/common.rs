@@ -1,0 +1,63 @@
+//! What a client that wants everything, and has all it was sent, shares with all others like it.
+//!
+//! Its next response depends on where it is and where it should be, and on nothing of its own. So
+//! that response is worked out once for all of them ([`Step`]), and the books stay empty. Whatever
+//! is the client's own, a name, a rejection, a removal that waits, takes the long way
+//! (`respond.rs`), which gives the same response.
+
+use std::sync::Arc;
+
+use super::Subscription;
+use super::flight::Contents;
+use super::respond::{Given, Reply};
+use crate::step::Step;
+use crate::{Api, Settings, Time};
+
+impl Subscription {
+    /// The way to the target, if it is the same for every client that is where this one is.
+    pub(super) fn common_step(&self, settings: &Settings) -> Option<Arc<Step>> {
+        let (sent, target) = (&self.books.sent, &self.books.target);
+        if Arc::ptr_eq(sent, target) || !self.is_like_others() {
+            return None;
+        }
+        let step = target.step_from(sent);
+        let fits = self.is_full_state() || step.bytes <= settings.max_response_bytes;
+        // Removals wait until nothing uses them (S-098).
+        (fits && !step.removes() && !step.changes.is_empty()).then_some(step)
+    }
+
+    /// Responds with the common step.
+    pub(super) fn take_step(&mut self, now: Time, nonce: u64, step: Arc<Step>) -> Reply {
+        self.asked = false;
+        self.must_answer = false;
+        self.books.sent = Arc::clone(&self.books.target);
+        let full = self.is_full_state();
+        let entries = if full { self.books.target.whole() } else { &step.entries };
+        let (list, share) = (Arc::clone(&entries.list), Some(entries.share()));
+        let given = self.given_by(&step);
+        let contents = Contents::Common { step, returning: self.returning };
+        let response = self.say(now, nonce, contents);
+        self.schedule_beat(now, full);
+        Reply { response: crate::Response { entries: list, share, ..response }, given }
+    }
+
+    fn is_like_others(&self) -> bool {
+        let expires = || self.tells_ttl() && self.books.target.timed().next().is_some();
+        self.interest.is_everything()
+            && !self.by_host()
+            && self.books.is_clean()
+            && self.flight.is_empty()
+            && !expires()
+    }
+
+    fn given_by(&self, step: &Step) -> Vec<Given> {
+        if self.api() != Api::Cds {
+            return Vec::new();
+        }
+        let given = step.changes.iter().filter_map(|change| {
+            let is_new = change.old.is_none() && !self.returning;
+            Some(Given { resource: Arc::clone(change.new.as_ref()?), is_new })
+        });
+        given.collect()
+    }
+}
