@@ -17,8 +17,10 @@ use chancery_core::{
     TypeUrl, Variant,
 };
 
-/// A path by name.
-const PATHS: [(&str, fn(usize)); 9] = [
+/// A path, taken that many times.
+type Path = fn(usize);
+
+const PATHS: [(&str, Path); 9] = [
     ("delta-wildcard", |times| pushes(Stream::delta(&["*"]), 1000, times)),
     ("delta-named", |times| pushes(Stream::delta(&[&name(7)]), 1000, times)),
     ("delta-untouched", |times| pushes(Stream::delta(&[&name(1), &name(2)]), 1000, times)),
