@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
+use crate::bench::Bench;
 use crate::config::{Admin, Level, Listen, LogFormat};
 
 /// An xDS management server: tells Envoy proxies and gRPC services what to do.
@@ -23,6 +24,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     // Its help is the documentation of the struct.
     Serve(Box<Serve>),
+    // Likewise.
+    Bench(Box<Bench>),
 }
 
 /// Serve the resources of a directory to every client that asks, and follow its changes.
@@ -145,8 +148,10 @@ mod tests {
 
     fn serve(args: &[&str]) -> Result<Serve, clap::Error> {
         let args = ["chancery", "serve"].iter().chain(args);
-        let Command::Serve(serve) = Cli::try_parse_from(args)?.command;
-        Ok(*serve)
+        match Cli::try_parse_from(args)?.command {
+            Command::Serve(serve) => Ok(*serve),
+            Command::Bench(_) => unreachable!("the arguments say serve"),
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! `chancery.yaml`, signals and exit codes. Nobody depends on it.
 
 mod admin;
+mod bench;
 mod cli;
 mod config;
 mod exit;
@@ -41,5 +42,6 @@ fn run() -> Result<(), Failure> {
     };
     match cli.command {
         Command::Serve(flags) => serve::run(&flags),
+        Command::Bench(flags) => bench::run(&flags),
     }
 }

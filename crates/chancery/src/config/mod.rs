@@ -24,6 +24,7 @@ pub(crate) use file::{Changed, File};
 pub(crate) use groups::{Decision, Rule};
 pub(crate) use limits::Limits;
 pub(crate) use load::{Invalid, effective};
+pub(crate) use units::Span;
 
 /// The whole of `chancery.yaml`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

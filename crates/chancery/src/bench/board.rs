@@ -1,0 +1,286 @@
+//! Where the clients of a run report, and the run waits: the only state shared between threads.
+//!
+//! A change is a *publish*; a client *covers* it by the first response of the first type that
+//! comes after it. Receipts are measured from the oldest publish a client has not covered.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::xds::proto;
+
+/// The state of a run.
+#[derive(Debug)]
+pub(super) struct Board {
+    start: Instant,
+    state: Mutex<State>,
+    news: Notify,
+    counts: Counts,
+}
+
+/// What the clients have told.
+#[derive(Debug)]
+pub(super) struct State {
+    clients: Vec<Client>,
+    /// When each change was published.
+    publishes: Vec<u64>,
+    /// How long each receipt took, since they were last taken away.
+    receipts: Vec<u64>,
+    /// When the first answers of each client were complete.
+    firsts: Vec<u64>,
+    /// Clients that are waited for and have not covered the last publish.
+    pub(super) waiting: usize,
+    pub(super) connected: usize,
+    pub(super) unsettled: usize,
+    pub(super) alive: usize,
+    failures: BTreeMap<String, Failure>,
+    learned: Vec<BTreeMap<String, String>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    covered: u32,
+    /// Streams whose first answers are not complete.
+    open: u16,
+    awaited: bool,
+    lost: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Failure {
+    clients: usize,
+    first: u32,
+}
+
+/// What came, since some moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub(super) messages: u64,
+    pub(super) payload: u64,
+    pub(super) resources: u64,
+    pub(super) resource_bytes: u64,
+    /// Bytes of HTTP/2.
+    pub(super) wire: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    messages: AtomicU64,
+    payload: AtomicU64,
+    resources: AtomicU64,
+    resource_bytes: AtomicU64,
+    wire: AtomicU64,
+}
+
+impl Board {
+    /// So many clients of so many streams each; of the first ones nothing is expected.
+    pub(super) fn new(clients: usize, streams: usize, unawaited: usize, types: usize) -> Self {
+        let client =
+            |at| Client { covered: 0, open: streams as u16, awaited: at >= unawaited, lost: false };
+        let state = State {
+            clients: (0..clients).map(client).collect(),
+            publishes: Vec::new(),
+            receipts: Vec::new(),
+            firsts: Vec::new(),
+            waiting: 0,
+            connected: 0,
+            unsettled: clients,
+            alive: clients,
+            failures: BTreeMap::new(),
+            learned: vec![BTreeMap::new(); types],
+        };
+        let (state, start) = (Mutex::new(state), Instant::now());
+        Self { start, state, news: Notify::new(), counts: Counts::default() }
+    }
+
+    /// The time, in nanoseconds of this run.
+    pub(super) fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something holds, or for so long; says whether it holds.
+    pub(super) async fn until(
+        &self,
+        patience: Duration,
+        mut holds: impl FnMut(&State) -> bool,
+    ) -> bool {
+        let held = async {
+            while !holds(&self.state()) {
+                self.news.notified().await;
+            }
+        };
+        tokio::time::timeout(patience, held).await.is_ok()
+    }
+
+    /// A change is about to be published.
+    pub(super) fn publish(&self) -> u64 {
+        let now = self.now();
+        let mut state = self.state();
+        state.publishes.push(now);
+        state.waiting =
+            state.clients.iter().filter(|client| client.awaited && !client.lost).count();
+        now
+    }
+
+    /// A connection is up, so many clients with it.
+    pub(super) fn connected(&self, clients: usize) {
+        self.state().connected += clients;
+        self.news.notify_one();
+    }
+
+    /// A client got a response: of the first type or not, and with all its first answers or not.
+    pub(super) fn heard(&self, client: u32, first_type: bool, settled: bool) {
+        let now = self.now();
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let Some(client) = state.clients.get_mut(client as usize) else { return };
+        let mut news = false;
+        if settled {
+            client.open = client.open.saturating_sub(1);
+            if client.open == 0 {
+                state.firsts.push(now);
+                state.unsettled -= usize::from(!client.lost);
+                news |= state.unsettled == 0;
+            }
+        }
+        if let Some(oldest) = state.publishes.get(client.covered as usize).filter(|_| first_type) {
+            client.covered = state.publishes.len() as u32;
+            if client.awaited {
+                state.receipts.push(now.saturating_sub(*oldest));
+                state.waiting = state.waiting.saturating_sub(1);
+                news |= state.waiting == 0;
+            }
+        }
+        drop(guard);
+        if news {
+            self.news.notify_one();
+        }
+    }
+
+    /// A client is gone, and why.
+    pub(super) fn lost(&self, number: u32, why: &str) {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let Some(client) = state.clients.get_mut(number as usize) else { return };
+        if std::mem::replace(&mut client.lost, true) {
+            return;
+        }
+        state.alive -= 1;
+        state.unsettled -= usize::from(client.open > 0);
+        if client.awaited && (client.covered as usize) < state.publishes.len() {
+            state.waiting = state.waiting.saturating_sub(1);
+        }
+        let new = Failure { clients: 0, first: number };
+        if state.failures.len() < REASONS || state.failures.contains_key(why) {
+            state.failures.entry(why.to_owned()).or_insert(new).clients += 1;
+        } else {
+            state.failures.entry(OTHER.to_owned()).or_insert(new).clients += 1;
+        }
+        drop(guard);
+        self.news.notify_one();
+    }
+
+    /// Names and versions out of a delta response of one type.
+    pub(super) fn learned(&self, at: u16, response: &[u8]) {
+        let mut state = self.state();
+        let Some(known) = state.learned.get_mut(usize::from(at)) else { return };
+        for (_, resource) in proto::fields(response).filter(|(number, _)| *number == 2) {
+            let text = |wanted| {
+                let found = proto::fields(resource).find(|(number, _)| *number == wanted);
+                String::from_utf8_lossy(found.map_or(&[][..], |(_, bytes)| bytes)).into_owned()
+            };
+            known.insert(text(3), text(1));
+        }
+    }
+
+    pub(super) fn count(&self, counted: &Counted) {
+        let Counts { messages, payload, resources, resource_bytes, wire } = &self.counts;
+        wire.fetch_add(counted.wire, Relaxed);
+        if counted.messages > 0 {
+            messages.fetch_add(counted.messages, Relaxed);
+            payload.fetch_add(counted.payload, Relaxed);
+            resources.fetch_add(counted.resources, Relaxed);
+            resource_bytes.fetch_add(counted.resource_bytes, Relaxed);
+        }
+    }
+
+    /// What came so far.
+    pub(super) fn counted(&self) -> Counted {
+        let Counts { messages, payload, resources, resource_bytes, wire } = &self.counts;
+        Counted {
+            messages: messages.load(Relaxed),
+            payload: payload.load(Relaxed),
+            resources: resources.load(Relaxed),
+            resource_bytes: resource_bytes.load(Relaxed),
+            wire: wire.load(Relaxed),
+        }
+    }
+}
+
+impl State {
+    /// The receipts since this was last asked.
+    pub(super) fn take_receipts(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.receipts)
+    }
+
+    /// When the first answers were complete.
+    pub(super) fn take_firsts(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.firsts)
+    }
+
+    /// Names and versions of each type.
+    pub(super) fn take_learned(&mut self) -> Vec<BTreeMap<String, String>> {
+        std::mem::take(&mut self.learned)
+    }
+
+    /// Clients that are still there and have not covered the last publish.
+    pub(super) fn behind(&self) -> Vec<u32> {
+        let last = self.publishes.len();
+        let behind =
+            |client: &Client| client.awaited && !client.lost && (client.covered as usize) < last;
+        numbers(&self.clients, behind)
+    }
+
+    /// Clients that are still there and whose first answers are not complete.
+    pub(super) fn unanswered(&self) -> Vec<u32> {
+        numbers(&self.clients, |client| !client.lost && client.open > 0)
+    }
+
+    /// What went wrong, in words.
+    pub(super) fn failures(&self) -> Vec<String> {
+        let told = |(why, failure): (&String, &Failure)| match failure.clients {
+            1 => format!("stream {}: {why}", failure.first),
+            many => format!("{many} streams, the first is {}: {why}", failure.first),
+        };
+        self.failures.iter().map(told).collect()
+    }
+}
+
+impl Counted {
+    /// What came after an earlier moment.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            messages: self.messages - before.messages,
+            payload: self.payload - before.payload,
+            resources: self.resources - before.resources,
+            resource_bytes: self.resource_bytes - before.resource_bytes,
+            wire: self.wire - before.wire,
+        }
+    }
+}
+
+fn numbers(clients: &[Client], wanted: impl Fn(&Client) -> bool) -> Vec<u32> {
+    (0..).zip(clients).filter(|(_, client)| wanted(client)).map(|(at, _)| at).collect()
+}
+
+/// So many different reasons are told; a server that puts a number into each has the rest counted.
+const REASONS: usize = 20;
+
+const OTHER: &str = "other reasons";

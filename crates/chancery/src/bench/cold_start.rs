@@ -1,0 +1,68 @@
+//! Many clients at once, and how long each of them waits for its complete first answer.
+
+use tokio_util::sync::CancellationToken;
+
+use super::figures::Spread;
+use super::options::ColdStart;
+use super::report::{Report, Table, maybe, megabytes, short};
+use super::stage::{Scene, Stage, Waited};
+use crate::exit::Failure;
+
+/// Starts so many clients.
+pub(super) async fn run(
+    start: &ColdStart,
+    scene: Scene,
+    interrupted: &CancellationToken,
+) -> Result<Report, Failure> {
+    let scene = Scene { gated: !start.connect, ..scene };
+    let mut stage = Stage::open(&start.clients, scene, interrupted).await?;
+    let (mut meter, mut began) = (stage.meter(), 0);
+    let mut waited = stage.connected().await?;
+    if !start.connect {
+        stage.quiet().await;
+        (meter, began) = (stage.meter(), stage.board.now());
+        stage.crew.open_gate();
+    }
+    if waited == Waited::Held {
+        waited = stage.answered().await;
+    }
+    meter.stop_clock();
+    stage.quiet().await;
+    let firsts = stage.board.state().take_firsts();
+    let mut report = stage.report(waited, &meter, 1);
+    report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
+    Ok(report)
+}
+
+/// One row for each run.
+pub(super) fn table(reports: &[Report]) -> Table {
+    let mut table = Table::new(&[
+        "streams",
+        "MB",
+        "messages",
+        "median ms",
+        "p90 ms",
+        "last ms",
+        "server ms/stream",
+        "peak MB",
+        "driver",
+        "",
+    ]);
+    for report in reports {
+        let (process, first) = (report.process.as_ref(), report.first_answer_ms);
+        let each = report.streams as f64;
+        table.row(vec![
+            report.streams.to_string(),
+            short(megabytes(report.payload_bytes)),
+            report.messages.to_string(),
+            maybe(first.map(|spread| spread.p50)),
+            maybe(first.map(|spread| spread.p90)),
+            maybe(first.map(|spread| spread.max)),
+            maybe(process.map(|process| process.cpu_s * 1e3 / each)),
+            maybe(process.map(|process| megabytes(process.rss_peak))),
+            report.driver.percent(),
+            report.driver.mark().to_owned(),
+        ]);
+    }
+    table
+}

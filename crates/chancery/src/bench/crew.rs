@@ -1,0 +1,269 @@
+//! The threads of a run: each has a runtime of its own and a share of the connections.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::{io, thread};
+
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::board::Board;
+use super::connection::{Connection, Socket};
+use super::target::{self, Address};
+use super::xds::{Manner, Plan, Session};
+
+/// What the clients are to do.
+#[derive(Clone, Debug)]
+pub(super) struct Orders {
+    pub(super) plan: Arc<Plan>,
+    pub(super) address: Address,
+    pub(super) clients: usize,
+    /// Over so many connections; not counting those of clients that read slowly or not at all.
+    pub(super) connections: usize,
+    pub(super) threads: usize,
+    /// So many stop reading once they have their first answers.
+    pub(super) stalled: usize,
+    /// So many read slowly, this many bytes in a second.
+    pub(super) slow: (usize, u32),
+    /// So many reject what they get.
+    pub(super) rejecting: usize,
+    /// Nobody answers anything.
+    pub(super) silent: bool,
+    pub(super) largest_frame: u32,
+    pub(super) patience: Duration,
+    /// Responses are read for names and versions.
+    pub(super) learning: bool,
+}
+
+/// The clients at work. Ends with [`Crew::dismiss`], or when it is dropped.
+#[derive(Debug)]
+pub(super) struct Crew {
+    threads: Vec<JoinHandle<()>>,
+    stop: CancellationToken,
+    gate: watch::Sender<bool>,
+}
+
+impl Orders {
+    /// How many connections there will be.
+    pub(super) fn all_connections(&self) -> usize {
+        self.alone() + self.shared()
+    }
+
+    /// Clients nothing is expected of, which have a connection each.
+    pub(super) fn alone(&self) -> usize {
+        (self.stalled + self.slow.0).min(self.clients)
+    }
+
+    fn shared(&self) -> usize {
+        self.connections.clamp(1, self.clients.max(1)).min(self.clients - self.alone())
+    }
+
+    /// The clients on one connection.
+    fn aboard(&self, connection: usize) -> Vec<u32> {
+        let alone = self.alone();
+        if connection < alone {
+            return vec![connection as u32];
+        }
+        (connection..self.clients).step_by(self.shared()).map(|client| client as u32).collect()
+    }
+
+    fn manner(&self, client: u32) -> Manner {
+        let client = client as usize;
+        let alone = self.alone();
+        match () {
+            () if self.silent => Manner::Silent,
+            () if client >= alone && client < alone + self.rejecting => Manner::Rejects,
+            () => Manner::Accepts,
+        }
+    }
+}
+
+impl Crew {
+    /// Connects all clients. They say their first requests when they are connected, or, with a
+    /// gate, when it is opened.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub(super) fn start(orders: &Orders, board: &Arc<Board>, gated: bool) -> io::Result<Self> {
+        let (gate, _) = watch::channel(!gated);
+        let stop = CancellationToken::new();
+        let mut crew = Self { threads: Vec::new(), stop, gate };
+        for number in 0..orders.threads {
+            let share = Share {
+                orders: orders.clone(),
+                board: Arc::clone(board),
+                gate: crew.gate.subscribe(),
+                stop: crew.stop.clone(),
+                number,
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let name = format!("clients-{number}");
+            let run = move || runtime.block_on(share.run());
+            crew.threads.push(thread::Builder::new().name(name).spawn(run)?);
+        }
+        Ok(crew)
+    }
+
+    /// Lets the first requests be said.
+    pub(super) fn open_gate(&self) {
+        self.gate.send_replace(true);
+    }
+
+    /// Closes all connections.
+    pub(super) fn dismiss(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.stop.cancel();
+        for thread in self.threads.drain(..) {
+            thread.join().ok(); // It has nothing to tell that is not on the board.
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The part of one thread.
+struct Share {
+    orders: Orders,
+    board: Arc<Board>,
+    gate: watch::Receiver<bool>,
+    stop: CancellationToken,
+    number: usize,
+}
+
+impl Share {
+    async fn run(self) {
+        let stop = self.stop.clone();
+        let (number, all) = (self.number, self.orders.all_connections());
+        let (threads, share) = (self.orders.threads, Arc::new(self));
+        let connecting = Arc::new(Semaphore::new(CONNECTING));
+        let mut tasks = JoinSet::new();
+        for connection in (number..all).step_by(threads) {
+            let (share, connecting) = (Arc::clone(&share), Arc::clone(&connecting));
+            tasks.spawn(async move { share.connection(connection, &connecting).await });
+        }
+        stop.cancelled().await;
+    }
+
+    async fn connection(&self, number: usize, connecting: &Semaphore) {
+        let clients = self.orders.aboard(number);
+        let slow = number < self.orders.alone();
+        let permit = connecting.acquire().await;
+        let ended = match &self.orders.address {
+            Address::Tcp(address) => match self.in_time(target::tcp(*address, slow)).await {
+                Ok(io) => self.serve(io, &clients, permit).await,
+                Err(why) => Err(why),
+            },
+            Address::Unix(path) => match self.in_time(target::unix(path)).await {
+                Ok(io) => self.serve(io, &clients, permit).await,
+                Err(why) => Err(why),
+            },
+        };
+        if let Err(why) = ended {
+            clients.iter().for_each(|client| self.board.lost(*client, &why));
+        }
+    }
+
+    async fn serve<I: Socket, P>(&self, io: I, clients: &[u32], permit: P) -> Result<(), String> {
+        let (plan, mut hello) = (Arc::clone(&self.orders.plan), Vec::new());
+        let board = Arc::clone(&self.board);
+        let mut session = Session::open(plan, board, self.orders.largest_frame, &mut hello);
+        if self.orders.learning {
+            session.learn();
+        }
+        let mut connection = Connection::new(io, session, hello);
+        let introduced = tokio::time::timeout(self.orders.patience, connection.introduce()).await;
+        introduced
+            .map_err(|_| "the server accepted the connection and said nothing".to_owned())??;
+        drop(permit);
+        self.board.connected(clients.len());
+        self.gate.clone().wait_for(|open| *open).await.ok();
+        for client in clients {
+            let manner = self.orders.manner(*client);
+            if let Err(why) = connection.say(|session, out| session.enter(*client, manner, out)) {
+                self.board.lost(*client, &why);
+            }
+        }
+        let Err(why) = self.follow(&mut connection, clients[0] as usize).await else {
+            return Ok(());
+        };
+        connection.close(&why);
+        Ok(())
+    }
+
+    /// Reads at the pace of this connection's first client, which is alone if it is not the usual.
+    async fn follow<I: Socket>(
+        &self,
+        connection: &mut Connection<I>,
+        client: usize,
+    ) -> Result<(), String> {
+        if client < self.orders.stalled {
+            connection.run(|session, _| session.answered()).await?;
+            return std::future::pending().await;
+        }
+        if client < self.orders.alone() {
+            return connection.run_slowly(self.orders.slow.1).await;
+        }
+        connection.run(|_, _| false).await
+    }
+
+    async fn in_time<T>(&self, connect: impl Future<Output = io::Result<T>>) -> Result<T, String> {
+        match tokio::time::timeout(self.orders.patience, connect).await {
+            Ok(connected) => connected.map_err(|error| format!("cannot connect: {error}")),
+            Err(_) => Err("cannot connect: the server does not answer".to_owned()),
+        }
+    }
+}
+
+/// So many connections are being made at the same time, or the server's queue would overflow.
+const CONNECTING: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::xds::Node;
+    use crate::bench::xds::plan::Protocol;
+
+    fn orders(clients: usize, connections: usize, stalled: usize) -> Orders {
+        let node = Node { id: "n".into(), cluster: String::new(), metadata: Vec::new() };
+        Orders {
+            plan: Arc::new(Plan::aggregated(Protocol::Delta, Vec::new(), node, (false, "a"))),
+            address: Address::Unix("/nowhere".into()),
+            clients,
+            connections,
+            threads: 1,
+            stalled,
+            slow: (1, 10),
+            rejecting: 1,
+            silent: false,
+            largest_frame: 0,
+            patience: Duration::ZERO,
+            learning: false,
+        }
+    }
+
+    #[test]
+    fn every_client_is_on_one_connection_and_slow_ones_are_alone() {
+        let orders = orders(10, 3, 2);
+        assert_eq!(orders.all_connections(), 6);
+        let aboard: Vec<_> = (0..6).map(|connection| orders.aboard(connection)).collect();
+        assert_eq!(aboard, [vec![0], vec![1], vec![2], vec![3, 6, 9], vec![4, 7], vec![5, 8]]);
+        assert_eq!(orders.manner(2), Manner::Accepts);
+        assert_eq!(orders.manner(3), Manner::Rejects);
+        assert_eq!(orders.manner(4), Manner::Accepts);
+    }
+
+    #[test]
+    fn there_are_no_more_connections_than_clients() {
+        assert_eq!(orders(5, 100, 0).all_connections(), 5);
+        assert_eq!(orders(1, 100, 7).all_connections(), 1);
+    }
+}

@@ -1,0 +1,142 @@
+//! One change to many streams: rounds of trigger and receipt, and what they add up to.
+
+use tokio_util::sync::CancellationToken;
+
+use super::figures::{Spread, percentile};
+use super::meter::Meter;
+use super::options::Rounds;
+use super::report::{Latency, Report, Table, maybe, megabytes, short};
+use super::stage::{Scene, Stage, Waited, nothing};
+use super::trigger::Trigger;
+use crate::exit::Failure;
+
+/// Runs all rounds with so many clients.
+pub(super) async fn run(
+    rounds: &Rounds,
+    scene: Scene,
+    interrupted: &CancellationToken,
+) -> Result<Report, Failure> {
+    let change = &rounds.change;
+    let trigger =
+        Trigger::ready(&change.trigger, change.template.as_deref(), rounds.clients.timeout);
+    let mut trigger = trigger.await?;
+    let mut stage = Stage::open(&rounds.clients, scene, interrupted).await?;
+    let mut waited = stage.connected().await?;
+    if waited == Waited::Held {
+        waited = stage.answered().await;
+    }
+    stage.quiet().await;
+    let mut meter = stage.meter();
+    let mut found = Found::default();
+    for round in 0..rounds.warmup + rounds.rounds {
+        if waited != Waited::Held || stage.board.state().alive == 0 {
+            break;
+        }
+        if round == rounds.warmup {
+            stage.quiet().await;
+            meter = stage.meter();
+        }
+        stage.progress.say(&format!("round {} of {}", round + 1, rounds.warmup + rounds.rounds));
+        if stage.pause(rounds.gap).await == Waited::Interrupted {
+            waited = Waited::Interrupted;
+            break;
+        }
+        waited = one(&mut stage, &mut trigger, &mut meter, round + 1).await;
+        let receipts = stage.board.state().take_receipts();
+        if waited == Waited::Held && round >= rounds.warmup {
+            found.add(receipts);
+        }
+    }
+    // Whoever sent the last response still has its acknowledgements to read.
+    stage.quiet().await;
+    let mut report = stage.report(waited, &meter, found.firsts.len());
+    (report.latency_ms, report.receipt_ms) = (found.latency(), Spread::of(found.all));
+    Ok(report)
+}
+
+/// One row for each run.
+pub(super) fn table(reports: &[Report]) -> Table {
+    let mut table = Table::new(&[
+        "streams",
+        "rounds",
+        "messages",
+        "MB",
+        "server µs/msg",
+        "peak MB",
+        "first ms",
+        "median ms",
+        "last ms",
+        "p99 ms",
+        "driver",
+        "",
+    ]);
+    for report in reports {
+        let process = report.process.as_ref();
+        let latency = report.latency_ms.as_ref();
+        table.row(vec![
+            report.streams.to_string(),
+            report.rounds.to_string(),
+            report.messages.to_string(),
+            short(megabytes(report.payload_bytes)),
+            maybe(process.and_then(|process| process.cpu_us_per_message)),
+            maybe(process.map(|process| megabytes(process.rss_peak))),
+            maybe(latency.map(|latency| latency.first.p50)),
+            maybe(latency.map(|latency| latency.median.p50)),
+            maybe(latency.map(|latency| latency.last.p50)),
+            maybe(report.receipt_ms.map(|spread| spread.p99)),
+            report.driver.percent(),
+            report.driver.mark().to_owned(),
+        ]);
+    }
+    table
+}
+
+/// Times of the rounds: to the first, the median and the last stream, and all of them.
+#[derive(Debug, Default)]
+struct Found {
+    firsts: Vec<u64>,
+    medians: Vec<u64>,
+    lasts: Vec<u64>,
+    all: Vec<u64>,
+}
+
+impl Found {
+    fn add(&mut self, mut receipts: Vec<u64>) {
+        receipts.sort_unstable();
+        let (Some(first), Some(last)) = (receipts.first(), receipts.last()) else { return };
+        self.firsts.push(*first);
+        self.medians.push(percentile(&receipts, 50));
+        self.lasts.push(*last);
+        self.all.append(&mut receipts);
+    }
+
+    fn latency(&self) -> Option<Latency> {
+        let of = |times: &Vec<u64>| Spread::of(times.clone());
+        let (first, median, last) = (of(&self.firsts)?, of(&self.medians)?, of(&self.lasts)?);
+        Some(Latency { first, median, last })
+    }
+}
+
+/// One change, until everybody has it.
+async fn one(stage: &mut Stage, trigger: &mut Trigger, meter: &mut Meter, round: usize) -> Waited {
+    let clients = stage.orders.clients;
+    meter.begin_part();
+    if let Err(error) = trigger.pull(&stage.board).await {
+        stage.errors.push(format!("round {round}: {error:#}"));
+        return Waited::TimedOut;
+    }
+    let waited = stage
+        .wait(stage.orders.patience, |state| {
+            (
+                state.waiting == 0,
+                format!("round {round}: {} of {clients} streams wait", state.waiting),
+            )
+        })
+        .await;
+    meter.end_part();
+    if waited == Waited::TimedOut {
+        let told = nothing(&stage.board.state().behind(), clients);
+        stage.errors.push(format!("round {round}: {told} within {:?}", stage.orders.patience));
+    }
+    waited
+}

@@ -1,0 +1,195 @@
+//! What comes out of a connection, however its bytes are cut, and whatever they are.
+
+use super::*;
+
+/// An event whose bytes are its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    Data(u32, Vec<u8>, bool),
+    Other(String),
+}
+
+fn link() -> Link {
+    Link::open(0, &mut Vec::new())
+}
+
+/// All events of some pieces, with neighbouring data joined, and what was answered.
+fn events(pieces: &[&[u8]]) -> Result<(Vec<Seen>, Vec<u8>), Broken> {
+    let (mut link, mut out, mut seen) = (link(), Vec::new(), Vec::new());
+    for piece in pieces {
+        let mut input = *piece;
+        while let Some(event) = link.next(&mut input, &mut out)? {
+            match (event, seen.last_mut()) {
+                (Event::Data { stream, bytes, end }, Some(Seen::Data(same, all, ended)))
+                    if stream == *same && !*ended =>
+                {
+                    all.extend_from_slice(bytes);
+                    *ended = end;
+                }
+                (Event::Data { stream, bytes, end }, _) => {
+                    seen.push(Seen::Data(stream, bytes.to_vec(), end));
+                }
+                (other, _) => seen.push(Seen::Other(format!("{other:?}"))),
+            }
+        }
+        assert!(input.is_empty(), "everything is eaten");
+    }
+    Ok((seen, out))
+}
+
+/// Kind, flags, stream and payload.
+type Frame<'a> = (u8, u8, u32, &'a [u8]);
+
+fn framed(frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame::write(&mut bytes, frame::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 10]);
+    for (kind, flags, stream, payload) in frames {
+        frame::write(&mut bytes, *kind, *flags, *stream, payload);
+    }
+    bytes
+}
+
+fn conversation() -> Vec<u8> {
+    framed(&[
+        (frame::SETTINGS, frame::ACK, 0, &[]),
+        (frame::HEADERS, frame::PADDED | frame::PRIORITY, 1, &[2, 0, 0, 0, 0, 0, 0x88, 9, 9]),
+        (frame::CONTINUATION, frame::END_HEADERS, 1, &[0x88]),
+        (frame::DATA, 0, 1, b"abc"),
+        (frame::DATA, frame::PADDED, 1, b"\x02defpp"),
+        (frame::DATA, frame::PADDED, 1, b"\x03ppp"),
+        (frame::DATA, 0, 1, b""),
+        (frame::PING, 0, 0, b"12345678"),
+        (frame::WINDOW_UPDATE, 0, 0, &[0, 0, 1, 0]),
+        (frame::WINDOW_UPDATE, 0, 1, &[0, 0, 1, 0]),
+        (0x77, 0xff, 3, b"nobody knows this"),
+        (frame::RST_STREAM, 0, 3, &[0, 0, 0, 8]),
+        (frame::DATA, frame::PADDED | frame::END_STREAM, 5, b"\x01xp"),
+        (frame::DATA, frame::END_STREAM, 7, b""),
+        (frame::GOAWAY, 0, 0, &[0, 0, 0, 7, 0, 0, 0, 11, b'n', b'o']),
+    ])
+}
+
+#[test]
+fn a_conversation_is_read_the_same_however_it_is_cut() {
+    let bytes = conversation();
+    let (whole, answers) = events(&[&bytes]).unwrap();
+    let data: Vec<_> = whole.iter().filter(|seen| matches!(seen, Seen::Data(..))).collect();
+    let expected = [
+        Seen::Data(1, b"abcdef".into(), false),
+        Seen::Data(5, b"x".into(), true),
+        Seen::Data(7, Vec::new(), true),
+    ];
+    assert_eq!(data, expected.iter().collect::<Vec<_>>());
+    for cut in 0..=bytes.len() {
+        let (seen, said) = events(&[&bytes[..cut], &bytes[cut..]]).unwrap();
+        assert_eq!((&seen, &said), (&whole, &answers), "cut at {cut}");
+    }
+    let single: Vec<&[u8]> = bytes.chunks(1).collect();
+    assert_eq!(events(&single).unwrap(), (whole, answers));
+}
+
+#[test]
+fn settings_and_pings_are_answered() {
+    let mut expected = Vec::new();
+    frame::write(&mut expected, frame::SETTINGS, frame::ACK, 0, &[]);
+    frame::write(&mut expected, frame::PING, frame::ACK, 0, b"12345678");
+    assert_eq!(events(&[&conversation()]).unwrap().1, expected);
+}
+
+#[test]
+fn a_server_that_speaks_something_else_is_told_apart() {
+    let Err(Broken::NoHttp2(begins)) = events(&[b"HTTP/1.1 400 Bad Request\r\n"]) else { panic!() };
+    assert_eq!(begins, "HTTP/1.1 ");
+}
+
+#[test]
+fn a_frame_larger_than_announced_is_refused_and_the_largest_is_not() {
+    let most = FRAME_SIZES.0;
+    let mut bytes = framed(&[(frame::DATA, 0, 1, &vec![0; most as usize])]);
+    assert!(events(&[&bytes]).is_ok());
+    bytes.extend(Head { length: most + 1, kind: frame::DATA, flags: 0, stream: 1 }.bytes());
+    assert_eq!(events(&[&bytes]), Err(Broken::TooLarge { found: most + 1, most }));
+}
+
+#[test]
+fn broken_frames_are_told() {
+    let broken: [&[Frame<'_>]; 8] = [
+        &[(frame::DATA, frame::PADDED, 1, b"")],
+        &[(frame::DATA, frame::PADDED, 1, b"\x02x")],
+        &[(frame::HEADERS, 0, 1, b""), (frame::DATA, 0, 1, b"")],
+        &[(frame::HEADERS, 0, 1, b""), (frame::CONTINUATION, 0, 3, b"")],
+        &[(frame::CONTINUATION, 0, 1, b"")],
+        &[(frame::HEADERS, frame::PADDED | frame::END_HEADERS, 1, b"\x09a")],
+        &[(frame::RST_STREAM, 0, 1, b"ab")],
+        &[(frame::SETTINGS, 0, 0, &[0, 4, 0xff, 0xff, 0xff, 0xff])],
+    ];
+    for frames in broken {
+        assert!(matches!(events(&[&framed(frames)]), Err(Broken::Frame(_))), "{frames:?}");
+    }
+}
+
+#[test]
+fn endless_headers_are_refused() {
+    let part = vec![0_u8; 16_000];
+    let mut frames: Vec<Frame<'_>> = vec![(frame::HEADERS, 0, 1, &part)];
+    frames.extend([(frame::CONTINUATION, 0, 1, &part[..]); 5]);
+    assert!(matches!(events(&[&framed(&frames)]), Err(Broken::Frame(_))));
+}
+
+#[test]
+fn what_is_sent_keeps_to_the_windows_and_to_the_frame_size() {
+    let (mut link, mut out) = (link(), Vec::new());
+    let mut settings = &framed(&[])[..];
+    link.next(&mut settings, &mut out).unwrap();
+    let mut room = link.stream_room();
+    assert_eq!(link.fits(room, 100), 10, "the server allows ten bytes");
+
+    out.clear();
+    let start = Link::begin_data(&mut out);
+    out.extend_from_slice(&[0; 11]);
+    assert!(!link.seal(1, &mut room, &mut out, start));
+    out.pop();
+    assert!(link.seal(1, &mut room, &mut out, start));
+    assert_eq!(Head::parse(out[..HEAD].try_into().unwrap()).length, 10);
+    assert_eq!(link.fits(room, 100), 0);
+    room.open(1_000_000_i64).unwrap();
+    assert_eq!(link.fits(room, 1_000_000), FRAME_SIZES.0 as usize);
+    assert!(room.open(i64::from(WINDOW)).is_err());
+}
+
+#[test]
+fn windows_are_topped_up_rarely() {
+    let mut link = link();
+    link.settled = true;
+    let (frame, mut out) = (vec![0_u8; FRAME_SIZES.0 as usize], Vec::new());
+    let mut bytes = Vec::new();
+    frame::write(&mut bytes, frame::DATA, 0, 1, &frame);
+    for _ in 0..GRANT / FRAME_SIZES.0 {
+        assert!(out.is_empty());
+        let mut input = &bytes[..];
+        while link.next(&mut input, &mut out).unwrap().is_some() {}
+    }
+    assert_eq!(Head::parse(out[..HEAD].try_into().unwrap()).kind, frame::WINDOW_UPDATE);
+    assert_eq!(out[HEAD..], GRANT.to_be_bytes());
+}
+
+#[test]
+fn hostile_bytes_never_panic_and_are_never_hoarded() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    for round in 0..2000 {
+        let mut bytes = conversation();
+        for _ in 0..1 + round % 5 {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let at = (seed >> 8) as usize % bytes.len();
+            bytes[at] = seed as u8;
+        }
+        let (mut link, mut out) = (link(), Vec::new());
+        for piece in bytes.chunks(1 + round % 40) {
+            let mut input = piece;
+            while matches!(link.next(&mut input, &mut out), Ok(Some(_))) {}
+            assert!(link.kept.capacity() <= 2 * bytes.len() && out.len() <= 4 * bytes.len());
+        }
+    }
+}

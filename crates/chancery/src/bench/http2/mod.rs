@@ -1,0 +1,14 @@
+//! As much of an HTTP/2 client as a load driver needs, without I/O: bytes in, events and bytes out.
+//!
+//! Written for thousands of connections in one process: a connection is a few hundred bytes, a
+//! response body is handed on where it lies in the read buffer, and nothing is allocated for a
+//! message. Not here: requests and responses of xDS ([`crate::bench::xds`]), sockets
+//! ([`crate::bench::connection`]).
+
+mod frame;
+mod hpack;
+mod huffman;
+mod link;
+
+pub(super) use hpack::{Field, request_block};
+pub(super) use link::{Broken, Event, GRANT, Link, Room};

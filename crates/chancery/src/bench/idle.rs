@@ -1,0 +1,62 @@
+//! Streams on which nothing happens: what they cost by being there.
+
+use tokio_util::sync::CancellationToken;
+
+use super::options::Idle;
+use super::report::{Report, Table, maybe, megabytes, short};
+use super::stage::{Scene, Stage, Waited};
+use crate::exit::Failure;
+
+/// Lets so many clients be idle.
+pub(super) async fn run(
+    idle: &Idle,
+    scene: Scene,
+    interrupted: &CancellationToken,
+) -> Result<Report, Failure> {
+    let mut stage = Stage::open(&idle.clients, scene, interrupted).await?;
+    let mut waited = stage.connected().await?;
+    if waited == Waited::Held {
+        waited = stage.answered().await;
+    }
+    stage.quiet().await;
+    let meter = stage.meter();
+    if waited == Waited::Held {
+        stage.progress.say("idle");
+        waited = stage.pause(idle.duration).await;
+    }
+    Ok(stage.report(waited, &meter, 0))
+}
+
+/// One row for each run.
+pub(super) fn table(reports: &[Report]) -> Table {
+    let mut table = Table::new(&[
+        "streams",
+        "names",
+        "KB/stream",
+        "before MB",
+        "after MB",
+        "seconds",
+        "server CPU ms",
+        "messages",
+        "bytes",
+        "driver",
+        "",
+    ]);
+    for report in reports {
+        let process = report.process.as_ref();
+        table.row(vec![
+            report.streams.to_string(),
+            report.names.iter().sum::<u32>().to_string(),
+            maybe(process.map(|process| process.rss_per_stream / 1e3)),
+            maybe(process.map(|process| megabytes(process.rss_before))),
+            maybe(process.map(|process| megabytes(process.rss_after))),
+            short(report.wall_s),
+            maybe(process.map(|process| process.cpu_s * 1e3)),
+            report.messages.to_string(),
+            report.wire_bytes.to_string(),
+            report.driver.percent(),
+            report.driver.mark().to_owned(),
+        ]);
+    }
+    table
+}

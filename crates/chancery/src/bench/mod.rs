@@ -1,0 +1,114 @@
+//! `chancery bench`: puts load on an xDS server and measures it, this one or any other.
+//!
+//! A run has a *board* on which the clients report, a *crew* of threads that hold the clients'
+//! connections, and a *stage* that brings them up and takes the figures down; a scenario says what
+//! happens in between. The clients speak HTTP/2 by code of their own ([`http2`]), because the
+//! driver has to be cheaper than what it measures. Nothing of the server's code is used but the
+//! table of types: that would measure a mistake against itself.
+
+mod board;
+mod cold_start;
+mod connection;
+mod crew;
+mod fan_out;
+mod figures;
+mod http2;
+mod idle;
+mod meter;
+mod names;
+mod options;
+mod output;
+mod process;
+mod progress;
+mod reconnect;
+mod report;
+mod stage;
+mod target;
+mod trigger;
+mod xds;
+
+use anyhow::{Context, anyhow};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::options::Bench;
+use self::options::{Clients, Scenario};
+use self::report::{Report, Table};
+use self::stage::Scene;
+use self::xds::Protocol;
+use crate::exit::Failure;
+
+/// Runs a scenario, for each number of streams once, and prints what it found.
+pub(crate) fn run(bench: &Bench) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start")?.block_on(scenario(&bench.scenario))
+}
+
+async fn scenario(scenario: &Scenario) -> Result<(), Failure> {
+    let interrupted = interrupts();
+    let clients = scenario.clients();
+    let mut reports = Vec::new();
+    for streams in &clients.streams {
+        let scene = scene(scenario, *streams as usize)?;
+        let report = match scenario {
+            Scenario::FanOut(rounds) => fan_out::run(rounds, scene, &interrupted).await,
+            Scenario::ColdStart(start) => cold_start::run(start, scene, &interrupted).await,
+            Scenario::Reconnect(again) => reconnect::run(again, scene, &interrupted).await,
+            Scenario::Idle(idle) => idle::run(idle, scene, &interrupted).await,
+        };
+        reports.push(report?);
+        if interrupted.is_cancelled() {
+            break;
+        }
+    }
+    output::write(clients, &scenario.table(&reports), &reports)?;
+    output::verdict(&reports)
+}
+
+impl Scenario {
+    fn clients(&self) -> &Clients {
+        match self {
+            Self::FanOut(rounds) => &rounds.clients,
+            Self::ColdStart(start) => &start.clients,
+            Self::Reconnect(again) => &again.clients,
+            Self::Idle(idle) => &idle.clients,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::FanOut(_) => "fan-out",
+            Self::ColdStart(_) => "cold-start",
+            Self::Reconnect(_) => "reconnect",
+            Self::Idle(_) => "idle",
+        }
+    }
+
+    fn table(&self, reports: &[Report]) -> Table {
+        match self {
+            Self::FanOut(_) => fan_out::table(reports),
+            Self::ColdStart(_) => cold_start::table(reports),
+            Self::Reconnect(_) => reconnect::table(reports),
+            Self::Idle(_) => idle::table(reports),
+        }
+    }
+}
+
+fn scene(scenario: &Scenario, streams: usize) -> Result<Scene, Failure> {
+    let clients = scenario.clients();
+    let protocol = clients.protocol.unwrap_or(Protocol::Delta);
+    let wishes = stage::wishes(clients, protocol).map_err(|why| Failure::broken(anyhow!(why)))?;
+    let scenario = scenario.name();
+    Ok(Scene { scenario, streams, protocol, gated: false, wishes, learning: false })
+}
+
+/// Cancelled when somebody wants to stop; what was found so far is told then.
+fn interrupts() -> CancellationToken {
+    let interrupted = CancellationToken::new();
+    let told = interrupted.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            told.cancel();
+        }
+    });
+    interrupted
+}

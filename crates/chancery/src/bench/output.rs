@@ -1,0 +1,64 @@
+//! Where what was found goes: the table to people, the JSON to programs, the verdict to scripts.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+
+use super::options::Clients;
+use super::report::{DriverFigures, Report, Table};
+use crate::exit::Failure;
+
+/// Writes the table, and the JSON if it is wanted. With JSON on the standard output, the table
+/// goes to the other one.
+pub(super) fn write(clients: &Clients, table: &Table, reports: &[Report]) -> Result<(), Failure> {
+    let to_stdout = clients.json.as_deref() == Some(Path::new("-"));
+    match to_stdout {
+        true => io::stderr().write_all(table.text().as_bytes()),
+        false => io::stdout().write_all(table.text().as_bytes()),
+    }
+    .context("cannot write the table")?;
+    let Some(path) = &clients.json else { return Ok(()) };
+    let text = match (clients.streams.len(), reports) {
+        (1, [report]) => serde_json::to_string_pretty(report),
+        _ => serde_json::to_string_pretty(reports),
+    };
+    let text = text.context("cannot write the JSON")? + "\n";
+    match to_stdout {
+        true => io::stdout().write_all(text.as_bytes()),
+        false => fs::write(path, text),
+    }
+    .with_context(|| format!("cannot write `{}`", path.display()))?;
+    Ok(())
+}
+
+/// Whether all went as it should.
+pub(super) fn verdict(reports: &[Report]) -> Result<(), Failure> {
+    let mut details = String::new();
+    for report in reports {
+        for error in &report.errors {
+            details.push_str(&format!("with {} streams: {error}\n", report.streams));
+        }
+    }
+    let failed = reports.iter().filter(|report| !report.errors.is_empty()).count();
+    match failed {
+        0 => Ok(()),
+        1 => Err(Failure::negative(anyhow!("1 run did not go as it should")).details(details)),
+        many => {
+            let told = anyhow!("{many} runs did not go as they should");
+            Err(Failure::negative(told).details(details))
+        }
+    }
+}
+
+impl DriverFigures {
+    pub(super) fn percent(&self) -> String {
+        format!("{:.0}%", self.share * 100.0)
+    }
+
+    /// What is to be said of the run, if anything.
+    pub(super) fn mark(&self) -> &'static str {
+        if self.bound { "driver-bound" } else { "" }
+    }
+}

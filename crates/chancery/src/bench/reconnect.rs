@@ -1,0 +1,149 @@
+//! Clients that come back and have everything: what is sent to them, which should be nothing.
+
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use tokio_util::sync::CancellationToken;
+
+use super::figures::Spread;
+use super::options::Reconnect;
+use super::report::{Report, Table, maybe, megabytes};
+use super::stage::{Scene, Stage, Waited, busy};
+use super::xds::{Expect, Protocol, Wish, types};
+use crate::exit::Failure;
+
+/// Learns what there is, then lets so many clients come back with it.
+pub(super) async fn run(
+    again: &Reconnect,
+    scene: Scene,
+    interrupted: &CancellationToken,
+) -> Result<Report, Failure> {
+    if scene.protocol == Protocol::Sotw || again.clients.per_type {
+        let told = "clients come back with versions on aggregated delta streams only";
+        let hint = "leave out `--protocol sotw` and `--per-type`";
+        return Err(Failure::broken(anyhow!(told)).hint(hint));
+    }
+    let learner = Scene { streams: 1, learning: true, gated: false, ..scene.clone() };
+    let Some(mut wishes) = learn(again, learner, interrupted).await? else {
+        return Err(Failure::broken(anyhow!("the server did not say what it has in time")));
+    };
+    let held = wishes.iter().map(|wish| wish.held.len()).sum();
+    wishes.push(probe(again, &scene)?);
+    let scene = Scene { gated: !again.connect, wishes, ..scene };
+    let mut stage = Stage::open(&again.clients, scene, interrupted).await?;
+    let (mut meter, mut began) = (stage.meter(), 0);
+    let mut waited = stage.connected().await?;
+    if !again.connect {
+        stage.quiet().await;
+        (meter, began) = (stage.meter(), stage.board.now());
+        stage.crew.open_gate();
+    }
+    if waited == Waited::Held {
+        waited = settled(&mut stage).await;
+    }
+    meter.stop_clock();
+    stage.quiet().await;
+    let firsts = stage.board.state().take_firsts();
+    let mut report = stage.report(waited, &meter, 1);
+    report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
+    report.held = Some(held);
+    Ok(report)
+}
+
+/// One row for each run.
+pub(super) fn table(reports: &[Report]) -> Table {
+    let mut table = Table::new(&[
+        "streams",
+        "held",
+        "resource bytes",
+        "messages",
+        "median ms",
+        "last ms",
+        "seconds",
+        "server ms/stream",
+        "peak MB",
+        "driver",
+        "",
+    ]);
+    for report in reports {
+        let (process, first) = (report.process.as_ref(), report.first_answer_ms);
+        let each = report.streams as f64;
+        table.row(vec![
+            report.streams.to_string(),
+            report.held.unwrap_or(0).to_string(),
+            report.resource_bytes.to_string(),
+            report.messages.to_string(),
+            maybe(first.map(|spread| spread.p50)),
+            maybe(first.map(|spread| spread.max)),
+            format!("{:.3}", report.wall_s),
+            maybe(process.map(|process| process.cpu_s * 1e3 / each)),
+            maybe(process.map(|process| megabytes(process.rss_peak))),
+            report.driver.percent(),
+            report.driver.mark().to_owned(),
+        ]);
+    }
+    table
+}
+
+/// What there is of each type, with versions; nothing if it was not told.
+async fn learn(
+    again: &Reconnect,
+    scene: Scene,
+    interrupted: &CancellationToken,
+) -> Result<Option<Vec<Wish>>, Failure> {
+    let mut wishes = scene.wishes.clone();
+    let mut stage = Stage::open(&again.clients, scene, interrupted).await?;
+    if stage.connected().await? != Waited::Held || stage.answered().await != Waited::Held {
+        return Ok(None);
+    }
+    // A server may give everything in several responses.
+    stage.quiet().await;
+    let learned = stage.board.state().take_learned();
+    for (wish, known) in wishes.iter_mut().zip(learned) {
+        wish.held = known.into_iter().collect();
+        wish.expect = Expect::Nothing;
+    }
+    stage.crew.dismiss();
+    Ok(Some(wishes))
+}
+
+/// The question whose answer tells that the one before was handled.
+fn probe(again: &Reconnect, scene: &Scene) -> Result<Wish, Failure> {
+    let asked = |url: &_| scene.wishes.iter().any(|wish| wish.url == *url);
+    let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| types::parse(short).ok());
+    let url = again.probe.clone().or_else(|| usual.into_iter().find(|url| !asked(url)));
+    let Some(url) = url.filter(|url| !asked(url)) else {
+        let told = anyhow!("the probe has to be of a type that is not asked for");
+        return Err(Failure::broken(told).hint("give another with `--probe`"));
+    };
+    let (names, held) = (Vec::new(), Vec::new());
+    Ok(Wish { url, names, held, expect: Expect::Response, probe: true })
+}
+
+/// Waits until every probe is answered; or, with a server that does not, until it does nothing.
+async fn settled(stage: &mut Stage) -> Waited {
+    let deadline = Instant::now() + stage.orders.patience;
+    let (mut last, mut still) = (stage.activity(), 0);
+    while still < QUIET && Instant::now() < deadline {
+        let waited = stage
+            .wait(LOOK, |state| (state.unsettled == 0, format!("{} to settle", state.unsettled)))
+            .await;
+        if waited != Waited::TimedOut {
+            return waited;
+        }
+        let now = stage.activity();
+        still = if busy(last, now) { 0 } else { still + 1 };
+        last = now;
+    }
+    if still == QUIET {
+        return Waited::Held;
+    }
+    let unsettled = stage.board.state().unsettled;
+    let patience = stage.orders.patience;
+    stage.errors.push(format!("{unsettled} streams were still busy after {patience:?}"));
+    Waited::TimedOut
+}
+
+/// So often is looked, and so many looks without any activity are quiet.
+const LOOK: Duration = Duration::from_millis(200);
+const QUIET: u32 = 10;

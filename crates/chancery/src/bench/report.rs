@@ -1,0 +1,152 @@
+//! What a run found: one object for programs, a row of a table for people.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::figures::Spread;
+use super::xds::Protocol;
+
+/// One run. The keys of the JSON are promised; new ones may be added.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) scenario: &'static str,
+    pub(super) server: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) label: Option<String>,
+    pub(super) protocol: Protocol,
+    pub(super) aggregated: bool,
+    pub(super) types: Vec<String>,
+    pub(super) names: Vec<u32>,
+    pub(super) streams: usize,
+    pub(super) connections: usize,
+    pub(super) threads: usize,
+    pub(super) rounds: usize,
+    pub(super) messages: u64,
+    pub(super) payload_bytes: u64,
+    pub(super) resources: u64,
+    pub(super) resource_bytes: u64,
+    pub(super) wire_bytes: u64,
+    pub(super) wall_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) process: Option<ProcessFigures>,
+    pub(super) driver: DriverFigures,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) latency_ms: Option<Latency>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) receipt_ms: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) first_answer_ms: Option<Spread>,
+    /// How many names and versions every client brought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) held: Option<usize>,
+    pub(super) interrupted: bool,
+    pub(super) errors: Vec<String>,
+}
+
+/// What the server's process used.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ProcessFigures {
+    pub(super) pid: u32,
+    pub(super) cpu_s: f64,
+    pub(super) cpu_us_per_message: Option<f64>,
+    /// Before anybody connected.
+    pub(super) rss_before: u64,
+    /// When the measured part began.
+    pub(super) rss_start: u64,
+    pub(super) rss_peak: u64,
+    pub(super) rss_after: u64,
+    /// Whether the peak is of the measured part alone.
+    pub(super) peak_exact: bool,
+    /// (`rss_after` - `rss_before`) / streams.
+    pub(super) rss_per_stream: f64,
+}
+
+/// What this process used itself.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct DriverFigures {
+    pub(super) cpu_s: f64,
+    /// Of the cores it can use.
+    pub(super) share: f64,
+    /// It was the driver that was measured, and not the server.
+    pub(super) bound: bool,
+}
+
+/// From the trigger to the first, the median and the last stream, over the rounds.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Latency {
+    pub(super) first: Spread,
+    pub(super) median: Spread,
+    pub(super) last: Spread,
+}
+
+/// A table for people: every column as wide as it must be, figures to the right.
+#[derive(Debug)]
+pub(super) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(super) fn new(heads: &[&str]) -> Self {
+        Self { rows: vec![heads.iter().map(|&head| head.to_owned()).collect()] }
+    }
+
+    pub(super) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    pub(super) fn text(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column| {
+            let cells = self.rows.iter().filter_map(|row: &Vec<String>| row.get(column));
+            cells.map(|cell: &String| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                write!(line, "{cell:>width$}  ").ok(); // Writing to a string cannot fail.
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A number with as many digits as mean something.
+pub(super) fn short(number: f64) -> String {
+    match number.abs() {
+        size if size >= 100.0 => format!("{number:.0}"),
+        size if size >= 10.0 => format!("{number:.1}"),
+        _ => format!("{number:.2}"),
+    }
+}
+
+/// The same, or a dash where nothing was measured.
+pub(super) fn maybe(number: Option<f64>) -> String {
+    number.map_or_else(|| "-".to_owned(), short)
+}
+
+pub(super) fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_to_the_right() {
+        let mut table = Table::new(&["streams", "ms"]);
+        table.row(vec!["10".into(), "1234".into()]);
+        assert_eq!(table.text(), "streams    ms\n     10  1234\n");
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([1234.5, 12.34, 1.234].map(short), ["1234", "12.3", "1.23"]);
+        assert_eq!(maybe(None), "-");
+    }
+}

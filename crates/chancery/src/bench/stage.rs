@@ -1,0 +1,351 @@
+//! A run from the first connection to the last figure: what all scenarios have in common.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use tokio_util::sync::CancellationToken;
+
+use super::board::{Board, State};
+use super::crew::{Crew, Orders};
+use super::meter::Meter;
+use super::names::names;
+use super::options::{Clients, Named, Wildcard};
+use super::process::Process;
+use super::progress::Progress;
+use super::report::{DriverFigures, Report};
+use super::xds::{Expect, Node, Plan, Protocol, Wish};
+use crate::exit::Failure;
+
+/// A run of a scenario with so many clients.
+pub(super) struct Stage {
+    pub(super) board: Arc<Board>,
+    pub(super) crew: Crew,
+    pub(super) orders: Orders,
+    pub(super) server: Option<Process>,
+    pub(super) progress: Progress,
+    pub(super) errors: Vec<String>,
+    /// Memory of the server before anybody connected.
+    pub(super) rss_before: u64,
+    interrupted: CancellationToken,
+    report: Report,
+}
+
+/// How waiting ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// It holds.
+    Held,
+    /// It took too long.
+    TimedOut,
+    /// Somebody wants to stop.
+    Interrupted,
+}
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub(super) struct Scene {
+    pub(super) scenario: &'static str,
+    pub(super) streams: usize,
+    pub(super) protocol: Protocol,
+    /// Everybody waits until the gate is opened.
+    pub(super) gated: bool,
+    pub(super) wishes: Vec<Wish>,
+    pub(super) learning: bool,
+}
+
+impl Stage {
+    /// Lets the clients begin to connect.
+    ///
+    /// # Errors
+    /// The flags contradict each other, or this machine or the server cannot be used.
+    pub(super) async fn open(
+        clients: &Clients,
+        scene: Scene,
+        interrupted: &CancellationToken,
+    ) -> Result<Self, Failure> {
+        let resolved = clients.server.resolve().await;
+        let address = resolved.map_err(|error| {
+            Failure::broken(anyhow!(error).context(format!("cannot find `{}`", clients.server)))
+        })?;
+        let server = clients.pid.map(Process::of).transpose();
+        let server = server.map_err(|why| Failure::broken(anyhow!(why)))?;
+        let report = report(clients, &scene);
+        let plan = plan(clients, &scene).map_err(|why| Failure::broken(anyhow!(why)))?;
+        let streams = plan.streams.len();
+        let orders = Orders {
+            plan: Arc::new(plan),
+            address,
+            clients: scene.streams,
+            connections: clients.connections.map_or(scene.streams, |some| some as usize),
+            threads: clients.threads as usize,
+            stalled: clients.stalled as usize,
+            slow: clients.slow.map_or((0, 1), |(some, bytes)| (some as usize, bytes)),
+            rejecting: clients.nack as usize,
+            silent: clients.no_ack,
+            largest_frame: clients.max_frame_size,
+            patience: clients.timeout,
+            learning: scene.learning,
+        };
+        enough_files(orders.all_connections())?;
+        let types = orders.plan.wanted.len();
+        let board = Arc::new(Board::new(scene.streams, streams, orders.alone(), types));
+        let rss_before = server.as_ref().and_then(Process::rss).unwrap_or(0);
+        let crew = Crew::start(&orders, &board, scene.gated).map_err(anyhow::Error::from)?;
+        Ok(Self {
+            board,
+            crew,
+            orders,
+            server,
+            progress: Progress::new(),
+            errors: Vec::new(),
+            rss_before,
+            interrupted: interrupted.clone(),
+            report,
+        })
+    }
+
+    /// Waits until all clients are connected.
+    ///
+    /// # Errors
+    /// Not one of them is.
+    pub(super) async fn connected(&mut self) -> Result<Waited, Failure> {
+        let clients = self.orders.clients;
+        let waited = self
+            .wait(self.orders.patience, |state| {
+                let lost = clients - state.alive;
+                (
+                    state.connected + lost >= clients,
+                    format!("{} of {clients} connected", state.connected),
+                )
+            })
+            .await;
+        let connected = self.board.state().connected;
+        match (waited, connected) {
+            (Waited::Held | Waited::TimedOut, 0) => Err(self.unreachable()),
+            (Waited::TimedOut, some) => {
+                self.errors.push(format!("{some} of {clients} streams connected in time"));
+                Ok(Waited::TimedOut)
+            }
+            _ => Ok(waited),
+        }
+    }
+
+    /// Waits until all clients have their first answers; says if they have not.
+    pub(super) async fn answered(&mut self) -> Waited {
+        let clients = self.orders.clients;
+        let waited = self
+            .wait(self.orders.patience, |state| {
+                let settled = clients - state.unsettled;
+                (
+                    state.unsettled == 0,
+                    format!("{settled} of {clients} streams have their first answers"),
+                )
+            })
+            .await;
+        if waited == Waited::TimedOut {
+            let missing = self.board.state().unanswered();
+            let patience = self.orders.patience;
+            self.errors.push(format!("{} within {patience:?}", nothing(&missing, clients)));
+        }
+        waited
+    }
+
+    /// Waits until something holds that the clients tell.
+    pub(super) async fn wait(
+        &mut self,
+        patience: Duration,
+        holds: impl Fn(&State) -> (bool, String),
+    ) -> Waited {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let until = self.board.until(left.min(LOOK), |state| holds(state).0);
+            let held = tokio::select! {
+                biased;
+                () = self.interrupted.cancelled() => return Waited::Interrupted,
+                held = until => held,
+            };
+            if held {
+                return Waited::Held;
+            }
+            let (_, told) = holds(&self.board.state());
+            self.progress.say(&told);
+            if left <= LOOK {
+                return Waited::TimedOut;
+            }
+        }
+    }
+
+    /// Does nothing for a while; says whether it may go on.
+    pub(super) async fn pause(&self, duration: Duration) -> Waited {
+        tokio::select! {
+            biased;
+            () = self.interrupted.cancelled() => Waited::Interrupted,
+            () = tokio::time::sleep(duration) => Waited::Held,
+        }
+    }
+
+    /// Waits until the server has done what is left to do: it uses no CPU if that can be seen, and
+    /// says nothing otherwise. Not longer than two seconds.
+    pub(super) async fn quiet(&self) {
+        let deadline = Instant::now() + QUIET.1;
+        let (mut last, mut still) = (self.activity(), 0);
+        while still < 3 && Instant::now() < deadline {
+            if self.pause(QUIET.0).await == Waited::Interrupted {
+                return;
+            }
+            let now = self.activity();
+            still = if busy(last, now) { 0 } else { still + 1 };
+            last = now;
+        }
+    }
+
+    /// Begins with the part that is measured.
+    pub(super) fn meter(&self) -> Meter {
+        Meter::start(&self.board, self.server.clone(), self.orders.threads)
+    }
+
+    /// What was found.
+    pub(super) fn report(mut self, waited: Waited, meter: &Meter, rounds: usize) -> Report {
+        self.progress.clear();
+        let counted = self.board.counted().since(meter.counted());
+        let mut errors = self.errors;
+        errors.extend(self.board.state().failures());
+        let mut report = self.report;
+        let per = (counted.messages, self.orders.clients);
+        report.connections = self.orders.all_connections();
+        report.rounds = rounds;
+        report.messages = counted.messages;
+        report.payload_bytes = counted.payload;
+        report.resources = counted.resources;
+        report.resource_bytes = counted.resource_bytes;
+        report.wire_bytes = counted.wire;
+        report.wall_s = meter.wall().as_secs_f64();
+        report.process = meter.process(self.rss_before, per);
+        report.driver = meter.driver();
+        report.interrupted = waited == Waited::Interrupted;
+        report.errors = errors;
+        self.crew.dismiss();
+        report
+    }
+
+    /// What the server does, to be compared with later.
+    pub(super) fn activity(&self) -> (Duration, u64) {
+        let cpu = self.server.as_ref().and_then(Process::cpu).unwrap_or_default();
+        (cpu, self.board.counted().wire)
+    }
+
+    fn unreachable(&mut self) -> Failure {
+        self.progress.clear();
+        let why = self.board.state().failures().join("; ");
+        let (_, why) = why.split_once(": ").unwrap_or(("", "the server does not answer"));
+        let context = format!("cannot use the server at `{}`", self.report.server);
+        Failure::broken(anyhow!("{why}").context(context))
+    }
+}
+
+/// Says which clients got nothing.
+pub(super) fn nothing(missing: &[u32], of: usize) -> String {
+    let mut numbers: Vec<_> = missing.iter().take(10).map(u32::to_string).collect();
+    if missing.len() > numbers.len() {
+        numbers.push("…".to_owned());
+    }
+    format!("{} of {of} streams got nothing: {}", missing.len(), numbers.join(", "))
+}
+
+pub(super) fn busy(last: (Duration, u64), now: (Duration, u64)) -> bool {
+    now.0 - last.0.min(now.0) > QUIET_CPU || now.1 != last.1
+}
+
+fn enough_files(connections: usize) -> Result<(), Failure> {
+    let needed = connections + SPARE;
+    match Process::own().files() {
+        Some(most) if most < needed => {
+            let told = anyhow!(
+                "{connections} connections need {needed} open files, and {most} are allowed"
+            );
+            Err(Failure::broken(told)
+                .hint(format!("type `ulimit -n {needed}` before, here and for the server")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What every client asks for, by the flags.
+pub(super) fn wishes(clients: &Clients, protocol: Protocol) -> Result<Vec<Wish>, String> {
+    let mut wishes = Vec::new();
+    for url in &clients.types {
+        let of_type = |named: &&Named| named.url.as_ref().is_none_or(|named| named == url);
+        let asked = clients.names.iter().rev().find(of_type);
+        let everything = match clients.wildcard {
+            Wildcard::Auto if url.rules().legacy_wildcard => Vec::new(),
+            Wildcard::Empty => Vec::new(),
+            Wildcard::Auto | Wildcard::Star => vec!["*".to_owned()],
+        };
+        let list = asked.map(|named| names(&clients.name_pattern, named.count)).transpose()?;
+        let known = || list.as_ref().filter(|_| protocol == Protocol::Delta).map(Vec::len);
+        let expect = clients.expect.or_else(|| known().map(|known| known as u32));
+        let expect = expect.map_or(Expect::Response, Expect::Resources);
+        let names = list.unwrap_or(everything);
+        wishes.push(Wish { url: url.clone(), names, held: Vec::new(), expect, probe: false });
+    }
+    Ok(wishes)
+}
+
+fn plan(clients: &Clients, scene: &Scene) -> Result<Plan, String> {
+    let node = Node {
+        id: clients.node_id.clone(),
+        cluster: clients.node_cluster.clone(),
+        metadata: clients.node_metadata.clone(),
+    };
+    let (wishes, authority) = (scene.wishes.clone(), (false, clients.server.authority()));
+    match clients.per_type {
+        true => Plan::per_type(scene.protocol, wishes, node, authority),
+        false => Ok(Plan::aggregated(scene.protocol, wishes, node, authority)),
+    }
+}
+
+/// The part of a report that is known before.
+fn report(clients: &Clients, scene: &Scene) -> Report {
+    let asked = || scene.wishes.iter().filter(|wish| !wish.probe);
+    Report {
+        scenario: scene.scenario,
+        server: clients.server.to_string(),
+        label: clients.label.clone(),
+        protocol: scene.protocol,
+        aggregated: !clients.per_type,
+        types: asked().map(|wish| wish.url.short().to_owned()).collect(),
+        names: asked().map(|wish| wish.names.len() as u32).collect(),
+        streams: scene.streams,
+        connections: 0,
+        threads: clients.threads as usize,
+        rounds: 0,
+        messages: 0,
+        payload_bytes: 0,
+        resources: 0,
+        resource_bytes: 0,
+        wire_bytes: 0,
+        wall_s: 0.0,
+        process: None,
+        driver: DriverFigures { cpu_s: 0.0, share: 0.0, bound: false },
+        latency_ms: None,
+        receipt_ms: None,
+        first_answer_ms: None,
+        held: None,
+        interrupted: false,
+        errors: Vec::new(),
+    }
+}
+
+/// How often the progress is told.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How often a server that should become quiet is looked at, and how long.
+const QUIET: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(2));
+
+/// Timers and the like go on in a server that has nothing to do.
+const QUIET_CPU: Duration = Duration::from_micros(300);
+
+/// Files this process has open besides its connections.
+const SPARE: usize = 64;

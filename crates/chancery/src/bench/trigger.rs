@@ -1,0 +1,181 @@
+//! How a change is made in the server's configuration, for every round one.
+
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, Stdio};
+use std::str::FromStr;
+use std::time::Duration;
+use std::{fs, io};
+
+use anyhow::{Context, anyhow, bail};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use super::board::Board;
+
+/// How to ask for a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// A line to a control port; the answer says that it is published.
+    Tcp(String),
+    /// A command, run by `sh`.
+    Exec(String),
+    /// A file that is replaced.
+    File(PathBuf),
+}
+
+impl FromStr for How {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let told = || {
+            format!("`{text}` is no trigger; write `tcp:HOST:PORT`, `exec:COMMAND` or `file:PATH`")
+        };
+        let (kind, rest) =
+            text.split_once(':').filter(|(_, rest)| !rest.is_empty()).ok_or_else(told)?;
+        match kind {
+            "tcp" => Ok(Self::Tcp(rest.to_owned())),
+            "exec" => Ok(Self::Exec(rest.to_owned())),
+            "file" => Ok(Self::File(rest.into())),
+            _ => Err(told()),
+        }
+    }
+}
+
+/// A trigger that is ready.
+#[derive(Debug)]
+pub(super) struct Trigger {
+    kind: Kind,
+    patience: Duration,
+    round: u64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Tcp(BufReader<TcpStream>),
+    Exec(String),
+    File { path: PathBuf, template: String },
+}
+
+impl Trigger {
+    /// Connects, or reads the template.
+    ///
+    /// # Errors
+    /// There is nothing to connect to, or no template.
+    pub(super) async fn ready(
+        how: &How,
+        template: Option<&Path>,
+        patience: Duration,
+    ) -> anyhow::Result<Self> {
+        let kind = match how {
+            How::Tcp(address) => {
+                let io = TcpStream::connect(address).await;
+                let io = io.with_context(|| format!("cannot reach the trigger at `{address}`"))?;
+                io.set_nodelay(true)?;
+                Kind::Tcp(BufReader::new(io))
+            }
+            How::Exec(command) => Kind::Exec(command.clone()),
+            How::File(path) => {
+                let file = template.ok_or_else(|| anyhow!("`file:` needs `--template`"))?;
+                let read = fs::read_to_string(file);
+                let template = read.with_context(|| format!("cannot read `{}`", file.display()))?;
+                Kind::File { path: path.clone(), template }
+            }
+        };
+        Ok(Self { kind, patience, round: 0 })
+    }
+
+    /// Makes one change; the board learns of it at the moment it begins.
+    ///
+    /// # Errors
+    /// It could not be made.
+    pub(super) async fn pull(&mut self, board: &Board) -> anyhow::Result<()> {
+        self.round += 1;
+        let (patience, round) = (self.patience, self.round);
+        let pulled = match &mut self.kind {
+            Kind::Tcp(io) => tokio::time::timeout(patience, change(io, board)).await,
+            Kind::Exec(command) => tokio::time::timeout(patience, execute(command, board)).await,
+            Kind::File { path, template } => Ok(replace(path, template, round, board)),
+        };
+        pulled.map_err(|_| anyhow!("the trigger of round {round} did not end in time"))?
+    }
+}
+
+async fn change(io: &mut BufReader<TcpStream>, board: &Board) -> anyhow::Result<()> {
+    board.publish();
+    io.write_all(b"change\n").await.context("the trigger's connection failed")?;
+    let mut answer = String::new();
+    io.read_line(&mut answer).await.context("the trigger's connection failed")?;
+    match answer.trim_end() {
+        "ok" => Ok(()),
+        "" => bail!("the trigger's connection was closed"),
+        other => bail!("the trigger answered `{other}` instead of `ok`"),
+    }
+}
+
+async fn execute(command: &str, board: &Board) -> anyhow::Result<()> {
+    let mut shell = Command::new("sh");
+    // What the command prints must not get between the lines of our own output.
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(io::stderr());
+    board.publish();
+    let mut child = Child(shell.spawn().with_context(|| format!("cannot run `{command}`"))?);
+    loop {
+        match child.0.try_wait()? {
+            Some(ended) if ended.success() => return Ok(()),
+            Some(ended) => bail!("the trigger `{command}` ended with {ended}"),
+            None => tokio::time::sleep(LOOK).await,
+        }
+    }
+}
+
+/// A command that does not outlive our waiting for it.
+struct Child(process::Child);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Everything slow is done before the moment that counts, which is the rename.
+fn replace(path: &Path, template: &str, round: u64, board: &Board) -> anyhow::Result<()> {
+    let fresh = beside(path)?;
+    let write = || -> io::Result<()> {
+        fs::write(&fresh, template.replace("{n}", &round.to_string()))?;
+        board.publish();
+        fs::rename(&fresh, path)
+    };
+    write().with_context(|| format!("cannot replace `{}`", path.display()))
+}
+
+/// A hidden file of another ending, so that nobody takes it for configuration.
+fn beside(path: &Path) -> anyhow::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| anyhow!("`{}` is no file", path.display()))?;
+    Ok(path.with_file_name(format!(".{}.bench", name.to_string_lossy())))
+}
+
+/// How often a command is looked at whether it has ended.
+const LOOK: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triggers_are_read() {
+        assert_eq!("tcp:127.0.0.1:1".parse(), Ok(How::Tcp("127.0.0.1:1".into())));
+        assert_eq!("exec:echo a:b".parse(), Ok(How::Exec("echo a:b".into())));
+        assert_eq!("file:/a/b".parse(), Ok(How::File("/a/b".into())));
+        for text in ["", "tcp:", "127.0.0.1:1", "udp:x"] {
+            assert!(text.parse::<How>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_replaced_by_the_template_of_the_round() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.yaml");
+        replace(&path, "round: {n}\n", 7, &Board::new(0, 1, 0, 1)).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "round: 7\n");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,17 @@
+//! What clients of xDS say and hear, as bytes.
+//!
+//! A response is scanned as it streams by: how many resources, how large, and the three strings an
+//! acknowledgement needs. Nothing is decoded, and nothing is known of Envoy's messages, so this
+//! measures servers of any make. Not here: frames ([`crate::bench::http2`]) and sockets.
+
+pub(super) mod plan;
+pub(super) mod proto;
+mod scan;
+mod session;
+mod status;
+mod talk;
+pub(super) mod types;
+
+pub(crate) use plan::Protocol;
+pub(super) use plan::{Expect, Manner, Node, Plan, Wish};
+pub(super) use session::Session;

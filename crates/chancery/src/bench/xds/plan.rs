@@ -1,0 +1,275 @@
+//! What all clients of a run say, encoded once and shared.
+
+use std::sync::Arc;
+
+use chancery_core::TypeUrl;
+
+use super::proto::{field, varint};
+use super::types;
+use crate::bench::http2;
+
+/// The two variants of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Protocol {
+    /// State of the world
+    Sotw,
+    /// Incremental
+    Delta,
+}
+
+/// Everything a run's clients have in common.
+#[derive(Clone, Debug)]
+pub(in crate::bench) struct Plan {
+    pub(in crate::bench) protocol: Protocol,
+    /// The types, in the order they are asked for; the first is the one that is waited for.
+    pub(in crate::bench) wanted: Vec<Wanted>,
+    /// The header blocks of the streams of one client: one, or one for each type.
+    pub(in crate::bench) streams: Vec<Opening>,
+    pub(in crate::bench) node: Node,
+}
+
+/// One stream a client opens.
+#[derive(Clone, Debug)]
+pub(in crate::bench) struct Opening {
+    pub(in crate::bench) headers: Vec<u8>,
+    /// Which of the types it asks for: from, to.
+    pub(in crate::bench) types: (u16, u16),
+}
+
+/// One type every client asks for.
+#[derive(Clone, Debug)]
+pub(in crate::bench) struct Wanted {
+    pub(in crate::bench) url: TypeUrl,
+    /// The first request, without the node.
+    pub(in crate::bench) first: Arc<[u8]>,
+    /// What is in every later request.
+    pub(in crate::bench) again: Arc<[u8]>,
+    pub(in crate::bench) expect: Expect,
+    /// Its resources are not what is measured.
+    pub(in crate::bench) probe: bool,
+}
+
+/// When the first answer is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bench) enum Expect {
+    /// At once: the client has everything already.
+    Nothing,
+    /// With the first response.
+    Response,
+    /// With so many resources, or words that they are not there.
+    Resources(u32),
+}
+
+/// What a client asks for of one type, before it is encoded.
+#[derive(Clone, Debug)]
+pub(in crate::bench) struct Wish {
+    pub(in crate::bench) url: TypeUrl,
+    pub(in crate::bench) names: Vec<String>,
+    /// What it holds already: names and versions.
+    pub(in crate::bench) held: Vec<(String, String)>,
+    pub(in crate::bench) expect: Expect,
+    pub(in crate::bench) probe: bool,
+}
+
+/// Who the clients say they are; `{}` in the name stands for the number of the client.
+#[derive(Clone, Debug)]
+pub(in crate::bench) struct Node {
+    pub(in crate::bench) id: String,
+    pub(in crate::bench) cluster: String,
+    pub(in crate::bench) metadata: Vec<(String, String)>,
+}
+
+/// How a client answers responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bench) enum Manner {
+    /// It accepts them.
+    Accepts,
+    /// It rejects them.
+    Rejects,
+    /// It says nothing.
+    Silent,
+}
+
+impl Protocol {
+    /// What the names of its methods begin with.
+    pub(super) fn verb(self) -> &'static str {
+        match self {
+            Self::Sotw => "Stream",
+            Self::Delta => "Delta",
+        }
+    }
+}
+
+impl Plan {
+    /// One stream for each client.
+    pub(in crate::bench) fn aggregated(
+        protocol: Protocol,
+        wishes: Vec<Wish>,
+        node: Node,
+        (secure, authority): (bool, &str),
+    ) -> Self {
+        let path = types::aggregated(protocol);
+        let headers = http2::request_block(secure, authority, &path);
+        let streams = vec![Opening { headers, types: (0, wishes.len() as u16) }];
+        let wanted = wishes.into_iter().map(|wish| wish.encoded(protocol)).collect();
+        Self { protocol, wanted, streams, node }
+    }
+
+    /// One stream for each client and type.
+    ///
+    /// # Errors
+    /// A type has no service of its own.
+    pub(in crate::bench) fn per_type(
+        protocol: Protocol,
+        wishes: Vec<Wish>,
+        node: Node,
+        (secure, authority): (bool, &str),
+    ) -> Result<Self, String> {
+        let mut streams = Vec::new();
+        for (at, wish) in (0_u16..).zip(&wishes) {
+            let path = types::method(&wish.url, protocol).ok_or_else(|| {
+                format!("`{}` has no service of its own; leave out `--per-type`", wish.url.short())
+            })?;
+            let headers = http2::request_block(secure, authority, &path);
+            streams.push(Opening { headers, types: (at, at + 1) });
+        }
+        let wanted = wishes.into_iter().map(|wish| wish.encoded(protocol)).collect();
+        Ok(Self { protocol, wanted, streams, node })
+    }
+}
+
+impl Wish {
+    fn encoded(&self, protocol: Protocol) -> Wanted {
+        let (mut first, mut again) = (Vec::new(), Vec::new());
+        let url = self.url.as_str().as_bytes();
+        match protocol {
+            Protocol::Sotw => {
+                field(&mut first, 4, url);
+                self.names.iter().for_each(|name| field(&mut first, 3, name.as_bytes()));
+                // Every request of this variant names everything the client wants (S-043).
+                again.clone_from(&first);
+            }
+            Protocol::Delta => {
+                field(&mut first, 2, url);
+                again.clone_from(&first);
+                self.names.iter().for_each(|name| field(&mut first, 3, name.as_bytes()));
+                for (name, version) in &self.held {
+                    field(&mut first, 5, &pair(name, version.as_bytes()));
+                }
+            }
+        }
+        let Self { expect, probe, ref url, .. } = *self;
+        Wanted { url: url.clone(), first: first.into(), again: again.into(), expect, probe }
+    }
+}
+
+impl Node {
+    /// The message of one client.
+    pub(super) fn encoded(&self, client: u32) -> Vec<u8> {
+        let mut node = Vec::new();
+        field(&mut node, 1, self.id.replace("{}", &client.to_string()).as_bytes());
+        field(&mut node, 2, self.cluster.as_bytes());
+        if !self.metadata.is_empty() {
+            let mut fields = Vec::new();
+            for (key, text) in &self.metadata {
+                let mut value = Vec::new();
+                field(&mut value, 3, text.as_bytes());
+                field(&mut fields, 1, &pair(key, &value));
+            }
+            field(&mut node, 3, &fields);
+        }
+        field(&mut node, 6, b"chancery-bench");
+        node
+    }
+}
+
+/// A request of one stream: what is the stream's own, then what is shared.
+pub(super) fn head(protocol: Protocol, node: Option<Vec<u8>>) -> Vec<u8> {
+    let mut out = Vec::new();
+    if let Some(node) = node {
+        field(&mut out, if protocol == Protocol::Sotw { 2 } else { 1 }, &node);
+    }
+    out
+}
+
+/// The fields an answer to a response adds to what is in every request.
+pub(super) fn answer(
+    out: &mut Vec<u8>,
+    protocol: Protocol,
+    manner: Manner,
+    version: &[u8],
+    nonce: &[u8],
+) {
+    let (nonce_field, error_field) = match protocol {
+        Protocol::Sotw => (5, 6),
+        Protocol::Delta => (6, 7),
+    };
+    if protocol == Protocol::Sotw && manner == Manner::Accepts {
+        field(out, 1, version);
+    }
+    field(out, nonce_field, nonce);
+    if manner == Manner::Rejects {
+        let mut status = Vec::new();
+        varint(&mut status, 1 << 3);
+        varint(&mut status, 3);
+        field(&mut status, 2, b"rejected on purpose by chancery bench");
+        field(out, error_field, &status);
+    }
+}
+
+/// An entry of a map.
+fn pair(key: &str, value: &[u8]) -> Vec<u8> {
+    let mut entry = Vec::new();
+    field(&mut entry, 1, key.as_bytes());
+    field(&mut entry, 2, value);
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::xds::proto::fields;
+
+    fn wish(held: &[(&str, &str)]) -> Wish {
+        let held = held.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        let names = vec!["a".to_owned(), "b".to_owned()];
+        let url = types::parse("eds").unwrap();
+        Wish { url, names, held, expect: Expect::Response, probe: false }
+    }
+
+    fn numbers(bytes: &[u8]) -> Vec<u32> {
+        fields(bytes).map(|(number, _)| number).collect()
+    }
+
+    #[test]
+    fn sotw_repeats_its_names_and_delta_does_not() {
+        let sotw = wish(&[]).encoded(Protocol::Sotw);
+        assert_eq!(numbers(&sotw.again), [4, 3, 3]);
+        let delta = wish(&[("a", "1")]).encoded(Protocol::Delta);
+        assert_eq!((numbers(&delta.first), numbers(&delta.again)), (vec![2, 3, 3, 5], vec![2]));
+    }
+
+    #[test]
+    fn answers_say_what_the_variant_asks_for() {
+        let said = |protocol, manner| {
+            let mut out = Vec::new();
+            answer(&mut out, protocol, manner, b"v", b"n");
+            numbers(&out)
+        };
+        assert_eq!(said(Protocol::Sotw, Manner::Accepts), [1, 5]);
+        assert_eq!(said(Protocol::Sotw, Manner::Rejects), [5, 6]);
+        assert_eq!(said(Protocol::Delta, Manner::Accepts), [6]);
+        assert_eq!(said(Protocol::Delta, Manner::Rejects), [6, 7]);
+    }
+
+    #[test]
+    fn every_client_has_its_own_name() {
+        let metadata = vec![("k".to_owned(), "v".to_owned())];
+        let node = Node { id: "bench-{}".to_owned(), cluster: "c".to_owned(), metadata };
+        let bytes = node.encoded(7);
+        let all: Vec<_> = fields(&bytes).collect();
+        assert_eq!(all[0], (1, &b"bench-7"[..]));
+        assert_eq!(all.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2, 3, 6]);
+    }
+}

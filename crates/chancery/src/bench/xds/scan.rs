@@ -1,0 +1,222 @@
+//! Reads a discovery response as it streams by, in pieces of any size.
+//!
+//! Both variants agree on what is needed: 1 is the version, 2 a resource, 4 the type, 5 the nonce;
+//! 6 and 8 are what delta removes. Resources are counted and passed over.
+
+/// What a response said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) version: Vec<u8>,
+    pub(super) type_url: Vec<u8>,
+    pub(super) nonce: Vec<u8>,
+    pub(super) resources: u32,
+    pub(super) resource_bytes: u64,
+    pub(super) removed: u32,
+}
+
+/// A response in the middle of its bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scan {
+    pub(super) found: Found,
+    state: State,
+    number: u64,
+    shift: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Key,
+    Number,
+    Length(u64),
+    Skip(u64),
+    Keep(u64, u64),
+}
+
+/// Bytes that are no protobuf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damaged;
+
+impl Scan {
+    /// Begins with the next response; keeps the memory of the last one.
+    pub(super) fn clear(&mut self) {
+        let Found { version, type_url, nonce, .. } = &mut self.found;
+        for text in [version, type_url, nonce] {
+            text.clear();
+        }
+        (self.found.resources, self.found.resource_bytes, self.found.removed) = (0, 0, 0);
+        (self.state, self.number, self.shift) = (State::Key, 0, 0);
+    }
+
+    /// Whether the response may end here.
+    pub(super) fn whole(&self) -> bool {
+        self.state == State::Key && self.shift == 0
+    }
+
+    /// Goes on with the next bytes.
+    pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Damaged> {
+        while !bytes.is_empty() {
+            match self.state {
+                State::Skip(left) => {
+                    let left = left - split(&mut bytes, left).len() as u64;
+                    self.state = if left == 0 { State::Key } else { State::Skip(left) };
+                }
+                State::Keep(field, left) => {
+                    let piece = split(&mut bytes, left);
+                    self.keep(field, piece)?;
+                    let left = left - piece.len() as u64;
+                    self.state = if left == 0 { State::Key } else { State::Keep(field, left) };
+                }
+                _ => self.digit(split(&mut bytes, 1)[0])?,
+            }
+        }
+        Ok(())
+    }
+
+    /// One byte of a number: of a key, of a length, or of a value nobody wants.
+    fn digit(&mut self, byte: u8) -> Result<(), Damaged> {
+        if self.shift > 63 {
+            return Err(Damaged);
+        }
+        self.number |= u64::from(byte & 0x7f) << self.shift;
+        self.shift += 7;
+        if byte & 0x80 != 0 {
+            return Ok(());
+        }
+        let number = std::mem::take(&mut self.number);
+        self.shift = 0;
+        self.state = match self.state {
+            State::Key => key(number)?,
+            State::Length(field) => self.begin(field, number),
+            _ => State::Key,
+        };
+        Ok(())
+    }
+
+    fn begin(&mut self, field: u64, length: u64) -> State {
+        match field {
+            RESOURCE => {
+                self.found.resources += 1;
+                self.found.resource_bytes += length;
+            }
+            REMOVED | REMOVED_NAME => self.found.removed += 1,
+            _ => {}
+        }
+        match field {
+            _ if length == 0 => State::Key,
+            VERSION | TYPE | NONCE => State::Keep(field, length),
+            _ => State::Skip(length),
+        }
+    }
+
+    fn keep(&mut self, field: u64, piece: &[u8]) -> Result<(), Damaged> {
+        let text = match field {
+            VERSION => &mut self.found.version,
+            TYPE => &mut self.found.type_url,
+            _ => &mut self.found.nonce,
+        };
+        if text.len() + piece.len() > LONGEST {
+            return Err(Damaged);
+        }
+        text.extend_from_slice(piece);
+        Ok(())
+    }
+}
+
+fn key(key: u64) -> Result<State, Damaged> {
+    match key & 7 {
+        0 => Ok(State::Number),
+        1 => Ok(State::Skip(8)),
+        2 => Ok(State::Length(key >> 3)),
+        5 => Ok(State::Skip(4)),
+        _ => Err(Damaged),
+    }
+}
+
+fn split<'a>(bytes: &mut &'a [u8], most: u64) -> &'a [u8] {
+    let most = usize::try_from(most).map_or(bytes.len(), |most| most.min(bytes.len()));
+    let (taken, rest) = bytes.split_at(most);
+    *bytes = rest;
+    taken
+}
+
+const VERSION: u64 = 1;
+const RESOURCE: u64 = 2;
+const TYPE: u64 = 4;
+const NONCE: u64 = 5;
+const REMOVED: u64 = 6;
+const REMOVED_NAME: u64 = 8;
+
+/// Versions and nonces are short; a longer one is taken for damage.
+const LONGEST: usize = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::xds::proto::{field, varint};
+
+    fn response() -> Vec<u8> {
+        let mut out = Vec::new();
+        field(&mut out, 1, b"v1");
+        for size in [0, 1, 127, 128, 300] {
+            field(&mut out, 2, &vec![0xff; size]);
+        }
+        varint(&mut out, 3 << 3);
+        varint(&mut out, 1);
+        field(&mut out, 4, b"type.googleapis.com/T");
+        field(&mut out, 6, b"gone");
+        field(&mut out, 8, b"gone too");
+        out.extend_from_slice(&[9 << 3 | 1, 1, 2, 3, 4, 5, 6, 7, 8, 9 << 3 | 5, 1, 2, 3, 4]);
+        field(&mut out, 5, b"n1");
+        out
+    }
+
+    fn expected() -> Found {
+        Found {
+            version: b"v1".into(),
+            type_url: b"type.googleapis.com/T".into(),
+            nonce: b"n1".into(),
+            resources: 5,
+            resource_bytes: 556,
+            removed: 2,
+        }
+    }
+
+    #[test]
+    fn a_response_is_read_the_same_however_it_is_cut() {
+        let bytes = response();
+        for cut in 0..=bytes.len() {
+            let mut scan = Scan::default();
+            scan.feed(&bytes[..cut]).unwrap();
+            scan.feed(&bytes[cut..]).unwrap();
+            assert!(scan.whole());
+            assert_eq!(scan.found, expected(), "cut at {cut}");
+        }
+        let mut scan = Scan::default();
+        for byte in &bytes {
+            scan.feed(std::slice::from_ref(byte)).unwrap();
+        }
+        assert_eq!(scan.found, expected());
+    }
+
+    #[test]
+    fn a_cut_response_is_not_whole_and_the_next_begins_afresh() {
+        let bytes = response();
+        let mut scan = Scan::default();
+        scan.feed(&bytes[..bytes.len() - 1]).unwrap();
+        assert!(!scan.whole());
+        scan.clear();
+        scan.feed(&bytes).unwrap();
+        assert_eq!(scan.found, expected());
+    }
+
+    #[test]
+    fn damage_is_told() {
+        for bytes in [&[0x0b][..], &[0xff; 11]] {
+            assert_eq!(Scan::default().feed(bytes), Err(Damaged));
+        }
+        let mut endless = vec![0x2a, 0xff, 0xff, 0x7f];
+        endless.resize(100_000, b'n');
+        assert_eq!(Scan::default().feed(&endless), Err(Damaged));
+    }
+}

@@ -1,0 +1,213 @@
+//! All streams of one connection, without I/O: bytes in, bytes out, and what happened on the board.
+
+use std::sync::Arc;
+
+use super::plan::{Manner, Plan};
+use super::status;
+use super::talk::{Heard, Talk};
+use crate::bench::board::{Board, Counted};
+use crate::bench::http2::{Broken, Event, Link};
+
+/// A connection and the clients on it.
+#[derive(Debug)]
+pub(in crate::bench) struct Session {
+    link: Link,
+    talks: Vec<Talk>,
+    plan: Arc<Plan>,
+    board: Arc<Board>,
+    /// Responses are read for names and versions.
+    learning: bool,
+    /// A stream has something to say that waits for a window or for the buffer.
+    unsent: bool,
+    leaving: Option<String>,
+}
+
+impl Session {
+    /// Begins a connection.
+    pub(in crate::bench) fn open(
+        plan: Arc<Plan>,
+        board: Arc<Board>,
+        largest: u32,
+        out: &mut Vec<u8>,
+    ) -> Self {
+        let link = Link::open(largest, out);
+        Self { link, talks: Vec::new(), plan, board, learning: false, unsent: false, leaving: None }
+    }
+
+    /// Reads names and versions out of what comes.
+    pub(in crate::bench) fn learn(&mut self) {
+        self.learning = true;
+    }
+
+    /// Whether the server has introduced itself.
+    pub(in crate::bench) fn settled(&self) -> bool {
+        self.link.settled()
+    }
+
+    /// Opens the streams of a client and says its first requests.
+    ///
+    /// # Errors
+    /// The server takes fewer streams on a connection.
+    pub(in crate::bench) fn enter(
+        &mut self,
+        client: u32,
+        manner: Manner,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let plan = Arc::clone(&self.plan);
+        for opening in &plan.streams {
+            let most = self.link.streams();
+            if self.talks.len() as u64 >= u64::from(most) {
+                return Err(format!("the server takes {most} streams on a connection"));
+            }
+            let id = self.talks.len() as u32 * 2 + 1;
+            self.link.request(id, &opening.headers, out);
+            let mut talk = Talk::new(client, id, self.link.stream_room(), manner, &plan);
+            if self.learning {
+                talk.keep_copies();
+            }
+            talk.greet(&mut self.link, &plan, out);
+            self.unsent |= talk.has_unsent();
+            self.talks.push(talk);
+        }
+        Ok(())
+    }
+
+    /// Takes what was read; what is to be written is appended to `out`.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub(in crate::bench) fn feed(
+        &mut self,
+        mut input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Broken> {
+        let mut counted = Counted { wire: input.len() as u64, ..Counted::default() };
+        let fed = loop {
+            match self.link.next(&mut input, out) {
+                Ok(Some(event)) => {
+                    if let Err(broken) = self.event(event, out, &mut counted) {
+                        break Err(broken);
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(broken) => break Err(broken),
+            }
+        };
+        self.board.count(&counted);
+        fed
+    }
+
+    /// Writes more of what has been waiting for room in the buffer.
+    pub(in crate::bench) fn pump(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::take(&mut self.unsent) {
+            return;
+        }
+        for talk in self.talks.iter_mut().filter(|talk| talk.has_unsent()) {
+            talk.pump(&mut self.link, out);
+            self.unsent |= talk.has_unsent();
+        }
+    }
+
+    /// Whether something waits for a window or for the buffer.
+    pub(in crate::bench) fn has_unsent(&self) -> bool {
+        self.unsent
+    }
+
+    /// Whether all first answers are complete.
+    pub(in crate::bench) fn answered(&self) -> bool {
+        self.talks.iter().all(Talk::answered)
+    }
+
+    /// All streams are lost; says so once for each client.
+    pub(in crate::bench) fn close(&mut self, why: &str) {
+        let why = self.leaving.take().unwrap_or_else(|| why.to_owned());
+        for talk in self.talks.iter_mut().filter(|talk| !talk.ended) {
+            talk.ended = true;
+            self.board.lost(talk.client, &why);
+        }
+    }
+
+    fn event(
+        &mut self,
+        event: Event<'_>,
+        out: &mut Vec<u8>,
+        counted: &mut Counted,
+    ) -> Result<(), Broken> {
+        match event {
+            Event::Data { stream, bytes, end } => {
+                self.data(stream, bytes, out, counted);
+                if end {
+                    self.end(stream, "the server ended the stream without a status");
+                }
+            }
+            Event::Headers { stream, fields, end } => {
+                if let Some(why) = status::reason(fields.as_deref(), end) {
+                    self.end(stream, &why);
+                }
+            }
+            Event::Reset { stream, code } => self.end(stream, &status::reset(code)),
+            Event::GoAway { code, text, .. } => self.leaving = Some(status::goaway(code, &text)),
+            Event::Opened { stream, by } => {
+                if let Some(talk) = talk(&mut self.talks, stream) {
+                    talk.opened(by.into())?;
+                    self.pump(out);
+                }
+            }
+            Event::Resized { by } => {
+                self.talks.iter_mut().try_for_each(|talk| talk.opened(by))?;
+                self.pump(out);
+            }
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, stream: u32, mut bytes: &[u8], out: &mut Vec<u8>, counted: &mut Counted) {
+        let Some(talk) = talk(&mut self.talks, stream).filter(|talk| !talk.ended) else { return };
+        talk.took(bytes.len(), out);
+        while !bytes.is_empty() {
+            match talk.hear(&mut bytes, &self.plan) {
+                Ok(None) => {}
+                Ok(Some(heard)) => {
+                    let probe = self.plan.wanted[usize::from(heard.at)].probe;
+                    count(counted, &heard, probe);
+                    if self.learning {
+                        self.board.learned(heard.at, talk.copied().unwrap_or_default());
+                    }
+                    self.board.heard(talk.client, heard.at == 0, heard.settled);
+                    talk.respond(heard.at, &mut self.link, &self.plan, out);
+                    self.unsent |= talk.has_unsent();
+                }
+                Err(why) => {
+                    self.end(stream, why);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, stream: u32, why: &str) {
+        if let Some(talk) = talk(&mut self.talks, stream).filter(|talk| !talk.ended) {
+            talk.ended = true;
+            self.board.lost(talk.client, why);
+        }
+    }
+}
+
+fn count(counted: &mut Counted, heard: &Heard, probe: bool) {
+    counted.messages += 1;
+    counted.payload += heard.bytes;
+    if probe {
+        return;
+    }
+    counted.resources += u64::from(heard.resources);
+    counted.resource_bytes += heard.resource_bytes;
+}
+
+/// Streams have odd numbers, in the order they were opened.
+fn talk(talks: &mut [Talk], stream: u32) -> Option<&mut Talk> {
+    talks.get_mut(usize::try_from(stream.checked_sub(1)? / 2).ok()?)
+}
+
+#[cfg(test)]
+mod tests;

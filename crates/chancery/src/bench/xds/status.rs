@@ -1,0 +1,138 @@
+//! Why a stream ended, in words: out of trailers, resets and the codes of HTTP/2 and gRPC.
+
+use crate::bench::http2::Field;
+
+/// What the headers say of the end of a stream; nothing if all is well so far.
+pub(super) fn reason(fields: Option<&[Field]>, end: bool) -> Option<String> {
+    let Some(fields) = fields else {
+        let told = "the server ended the stream, with headers that cannot be read";
+        return end.then(|| told.to_owned());
+    };
+    let of = |name| fields.iter().find(|field| field.name == name).map(|field| &*field.value);
+    if let Some(code) = of("grpc-status") {
+        let name = grpc(code);
+        return Some(match of("grpc-message").filter(|text| !text.is_empty()) {
+            Some(text) => format!("the server ended the stream: {name}: {}", unescaped(text)),
+            None => format!("the server ended the stream: {name}"),
+        });
+    }
+    if let Some(status) = of(":status").filter(|status| *status != "200") {
+        return Some(format!("the server answered HTTP status {status}"));
+    }
+    end.then(|| "the server ended the stream without a status".to_owned())
+}
+
+/// A stream that was reset.
+pub(super) fn reset(code: u32) -> String {
+    format!("the server reset the stream: {}", http2(code))
+}
+
+/// A connection that was ended.
+pub(super) fn goaway(code: u32, text: &str) -> String {
+    let because = if text.is_empty() { String::new() } else { format!(": {text}") };
+    format!("the server ended the connection: {}{because}", http2(code))
+}
+
+fn grpc(code: &str) -> String {
+    let at = code.parse::<usize>().ok();
+    at.and_then(|at| GRPC.get(at)).map_or_else(|| format!("status {code}"), |&name| name.into())
+}
+
+fn http2(code: u32) -> String {
+    let at = usize::try_from(code).ok();
+    at.and_then(|at| HTTP2.get(at)).map_or_else(|| format!("code {code}"), |&name| name.into())
+}
+
+/// `grpc-message` without its percent signs.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let coded = after.get(..2).filter(|_| *first == b'%');
+        let byte =
+            coded.and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).chars().take(300).flat_map(readable).collect()
+}
+
+/// A character as it may be shown on a terminal.
+fn readable(character: char) -> impl Iterator<Item = char> {
+    let shown = !character.is_control();
+    let escaped = (!shown).then(|| character.escape_default());
+    shown.then_some(character).into_iter().chain(escaped.into_iter().flatten())
+}
+
+const GRPC: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+const HTTP2: [&str; 14] = [
+    "NO_ERROR",
+    "PROTOCOL_ERROR",
+    "INTERNAL_ERROR",
+    "FLOW_CONTROL_ERROR",
+    "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED",
+    "FRAME_SIZE_ERROR",
+    "REFUSED_STREAM",
+    "CANCEL",
+    "COMPRESSION_ERROR",
+    "CONNECT_ERROR",
+    "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY",
+    "HTTP_1_1_REQUIRED",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(pairs: &[(&str, &str)]) -> Vec<Field> {
+        let field =
+            |&(name, value): &(&str, &str)| Field { name: name.into(), value: value.into() };
+        pairs.iter().map(field).collect()
+    }
+
+    #[test]
+    fn trailers_are_told_in_words() {
+        let trailers = fields(&[("grpc-status", "8"), ("grpc-message", "too%20many%0a%")]);
+        let told = reason(Some(&trailers), true).unwrap();
+        assert_eq!(told, "the server ended the stream: RESOURCE_EXHAUSTED: too many\\n%");
+        assert!(
+            reason(Some(&fields(&[("grpc-status", "99")])), true).unwrap().ends_with("status 99")
+        );
+    }
+
+    #[test]
+    fn headers_that_begin_an_answer_are_no_end() {
+        assert_eq!(reason(Some(&fields(&[(":status", "200")])), false), None);
+        assert_eq!(reason(None, false), None);
+        assert!(reason(None, true).is_some());
+        assert!(reason(Some(&fields(&[(":status", "404")])), true).unwrap().contains("404"));
+    }
+
+    #[test]
+    fn codes_have_names() {
+        assert!(reset(7).ends_with("REFUSED_STREAM"));
+        assert!(goaway(11, "slower").ends_with("ENHANCE_YOUR_CALM: slower"));
+        assert!(reset(77).ends_with("code 77"));
+    }
+}

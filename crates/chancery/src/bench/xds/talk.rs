@@ -1,0 +1,264 @@
+//! One stream of one client: messages out of pieces of the body, and the answers to them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::plan::{Expect, Manner, Plan, answer};
+use super::scan::{Found, Scan};
+use crate::bench::http2::{GRANT, Link, Room};
+
+/// A stream from its opening to its end.
+#[derive(Debug)]
+pub(super) struct Talk {
+    /// Which client it belongs to.
+    pub(super) client: u32,
+    pub(super) ended: bool,
+    pub(super) manner: Manner,
+    id: u32,
+    room: Room,
+    received: u32,
+    prefix: [u8; PREFIX],
+    have: u8,
+    left: u32,
+    scan: Scan,
+    /// What came of each type, until the first answers are complete.
+    missing: Vec<Missing>,
+    /// Which types it asks for: from, to.
+    types: (u16, u16),
+    unsent: VecDeque<Piece>,
+    /// The whole response, if somebody wants to read it.
+    copy: Option<Vec<u8>>,
+}
+
+/// A first answer that is not complete.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    at: u16,
+    seen: u32,
+}
+
+/// A part of a request that did not fit into a window.
+#[derive(Debug)]
+struct Piece {
+    bytes: Arc<[u8]>,
+    sent: usize,
+}
+
+/// A whole response, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// Which of the plan's types.
+    pub(super) at: u16,
+    pub(super) bytes: u64,
+    pub(super) resources: u32,
+    pub(super) resource_bytes: u64,
+    /// This made the first answers of all types complete.
+    pub(super) settled: bool,
+}
+
+impl Talk {
+    pub(super) fn new(client: u32, id: u32, room: Room, manner: Manner, plan: &Plan) -> Self {
+        let types = plan.streams[id as usize / 2 % plan.streams.len()].types;
+        let expects = |at: &u16| plan.wanted[usize::from(*at)].expect != Expect::Nothing;
+        Self {
+            client,
+            ended: false,
+            manner,
+            id,
+            room,
+            received: 0,
+            prefix: [0; PREFIX],
+            have: 0,
+            left: 0,
+            scan: Scan::default(),
+            missing: (types.0..types.1).filter(expects).map(|at| Missing { at, seen: 0 }).collect(),
+            types,
+            unsent: VecDeque::new(),
+            copy: None,
+        }
+    }
+
+    /// Keeps every response whole, for [`Self::copied`].
+    pub(super) fn keep_copies(&mut self) {
+        self.copy = Some(Vec::new());
+    }
+
+    /// The response that was just heard.
+    pub(super) fn copied(&self) -> Option<&[u8]> {
+        self.copy.as_deref()
+    }
+
+    /// Takes a piece of the body, up to the end of a response; says what was heard.
+    ///
+    /// # Errors
+    /// The body is no sequence of discovery responses.
+    pub(super) fn hear(
+        &mut self,
+        bytes: &mut &[u8],
+        plan: &Plan,
+    ) -> Result<Option<Heard>, &'static str> {
+        if self.left == 0 && !self.begin(bytes)? {
+            return Ok(None);
+        }
+        let (now, rest) = bytes.split_at(bytes.len().min(self.left as usize));
+        *bytes = rest;
+        self.left -= now.len() as u32;
+        self.scan.feed(now).map_err(|_| DAMAGED)?;
+        if let Some(copy) = &mut self.copy {
+            copy.extend_from_slice(now);
+        }
+        if self.left > 0 {
+            return Ok(None);
+        }
+        self.have = 0;
+        if !self.scan.whole() {
+            return Err(DAMAGED);
+        }
+        self.heard(plan).map(Some)
+    }
+
+    /// Says the first requests of this stream.
+    pub(super) fn greet(&mut self, link: &mut Link, plan: &Plan, out: &mut Vec<u8>) {
+        let mut node = Some(plan.node.encoded(self.client));
+        for at in self.types.0..self.types.1 {
+            let wanted = &plan.wanted[usize::from(at)];
+            let own = super::plan::head(plan.protocol, node.take());
+            let mut start = Vec::with_capacity(PREFIX + own.len());
+            prefix(&mut start, own.len() + wanted.first.len());
+            start.extend_from_slice(&own);
+            self.unsent.push_back(Piece { bytes: start.into(), sent: 0 });
+            self.unsent.push_back(Piece { bytes: Arc::clone(&wanted.first), sent: 0 });
+        }
+        self.pump(link, out);
+    }
+
+    /// Answers the response that was just heard.
+    pub(super) fn respond(&mut self, at: u16, link: &mut Link, plan: &Plan, out: &mut Vec<u8>) {
+        if self.manner == Manner::Silent {
+            return;
+        }
+        let again = &plan.wanted[usize::from(at)].again;
+        let Found { version, nonce, .. } = &self.scan.found;
+        let start = Link::begin_data(out);
+        let body = out.len();
+        prefix(out, 0);
+        out.extend_from_slice(again);
+        answer(out, plan.protocol, self.manner, version, nonce);
+        let length = (out.len() - body - PREFIX) as u32;
+        out[body + 1..body + PREFIX].copy_from_slice(&length.to_be_bytes());
+        if !self.unsent.is_empty() || !link.seal(self.id, &mut self.room, out, start) {
+            self.unsent.push_back(Piece { bytes: out[body..].into(), sent: 0 });
+            out.truncate(start);
+            self.pump(link, out);
+        }
+    }
+
+    /// Sends of what is waiting as much as the windows and the buffer allow.
+    pub(super) fn pump(&mut self, link: &mut Link, out: &mut Vec<u8>) {
+        while let Some(piece) = self.unsent.front_mut() {
+            let fits = link.fits(self.room, piece.bytes.len() - piece.sent);
+            if fits == 0 && piece.sent < piece.bytes.len() || out.len() > BUFFER {
+                return;
+            }
+            let start = Link::begin_data(out);
+            out.extend_from_slice(&piece.bytes[piece.sent..piece.sent + fits]);
+            piece.sent += fits;
+            link.seal(self.id, &mut self.room, out, start);
+            if piece.sent == piece.bytes.len() {
+                self.unsent.pop_front();
+            }
+        }
+    }
+
+    /// Whether something waits for a window or for room in the buffer.
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty() && !self.ended
+    }
+
+    /// Whether the first answers of all its types are complete.
+    pub(super) fn answered(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// Takes in that more, or less, may be sent.
+    pub(super) fn opened(&mut self, by: i64) -> Result<(), crate::bench::http2::Broken> {
+        self.room.open(by)
+    }
+
+    /// Gives back window for what came, when it has become a lot.
+    pub(super) fn took(&mut self, bytes: usize, out: &mut Vec<u8>) {
+        self.received += bytes as u32;
+        if self.received >= GRANT {
+            Link::grant(self.id, self.received, out);
+            self.received = 0;
+        }
+    }
+
+    /// Reads the five bytes before a message; says whether a message begins.
+    fn begin(&mut self, bytes: &mut &[u8]) -> Result<bool, &'static str> {
+        let have = usize::from(self.have);
+        let (now, rest) = bytes.split_at(bytes.len().min(PREFIX - have));
+        *bytes = rest;
+        self.prefix[have..have + now.len()].copy_from_slice(now);
+        self.have += now.len() as u8;
+        if usize::from(self.have) < PREFIX {
+            return Ok(false);
+        }
+        let [compressed, length @ ..] = self.prefix;
+        if compressed != 0 {
+            return Err("the server compresses responses, which was not offered");
+        }
+        self.left = u32::from_be_bytes(length);
+        self.scan.clear();
+        if let Some(copy) = &mut self.copy {
+            copy.clear();
+        }
+        Ok(true)
+    }
+
+    fn heard(&mut self, plan: &Plan) -> Result<Heard, &'static str> {
+        let Found { type_url, resources, resource_bytes, removed, .. } = &self.scan.found;
+        let known = |wanted: &super::plan::Wanted| wanted.url.as_str().as_bytes() == &**type_url;
+        // On a stream of one type the server need not say which.
+        let at = match type_url.is_empty() {
+            true => Some(usize::from(self.types.0)),
+            false => plan.wanted.iter().position(known),
+        };
+        let at = at.ok_or("the server sent a type that was not asked for")? as u16;
+        let came = resources + removed;
+        let settled = settle(&mut self.missing, at, came, plan);
+        let bytes = u64::from(u32::from_be_bytes([
+            self.prefix[1],
+            self.prefix[2],
+            self.prefix[3],
+            self.prefix[4],
+        ]));
+        let (resources, resource_bytes) = (*resources, *resource_bytes);
+        Ok(Heard { at, bytes, resources, resource_bytes, settled })
+    }
+}
+
+/// Books what came of a type; says whether nothing is missing any more, for the first time.
+fn settle(missing: &mut Vec<Missing>, at: u16, came: u32, plan: &Plan) -> bool {
+    let Some(index) = missing.iter().position(|missing| missing.at == at) else { return false };
+    missing[index].seen += came;
+    if let Expect::Resources(expected) = plan.wanted[usize::from(at)].expect
+        && missing[index].seen < expected
+    {
+        return false;
+    }
+    missing.swap_remove(index);
+    missing.is_empty()
+}
+
+fn prefix(out: &mut Vec<u8>, length: usize) {
+    out.push(0);
+    out.extend_from_slice(&(length as u32).to_be_bytes());
+}
+
+const PREFIX: usize = 5;
+
+/// So much is written before the socket is asked whether it takes it.
+const BUFFER: usize = 262_144;
+
+const DAMAGED: &str = "the server sent something that is no discovery response";
