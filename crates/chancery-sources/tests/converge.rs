@@ -5,18 +5,24 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::Duration;
 
-use chancery_sources::Catalog;
+use chancery_sources::{Catalog, Directory, Options};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::support::{Followed, Tree, broken, cluster};
+use crate::support::{Followed, Tree, broken, cluster, documents};
 
 #[derive(Clone, Debug)]
 enum Op {
     Write(usize, String),
     Remove(usize),
     Rename(usize, usize),
+    /// A file, through a link to another.
+    Link(usize, usize),
+    /// Written beside and renamed over the file, as it should be done.
+    Replace(usize, String),
     RemoveGroup,
     SwapDirectory,
     Load,
@@ -33,14 +39,45 @@ const FILES: [&str; 8] = [
     "nodes/n/h.yaml",
 ];
 
+/// A cluster, one that waits for endpoints, endpoints, routes to a cluster, a cluster of v2.
+fn resource() -> impl Strategy<Value = String> {
+    let parts = (0..8usize, 0..6usize, 1..4u32);
+    parts.prop_map(|(kind, name, s)| {
+        let name = ["a", "b", "c", "d", "e", "f"][name];
+        let typed = |url: &str, rest: &str| format!("\"@type\": t/{url}\n{rest}\n");
+        match kind {
+            0..3 => cluster(name, s),
+            3 | 4 => {
+                cluster(name, s) + "type: EDS\neds_cluster_config: { eds_config: { ads: {} } }\n"
+            }
+            5 => typed(
+                "envoy.config.endpoint.v3.ClusterLoadAssignment",
+                &format!("cluster_name: {name}\npolicy: {{ overprovisioning_factor: {s} }}"),
+            ),
+            6 => typed(
+                "envoy.config.route.v3.RouteConfiguration",
+                &format!(
+                    "name: r\nvirtual_hosts: [{{ name: v, domains: ['*'], routes: \
+                     [{{ match: {{ prefix: / }}, route: {{ cluster: {name} }} }}] }}]"
+                ),
+            ),
+            _ => typed("envoy.api.v2.Cluster", &format!("name: {name}\nconnect_timeout: {s}s")),
+        }
+    })
+}
+
 fn text() -> impl Strategy<Value = String> {
-    let good = (0..4usize, 1..4u32).prop_map(|(name, s)| cluster(["a", "b", "c", "d"][name], s));
-    prop_oneof![6 => good, 1 => Just(broken("a")), 1 => Just("[]\n".to_owned())]
+    let several = vec(resource(), 2..4).prop_map(|all| documents(&all));
+    let commented = resource().prop_map(|text| format!("# a line more\n{text}"));
+    let rest = prop_oneof![Just(broken("a")), Just("[]\n".to_owned()), Just("[".to_owned())];
+    prop_oneof![5 => resource(), 2 => several, 1 => commented, 1 => rest]
 }
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (0..FILES.len(), text()).prop_map(|(file, text)| Op::Write(file, text)),
+        8 => (0..FILES.len(), text()).prop_map(|(file, text)| Op::Replace(file, text)),
+        1 => (0..FILES.len(), 0..FILES.len()).prop_map(|(from, to)| Op::Link(from, to)),
         3 => (0..FILES.len()).prop_map(Op::Remove),
         2 => (0..FILES.len(), 0..FILES.len()).prop_map(|(from, to)| Op::Rename(from, to)),
         1 => Just(Op::RemoveGroup),
@@ -53,7 +90,21 @@ impl Op {
     /// Does it to the directory; what cannot be done is not.
     fn apply(&self, tree: &Tree) {
         match self {
-            Self::Write(file, text) => tree.write(FILES[*file], text),
+            // Nothing is written through a link that leads nowhere, or in a circle.
+            Self::Write(file, text) => {
+                fs::create_dir_all(tree.at(FILES[*file]).parent().unwrap()).unwrap();
+                drop(fs::write(tree.at(FILES[*file]), text));
+            }
+            Self::Replace(file, text) => {
+                let path = tree.at(FILES[*file]);
+                let beside = path.with_file_name(".new");
+                support::write(&beside, text);
+                drop(fs::rename(beside, path));
+            }
+            Self::Link(from, to) => {
+                fs::create_dir_all(tree.at(FILES[*from]).parent().unwrap()).unwrap();
+                drop(symlink(tree.at(FILES[*to]), tree.at(FILES[*from])));
+            }
             Self::Remove(file) => drop(fs::remove_file(tree.at(FILES[*file]))),
             Self::Rename(from, to) => {
                 fs::create_dir_all(tree.at(FILES[*to]).parent().unwrap()).unwrap();
@@ -84,13 +135,30 @@ fn agrees(live: &Catalog, fresh: &Catalog) -> bool {
     })
 }
 
+/// Where all that is loaded is written, if nothing is held back.
+fn places(catalog: &Catalog) -> Option<Vec<String>> {
+    let origin = |origin: chancery_sources::Origin| format!("{origin:?}");
+    catalog.held_back().is_empty().then(|| catalog.origins().map(origin).collect())
+}
+
+fn options(tree: &Tree, v2: bool) -> Options {
+    Options { v2, settle: Duration::from_millis(2), ..tree.options() }
+}
+
+/// What a source that knows nothing yet finds.
+fn fresh(tree: &Tree, v2: bool) -> Catalog {
+    let mut directory = Directory::new(options(tree, v2), support::schema());
+    directory.load();
+    directory.catalog()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn loads_in_between_leave_no_trace(ops in vec(op(), 0..30)) {
+    fn loads_in_between_leave_no_trace(ops in vec(op(), 0..30), v2 in any::<bool>()) {
         let tree = Tree::with(&[("keep.yaml", &cluster("keep", 1))]);
-        let mut directory = tree.directory();
+        let mut directory = Directory::new(options(&tree, v2), support::schema());
         let live = directory.catalog();
         for op in ops {
             op.apply(&tree);
@@ -101,27 +169,40 @@ proptest! {
             }
         }
         directory.load();
-        let (fresh, _) = tree.load();
+        let fresh = fresh(&tree, v2);
         prop_assert!(agrees(&live, &fresh), "{live:?}");
         prop_assert_eq!(live.held_back(), fresh.held_back());
+        prop_assert_eq!(places(&live), places(&fresh));
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn events_alone_lead_to_the_same_end(ops in vec(op(), 0..30)) {
+    fn events_alone_lead_to_the_same_end(ops in vec(op(), 0..40), v2 in any::<bool>()) {
         let tree = Tree::with(&[("keep.yaml", &cluster("keep", 1))]);
-        let followed = Followed::new(tree.options());
+        let followed = Followed::new(options(&tree, v2));
         for op in ops {
             op.apply(&tree);
             if matches!(op, Op::Load) {
-                let (fresh, _) = tree.load();
+                let fresh = fresh(&tree, v2);
                 followed.settled(|live| agrees(live, &fresh));
+                live_asks(&followed.catalog);
             }
         }
-        let (fresh, _) = tree.load();
-        followed.settled(|live| agrees(live, &fresh) && live.held_back() == fresh.held_back());
+        let fresh = fresh(&tree, v2);
+        followed.settled(|live| {
+            agrees(live, &fresh)
+                && live.held_back() == fresh.held_back()
+                && places(live) == places(&fresh)
+        });
+    }
+}
+
+/// An audience that somebody asked for is brought along by every load after.
+fn live_asks(catalog: &Catalog) {
+    for (group, node) in [(None, None), (Some("g"), Some("n")), (None, Some("n/1"))] {
+        catalog.snapshot(group, node);
     }
 }
