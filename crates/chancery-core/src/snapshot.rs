@@ -51,16 +51,19 @@ impl Snapshot {
 
     /// Adds a resource, or replaces the one of that name.
     pub fn insert(&mut self, type_url: &TypeUrl, resource: impl Into<Arc<Resource>>) {
-        let mut set = (**self.set(type_url)).clone();
-        set.insert(resource.into());
-        self.sets.insert(type_url.clone(), Arc::new(set));
+        // A set that nobody shares is edited where it is.
+        let set = self.sets.entry(type_url.clone()).or_default();
+        Arc::make_mut(set).insert(resource.into());
     }
 
-    /// Takes a resource out.
+    /// Takes a resource out; a type goes with its last one.
     pub fn remove(&mut self, type_url: &TypeUrl, name: &ResourceName) {
-        let mut set = (**self.set(type_url)).clone();
+        let Some(set) = self.sets.get_mut(type_url) else { return };
+        let set = Arc::make_mut(set);
         set.remove(name);
-        self.sets.insert(type_url.clone(), Arc::new(set));
+        if set.is_empty() {
+            self.sets.remove(type_url);
+        }
     }
 
     /// Makes this the given resources and nothing else, keeping what did not change shared.
@@ -323,6 +326,14 @@ mod tests {
             snapshot(&[("a", "1"), ("b", "2")]).set(&cds()).version(),
             snapshot(&[("a", "2"), ("b", "1")]).set(&cds()).version()
         );
+    }
+
+    #[test]
+    fn a_type_goes_with_its_last_resource() {
+        let mut snapshot = snapshot(&[("a", "1")]);
+        snapshot.remove(&cds(), &"a".parse().unwrap());
+        snapshot.remove(&cds(), &"a".parse().unwrap());
+        assert_eq!(snapshot, Snapshot::new());
     }
 
     #[test]
