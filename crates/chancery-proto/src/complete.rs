@@ -1,79 +1,165 @@
-//! Empty load assignments for clusters that have no endpoints.
+//! Snapshots that lack nothing a client would wait for, and know what in them leads nowhere.
 //!
 //! A client waits for the load assignment of a cluster before it uses the cluster, and at boot
 //! before it uses anything. No endpoints is therefore said by an empty `ClusterLoadAssignment`,
 //! never by silence (S-101).
+//!
+//! ```text
+//!   insert, remove --> the resource's references --> what they lead to: there, made, or lacking
+//!                  \-> its own name and aliases --/
+//! ```
+//!
+//! Invariant: after every edit this is what the same resources give in any other order. An edit
+//! costs what it touches, and not what is there besides.
 
-use chancery_core::{Api, Resource, ResourceName, Snapshot};
+use std::sync::Arc;
 
-use crate::references::missing;
+use chancery_core::{Api, Resource, ResourceName, Snapshot, TypeUrl};
+use imbl::OrdSet;
 
-/// Gives every cluster that waits for endpoints a load assignment, empty where there is none.
-pub fn complete(snapshot: &mut Snapshot) {
-    let lacking: Vec<_> = missing(snapshot)
-        .filter(|(_, _, link)| link.type_url.api() == Api::Eds)
-        .map(|(_, _, link)| (link.type_url.clone(), link.name.clone()))
-        .collect();
-    for (type_url, name) in lacking {
-        snapshot.insert(&type_url, empty(name));
+use crate::references::{Dangling, Key, Reference};
+
+/// A snapshot in which every cluster has a load assignment. Clones share what they have in common.
+#[derive(Clone, Default)]
+pub struct Complete {
+    snapshot: Snapshot,
+    references: OrdSet<Reference>,
+    /// Other names, and whose they are.
+    aliases: OrdSet<Alias>,
+    /// The load assignments that nobody wrote.
+    made: OrdSet<Key>,
+    /// What else is referred to and is not there.
+    lacking: OrdSet<Key>,
+}
+
+impl Complete {
+    /// Nothing, which is complete.
+    pub fn new() -> Self {
+        Self::default()
     }
+
+    /// What is there, with what was made.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Adds a resource, or replaces the one of that name; whether that changes anything.
+    pub fn insert(&mut self, type_url: &TypeUrl, resource: Arc<Resource>) -> bool {
+        let key = (type_url.clone(), resource.name().clone());
+        let old = self.written(&key).cloned();
+        if old.as_ref() == Some(&resource) {
+            return false;
+        }
+        self.made.remove(&key);
+        self.snapshot.insert(type_url, Arc::clone(&resource));
+        self.follow(key, old.as_deref(), Some(&resource));
+        true
+    }
+
+    /// Takes a resource out; whether there was one.
+    pub fn remove(&mut self, type_url: &TypeUrl, name: &ResourceName) -> bool {
+        let key = (type_url.clone(), name.clone());
+        let Some(old) = self.written(&key).cloned() else { return false };
+        self.snapshot.remove(type_url, name);
+        self.follow(key, Some(&old), None);
+        true
+    }
+
+    /// The references that lead nowhere, by what they lead to. A glob collection may be empty and
+    /// is never among them.
+    pub fn dangling(&self) -> impl Iterator<Item = Dangling> + '_ {
+        let references = self.lacking.iter().flat_map(|target| self.references_to(target));
+        references.filter_map(Reference::dangling)
+    }
+
+    /// The resource somebody wrote under that name.
+    fn written(&self, key: &Key) -> Option<&Arc<Resource>> {
+        let found = self.snapshot.set(&key.0).get(key.1.as_str());
+        found.filter(|_| !self.made.contains(key))
+    }
+
+    /// A resource became another: so did what it refers to, and what refers to it.
+    fn follow(&mut self, key: Key, old: Option<&Resource>, new: Option<&Resource>) {
+        let mut touched = Vec::new();
+        if let Some(old) = old {
+            for reference in Reference::all(&key, old) {
+                self.references.remove(&reference);
+                touched.push(reference.target);
+            }
+            for alias in aliases(&key, old) {
+                self.aliases.remove(&alias);
+                touched.push(alias.0);
+            }
+        }
+        if let Some(new) = new {
+            for reference in Reference::all(&key, new) {
+                touched.push(reference.target.clone());
+                self.references.insert(reference);
+            }
+            for alias in aliases(&key, new) {
+                touched.push(alias.0.clone());
+                self.aliases.insert(alias);
+            }
+        }
+        touched.push(key);
+        touched.iter().for_each(|target| self.look(target));
+    }
+
+    /// Sees to it that a target is there if it can be made, and noted as lacking if not.
+    fn look(&mut self, target: &Key) {
+        let lacks = !target.1.is_glob() && self.is_wanted(target) && !self.is_there(target);
+        let (type_url, name) = target;
+        if type_url.api() != Api::Eds {
+            let (noted, set) = (self.lacking.contains(target), &mut self.lacking);
+            match (lacks, noted) {
+                (true, false) => drop(set.insert(target.clone())),
+                (false, true) => drop(set.remove(target)),
+                _ => {}
+            }
+        } else if lacks && !self.made.contains(target) {
+            self.snapshot.insert(type_url, empty(name));
+            self.made.insert(target.clone());
+        } else if !lacks && self.made.remove(target).is_some() {
+            self.snapshot.remove(type_url, name);
+        }
+    }
+
+    fn is_wanted(&self, target: &Key) -> bool {
+        self.references_to(target).next().is_some()
+    }
+
+    /// Whether somebody wrote it, or something that goes by its name.
+    fn is_there(&self, target: &Key) -> bool {
+        let named = |alias: &Alias| alias.0 == *target;
+        self.written(target).is_some()
+            || self.aliases.range((target.clone(), None)..).next().is_some_and(named)
+    }
+
+    fn references_to<'a>(&'a self, target: &'a Key) -> impl Iterator<Item = &'a Reference> {
+        let from = self.references.range(Reference::before(target)..);
+        from.take_while(move |reference| reference.target == *target)
+    }
+}
+
+/// A name somebody may refer to, and whose it is; `None` stands before everybody.
+type Alias = (Key, Option<ResourceName>);
+
+/// The other names of a resource.
+fn aliases<'a>(
+    (type_url, name): &'a Key,
+    resource: &'a Resource,
+) -> impl Iterator<Item = Alias> + 'a {
+    let aliases = resource.aliases().iter();
+    aliases.map(move |alias| ((type_url.clone(), alias.clone()), Some(name.clone())))
 }
 
 /// A `ClusterLoadAssignment` with a name and no endpoints; v3 and v2 agree on its encoding.
-fn empty(cluster: ResourceName) -> Resource {
+fn empty(cluster: &ResourceName) -> Resource {
     const CLUSTER_NAME: u32 = 1;
     let mut body = Vec::new();
     prost::encoding::string::encode(CLUSTER_NAME, &cluster.to_string(), &mut body);
-    Resource::new(cluster, body.into())
+    Resource::new(cluster.clone(), body.into())
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-    use chancery_core::TypeUrl;
-    use prost_reflect::DynamicMessage;
-    use serde::de::DeserializeSeed;
-
-    use super::*;
-    use crate::resource::{Wrapper, resource, resource_from_bytes};
-    use crate::schema::Schema;
-
-    fn with_cluster(snapshot: &mut Snapshot, type_name: &str, name: &str) {
-        let json = serde_json::json!({"name": name, "type": "EDS",
-            "edsClusterConfig": {"edsConfig": {"ads": {}}}});
-        let message: DynamicMessage =
-            Schema::bundled().message(type_name).unwrap().deserialize(json).unwrap();
-        let type_url = TypeUrl::new(type_name);
-        snapshot.insert(&type_url, resource(&type_url, &message, Wrapper::default()).unwrap());
-    }
-
-    #[test]
-    fn a_cluster_without_endpoints_gets_an_empty_load_assignment() {
-        // S-101
-        let eds = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
-        let mut snapshot = Snapshot::new();
-        with_cluster(&mut snapshot, "envoy.config.cluster.v3.Cluster", "a");
-        with_cluster(&mut snapshot, "envoy.config.cluster.v3.Cluster", "b");
-        let bytes = Bytes::from_static(b"\x0a\x01b\x22\x02\x1a\x00");
-        let own = resource_from_bytes(&Schema::bundled(), &eds, &bytes, Wrapper::default());
-        snapshot.insert(&eds, own.unwrap());
-        complete(&mut snapshot);
-        let set = snapshot.set(&eds);
-        assert_eq!(set.get("a").unwrap().body().as_ref(), b"\x0a\x01a");
-        assert_eq!(*set.get("b").unwrap().body(), bytes, "what is there stays");
-        let again = snapshot.clone();
-        complete(&mut snapshot);
-        assert_eq!(snapshot, again);
-    }
-
-    #[test]
-    fn a_v2_cluster_gets_one_of_v2() {
-        // S-010, S-101
-        let mut snapshot = Snapshot::new();
-        with_cluster(&mut snapshot, "envoy.api.v2.Cluster", "a");
-        complete(&mut snapshot);
-        let eds = TypeUrl::new("envoy.api.v2.ClusterLoadAssignment");
-        assert!(snapshot.set(&eds).get("a").is_some());
-        assert_eq!(snapshot.len(), 2);
-    }
-}
+mod tests;

@@ -1,12 +1,14 @@
-//! References that lead nowhere.
+//! References from one resource to another, and what to say of those that lead nowhere.
 //!
 //! A route to a cluster that does not exist fails requests, and a listener whose routes never come
 //! does not start. Whether a client has the target from somewhere else (its bootstrap, another
 //! server) cannot be seen from here, so what is found is reported, and not held back (S-103).
+//!
+//! Not here: which of them lead nowhere; a [`Complete`](crate::complete::Complete) keeps count.
 
 use std::fmt;
 
-use chancery_core::{Api, Link, Resource, ResourceName, Snapshot, TypeUrl};
+use chancery_core::{Api, Link, Resource, ResourceName, TypeUrl};
 
 /// A reference to a resource that the snapshot lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,31 +21,40 @@ pub struct Dangling {
     pub target: Link,
 }
 
-/// The references of this snapshot that lead nowhere, in the order of types and names.
-pub fn dangling(snapshot: &Snapshot) -> Vec<Dangling> {
-    missing(snapshot)
-        .map(|(type_url, referrer, link)| Dangling {
-            type_url: type_url.clone(),
-            name: referrer.name().clone(),
-            target: link.clone(),
-        })
-        .collect()
+/// What a resource is found under.
+pub(crate) type Key = (TypeUrl, ResourceName);
+
+/// One reference. They sort by what they lead to, so those to one target stand together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reference {
+    pub(crate) target: Key,
+    /// Who refers; `None` is nobody, and stands before everybody.
+    from: Option<Key>,
+    aggregated: bool,
 }
 
-/// The links whose target the snapshot lacks. A glob collection may be empty and lacks nothing.
-pub(crate) fn missing(
-    snapshot: &Snapshot,
-) -> impl Iterator<Item = (&TypeUrl, &Resource, &Link)> + '_ {
-    let resources = snapshot
-        .types()
-        .flat_map(|type_url| snapshot.set(type_url).iter().map(move |one| (type_url, &**one)));
-    let links = resources.flat_map(|(type_url, referrer)| {
-        referrer.facts().links.iter().map(move |link| (type_url, referrer, link))
-    });
-    links.filter(|(_, _, link)| {
-        let found = snapshot.set(&link.type_url).get_aliased(link.name.as_str());
-        found.is_none() && !link.name.is_glob()
-    })
+impl Reference {
+    /// The references in a resource.
+    pub(crate) fn all<'a>(key: &'a Key, resource: &'a Resource) -> impl Iterator<Item = Self> + 'a {
+        resource.facts().links.iter().map(move |link| Self {
+            target: (link.type_url.clone(), link.name.clone()),
+            from: Some(key.clone()),
+            aggregated: link.aggregated,
+        })
+    }
+
+    /// What stands before all references to a target.
+    pub(crate) fn before(target: &Key) -> Self {
+        Self { target: target.clone(), from: None, aggregated: false }
+    }
+
+    /// This, as one that leads nowhere.
+    pub(crate) fn dangling(&self) -> Option<Dangling> {
+        let (type_url, name) = self.from.clone()?;
+        let (target_type, target) = self.target.clone();
+        let target = Link { type_url: target_type, name: target, aggregated: self.aggregated };
+        Some(Dangling { type_url, name, target })
+    }
 }
 
 impl Dangling {
@@ -72,55 +83,28 @@ impl fmt::Display for Dangling {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use chancery_core::Facts;
-
     use super::*;
 
-    fn url(short: &str) -> TypeUrl {
-        TypeUrl::known().find(|type_url| type_url.short() == short).unwrap()
-    }
-
-    fn name(text: &str) -> ResourceName {
-        text.parse().unwrap()
-    }
-
-    fn snapshot(links: &[(&str, &str, bool)]) -> Snapshot {
-        let link = |(short, target, aggregated): &(&str, &str, bool)| Link {
-            type_url: url(short),
-            name: name(target),
-            aggregated: *aggregated,
-        };
-        let facts = Facts { links: links.iter().map(link).collect(), ..Facts::default() };
-        let routes = Resource::new(name("r"), Bytes::new()).with_facts(facts);
-        let cluster = Resource::new(name("a"), Bytes::new());
-        let mut snapshot = Snapshot::new();
-        snapshot.insert(&url("rds"), routes);
-        snapshot.insert(&url("cds"), cluster.with_aliases(vec![name("also")]));
-        snapshot
+    fn dangling(to: &str, target: &str) -> Dangling {
+        let url = |short| TypeUrl::known().find(|type_url| type_url.short() == short).unwrap();
+        let target =
+            Link { type_url: url(to), name: target.parse().unwrap(), aggregated: to == "cds" };
+        Dangling { type_url: url("rds"), name: "r".parse().unwrap(), target }
     }
 
     #[test]
     fn a_reference_to_nothing_is_told_with_both_ends() {
         // S-103
-        let found = dangling(&snapshot(&[("cds", "a", true), ("cds", "b", true)]));
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].to_string(), "rds `r` refers to cds `b`, which does not exist");
+        let found = dangling("cds", "b");
+        assert_eq!(found.to_string(), "rds `r` refers to cds `b`, which does not exist");
         assert_eq!(
-            found[0].hint(),
+            found.hint(),
             "add cds `b`, or ignore this if the bootstrap of the client has it"
         );
-        let elsewhere = dangling(&snapshot(&[("sds", "b", false)]));
-        assert!(elsewhere[0].hint().contains("another server"), "{}", elsewhere[0].hint());
+        let elsewhere = dangling("sds", "b").hint();
+        assert!(elsewhere.contains("another server"), "{elsewhere}");
         let federated = "xdstp://auth-b/envoy.config.cluster.v3.Cluster/b"; // S-116
-        let federated = dangling(&snapshot(&[("cds", federated, true)]));
-        assert!(federated[0].hint().ends_with("if the server of authority `auth-b` has it"));
-    }
-
-    #[test]
-    fn aliases_are_found_and_collections_may_be_empty() {
-        let glob = "xdstp://x/envoy.config.endpoint.v3.LbEndpoint/a/*";
-        let all_well = snapshot(&[("cds", "also", true), ("leds", glob, true)]);
-        assert_eq!(dangling(&all_well), []);
+        let federated = dangling("cds", federated).hint();
+        assert!(federated.ends_with("if the server of authority `auth-b` has it"));
     }
 }

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use chancery_core::Snapshot;
+use chancery_proto::complete::Complete;
 
 use crate::cache::Document;
 use crate::content::Content;
 use crate::fault::{Fault, Scope};
-use crate::generation::{Generation, Slot, State, layers_of};
+use crate::generation::{Generation, Overlays, Slot, State, layers_of};
 use crate::layer::Layer;
 use crate::listing::Listing;
 
@@ -66,7 +66,7 @@ pub(crate) fn generation(
         nodes: nodes.map(|id| (id.clone(), slot(Layer::Node(id.clone())))).collect(),
         groups_unlisted: listing.groups_unlisted,
         nodes_unlisted: listing.nodes_unlisted,
-        trunk: Snapshot::new(),
+        trunk: Complete::new(),
     };
     if let Some(before) = before {
         hold_vanished(&mut load, before, faults);
@@ -103,8 +103,16 @@ fn keep_same(load: &mut Generation, before: &Generation) {
         }
     };
     keep(Layer::Base, &mut load.base);
-    load.groups.iter_mut().for_each(|(name, slot)| keep(Layer::Group(Arc::clone(name)), slot));
-    load.nodes.iter_mut().for_each(|(id, slot)| keep(Layer::Node(Arc::clone(id)), slot));
+    let kept = |overlays: &Overlays, layer: fn(Arc<str>) -> Layer| {
+        let kept = overlays.iter().map(|(name, slot)| {
+            let mut slot = slot.clone();
+            keep(layer(Arc::clone(name)), &mut slot);
+            (Arc::clone(name), slot)
+        });
+        kept.collect()
+    };
+    load.groups = kept(&load.groups, Layer::Group);
+    load.nodes = kept(&load.nodes, Layer::Node);
 }
 
 /// The layers that were added, removed, changed or repaired.

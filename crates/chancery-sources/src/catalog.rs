@@ -15,8 +15,9 @@ use chancery_core::{ResourceName, Snapshot, TypeUrl, Version};
 use crate::audience::Audience;
 use crate::content::Content;
 use crate::fault::Warning;
-use crate::generation::{Generation, Slot, State, View, layers_of};
+use crate::generation::{Generation, Overlays, State, layers_of};
 use crate::layer::Layer;
+use crate::view::View;
 
 /// The layers of a directory with their last good content. Clones are the same catalog.
 #[derive(Clone, Default)]
@@ -136,7 +137,7 @@ impl Catalog {
         };
         let Some(load) = load else { return before };
         // Made outside the lock: others need not wait for it.
-        let view = load.view(audience, before.as_ref());
+        let view = View::of(&load, audience, before.as_ref());
         self.lock().views.insert(audience.clone(), Arc::clone(&view));
         Some(view)
     }
@@ -181,7 +182,7 @@ impl Catalog {
         let mut found: BTreeMap<String, BTreeSet<Audience>> = BTreeMap::new();
         for audience in audiences {
             let view = self.view(&audience);
-            for dangling in view.iter().flat_map(|view| &view.dangling) {
+            for dangling in view.iter().flat_map(|view| view.dangling.iter()) {
                 let text = format!("{dangling}; {}", dangling.hint());
                 found.entry(text).or_default().insert(audience.clone());
             }
@@ -233,11 +234,7 @@ impl Inner {
     }
 
     /// The key of an overlay in some load that is still depended on.
-    fn known(
-        &self,
-        name: &str,
-        overlays: impl Fn(&Generation) -> &BTreeMap<Arc<str>, Slot>,
-    ) -> Option<Arc<str>> {
+    fn known(&self, name: &str, overlays: impl Fn(&Generation) -> &Overlays) -> Option<Arc<str>> {
         let found = self.history.iter().find_map(|load| overlays(load).get_key_value(name));
         found.map(|(name, _)| Arc::clone(name))
     }

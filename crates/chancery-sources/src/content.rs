@@ -1,12 +1,12 @@
 //! What one layer holds: resources by type and name, each with the place it is written at.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map;
 use std::path::Path;
 use std::sync::Arc;
 
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::document::Position;
+use imbl::OrdMap;
+use imbl::ordmap;
 
 use crate::cache::{Document, Loaded};
 use crate::fault::{Fault, Scope, Wrong};
@@ -15,7 +15,9 @@ use crate::layer::Layer;
 /// The resources of one layer.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct Content {
-    pub(crate) entries: BTreeMap<Key, Entry>,
+    pub(crate) entries: OrdMap<Key, Entry>,
+    /// How many resources the files hold.
+    pub(crate) own: usize,
 }
 
 /// What a resource is found under.
@@ -54,19 +56,14 @@ impl Content {
         if faults.is_empty() { Ok(content) } else { Err(faults) }
     }
 
-    /// How many resources the files hold.
-    pub(crate) fn own(&self) -> usize {
-        self.entries.values().filter(|entry| !entry.derived).count()
-    }
-
     fn define(&mut self, layer: &Layer, file: &Arc<Path>, loaded: &Loaded) -> Option<Fault> {
-        let key = (loaded.type_url.clone(), loaded.resource.name().clone());
-        match self.entries.entry(key) {
-            btree_map::Entry::Vacant(place) => {
+        match self.entries.entry(loaded.key()) {
+            ordmap::Entry::Vacant(place) => {
                 place.insert(Entry::new(&loaded.resource, file, loaded.position, false));
+                self.own += 1;
                 None
             }
-            btree_map::Entry::Occupied(first) => {
+            ordmap::Entry::Occupied(first) => {
                 let first = first.get();
                 let wrong = Wrong::Defined {
                     kind: loaded.type_url.short().to_owned(),
@@ -80,10 +77,21 @@ impl Content {
 
     /// Adds the v2 form of a resource, unless a file holds one.
     fn derive(&mut self, file: &Arc<Path>, loaded: &Loaded) {
-        let Some((type_url, resource)) = &loaded.v2 else { return };
-        let key = (type_url.clone(), resource.name().clone());
+        let Some((key, resource)) = loaded.derived() else { return };
         let entry = Entry::new(resource, file, loaded.position, true);
         self.entries.entry(key).or_insert(entry);
+    }
+}
+
+impl Loaded {
+    fn key(&self) -> Key {
+        (self.type_url.clone(), self.resource.name().clone())
+    }
+
+    /// The v2 form.
+    fn derived(&self) -> Option<(Key, &Arc<Resource>)> {
+        let (type_url, resource) = self.v2.as_ref()?;
+        Some(((type_url.clone(), resource.name().clone()), resource))
     }
 }
 

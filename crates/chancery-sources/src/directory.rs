@@ -175,7 +175,7 @@ impl Directory {
         load.grow_trunk(self.catalog.newest_base().as_deref());
         let slots =
             std::iter::once(&load.base).chain(load.groups.values()).chain(load.nodes.values());
-        report.resources = slots.flatten().map(|content| content.own()).sum();
+        report.resources = slots.flatten().map(|content| content.own).sum();
         report.regrouped = before.as_ref().is_none_or(|before| !before.has_overlays_of(&load));
         report.layers = changed_layers(before.as_deref(), &load);
         report.changed = self.catalog.take(load);

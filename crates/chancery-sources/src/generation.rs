@@ -2,31 +2,35 @@
 //!
 //! A generation keeps of each layer its content, or that it is broken. It never changes. The
 //! snapshot of an audience is base, then the group's overlay, then the node's, each written over
-//! the one before; it shares with them what it does not change.
+//! the one before; what it is made of from one generation to the next is [`crate::view`]'s.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chancery_core::Snapshot;
-use chancery_proto::complete;
-use chancery_proto::references::{self, Dangling};
+use chancery_proto::complete::Complete;
+use imbl::OrdMap;
 
 use crate::audience::Audience;
 use crate::content::Content;
 use crate::layer::Layer;
+use crate::view;
 
 /// One whole load of the directory.
+#[derive(Clone)]
 pub(crate) struct Generation {
     pub(crate) base: Slot,
-    pub(crate) groups: BTreeMap<Arc<str>, Slot>,
-    pub(crate) nodes: BTreeMap<Arc<str>, Slot>,
+    pub(crate) groups: Overlays,
+    pub(crate) nodes: Overlays,
     /// Whether groups that are not among [`Self::groups`] may exist.
     pub(crate) groups_unlisted: bool,
     /// Whether nodes that are not among [`Self::nodes`] may have overlays.
     pub(crate) nodes_unlisted: bool,
-    /// The snapshot of base alone, empty if that is broken; all audiences grow from it.
-    pub(crate) trunk: Snapshot,
+    /// What base alone amounts to, nothing if that is broken; all audiences grow from it.
+    pub(crate) trunk: Complete,
 }
+
+/// Overlays by the name of their group, or the id of their node.
+pub(crate) type Overlays = OrdMap<Arc<str>, Slot>;
 
 /// The content of a layer, or nothing if the layer is broken.
 pub(crate) type Slot = Option<Arc<Content>>;
@@ -41,15 +45,6 @@ pub(crate) enum State<'a> {
     Good(&'a Arc<Content>),
 }
 
-/// What one audience should see.
-pub(crate) struct View {
-    pub(crate) snapshot: Arc<Snapshot>,
-    /// The references in it that lead nowhere.
-    pub(crate) dangling: Vec<Dangling>,
-    /// What it was made of: base, group, node.
-    parts: [Slot; 3],
-}
-
 /// What broke in a generation.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Broken {
@@ -62,12 +57,20 @@ impl Generation {
     /// Makes the trunk, from the one of an earlier generation where there is one.
     pub(crate) fn grow_trunk(&mut self, earlier: Option<&Self>) {
         let Some(base) = &self.base else { return };
-        if let Some(earlier) = earlier {
+        let earlier = earlier.and_then(|earlier| Some((earlier, earlier.base.as_ref()?)));
+        if let Some((earlier, old)) = earlier {
             self.trunk = earlier.trunk.clone();
+            view::follow(&mut self.trunk, &[Some(Arc::clone(old))], &[Some(Arc::clone(base))]);
+        } else {
+            view::follow(&mut self.trunk, &[None], &[Some(Arc::clone(base))]);
         }
-        let all = base.entries.iter();
-        let all = all.map(|((url, _), entry)| (url.clone(), Arc::clone(&entry.resource)));
-        self.trunk.replace(all);
+    }
+
+    /// The layers an audience is made of: base, group, node.
+    pub(crate) fn parts(&self, audience: &Audience) -> [Slot; 3] {
+        let group = audience.group.as_ref().and_then(|name| self.groups.get(name));
+        let node = audience.node.as_ref().and_then(|id| self.nodes.get(id));
+        [self.base.clone(), group.cloned().flatten(), node.cloned().flatten()]
     }
 
     pub(crate) fn state(&self, layer: &Layer) -> State<'_> {
@@ -86,7 +89,9 @@ impl Generation {
 
     /// Whether the same groups and nodes have overlays in another load.
     pub(crate) fn has_overlays_of(&self, other: &Self) -> bool {
-        self.groups.keys().eq(other.groups.keys()) && self.nodes.keys().eq(other.nodes.keys())
+        let same =
+            |one: &Overlays, other: &Overlays| one.ptr_eq(other) || one.keys().eq(other.keys());
+        same(&self.groups, &other.groups) && same(&self.nodes, &other.nodes)
     }
 
     /// Whether every layer of the audience is as it should be.
@@ -104,46 +109,6 @@ impl Generation {
         let unlisted_nodes = self.nodes_unlisted.then_some(Broken::UnlistedNodes);
         groups.chain(nodes).chain(base).chain(unlisted_groups).chain(unlisted_nodes).collect()
     }
-
-    /// What the audience sees. `before` is what it saw, to share what did not change.
-    ///
-    /// The audience must be one this generation [serves](Self::serves).
-    pub(crate) fn view(&self, audience: &Audience, before: Option<&Arc<View>>) -> Arc<View> {
-        let parts = self.parts(audience);
-        if let Some(before) = before
-            && before.parts.iter().zip(&parts).all(|(old, new)| same(old, new))
-        {
-            return Arc::clone(before);
-        }
-        let snapshot = self.snapshot(&parts);
-        let (snapshot, dangling) = match before {
-            // Comments and the order of files are no content.
-            Some(before) if *before.snapshot == snapshot => {
-                (Arc::clone(&before.snapshot), before.dangling.clone())
-            }
-            _ => {
-                let dangling = references::dangling(&snapshot);
-                (Arc::new(snapshot), dangling)
-            }
-        };
-        Arc::new(View { snapshot, dangling, parts })
-    }
-
-    fn parts(&self, audience: &Audience) -> [Slot; 3] {
-        let group = audience.group.as_ref().and_then(|name| self.groups.get(name));
-        let node = audience.node.as_ref().and_then(|id| self.nodes.get(id));
-        [self.base.clone(), group.cloned().flatten(), node.cloned().flatten()]
-    }
-
-    fn snapshot(&self, [_, group, node]: &[Slot; 3]) -> Snapshot {
-        let mut snapshot = self.trunk.clone();
-        let overlays = [group, node].into_iter().flatten();
-        for ((type_url, _), entry) in overlays.flat_map(|content| &content.entries) {
-            snapshot.insert(type_url, Arc::clone(&entry.resource));
-        }
-        complete::complete(&mut snapshot);
-        snapshot
-    }
 }
 
 /// The layers of a load, broken or not.
@@ -151,12 +116,4 @@ pub(crate) fn layers_of(load: &Generation) -> impl Iterator<Item = Layer> {
     let groups = load.groups.keys().map(|name| Layer::Group(Arc::clone(name)));
     let nodes = load.nodes.keys().map(|id| Layer::Node(Arc::clone(id)));
     std::iter::once(Layer::Base).chain(groups).chain(nodes)
-}
-
-fn same(old: &Slot, new: &Slot) -> bool {
-    match (old, new) {
-        (Some(old), Some(new)) => Arc::ptr_eq(old, new),
-        (None, None) => true,
-        _ => false,
-    }
 }

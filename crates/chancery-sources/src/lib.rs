@@ -49,6 +49,7 @@ mod listing;
 mod options;
 mod scan;
 mod trail;
+mod view;
 mod watcher;
 
 // The public interface.
