@@ -1,3 +1,5 @@
+//! A complete snapshot after edits in every order, and what it lacks.
+
 use bytes::Bytes;
 use chancery_core::{Facts, Link};
 use proptest::collection::vec;
