@@ -12,32 +12,64 @@ use chancery_proto::complete::Complete;
 use crate::cache::Document;
 use crate::content::Content;
 use crate::fault::{Fault, Scope};
-use crate::generation::{Generation, Overlays, Slot, State, layers_of};
+use crate::generation::{Generation, Overlays, Slot, State};
 use crate::layer::Layer;
 use crate::listing::Listing;
+use crate::reading::{Edited, Reading};
 
-/// Each layer's content, or nothing if it is broken.
-pub(crate) type Layers = BTreeMap<Layer, Slot>;
+/// Each layer's content, or what is wrong with it.
+pub(crate) type Layers = BTreeMap<Layer, Result<Arc<Content>, Vec<Fault>>>;
 
 /// Sorts the documents into their layers.
-pub(crate) fn assemble(listing: &Listing, documents: &[Arc<Document>]) -> (Layers, Vec<Fault>) {
+pub(crate) fn assemble(Reading { listing, documents }: &Reading) -> Layers {
     let mut files: BTreeMap<&Layer, Vec<(&Arc<Path>, &Document)>> = BTreeMap::new();
     for (found, document) in listing.files.iter().zip(documents) {
         files.entry(&found.layer).or_default().push((&found.path, document));
     }
-    let mut layers = Layers::new();
-    let mut faults = Vec::new();
-    for (layer, files) in files {
-        let slot = match Content::assemble(layer, files.iter().copied()) {
-            Ok(content) => Some(Arc::new(content)),
-            Err(wrong) => {
-                faults.extend(wrong);
-                None
+    let whole = |(layer, files): (&Layer, Vec<(&Arc<Path>, &Document)>)| {
+        let content = Content::assemble(layer, files.iter().copied());
+        (layer.clone(), content.map(Arc::new))
+    };
+    files.into_iter().map(whole).collect()
+}
+
+/// A layer after some of its files changed, as if it were assembled anew. `before` is what a
+/// generation says of it.
+pub(crate) fn reassemble(
+    layer: &Layer,
+    edits: &[Edited],
+    before: &State<'_>,
+    reading: &Reading,
+) -> Result<Arc<Content>, Vec<Fault>> {
+    let edited = match before {
+        State::Good(old) => old.edited(edits).ok(),
+        State::Absent | State::Broken => None,
+    };
+    let content = match edited {
+        Some(content) => content,
+        None => Content::assemble(layer, reading.of_layer(layer))?,
+    };
+    Ok(match before {
+        State::Good(old) if ***old == content => Arc::clone(old),
+        _ => Arc::new(content),
+    })
+}
+
+/// The load before, with other content in some layers.
+pub(crate) fn regrown(before: &Generation, layers: Layers) -> Generation {
+    let mut load = before.clone();
+    for (layer, content) in layers {
+        let slot = content.ok();
+        match layer {
+            Layer::Base => {
+                load.base = slot;
+                load.trunk = Complete::new();
             }
-        };
-        layers.insert(layer.clone(), slot);
+            Layer::Group(name) => drop(load.groups.insert(name, slot)),
+            Layer::Node(id) => drop(load.nodes.insert(id, slot)),
+        }
     }
-    (layers, faults)
+    load
 }
 
 /// Puts the layers together; a layer with a fault is broken. `before` is the load before.
@@ -55,8 +87,8 @@ pub(crate) fn generation(
         })
         .collect();
     let mut slot = |layer: Layer| {
-        let slot = layers.remove(&layer).unwrap_or_else(|| Some(Arc::default()));
-        slot.filter(|_| !broken.contains(&layer))
+        let content = layers.remove(&layer).unwrap_or_else(|| Ok(Arc::default()));
+        content.ok().filter(|_| !broken.contains(&layer))
     };
     let groups = listing.groups.iter();
     let nodes = listing.nodes.iter();
@@ -115,9 +147,12 @@ fn keep_same(load: &mut Generation, before: &Generation) {
     load.nodes = kept(&load.nodes, Layer::Node);
 }
 
-/// The layers that were added, removed, changed or repaired.
-pub(crate) fn changed_layers(before: Option<&Generation>, load: &Generation) -> Vec<Layer> {
-    let layers: BTreeSet<Layer> = before.into_iter().chain([load]).flat_map(layers_of).collect();
+/// Those of the layers that were added, removed, changed or repaired.
+pub(crate) fn changed_layers(
+    before: Option<&Generation>,
+    load: &Generation,
+    layers: BTreeSet<Layer>,
+) -> Vec<Layer> {
     let changed = |layer: &Layer| {
         let old = before.map_or(State::Absent, |before| before.state(layer));
         match (old, load.state(layer)) {

@@ -4,7 +4,7 @@
 //! and parsed again only when its content changed. What is remembered belongs to a path, so a
 //! cache holds no more than the directory does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,13 +19,16 @@ use chancery_proto::v2;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::fault::{Fault, Scope, Warning, Wrong};
-use crate::listing::{Found, Listing, Stamp};
+use crate::listing::{Found, Stamp};
 use crate::options::Options;
+use crate::workers;
 
 /// What the files of a directory held when they were last read.
 #[derive(Default)]
 pub(crate) struct Cache {
-    files: BTreeMap<Arc<Path>, Cached>,
+    files: HashMap<Arc<Path>, Cached>,
+    /// The files that may hold something else by now, for all that can be told.
+    unsure: BTreeSet<Arc<Path>>,
 }
 
 /// What one file holds.
@@ -46,6 +49,7 @@ pub(crate) struct Loaded {
     pub(crate) v2: Option<(TypeUrl, Arc<Resource>)>,
 }
 
+#[derive(Clone)]
 struct Cached {
     stamp: Stamp,
     read_at: SystemTime,
@@ -57,53 +61,80 @@ impl Cache {
     /// Makes this what the listed files hold, and hands it out in the same order.
     pub(crate) fn read(
         &mut self,
-        listing: &Listing,
+        files: &[Found],
         options: &Options,
         schema: &Schema,
     ) -> Vec<Arc<Document>> {
-        let mut before = std::mem::take(&mut self.files);
-        let mut documents = Vec::with_capacity(listing.files.len());
-        for found in &listing.files {
-            match fresh(found, before.remove(&found.path), options, schema) {
-                Ok(cached) => {
-                    documents.push(Arc::clone(&cached.document));
-                    self.files.insert(Arc::clone(&found.path), cached);
-                }
-                Err(wrong) => {
-                    let scope = Scope::Layer(found.layer.clone());
-                    let faults = vec![wrong.at(scope, &found.path, None)];
-                    documents.push(Arc::new(Document { faults, ..Document::default() }));
-                }
-            }
-        }
-        documents
+        let before = std::mem::take(self);
+        let fresh = workers::map(files, |found| {
+            fresh(found, before.files.get(&found.path), options, schema)
+        });
+        files.iter().zip(fresh).map(|(found, fresh)| self.keep(found, fresh)).collect()
     }
 
-    /// Whether a file was read so soon after it was written that its stamp may hide a change.
-    pub(crate) fn is_unsure(&self) -> bool {
-        self.files.values().any(|cached| !cached.stamp.is_telling(cached.read_at))
+    /// What one file holds now.
+    pub(crate) fn read_one(
+        &mut self,
+        found: &Found,
+        options: &Options,
+        schema: &Schema,
+    ) -> Arc<Document> {
+        let fresh = fresh(found, self.files.get(&found.path), options, schema);
+        self.keep(found, fresh)
+    }
+
+    /// A file that is not there any more holds nothing.
+    pub(crate) fn forget(&mut self, path: &Path) {
+        self.files.remove(path);
+        self.unsure.remove(path);
+    }
+
+    /// The files that were read so soon after they were written that their stamp may hide a
+    /// change, and those that could not be read.
+    pub(crate) fn unsure(&self) -> &BTreeSet<Arc<Path>> {
+        &self.unsure
+    }
+
+    fn keep(&mut self, found: &Found, fresh: Result<Cached, Wrong>) -> Arc<Document> {
+        self.forget(&found.path);
+        match fresh {
+            Ok(cached) => {
+                if !cached.stamp.is_telling(cached.read_at) {
+                    self.unsure.insert(Arc::clone(&found.path));
+                }
+                let document = Arc::clone(&cached.document);
+                self.files.insert(Arc::clone(&found.path), cached);
+                document
+            }
+            Err(wrong) => {
+                self.unsure.insert(Arc::clone(&found.path));
+                let scope = Scope::Layer(found.layer.clone());
+                let faults = vec![wrong.at(scope, &found.path, None)];
+                Arc::new(Document { faults, ..Document::default() })
+            }
+        }
     }
 }
 
 /// What the file holds now.
 fn fresh(
     found: &Found,
-    before: Option<Cached>,
+    before: Option<&Cached>,
     options: &Options,
     schema: &Schema,
 ) -> Result<Cached, Wrong> {
     let Found { stamp, .. } = *found;
-    if let Some(known) = &before
+    if let Some(known) = before
         && known.stamp == stamp
         && stamp.is_telling(known.read_at)
     {
-        return Ok(before.expect("it was just looked at"));
+        return Ok(known.clone());
     }
     let read_at = SystemTime::now();
     let bytes = read(&found.path, stamp, options.max_file_bytes)?;
     let hash = xxh3_128(&bytes);
     let document = match before {
-        Some(known) if known.hash == hash => known.document,
+        Some(known) if known.hash == hash => Arc::clone(&known.document),
         _ => Arc::new(parse(found, &bytes, options, schema)?),
     };
     Ok(Cached { stamp, read_at, hash, document })
@@ -114,7 +145,8 @@ fn read(path: &Path, stamp: Stamp, limit: u64) -> Result<Vec<u8>, Wrong> {
     if stamp.bytes > limit {
         return Err(Wrong::TooLarge { limit });
     }
-    let mut bytes = Vec::new();
+    // One more than there should be, so that the end is found without growing.
+    let mut bytes = Vec::with_capacity(usize::try_from(stamp.bytes).unwrap_or_default() + 1);
     let whole = |bytes: &mut Vec<u8>| -> io::Result<usize> {
         File::open(path)?.take(limit.saturating_add(1)).read_to_end(bytes)
     };
@@ -132,10 +164,9 @@ fn parse(
     let parsed = catch_unwind(AssertUnwindSafe(|| document::parse(schema, found.format, bytes)));
     let Parsed { resources, faults } = parsed.map_err(|_| Wrong::Panicked)?;
     let mut document = Document::default();
-    let text = str::from_utf8(bytes).ok();
-    let file = found.path.display().to_string();
     for fault in &faults {
-        let rendered = document::render(fault, &file, text);
+        let file = found.path.display().to_string();
+        let rendered = document::render(fault, &file, str::from_utf8(bytes).ok());
         let scope = Scope::Layer(found.layer.clone());
         document.faults.push(Fault::of_document(scope, &found.path, fault, rendered));
     }

@@ -170,7 +170,7 @@ impl Catalog {
 
     /// The references that lead nowhere, each told once, for every audience that was asked for,
     /// and every group; and for base, if there are no groups to complete it (S-103).
-    pub(crate) fn dangling(&self) -> Vec<Warning> {
+    pub(crate) fn dangling(&self) -> BTreeSet<Warning> {
         let groups = self.known_groups();
         let mut audiences: BTreeSet<_> = self.lock().views.keys().cloned().collect();
         if groups.is_empty() {

@@ -1,5 +1,10 @@
 //! What one layer holds: resources by type and name, each with the place it is written at.
+//!
+//! It is put together from all files of the layer, or from what it was and the files that changed
+//! ([`Content::edited`]). The second costs what changed and knows no faults: where files
+//! contradict each other, the first has to say how.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,14 +16,20 @@ use imbl::ordmap;
 use crate::cache::{Document, Loaded};
 use crate::fault::{Fault, Scope, Wrong};
 use crate::layer::Layer;
+use crate::reading::Edited;
 
 /// The resources of one layer.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct Content {
     pub(crate) entries: OrdMap<Key, Entry>,
+    /// Whether the v2 form of a resource is left out, because a file holds one of that name.
+    contested: bool,
     /// How many resources the files hold.
     pub(crate) own: usize,
 }
+
+/// There is more to it than an edit can tell.
+pub(crate) struct Unclear;
 
 /// What a resource is found under.
 pub(crate) type Key = (TypeUrl, ResourceName);
@@ -56,6 +67,56 @@ impl Content {
         if faults.is_empty() { Ok(content) } else { Err(faults) }
     }
 
+    /// This after some of its files changed.
+    pub(crate) fn edited(&self, edits: &[Edited]) -> Result<Self, Unclear> {
+        let broken = |edit: &Edited| edit.new.as_ref().is_some_and(|new| !new.faults.is_empty());
+        if self.contested || edits.iter().any(broken) {
+            return Err(Unclear);
+        }
+        let mut content = self.clone();
+        edits.iter().for_each(|edit| content.take_out(edit));
+        for Edited { file, new, .. } in edits {
+            for loaded in new.iter().flat_map(|new| &new.resources) {
+                content.write(file, loaded)?;
+            }
+        }
+        Ok(content)
+    }
+
+    /// Takes out what a file does not hold any more.
+    fn take_out(&mut self, edit: &Edited) {
+        let kept: BTreeSet<Key> = edit.new.iter().flat_map(|new| new.keys()).collect();
+        for key in edit.old.iter().flat_map(|old| old.keys()) {
+            if kept.contains(&key) {
+                continue;
+            }
+            if let Some(gone) = self.entries.remove(&key) {
+                self.own -= usize::from(!gone.derived);
+            }
+        }
+    }
+
+    /// Writes a resource of a file, and its v2 form, over what the same file said of them.
+    fn write(&mut self, file: &Arc<Path>, loaded: &Loaded) -> Result<(), Unclear> {
+        let own = Entry::new(&loaded.resource, file, loaded.position, false);
+        self.put(loaded.key(), own)?;
+        let Some((key, resource)) = loaded.derived() else { return Ok(()) };
+        self.put(key, Entry::new(resource, file, loaded.position, true))
+    }
+
+    fn put(&mut self, key: Key, entry: Entry) -> Result<(), Unclear> {
+        match self.entries.get(&key) {
+            Some(there) if there.file != entry.file || there.derived != entry.derived => {
+                return Err(Unclear);
+            }
+            Some(there) if *there == entry => return Ok(()),
+            Some(_) => {}
+            None => self.own += usize::from(!entry.derived),
+        }
+        self.entries.insert(key, entry);
+        Ok(())
+    }
+
     fn define(&mut self, layer: &Layer, file: &Arc<Path>, loaded: &Loaded) -> Option<Fault> {
         match self.entries.entry(loaded.key()) {
             ordmap::Entry::Vacant(place) => {
@@ -78,8 +139,20 @@ impl Content {
     /// Adds the v2 form of a resource, unless a file holds one.
     fn derive(&mut self, file: &Arc<Path>, loaded: &Loaded) {
         let Some((key, resource)) = loaded.derived() else { return };
-        let entry = Entry::new(resource, file, loaded.position, true);
-        self.entries.entry(key).or_insert(entry);
+        if self.entries.contains_key(&key) {
+            self.contested = true;
+        } else {
+            self.entries.insert(key, Entry::new(resource, file, loaded.position, true));
+        }
+    }
+}
+
+impl Document {
+    /// All names it gives something to.
+    fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+        self.resources.iter().flat_map(|loaded| {
+            std::iter::once(loaded.key()).chain(loaded.derived().map(|(key, _)| key))
+        })
     }
 }
 

@@ -1,28 +1,35 @@
 //! A directory as a source: loading it whole, and telling what came of it.
 //!
-//! A load is published only if nothing moved while it was read. What it holds goes into the
-//! [`Catalog`] layer by layer; a layer with a fault goes in as broken. A directory that cannot be
+//! A load is published only if nothing moved while it was read. Where the system tells of changes,
+//! only what changed is read, and the rest is as it was: [`Directory::attempt`] is the place where
+//! that is decided and proved. What is read goes into the [`Catalog`] layer by layer; a layer with
+//! a fault goes in as broken. A directory that cannot be
 //! listed at all, is not there, or lost all its files at once changes nothing: more often than
 //! not that is a volume not mounted yet, or a script between `rm` and `cp`. Files taken out one
 //! by one are taken out on purpose, and the last one too; so is an overlay that goes while other
 //! files stay.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
 use chancery_proto::schema::Schema;
 
-use crate::assemble::{Layers, assemble, changed_layers, generation};
+use crate::assemble::{assemble, changed_layers, generation, reassemble, regrown};
 use crate::audience::Audience;
 use crate::cache::{Cache, Document};
 use crate::catalog::Catalog;
 use crate::fault::{Fault, Scope, Warning, Wrong};
+use crate::generation::{Generation, State, layers_of};
 use crate::layer::Layer;
 use crate::listing::{Identity, Listing};
 use crate::options::Options;
+use crate::patch::{self, Change};
+use crate::reading::{Edited, Reading};
 use crate::scan::scan;
+use crate::tidings::{Ear, Tidings};
+use crate::told::Told;
 use crate::watcher::Watcher;
 
 /// A directory of resources.
@@ -31,21 +38,19 @@ pub struct Directory {
     pub(crate) watcher: Option<Watcher>,
     /// Why there are no events, if there should be.
     pub(crate) deaf: Option<Warning>,
+    pub(crate) ear: Ear,
     schema: Schema,
     cache: Cache,
     catalog: Catalog,
-    /// What was read last, to see whether something moved since.
-    last: Option<Listing>,
+    /// What was read last, to see what moved since.
+    last: Option<Reading>,
+    /// Whether that is in the catalog, with what is wrong in its layers.
+    published: bool,
+    faults: BTreeMap<Layer, Vec<Fault>>,
     /// How many files there were when all was last well, and in which directory; forgotten when
     /// it goes, so that the one that comes after it is another, whatever its identity.
     filled: Option<(Option<Identity>, usize)>,
-    told: BTreeSet<Warning>,
-}
-
-/// What is there, and what it holds.
-struct Reading {
-    listing: Listing,
-    documents: Vec<Arc<Document>>,
+    told: Told,
 }
 
 /// What came of a load.
@@ -75,12 +80,15 @@ impl Directory {
             options,
             watcher: None,
             deaf: None,
+            ear: Ear::default(),
             schema,
             cache: Cache::default(),
             catalog: Catalog::default(),
             last: None,
+            published: false,
+            faults: BTreeMap::new(),
             filled: None,
-            told: BTreeSet::new(),
+            told: Told::default(),
         }
     }
 
@@ -100,10 +108,20 @@ impl Directory {
         self.load_moving()
     }
 
-    /// Loads the directory, unless something moves meanwhile.
+    /// Loads the directory, or what changed in it, unless something moves meanwhile.
     pub(crate) fn attempt(&mut self) -> Option<LoadReport> {
-        let reading = self.read();
-        self.conclude(reading)
+        let heard = self.ear.take();
+        let report = match self.changes(&heard) {
+            Some(changes) => self.attempt_changes(&heard, changes),
+            None => {
+                let reading = self.read();
+                self.conclude(reading)
+            }
+        };
+        if report.is_none() {
+            self.ear.put_back(heard);
+        }
+        report
     }
 
     /// Reads a directory that never comes to rest. What is torn shows as a fault in its layer.
@@ -115,9 +133,25 @@ impl Directory {
         report
     }
 
-    /// Whether something moved since the last load, or may have without showing.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.cache.is_unsure() || self.last.as_ref() != Some(&self.peek())
+    /// Whether something moved since the last load. If so, the next one looks everywhere.
+    pub(crate) fn has_moved(&self) -> bool {
+        let moved = self.last.as_ref().is_none_or(|last| last.listing != self.peek());
+        if moved {
+            self.ear.hear_anything();
+        }
+        moved
+    }
+
+    /// Whether files may hold something else without showing it. The next load reads them.
+    pub(crate) fn is_unsure(&self) -> bool {
+        let places = self.last.as_ref().map(|last| &last.listing.places);
+        for path in self.cache.unsure() {
+            match places.and_then(|places| places.real(path)) {
+                Some(real) => self.ear.hear(real),
+                None => self.ear.hear_anything(),
+            }
+        }
+        !self.cache.unsure().is_empty()
     }
 
     /// What is there, unread.
@@ -131,7 +165,7 @@ impl Directory {
         if let Some(watcher) = &mut self.watcher {
             watcher.watch(&listing.places);
         }
-        let documents = self.cache.read(&listing, &self.options, &self.schema);
+        let documents = self.cache.read(&listing.files, &self.options, &self.schema);
         Reading { listing, documents }
     }
 
@@ -140,23 +174,109 @@ impl Directory {
         (self.peek() == reading.listing).then(|| self.take(reading))
     }
 
+    /// What changed at these places since the last load; `None` if all has to be looked at.
+    fn changes(&self, at: &Tidings) -> Option<Vec<Change>> {
+        let hears = self.watcher.as_ref().is_some_and(Watcher::hears_everything);
+        let last = self.last.as_ref().filter(|_| hears && self.published)?;
+        patch::look(&last.listing, &self.options, at)
+    }
+
+    /// Reads what changed, and publishes it if it is still what is there, and nothing else
+    /// happened: everything else is then as it was read before.
+    fn attempt_changes(&mut self, at: &Tidings, changes: Vec<Change>) -> Option<LoadReport> {
+        let documents = changes.iter().map(|change| self.read_changed(change)).collect();
+        if self.changes(at).as_ref() != Some(&changes) {
+            return None;
+        }
+        if !self.watcher.as_ref().is_some_and(Watcher::has_heard_all) {
+            self.ear.hear_anything();
+            return None;
+        }
+        let meanwhile = self.changes(&self.ear.pending());
+        if !meanwhile.is_some_and(|changes| changes.is_empty()) {
+            return None;
+        }
+        let reading = self.last.take()?;
+        Some(self.take_changes(reading, changes, documents))
+    }
+
+    fn read_changed(&mut self, change: &Change) -> Option<Arc<Document>> {
+        let Some(found) = &change.now else {
+            self.cache.forget(&change.path);
+            return None;
+        };
+        Some(self.cache.read_one(found, &self.options, &self.schema))
+    }
+
     /// Publishes what was read.
-    fn take(&mut self, Reading { listing, documents }: Reading) -> LoadReport {
+    fn take(&mut self, reading: Reading) -> LoadReport {
+        let layers = assemble(&reading);
+        let wrong = |(layer, content): (&Layer, &Result<_, Vec<Fault>>)| {
+            Some((layer.clone(), content.as_ref().err()?.clone()))
+        };
+        self.faults = layers.iter().filter_map(wrong).collect();
+        let mut report = self.report(&reading.listing);
+        if self.published {
+            let before = self.catalog.newest();
+            let load = generation(&reading.listing, layers, &report.faults, before.as_deref());
+            let all = before.iter().flat_map(|before| layers_of(before)).chain(layers_of(&load));
+            let all = all.collect();
+            self.publish(load, all, &mut report);
+        }
+        report.warnings = self.told.all(&reading);
+        self.told_rest(&mut report);
+        self.last = Some(reading);
+        report
+    }
+
+    /// Publishes the last load with what changed since.
+    fn take_changes(
+        &mut self,
+        mut reading: Reading,
+        changes: Vec<Change>,
+        documents: Vec<Option<Arc<Document>>>,
+    ) -> LoadReport {
+        let mut edits: BTreeMap<Layer, Vec<Edited>> = BTreeMap::new();
+        let changed = changes.into_iter().zip(documents);
+        for edit in changed.filter_map(|(change, document)| reading.apply(change, document)) {
+            edits.entry(edit.layer.clone()).or_default().push(edit);
+        }
+        let before = self.catalog.newest();
+        let anew = |(layer, edits): (&Layer, &Vec<Edited>)| {
+            let state = before.as_ref().map_or(State::Absent, |before| before.state(layer));
+            (layer.clone(), reassemble(layer, edits, &state, &reading))
+        };
+        let layers: BTreeMap<_, _> = edits.iter().map(anew).collect();
+        for (layer, content) in &layers {
+            match content {
+                Ok(_) => drop(self.faults.remove(layer)),
+                Err(faults) => drop(self.faults.insert(layer.clone(), faults.clone())),
+            }
+        }
+        let mut report = self.report(&reading.listing);
+        if let Some(before) = before.as_deref().filter(|_| self.published) {
+            let touched = layers.keys().cloned().collect();
+            self.publish(regrown(before, layers), touched, &mut report);
+        }
+        report.warnings = self.told.of_edits(edits.values().flatten());
+        self.told_rest(&mut report);
+        self.last = Some(reading);
+        report
+    }
+
+    /// What is wrong now. With a fault of the whole directory, nothing is published.
+    fn report(&mut self, listing: &Listing) -> LoadReport {
         let mut report = LoadReport { files: listing.files.len(), ..LoadReport::default() };
         report.faults.clone_from(&listing.faults);
-        let (layers, faults) = assemble(&listing, &documents);
-        report.faults.extend(faults);
-        report.faults.extend(self.emptied(&listing));
-        if !report.faults.iter().any(|fault| fault.scope == Scope::Directory) {
+        report.faults.extend(self.faults.values().flatten().cloned());
+        report.faults.extend(self.emptied(listing));
+        self.published = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
+        if self.published {
             self.filled = Some((listing.top, listing.files.len()));
-            self.publish(&listing, layers, &mut report);
         } else if let (None, Some((known, _))) = (listing.top, &mut self.filled) {
             *known = None;
         }
         report.faults.sort_by(|a, b| order(a).cmp(&order(b)));
-        let warnings = documents.iter().flat_map(|document| &document.warnings);
-        self.tell(warnings.chain(&listing.warnings).cloned().collect(), &mut report);
-        self.last = Some(listing);
         report
     }
 
@@ -169,29 +289,27 @@ impl Directory {
             .then(|| Wrong::Emptied(files).at(Scope::Directory, &self.options.directory, None))
     }
 
-    fn publish(&self, listing: &Listing, layers: Layers, report: &mut LoadReport) {
+    fn publish(&self, mut load: Generation, layers: BTreeSet<Layer>, report: &mut LoadReport) {
         let before = self.catalog.newest();
-        let mut load = generation(listing, layers, &report.faults, before.as_deref());
         load.grow_trunk(self.catalog.newest_base().as_deref());
         let slots =
             std::iter::once(&load.base).chain(load.groups.values()).chain(load.nodes.values());
         report.resources = slots.flatten().map(|content| content.own).sum();
         report.regrouped = before.as_ref().is_none_or(|before| !before.has_overlays_of(&load));
-        report.layers = changed_layers(before.as_deref(), &load);
+        report.layers = changed_layers(before.as_deref(), &load, layers);
         report.changed = self.catalog.take(load);
     }
 
-    /// Tells the warnings that were not told by the load before.
-    fn tell(&mut self, mut warnings: BTreeSet<Warning>, report: &mut LoadReport) {
-        warnings.extend(self.catalog.dangling());
-        warnings.extend(self.watcher.iter().flat_map(Watcher::trouble));
-        warnings.extend(self.deaf.clone());
+    /// Tells the warnings that are about no file in particular.
+    fn told_rest(&mut self, report: &mut LoadReport) {
+        let mut now = self.catalog.dangling();
+        now.extend(self.watcher.iter().flat_map(Watcher::trouble));
+        now.extend(self.deaf.clone());
         if report.files == 0 && report.faults.is_empty() {
             let message = "holds no files: nothing is served";
-            warnings.insert(Warning::of_file(&self.options.directory, message));
+            now.insert(Warning::of_file(&self.options.directory, message));
         }
-        report.warnings = warnings.difference(&self.told).cloned().collect();
-        self.told = warnings;
+        report.warnings.extend(self.told.rest(now));
     }
 }
 
@@ -203,63 +321,4 @@ fn order(fault: &Fault) -> (&Path, Option<(u32, u32)>) {
 pub(crate) const PATIENCE: usize = 10;
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    fn cluster(name: &str) -> String {
-        let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-        format!("{{\"@type\": \"{url}\", \"name\": \"{name}\"}}")
-    }
-
-    #[test]
-    fn what_moved_while_it_was_read_is_not_published() {
-        // S-057
-        let dir = tempfile::tempdir().unwrap();
-        let write = |file: &str, name: &str| fs::write(dir.path().join(file), cluster(name));
-        write("a.json", "a").unwrap();
-        let moves: [&dyn Fn() -> std::io::Result<()>; 5] = [
-            &|| write("a.json", "longer"),
-            &|| write("b.json", "b"),
-            &|| fs::remove_file(dir.path().join("b.json")),
-            &|| fs::create_dir(dir.path().join("groups")),
-            &|| fs::rename(dir.path().join("a.json"), dir.path().join("c.json")),
-        ];
-        let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
-        for step in moves {
-            let reading = directory.read();
-            step().unwrap();
-            assert_eq!(directory.conclude(reading), None);
-        }
-        assert!(directory.catalog().snapshot(None, None).is_none());
-        let reading = directory.read();
-        assert!(directory.conclude(reading).is_some());
-    }
-
-    #[test]
-    fn what_never_comes_to_rest_is_read_as_it_is_and_told() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("a.json"), cluster("a")).unwrap();
-        let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
-        let report = directory.load_moving();
-        assert_eq!((report.resources, report.warnings.len()), (1, 1));
-    }
-
-    #[test]
-    fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("a.json"), cluster("a")).unwrap();
-        let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
-        let listing = directory.peek();
-        let name = |directory: &mut Directory| {
-            let documents = directory.cache.read(&listing, &directory.options, &directory.schema);
-            documents[0].resources[0].resource.name().to_string()
-        };
-        assert_eq!(name(&mut directory), "a");
-        // As far as the stamp tells, nothing happened.
-        fs::write(dir.path().join("a.json"), cluster("b")).unwrap();
-        assert_eq!(name(&mut directory), "b");
-        assert!(directory.is_stale());
-    }
-}
+mod tests;

@@ -19,12 +19,14 @@ use std::time::{Duration, Instant};
 use crate::directory::{Directory, LoadReport, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::Watch;
+use crate::tidings::Ear;
 use crate::watcher::{Bell, Watcher};
 
 /// A directory being followed. It is, until this is dropped.
 #[derive(Debug)]
 pub struct Following {
     bell: Bell,
+    ear: Ear,
     stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -44,8 +46,11 @@ impl Directory {
         // Room for one ring: what happened is not asked, so one is as good as many.
         let (sender, rings) = sync_channel(1);
         let bell = Bell(sender);
+        let ear = self.ear.clone();
+        // What happened before anybody listened.
+        ear.hear_anything();
         if self.options.watch == Watch::Events {
-            match Watcher::new(bell.clone()) {
+            match Watcher::new(bell.clone(), ear.clone()) {
                 Ok(watcher) => self.watcher = Some(watcher),
                 Err(error) => {
                     let message =
@@ -61,13 +66,14 @@ impl Directory {
             Follower { directory: self, rings, stopped: Arc::clone(&stopped), told, faults, pause };
         let thread = thread::Builder::new().name("directory".to_owned());
         let thread = Some(thread.spawn(move || follower.run())?);
-        Ok(Following { bell, stopped, thread })
+        Ok(Following { bell, ear, stopped, thread })
     }
 }
 
 impl Following {
     /// Has the directory read now, whether or not something seems to have changed.
     pub fn reload(&self) {
+        self.ear.hear_anything();
         self.bell.ring();
     }
 
@@ -152,11 +158,14 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
                 return Ok(Woken::Rung);
             }
             let begun = Instant::now();
-            let stale = self.directory.is_stale();
+            let moved = self.directory.has_moved();
             // A sweep of a large directory must not become the work of the machine.
             self.pause = self.directory.options.sweep.max(begun.elapsed() * SWEEP_SHARE);
-            if stale {
+            if moved {
                 return Ok(Woken::Swept);
+            }
+            if self.directory.is_unsure() {
+                return Ok(Woken::Rung);
             }
         }
     }

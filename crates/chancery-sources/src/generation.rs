@@ -57,13 +57,11 @@ impl Generation {
     /// Makes the trunk, from the one of an earlier generation where there is one.
     pub(crate) fn grow_trunk(&mut self, earlier: Option<&Self>) {
         let Some(base) = &self.base else { return };
-        let earlier = earlier.and_then(|earlier| Some((earlier, earlier.base.as_ref()?)));
-        if let Some((earlier, old)) = earlier {
-            self.trunk = earlier.trunk.clone();
-            view::follow(&mut self.trunk, &[Some(Arc::clone(old))], &[Some(Arc::clone(base))]);
-        } else {
-            view::follow(&mut self.trunk, &[None], &[Some(Arc::clone(base))]);
-        }
+        let (mut trunk, old) = earlier
+            .map(|earlier| (earlier.trunk.clone(), earlier.base.clone()))
+            .unwrap_or_default();
+        view::follow(&mut trunk, &[old], &[Some(Arc::clone(base))]);
+        self.trunk = trunk;
     }
 
     /// The layers an audience is made of: base, group, node.

@@ -47,10 +47,15 @@ mod generation;
 mod layer;
 mod listing;
 mod options;
+mod patch;
+mod reading;
 mod scan;
+mod tidings;
+mod told;
 mod trail;
 mod view;
 mod watcher;
+mod workers;
 
 // The public interface.
 pub use audience::Audience;

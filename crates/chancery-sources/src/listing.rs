@@ -3,10 +3,10 @@
 //! Two listings are equal when nothing that matters moved between the scans: that is how a load
 //! knows that what it read belongs together, and how a sweep finds a change no event told of.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,6 +14,7 @@ use chancery_proto::document::Format;
 
 use crate::fault::{Fault, Warning};
 use crate::layer::Layer;
+use crate::patch::Change;
 
 /// What a scan found.
 #[derive(Debug, Default, PartialEq)]
@@ -42,7 +43,7 @@ pub(crate) struct Listing {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Found {
     /// The path below the directory as it was given, through whatever symlinks.
-    pub(crate) path: Arc<std::path::Path>,
+    pub(crate) path: Arc<Path>,
     pub(crate) layer: Layer,
     pub(crate) format: Format,
     pub(crate) stamp: Stamp,
@@ -69,11 +70,55 @@ pub(crate) struct Stamp {
 /// The places where a change can alter what a scan finds. All are reached without symlinks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Directories of ours: whatever happens in them matters.
-    pub(crate) directories: BTreeSet<PathBuf>,
+    /// Directories of ours: whatever happens in them matters. Whose their files are, if that is
+    /// one layer, and they are found there once.
+    pub(crate) directories: BTreeMap<PathBuf, Option<Home>>,
     /// Symlinks and their targets, and the top directory itself: they matter, their neighbours do
     /// not.
     pub(crate) entries: BTreeSet<PathBuf>,
+    /// The top directory, if it is there.
+    pub(crate) top: Option<PathBuf>,
+}
+
+/// Whose the files in a directory are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Home {
+    /// The directory, as it is reached below the one given.
+    pub(crate) shown: PathBuf,
+    pub(crate) layer: Layer,
+}
+
+impl Places {
+    /// Where a file of ours is, without symlinks, if it is in a directory that is found once.
+    pub(crate) fn real(&self, shown: &Path) -> Option<PathBuf> {
+        let (parent, name) = (shown.parent()?, shown.file_name()?);
+        let is_home = |home: &Option<Home>| home.as_ref().is_some_and(|home| home.shown == parent);
+        let (real, _) = self.directories.iter().find(|(_, home)| is_home(home))?;
+        Some(real.join(name))
+    }
+}
+
+impl Listing {
+    /// The index of a file.
+    pub(crate) fn find(&self, path: &Path) -> Option<usize> {
+        self.place(path).ok()
+    }
+
+    /// Takes a change over; where it is or was listed, and what was there.
+    pub(crate) fn apply(&mut self, Change { path, now }: Change) -> (usize, Option<Found>) {
+        match (self.place(&path), now) {
+            (Ok(at), Some(now)) => (at, Some(std::mem::replace(&mut self.files[at], now))),
+            (Ok(at), None) => (at, Some(self.files.remove(at))),
+            (Err(at), now) => {
+                now.into_iter().for_each(|now| self.files.insert(at, now));
+                (at, None)
+            }
+        }
+    }
+
+    fn place(&self, path: &Path) -> Result<usize, usize> {
+        self.files.binary_search_by(|found| (*found.path).cmp(path))
+    }
 }
 
 impl Identity {

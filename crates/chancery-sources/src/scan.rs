@@ -19,7 +19,7 @@ use chancery_proto::document::Format;
 
 use crate::fault::{Scope, Warning, Wrong};
 use crate::layer::{self, Layer};
-use crate::listing::{Found, Identity, Listing, Stamp};
+use crate::listing::{Found, Home, Identity, Listing, Stamp};
 use crate::options::Options;
 use crate::trail;
 
@@ -41,6 +41,13 @@ pub(crate) fn is_skipped(name: &OsStr) -> bool {
         || (name.starts_with(b"#") && name.ends_with(b"#"))
         || [".tmp", ".swp", ".swx"].iter().any(|suffix| name.ends_with(suffix.as_bytes()))
         || name == b"lost+found"
+}
+
+/// Whether the operator named this path, or this name, as none of ours.
+pub(crate) fn is_ignored(options: &Options, shown: &Path) -> bool {
+    let below = shown.strip_prefix(&options.directory).unwrap_or(shown);
+    let name = below.file_name();
+    options.ignore.iter().any(|named| below == named || name == Some(named.as_os_str()))
 }
 
 struct Scan<'a> {
@@ -86,6 +93,7 @@ impl Scan<'_> {
             Err(error) => return self.fault(Wrong::Unreadable(error), Scope::Directory, shown),
         };
         self.listing.top = Some(Identity::of(&metadata));
+        self.listing.places.top = Some(trail.end.clone());
         let top = Spot { shown: shown.clone(), real: trail.end, metadata };
         self.enter(&top, &Layer::Base, |scan, entry| scan.at_top(&top, &entry));
     }
@@ -118,7 +126,7 @@ impl Scan<'_> {
 
     /// The directory `groups` or `nodes`.
     fn overlays(&mut self, at: &Spot, kind: Overlays) {
-        let Some(entries) = self.open(at, &kind.scope()) else { return self.unlisted(kind) };
+        let Some(entries) = self.open(at, &kind.scope(), None) else { return self.unlisted(kind) };
         self.within.push((Identity::of(&at.metadata), at.shown.clone()));
         for entry in entries {
             self.overlay(at, &entry, kind);
@@ -136,7 +144,7 @@ impl Scan<'_> {
     /// An entry of `groups` or `nodes`: a layer, if it is a directory.
     fn overlay(&mut self, parent: &Spot, entry: &DirEntry, kind: Overlays) {
         let shown = parent.shown.join(entry.file_name());
-        if self.is_ignored(&shown) {
+        if is_ignored(self.options, &shown) {
             return;
         }
         let Some(spot) = self.spot(parent, entry, &kind.scope()) else { return };
@@ -177,7 +185,8 @@ impl Scan<'_> {
             let wrong = if around { Wrong::Cycle(first) } else { Wrong::Twice(first) };
             return self.fault(wrong, scope, &at.shown);
         }
-        let Some(entries) = self.open(at, &scope) else { return };
+        let home = Home { shown: at.shown.clone(), layer: layer.clone() };
+        let Some(entries) = self.open(at, &scope, Some(home)) else { return };
         self.entered.insert((layer.clone(), identity), at.shown.clone());
         self.within.push((identity, at.shown.clone()));
         for entry in entries {
@@ -187,7 +196,7 @@ impl Scan<'_> {
     }
 
     /// The entries of a directory, sorted by name. Tells why not.
-    fn open(&mut self, at: &Spot, scope: &Scope) -> Option<Vec<DirEntry>> {
+    fn open(&mut self, at: &Spot, scope: &Scope, home: Option<Home>) -> Option<Vec<DirEntry>> {
         let identity = Identity::of(&at.metadata);
         if let Some((_, outer)) = self.within.iter().find(|(outer, _)| *outer == identity) {
             let outer = outer.clone();
@@ -198,7 +207,11 @@ impl Scan<'_> {
             self.fault(Wrong::TooDeep { limit: MAX_DEPTH }, scope.clone(), &at.shown);
             return None;
         }
-        self.listing.places.directories.insert(at.real.clone());
+        let again = self.listing.places.directories.insert(at.real.clone(), home).is_some();
+        if again {
+            // Found twice, it is nobody's alone.
+            self.listing.places.directories.insert(at.real.clone(), None);
+        }
         let entries = fs::read_dir(&at.shown).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         match entries {
             Ok(mut entries) => {
@@ -215,7 +228,7 @@ impl Scan<'_> {
 
     /// A file or directory of one layer.
     fn entry(&mut self, parent: &Spot, entry: &DirEntry, layer: &Layer) {
-        if self.is_ignored(&parent.shown.join(entry.file_name())) {
+        if is_ignored(self.options, &parent.shown.join(entry.file_name())) {
             return;
         }
         let Some(spot) = self.spot(parent, entry, &Scope::Layer(layer.clone())) else { return };
@@ -278,15 +291,6 @@ impl Scan<'_> {
             format,
             stamp: Stamp::of(&spot.metadata),
         });
-    }
-
-    /// Whether the operator named this path, or this name, as none of ours.
-    fn is_ignored(&self, shown: &Path) -> bool {
-        let below = shown.strip_prefix(&self.options.directory).unwrap_or(shown);
-        self.options
-            .ignore
-            .iter()
-            .any(|named| below == named || below.file_name() == Some(named.as_os_str()))
     }
 
     fn fault(&mut self, wrong: Wrong, scope: Scope, file: &Path) {

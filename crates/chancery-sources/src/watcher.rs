@@ -1,10 +1,12 @@
 //! Watches the places that matter, and says that something happened there.
 //!
-//! What happened does not matter, because every change is met by reading everything again
-//! (level-triggered). So an event becomes one wake-up, and many events become one as well.
+//! What happened does not matter, only where: whatever is there now is what counts
+//! (level-triggered). So an event becomes a place and one wake-up, and many events become one as
+//! well.
 //!
 //! Directories are watched, never files: a watch on a file goes deaf when the file is replaced.
-//! Reading causes events too (`Access`), which must not wake the reader.
+//! Reading causes events too (`Access`), which must not wake the reader. One of them is of use:
+//! who looks into the top directory and hears of that look has heard all that happened before.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +15,13 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chancery_proto::document::Format;
-use notify::event::ModifyKind;
+use notify::event::{AccessKind, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::fault::Warning;
 use crate::listing::{Identity, Places};
 use crate::scan::is_skipped;
+use crate::tidings::Ear;
 
 /// Says that something is to be done. A bell that rings already need not be rung again.
 #[derive(Clone, Debug)]
@@ -27,6 +30,7 @@ pub(crate) struct Bell(pub(crate) SyncSender<()>);
 /// The places being watched.
 pub(crate) struct Watcher {
     inner: RecommendedWatcher,
+    ear: Ear,
     places: Arc<Mutex<Places>>,
     watched: BTreeMap<PathBuf, Identity>,
     trouble: BTreeMap<PathBuf, String>,
@@ -41,17 +45,27 @@ impl Bell {
 
 impl Watcher {
     /// Watches nothing yet.
-    pub(crate) fn new(bell: Bell) -> notify::Result<Self> {
+    pub(crate) fn new(bell: Bell, ear: Ear) -> notify::Result<Self> {
         let places = Arc::new(Mutex::new(Places::default()));
-        let shared = Arc::clone(&places);
+        let (shared, hears) = (Arc::clone(&places), ear.clone());
         let inner = notify::recommended_watcher(move |event: notify::Result<Event>| {
             let places = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            // An error means that events were lost.
-            if event.map_or(true, |event| matters(&places, &event)) {
+            if hear(&hears, &places, event) {
                 bell.ring();
             }
         })?;
-        Ok(Self { inner, places, watched: BTreeMap::new(), trouble: BTreeMap::new() })
+        Ok(Self { inner, ear, places, watched: BTreeMap::new(), trouble: BTreeMap::new() })
+    }
+
+    /// Whether all that happened until now, in all places, was heard.
+    pub(crate) fn has_heard_all(&self) -> bool {
+        let top = self.places.lock().unwrap_or_else(PoisonError::into_inner).top.clone();
+        top.is_some_and(|top| self.ear.has_heard_all(|| fs::read_dir(top).is_ok()))
+    }
+
+    /// Whether every change is heard of, and every look. Only Linux tells of looks.
+    pub(crate) fn hears_everything(&self) -> bool {
+        cfg!(target_os = "linux") && self.trouble.is_empty()
     }
 
     /// Watches these places and no others. Every place is added again each time: a watch belongs
@@ -60,7 +74,7 @@ impl Watcher {
         *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places.clone();
         let around = places.entries.iter().filter_map(|entry| entry.parent().map(Path::to_owned));
         let wanted: BTreeMap<PathBuf, Identity> = around
-            .chain(places.directories.iter().cloned())
+            .chain(places.directories.keys().cloned())
             .filter_map(|path| Some((Identity::of(&fs::metadata(&path).ok()?), path)))
             .map(|(identity, path)| (path, identity))
             .collect();
@@ -87,21 +101,37 @@ impl Watcher {
     }
 }
 
-/// Whether what an event tells of can alter what a scan finds.
-fn matters(places: &Places, event: &Event) -> bool {
-    if event.need_rescan() {
+/// Takes an event in; whether it is news.
+fn hear(ear: &Ear, places: &Places, event: notify::Result<Event>) -> bool {
+    // An error means that events were lost.
+    let Some(event) = event.ok().filter(|event| !event.need_rescan()) else {
+        ear.hear_anything();
         return true;
+    };
+    if matches!(event.kind, EventKind::Access(AccessKind::Open(_))) {
+        if event.paths.iter().any(|path| places.top.as_ref() == Some(path)) {
+            ear.hear_look();
+        }
+        return false;
     }
-    let in_place = match event.kind {
+    let (kind, mut news) = (event.kind, false);
+    for path in event.paths.into_iter().filter(|path| matters(places, kind, path)) {
+        ear.hear(path);
+        news = true;
+    }
+    news
+}
+
+/// Whether what happened to this path can alter what a scan finds.
+fn matters(places: &Places, kind: EventKind, path: &Path) -> bool {
+    let in_place = match kind {
         EventKind::Access(_) => return false,
         EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)) => true,
         _ => false,
     };
-    event.paths.iter().any(|path| {
-        let inside = path.parent().is_some_and(|parent| places.directories.contains(parent));
-        let ours = inside && (!in_place || is_ours(path));
-        ours || places.directories.contains(path) || places.entries.contains(path)
-    })
+    let inside = path.parent().is_some_and(|parent| places.directories.contains_key(parent));
+    let ours = inside && (!in_place || is_ours(path));
+    ours || places.directories.contains_key(path) || places.entries.contains(path)
 }
 
 /// Whether a file of this name is read. The log that somebody writes beside it is not.
@@ -111,19 +141,25 @@ fn is_ours(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use notify::event::{AccessKind, CreateKind, DataChange, Flag, RemoveKind, RenameMode};
+    use notify::event::{AccessMode, CreateKind, DataChange, Flag, RemoveKind, RenameMode};
 
     use super::*;
+    use crate::tidings::Tidings;
+
+    fn places() -> Places {
+        Places {
+            directories: ["/etc/conf", "/etc/conf/groups"].map(|it| (it.into(), None)).into(),
+            entries: ["/etc/conf", "/srv/secret.data"].map(PathBuf::from).into(),
+            top: Some("/etc/conf".into()),
+        }
+    }
 
     fn woken(kind: EventKind, path: &str) -> bool {
-        let set = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
-        let places = Places {
-            directories: set(&["/etc/conf", "/etc/conf/groups"]),
-            entries: set(&["/etc/conf", "/srv/secret.data"]),
-        };
-        matters(&places, &Event::new(kind).add_path(path.into()))
+        let ear = Ear::default();
+        let news = hear(&ear, &places(), Ok(Event::new(kind).add_path(path.into())));
+        let heard = if news { [path.into()].into() } else { [].into() };
+        assert_eq!(ear.take(), Tidings::At(heard));
+        news
     }
 
     #[test]
@@ -158,8 +194,24 @@ mod tests {
     }
 
     #[test]
-    fn lost_events_are_an_event() {
+    fn lost_events_are_an_event_anywhere() {
+        let ear = Ear::default();
         let lost = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-        assert!(matters(&Places::default(), &lost));
+        assert!(hear(&ear, &Places::default(), Ok(lost)));
+        assert_eq!(ear.take(), Tidings::Anywhere);
+        assert!(hear(&ear, &Places::default(), Err(notify::Error::generic("lost"))));
+        assert_eq!(ear.take(), Tidings::Anywhere);
+    }
+
+    #[test]
+    fn a_look_into_the_top_directory_is_heard_and_wakes_nobody() {
+        let ear = Ear::default();
+        let look = |path: &str| {
+            let opened = EventKind::Access(AccessKind::Open(AccessMode::Any));
+            hear(&ear, &places(), Ok(Event::new(opened).add_path(path.into())))
+        };
+        assert!(!ear.has_heard_all(|| !look("/etc/conf/groups")));
+        assert!(ear.has_heard_all(|| !look("/etc/conf")));
+        assert_eq!(ear.take(), Tidings::default());
     }
 }

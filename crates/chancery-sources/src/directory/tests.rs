@@ -1,0 +1,163 @@
+//! Loads of what changed and of everything, while things move.
+
+use std::fs;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use super::*;
+use crate::watcher::Bell;
+
+fn cluster(name: &str) -> String {
+    let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+    format!("{{\"@type\": \"{url}\", \"name\": \"{name}\"}}")
+}
+
+#[test]
+fn what_moved_while_it_was_read_is_not_published() {
+    // S-057
+    let dir = tempfile::tempdir().unwrap();
+    let write = |file: &str, name: &str| fs::write(dir.path().join(file), cluster(name));
+    write("a.json", "a").unwrap();
+    let moves: [&dyn Fn() -> std::io::Result<()>; 5] = [
+        &|| write("a.json", "longer"),
+        &|| write("b.json", "b"),
+        &|| fs::remove_file(dir.path().join("b.json")),
+        &|| fs::create_dir(dir.path().join("groups")),
+        &|| fs::rename(dir.path().join("a.json"), dir.path().join("c.json")),
+    ];
+    let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+    for step in moves {
+        let reading = directory.read();
+        step().unwrap();
+        assert_eq!(directory.conclude(reading), None);
+    }
+    assert!(directory.catalog().snapshot(None, None).is_none());
+    let reading = directory.read();
+    assert!(directory.conclude(reading).is_some());
+}
+
+#[test]
+fn what_never_comes_to_rest_is_read_as_it_is_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.json"), cluster("a")).unwrap();
+    let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+    let report = directory.load_moving();
+    assert_eq!((report.resources, report.warnings.len()), (1, 1));
+}
+
+#[test]
+fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.json"), cluster("a")).unwrap();
+    let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+    let listing = directory.peek();
+    let name = |directory: &mut Directory| {
+        let documents = directory.cache.read(&listing.files, &directory.options, &directory.schema);
+        documents[0].resources[0].resource.name().to_string()
+    };
+    assert_eq!(name(&mut directory), "a");
+    // As far as the stamp tells, nothing happened.
+    fs::write(dir.path().join("a.json"), cluster("b")).unwrap();
+    assert_eq!(name(&mut directory), "b");
+    assert!(directory.is_unsure());
+}
+
+/// A directory that was read with somebody listening, as following one does it.
+struct Listening {
+    dir: tempfile::TempDir,
+    directory: Directory,
+    rings: Receiver<()>,
+}
+
+impl Listening {
+    fn new(files: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (sender, rings) = sync_channel(1);
+        let directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+        let mut it = Self { dir, directory, rings };
+        files.iter().for_each(|file| it.write(file));
+        it.directory.watcher = Watcher::new(Bell(sender), it.directory.ear.clone()).ok();
+        it.directory.ear.hear_anything();
+        assert!(it.directory.attempt().is_some());
+        it
+    }
+
+    /// A file with a cluster named as it.
+    fn write(&self, file: &str) {
+        fs::create_dir_all(self.dir.path().join(file).parent().unwrap()).unwrap();
+        fs::write(self.dir.path().join(file), cluster(file)).unwrap();
+    }
+
+    /// What changed, as far as events told; `None` is anything.
+    fn heard(&self) -> (Tidings, Option<Vec<Change>>) {
+        self.rings.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(self.directory.watcher.as_ref().unwrap().has_heard_all());
+        let heard = self.directory.ear.take();
+        let changes = self.directory.changes(&heard);
+        (heard, changes)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let snapshot = self.directory.catalog.snapshot(None, None).unwrap();
+        let types: Vec<_> = snapshot.types().cloned().collect();
+        let all = types.iter().flat_map(|url| snapshot.set(url).iter());
+        all.map(|one| one.name().to_string()).collect()
+    }
+}
+
+#[test]
+fn of_a_change_only_what_changed_is_read() {
+    let mut it = Listening::new(&["a.json", "b.json", "groups/g/c.json"]);
+    it.write("groups/g/d.json");
+    let (heard, changes) = it.heard();
+    let changes = changes.unwrap();
+    assert_eq!(changes.len(), 1);
+    let report = it.directory.attempt_changes(&heard, changes).unwrap();
+    assert_eq!(report.layers, [Layer::Group("g".into())]);
+    assert_eq!((report.files, report.resources), (4, 4));
+    fs::remove_file(it.dir.path().join("a.json")).unwrap();
+    let (heard, changes) = it.heard();
+    let report = it.directory.attempt_changes(&heard, changes.unwrap()).unwrap();
+    assert_eq!((report.layers, it.names()), (vec![Layer::Base], vec!["b.json".to_owned()]));
+}
+
+#[test]
+fn what_happens_elsewhere_while_a_change_is_read_holds_it_back() {
+    // S-057
+    let mut it = Listening::new(&["a.json", "deep/b.json"]);
+    let moves: [&dyn Fn(&Listening); 4] = [
+        &|it| it.write("c.json"),
+        &|it| it.write("deep/b.json"),
+        &|it| fs::create_dir(it.dir.path().join("groups")).unwrap(),
+        &|it| fs::rename(it.dir.path().join("deep"), it.dir.path().join("deeper")).unwrap(),
+    ];
+    for step in moves {
+        fs::write(it.dir.path().join("a.json"), cluster("changed")).unwrap();
+        let (heard, changes) = it.heard();
+        step(&it);
+        assert_eq!(it.directory.attempt_changes(&heard, changes.unwrap()), None);
+        assert!(!it.names().contains(&"changed".to_owned()));
+        // All of it, and from the start again.
+        it.directory.ear.put_back(heard);
+        assert!(it.directory.attempt().is_some());
+        assert!(it.names().contains(&"changed".to_owned()));
+        it.write("a.json");
+        it.directory.ear.hear_anything();
+        assert!(it.directory.attempt().is_some());
+        it.heard();
+    }
+}
+
+#[test]
+fn after_an_emptied_directory_everything_is_read() {
+    let mut it = Listening::new(&["a.json", "b.json"]);
+    for file in ["a.json", "b.json"] {
+        fs::remove_file(it.dir.path().join(file)).unwrap();
+    }
+    let (heard, changes) = it.heard();
+    let report = it.directory.attempt_changes(&heard, changes.unwrap()).unwrap();
+    assert_eq!(report.faults.len(), 1);
+    it.write("a.json");
+    let (_, changes) = it.heard();
+    assert_eq!(changes, None);
+}

@@ -1,0 +1,98 @@
+//! What single changes make of a listing: the same as a scan would, without one.
+//!
+//! Only what is plain is looked at here: regular files that came, went or changed in directories
+//! of one layer, reached without symlinks. Whatever else happened, a scan has to tell.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chancery_proto::document::Format;
+
+use crate::listing::{Found, Home, Listing, Stamp};
+use crate::options::Options;
+use crate::scan::{is_ignored, is_skipped};
+use crate::tidings::Tidings;
+
+/// A file that came, changed or went.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Change {
+    /// The path as in the listing.
+    pub(crate) path: Arc<Path>,
+    /// What is there now.
+    pub(crate) now: Option<Found>,
+}
+
+/// What happened to the listed files at these places; `None` if only a scan can tell.
+pub(crate) fn look(listing: &Listing, options: &Options, at: &Tidings) -> Option<Vec<Change>> {
+    match at {
+        Tidings::At(paths) if listing.faults.is_empty() => Look { listing, options }.all(paths),
+        _ => None,
+    }
+}
+
+struct Look<'a> {
+    listing: &'a Listing,
+    options: &'a Options,
+}
+
+/// More happened there than can be told without a scan.
+struct NeedsScan;
+
+impl Look<'_> {
+    fn all(&self, paths: &BTreeSet<PathBuf>) -> Option<Vec<Change>> {
+        let changes: Result<Vec<Option<Change>>, NeedsScan> =
+            paths.iter().map(|path| self.one(path)).collect();
+        let changes: Vec<Change> = changes.ok()?.into_iter().flatten().collect();
+        let come = changes.iter().filter(|change| self.listing.find(&change.path).is_none());
+        let fit = self.listing.files.len() + come.count() <= self.options.max_files;
+        fit.then_some(changes)
+    }
+
+    fn one(&self, path: &Path) -> Result<Option<Change>, NeedsScan> {
+        let places = &self.listing.places;
+        // A link, what one leads to, or a directory.
+        if places.entries.contains(path) || places.directories.contains_key(path) {
+            return Err(NeedsScan);
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(NeedsScan);
+        };
+        let Some(home) = places.directories.get(parent) else { return Ok(None) };
+        if is_skipped(name) {
+            // Links may lead through it.
+            let is_on_a_way = places.entries.iter().any(|entry| entry.starts_with(path));
+            return if is_on_a_way { Err(NeedsScan) } else { Ok(None) };
+        }
+        let Home { shown, layer } = home.as_ref().ok_or(NeedsScan)?;
+        if *shown == self.options.directory {
+            match name.to_str() {
+                Some("chancery.yaml") => return Ok(None),
+                Some("groups" | "nodes") => return Err(NeedsScan),
+                _ => {}
+            }
+        }
+        let shown = shown.join(name);
+        if is_ignored(self.options, &shown) {
+            return Ok(None);
+        }
+        let format = Format::of_path(&shown).ok_or(NeedsScan)?;
+        let now = match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_file() => Some(Stamp::of(&metadata)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            _ => return Err(NeedsScan),
+        };
+        let known = self.listing.find(&shown).map(|at| &self.listing.files[at].path);
+        if known.is_none() && now.is_none() {
+            return Ok(None);
+        }
+        let path: Arc<Path> = known.cloned().unwrap_or_else(|| shown.as_path().into());
+        let found = |stamp| Found { path: Arc::clone(&path), layer: layer.clone(), format, stamp };
+        Ok(Some(Change { now: now.map(found), path }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

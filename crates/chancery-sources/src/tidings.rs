@@ -1,0 +1,156 @@
+//! What was heard of a directory since it was read last: in which places something happened.
+//!
+//! Events pile up here until a load takes them. They say where to look and not what is there, so
+//! the same place twice is one place, and too many places are the whole directory.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Where something happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tidings {
+    /// Anywhere, for all that is known.
+    Anywhere,
+    /// At these paths, which are reached without symlinks, and nowhere else.
+    At(BTreeSet<PathBuf>),
+}
+
+/// What hears tidings and keeps them. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ear(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    heard: Mutex<Heard>,
+    looked: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    tidings: Tidings,
+    /// How often somebody was heard to look into the directory.
+    looks: u64,
+}
+
+impl Default for Tidings {
+    fn default() -> Self {
+        Self::At(BTreeSet::new())
+    }
+}
+
+impl Tidings {
+    fn add(&mut self, path: PathBuf) {
+        if let Self::At(paths) = self {
+            paths.insert(path);
+            if paths.len() > MOST {
+                *self = Self::Anywhere;
+            }
+        }
+    }
+}
+
+impl Ear {
+    /// Something happened there.
+    pub(crate) fn hear(&self, path: PathBuf) {
+        self.lock().tidings.add(path);
+    }
+
+    /// Something may have happened, and nobody knows where.
+    pub(crate) fn hear_anything(&self) {
+        self.lock().tidings = Tidings::Anywhere;
+    }
+
+    /// Somebody looked into the directory.
+    pub(crate) fn hear_look(&self) {
+        self.lock().looks += 1;
+        self.0.looked.notify_all();
+    }
+
+    /// What was heard and not taken, which stays.
+    pub(crate) fn pending(&self) -> Tidings {
+        self.lock().tidings.clone()
+    }
+
+    /// What was heard and not taken.
+    pub(crate) fn take(&self) -> Tidings {
+        std::mem::take(&mut self.lock().tidings)
+    }
+
+    /// Puts back what was taken, because nothing came of it.
+    pub(crate) fn put_back(&self, tidings: Tidings) {
+        match tidings {
+            Tidings::Anywhere => self.hear_anything(),
+            Tidings::At(paths) => paths.into_iter().for_each(|path| self.hear(path)),
+        }
+    }
+
+    /// Waits until the `look` that is taken now is heard of, and with it, because the system tells
+    /// things in their order, all that happened before. Whether it was.
+    ///
+    /// A look that somebody else takes in the same moment sounds the same. What is missed for it
+    /// happened within that moment, and is heard of in the next one.
+    pub(crate) fn has_heard_all(&self, look: impl FnOnce() -> bool) -> bool {
+        let before = self.lock().looks;
+        if !look() {
+            return false;
+        }
+        let deaf = |heard: &mut Heard| heard.looks == before;
+        let waited = self.0.looked.wait_timeout_while(self.lock(), LONGEST, deaf);
+        waited.unwrap_or_else(PoisonError::into_inner).0.looks != before
+    }
+
+    /// Nothing that can panic runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// More places than this are the whole directory: looking at each costs more than a scan then.
+const MOST: usize = 1024;
+
+/// How long the system may take to tell of a look. After that, everything is looked at instead.
+const LONGEST: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_heard_is_kept_until_it_is_taken() {
+        let ear = Ear::default();
+        ear.hear("a".into());
+        ear.hear("b".into());
+        ear.hear("a".into());
+        let heard = Tidings::At(["a", "b"].map(PathBuf::from).into());
+        assert_eq!(ear.pending(), heard);
+        assert_eq!(ear.take(), heard);
+        assert_eq!(ear.pending(), Tidings::default());
+        ear.hear("c".into());
+        ear.put_back(heard);
+        assert_eq!(ear.take(), Tidings::At(["a", "b", "c"].map(PathBuf::from).into()));
+    }
+
+    #[test]
+    fn too_many_places_are_anywhere() {
+        let ear = Ear::default();
+        (0..MOST).for_each(|at| ear.hear(at.to_string().into()));
+        assert_ne!(ear.pending(), Tidings::Anywhere);
+        ear.hear("one more".into());
+        ear.hear("a".into());
+        assert_eq!(ear.take(), Tidings::Anywhere);
+    }
+
+    #[test]
+    fn a_look_that_is_not_heard_of_proves_nothing() {
+        let ear = Ear::default();
+        assert!(!ear.has_heard_all(|| true));
+        assert!(!ear.has_heard_all(|| false));
+        let heard = ear.clone();
+        assert!(ear.has_heard_all(|| {
+            heard.hear_look();
+            true
+        }));
+    }
+}

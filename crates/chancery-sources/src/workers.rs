@@ -1,0 +1,54 @@
+//! The same work on many things, on as many threads as there are cores.
+//!
+//! What comes out is what one thread would have made of them, in the same order.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// The work done on each of the items.
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(items.len() / FEWEST);
+    if threads < 2 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { return done };
+            done.push((at, work(item)));
+        }
+    };
+    let mut done = thread::scope(|scope| {
+        // Where there can be no more threads, those that are do it all.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, worker).ok();
+        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
+        let mut done = worker();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// A thread for fewer items than this costs more than it saves.
+const FEWEST: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_many_threads_make_is_in_order() {
+        for count in [0, 1, FEWEST, 10 * FEWEST] {
+            let items: Vec<usize> = (0..count).collect();
+            let wanted: Vec<_> = items.iter().map(|item| item * 2).collect();
+            assert_eq!(map(&items, |item| item * 2), wanted);
+        }
+    }
+}
