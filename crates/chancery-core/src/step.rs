@@ -14,10 +14,11 @@ use crate::{Change, Encodings, Entry, Resource, ResourceSet, Share};
 pub(crate) struct Step {
     /// Every name that differs, in order.
     pub(crate) changes: Box<[Change]>,
-    /// Those of them that exist now.
-    pub(crate) entries: Entries,
-    /// Roughly what the entries take on the wire.
+    /// Whether something is no longer there.
+    pub(crate) removes: bool,
+    /// Roughly what the rest takes on the wire.
     pub(crate) bytes: usize,
+    entries: OnceLock<Entries>,
 }
 
 /// Entries in the order of their names, without TTLs, and a place for their encoding.
@@ -91,15 +92,16 @@ impl Remembered {
 impl Step {
     fn new(before: &ResourceSet, after: &ResourceSet) -> Self {
         let changes: Box<[Change]> = before.diff(after).collect();
-        let given = || changes.iter().filter_map(|change| change.new.as_ref());
-        let bytes = given().map(|resource| entry_size(resource)).sum();
-        let entries = Entries::of(given());
-        Self { changes, entries, bytes }
+        let removes = changes.iter().any(|change| change.new.is_none());
+        let given = changes.iter().filter_map(|change| change.new.as_deref());
+        let bytes = given.map(entry_size).sum();
+        Self { changes, removes, bytes, entries: OnceLock::new() }
     }
 
-    /// Whether something is no longer there.
-    pub(crate) fn removes(&self) -> bool {
-        self.entries.list.len() < self.changes.len()
+    /// What exists now of what differs.
+    pub(crate) fn entries(&self) -> &Entries {
+        let given = || self.changes.iter().filter_map(|change| change.new.as_ref());
+        self.entries.get_or_init(|| Entries::of(given()))
     }
 
     /// The change of that name.
@@ -154,8 +156,8 @@ mod tests {
         assert!(Arc::ptr_eq(&step, &after.step_from(before)));
         let names: Vec<_> = step.changes.iter().map(|change| change.name.as_str()).collect();
         assert_eq!(names, ["a", "c", "d"]);
-        assert_eq!(step.entries.list.len(), 2);
-        assert!(step.removes());
+        assert_eq!(step.entries().list.len(), 2);
+        assert!(step.removes);
         assert!(step.change_of("c").is_some_and(|change| change.old.is_none()));
         assert!(step.change_of("b").is_none());
         assert!(!Arc::ptr_eq(&step, &before.step_from(after)));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::flight::{Contents, Flight, Spoken};
 use super::interest::{Interest, Spelling};
-use crate::{Resource, ResourceSet, Time};
+use crate::{Change, Resource, ResourceSet, Time};
 
 /// What the client is owed, keeps for a while, and refused.
 #[derive(Debug)]
@@ -218,16 +218,19 @@ impl Books {
         is_new
     }
 
+    /// What the client wants of what differs.
     fn changes(&self, interest: &Interest, by_host: bool) -> Vec<KeyChange> {
-        let by_name = self.finds_names_by_difference(interest, by_host);
         let mut found = Vec::new();
-        if by_name || interest.wildcard() || !interest.globs().is_empty() {
-            for change in self.sent.diff(&self.target) {
-                let named = by_name && interest.names_it(change.name.as_str());
-                if named || interest.spans(&change.name) {
-                    let key = change.name.shared();
-                    found.push(KeyChange { key, old: change.old, new: change.new });
-                }
+        let by_name = self.finds_names_by_difference(interest, by_host);
+        if by_name || interest.has_members() {
+            let step = self.target.step_from(&self.sent);
+            let named = |change: &Change| by_name && interest.names_it(change.name.as_str());
+            let wanted = |change: &&Change| interest.spans(&change.name) || named(change);
+            if interest.has_members() || step.changes.len() < interest.len() {
+                found.extend(step.changes.iter().filter(wanted).map(KeyChange::of));
+            } else {
+                let changes = interest.names().iter().filter_map(|key| step.change_of(key));
+                found.extend(changes.map(KeyChange::of));
             }
         }
         if !by_name {
@@ -244,15 +247,16 @@ impl Books {
         found
     }
 
-    /// Few names are looked up one by one; many are found in the difference, which is possible
-    /// where a name means only itself.
+    /// Names are found in the difference where a name means only itself; else they are looked up
+    /// one by one.
     fn finds_names_by_difference(&self, interest: &Interest, by_host: bool) -> bool {
-        interest.names().len() > FEW_NAMES
-            && !by_host
-            && interest.is_plain()
-            && self.sent.is_plain()
-            && self.target.is_plain()
+        !by_host && interest.is_plain() && self.sent.is_plain() && self.target.is_plain()
     }
 }
 
-const FEW_NAMES: usize = 16;
+impl KeyChange {
+    fn of(change: &Change) -> Self {
+        let Change { name, old, new } = change.clone();
+        Self { key: name.shared(), old, new }
+    }
+}

@@ -23,7 +23,7 @@ impl Subscription {
         let step = target.step_from(sent);
         let fits = self.is_full_state() || step.bytes <= settings.max_response_bytes;
         // Removals wait until nothing uses them (S-098).
-        (fits && !step.removes() && !step.changes.is_empty()).then_some(step)
+        (fits && !step.removes && !step.changes.is_empty()).then_some(step)
     }
 
     /// Responds with the common step.
@@ -32,7 +32,7 @@ impl Subscription {
         self.must_answer = false;
         self.books.sent = Arc::clone(&self.books.target);
         let full = self.is_full_state();
-        let entries = if full { self.books.target.whole() } else { &step.entries };
+        let entries = if full { self.books.target.whole() } else { step.entries() };
         let (list, share) = (Arc::clone(&entries.list), Some(entries.share()));
         let given = self.given_by(&step);
         let contents = Contents::Common { step, returning: self.returning };
