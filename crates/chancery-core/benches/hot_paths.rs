@@ -13,8 +13,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chancery_core::ads::Server;
 use chancery_core::{
-    DeltaRequest, Input, Request, Resource, Response, Scope, Settings, Snapshot, SotwRequest, Time,
-    TypeUrl, Variant,
+    DeltaRequest, Input, Names, Request, Resource, Response, Scope, Settings, Snapshot,
+    SotwRequest, Time, TypeUrl, Variant, Versions,
 };
 
 /// A path, taken that many times.
@@ -49,7 +49,7 @@ struct Stream {
     machine: Server,
     variant: Variant,
     type_url: TypeUrl,
-    names: Vec<Arc<str>>,
+    names: Names,
 }
 
 impl Stream {
@@ -59,7 +59,7 @@ impl Stream {
         let of =
             if everything { "cluster.v3.Cluster" } else { "endpoint.v3.ClusterLoadAssignment" };
         let machine = Server::new(variant, Scope::Aggregated, Arc::new(Settings::default()));
-        let names = names.iter().map(|name| Arc::from(*name)).collect();
+        let names = names.iter().collect();
         let type_url = TypeUrl::new(&format!("envoy.config.{of}"));
         Self { machine, variant, type_url, names }
     }
@@ -76,7 +76,7 @@ impl Stream {
         self.tell(Input::Snapshot(Arc::clone(snapshot)));
     }
 
-    fn ask(&mut self, held: Vec<(Arc<str>, Arc<str>)>) {
+    fn ask(&mut self, held: Versions) {
         let type_url = self.type_url.as_str().into();
         let names = self.names.clone();
         let request = match self.variant {
@@ -129,7 +129,7 @@ fn pushes(mut stream: Stream, resources: usize, times: usize) {
     other.insert(&stream.type_url, resource(7, "other"));
     let both = [Arc::new(one), Arc::new(other)];
     stream.see(&both[0]);
-    stream.ask(Vec::new());
+    stream.ask(Versions::default());
     stream.drain();
     for at in 1..=times {
         stream.see(&both[at % 2]);
@@ -150,7 +150,7 @@ fn commits(times: usize) {
 
 /// A new stream asks for a thousand of ten thousand names.
 fn subscriptions(times: usize) {
-    for _ in times_over(times, |_| Vec::new(), 1000) {}
+    for _ in times_over(times, |_| Versions::default(), 1000) {}
 }
 
 /// A new stream asks for a thousand names, and has all of them.
@@ -158,14 +158,14 @@ fn reconnects(times: usize) {
     let held = |snapshot: &Snapshot| {
         let set = snapshot.set(&endpoints());
         let all = set.iter().take(1000);
-        all.map(|one| (one.name().shared(), one.version().to_string().into())).collect()
+        all.map(|one| (one.name().shared(), one.version().to_string())).collect()
     };
     for _ in times_over(times, held, 0) {}
 }
 
 fn times_over(
     times: usize,
-    held: impl Fn(&Snapshot) -> Vec<(Arc<str>, Arc<str>)>,
+    held: impl Fn(&Snapshot) -> Versions,
     expected: usize,
 ) -> impl Iterator<Item = ()> {
     let snapshot = Arc::new(snapshot(&endpoints(), 10_000));

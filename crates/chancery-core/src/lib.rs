@@ -19,6 +19,7 @@
 
 mod message;
 mod name;
+mod names;
 mod node;
 mod resource;
 mod settings;
@@ -36,6 +37,7 @@ pub use message::{
     SotwRequest, Time, Variant, Violation,
 };
 pub use name::{InvalidName, ResourceName, XdstpParts};
+pub use names::{Names, Versions};
 pub use node::{Features, Locality, Node, Value};
 pub use resource::{Facts, Link, Resource, Version};
 pub use settings::Settings;

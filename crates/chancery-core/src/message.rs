@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Node, Resource, ResourceName, Share, TypeUrl};
+use crate::{Names, Node, Resource, ResourceName, Share, TypeUrl, Versions};
 
 /// A point in time: how long after a moment of the driver's choice. The core has no clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ pub struct SotwRequest {
     /// The nonce of the response this answers; empty if it answers none.
     pub nonce: Arc<str>,
     /// The whole subscription.
-    pub names: Vec<Arc<str>>,
+    pub names: Names,
     /// Why the response was rejected.
     pub error: Option<ErrorDetail>,
 }
@@ -43,11 +43,11 @@ pub struct DeltaRequest {
     /// The nonce of the response this answers; empty if it answers none.
     pub nonce: Arc<str>,
     /// Names to add to the subscription.
-    pub subscribe: Vec<Arc<str>>,
+    pub subscribe: Names,
     /// Names to take out of it.
-    pub unsubscribe: Vec<Arc<str>>,
+    pub unsubscribe: Names,
     /// What the client holds from an earlier stream, by name.
-    pub initial_versions: Vec<(Arc<str>, Arc<str>)>,
+    pub initial_versions: Versions,
     /// Why the response was rejected.
     pub error: Option<ErrorDetail>,
 }

@@ -75,6 +75,11 @@ impl ResourceName {
         Ok(Self(format!("{SCHEME}{path}{mark}{query}").into()))
     }
 
+    /// Whether a text is a name in the only spelling it can have.
+    pub(crate) fn is_opaque(text: &str) -> bool {
+        !text.is_empty() && !text.starts_with(SCHEME)
+    }
+
     /// The canonical spelling.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -34,9 +34,10 @@ pub fn answer(
 ) -> Answer {
     let withheld = type_url.api() == Api::Sds && !settings.secrets_allowed;
     let set = if withheld { &Arc::default() } else { snapshot.set(type_url) };
-    let everything = match request.names.as_slice() {
-        [] => empty_means_everything(type_url, settings),
-        names => names.iter().any(|name| **name == *"*"),
+    let everything = if request.names.is_empty() {
+        empty_means_everything(type_url, settings)
+    } else {
+        request.names.contains("*")
     };
     let resources = if everything { set.iter().cloned().collect() } else { named(set, request) };
     let version = version_of(set, &resources, everything);
@@ -90,7 +91,7 @@ mod tests {
     }
 
     fn poll(snapshot: &Snapshot, type_url: &TypeUrl, names: &[&str], version: &str) -> Answer {
-        let names = names.iter().map(|name| Arc::from(*name)).collect();
+        let names = names.iter().collect();
         let request = SotwRequest { names, version: version.into(), ..SotwRequest::default() };
         answer(snapshot, type_url, &request, &Settings::default())
     }
@@ -146,7 +147,7 @@ mod tests {
         let sds = TypeUrl::new("envoy.extensions.transport_sockets.tls.v3.Secret");
         let mut snapshot = Snapshot::new();
         snapshot.insert(&sds, Resource::new("s".parse().unwrap(), Bytes::from_static(b"key")));
-        let request = SotwRequest { names: vec!["s".into()], ..SotwRequest::default() };
+        let request = SotwRequest { names: ["s"].iter().collect(), ..SotwRequest::default() };
         let settings = Settings { secrets_allowed: false, ..Settings::default() };
         assert!(data(answer(&snapshot, &sds, &request, &settings)).1.is_empty());
         assert_eq!(data(answer(&snapshot, &sds, &request, &Settings::default())).1, ["s"]);

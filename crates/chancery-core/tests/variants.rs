@@ -61,7 +61,7 @@ impl Pair {
 }
 
 fn polled(snapshot: &Snapshot, type_url: &TypeUrl) -> State {
-    let request = SotwRequest { names: vec!["*".into()], ..SotwRequest::default() };
+    let request = SotwRequest { names: ["*"].iter().collect(), ..SotwRequest::default() };
     match rest::answer(snapshot, type_url, &request, &Settings::default()) {
         Answer::Data { resources, .. } => resources
             .iter()

@@ -10,59 +10,33 @@
 //! `Node.build_version`. Nesting is bounded by the decoder (100 levels).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::{
-    DeltaRequest, ErrorDetail, Locality, Node, Response, SotwRequest, TypeUrl, Value, Variant,
-};
+use chancery_core::{ErrorDetail, Locality, Node, Response, TypeUrl, Value, Variant};
 use prost::Message;
 
 mod entries;
+mod requests;
 pub use entries::encode_entries;
+pub use requests::{decode_delta, decode_sotw};
 
 /// A message that is no discovery request: the peer's fault.
 #[derive(Debug, thiserror::Error)]
 #[error("the message is no `{expected}`")]
 pub struct DecodeError {
     expected: &'static str,
-    source: prost::DecodeError,
+    source: Malformed,
 }
 
-/// Decodes a `DiscoveryRequest` of v3 or v2.
-///
-/// # Errors
-/// When the bytes are no such message, or one nested too deeply.
-pub fn decode_sotw(bytes: &[u8]) -> Result<SotwRequest, DecodeError> {
-    let request = DiscoveryRequest::decode(bytes)
-        .map_err(|source| DecodeError { expected: "DiscoveryRequest", source })?;
-    Ok(SotwRequest {
-        node: request.node.map(|node| Arc::new(node.into())),
-        type_url: request.type_url.into(),
-        version: request.version_info.into(),
-        nonce: request.response_nonce.into(),
-        names: all_names(request.resource_names, request.resource_locators),
-        error: request.error_detail.map(ErrorDetail::from),
-    })
-}
-
-/// Decodes a `DeltaDiscoveryRequest` of v3 or v2.
-///
-/// # Errors
-/// When the bytes are no such message, or one nested too deeply.
-pub fn decode_delta(bytes: &[u8]) -> Result<DeltaRequest, DecodeError> {
-    let request = DeltaDiscoveryRequest::decode(bytes)
-        .map_err(|source| DecodeError { expected: "DeltaDiscoveryRequest", source })?;
-    let held = request.initial_resource_versions;
-    Ok(DeltaRequest {
-        node: request.node.map(|node| Arc::new(node.into())),
-        type_url: request.type_url.into(),
-        nonce: request.response_nonce.into(),
-        subscribe: all_names(request.subscribe, request.locators_subscribe),
-        unsubscribe: all_names(request.unsubscribe, request.locators_unsubscribe),
-        initial_versions: held.into_iter().map(|(name, is)| (name.into(), is.into())).collect(),
-        error: request.error_detail.map(ErrorDetail::from),
-    })
+/// What is wrong with the bytes.
+#[derive(Debug, thiserror::Error)]
+enum Malformed {
+    #[error(transparent)]
+    Inside(#[from] prost::DecodeError),
+    #[error("a field ends behind the message")]
+    Short,
+    #[error("a text is not UTF-8")]
+    Text,
 }
 
 /// Encodes all of a response that [`encode_entries`] does not.
@@ -82,53 +56,6 @@ pub fn encode_tail(response: &Response, control_plane: &str) -> Bytes {
         }
     };
     bytes.into()
-}
-
-/// Locators name resources too; their parameters are not looked at. Left out, a request with
-/// locators alone would be taken for one without names, which can mean everything (S-050).
-fn all_names(names: Vec<String>, locators: Vec<ResourceLocator>) -> Vec<Arc<str>> {
-    let located = locators.into_iter().map(|locator| locator.name);
-    names.into_iter().chain(located).map(Arc::from).collect()
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct DiscoveryRequest {
-    #[prost(string, tag = "1")]
-    version_info: String,
-    #[prost(message, optional, tag = "2")]
-    node: Option<WireNode>,
-    #[prost(string, repeated, tag = "3")]
-    resource_names: Vec<String>,
-    #[prost(string, tag = "4")]
-    type_url: String,
-    #[prost(string, tag = "5")]
-    response_nonce: String,
-    #[prost(message, optional, tag = "6")]
-    error_detail: Option<Status>,
-    #[prost(message, repeated, tag = "7")]
-    resource_locators: Vec<ResourceLocator>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct DeltaDiscoveryRequest {
-    #[prost(message, optional, tag = "1")]
-    node: Option<WireNode>,
-    #[prost(string, tag = "2")]
-    type_url: String,
-    #[prost(string, repeated, tag = "3")]
-    subscribe: Vec<String>,
-    #[prost(string, repeated, tag = "4")]
-    unsubscribe: Vec<String>,
-    #[prost(btree_map = "string, string", tag = "5")]
-    initial_resource_versions: BTreeMap<String, String>,
-    #[prost(string, tag = "6")]
-    response_nonce: String,
-    #[prost(message, optional, tag = "7")]
-    error_detail: Option<Status>,
-    #[prost(message, repeated, tag = "8")]
-    locators_subscribe: Vec<ResourceLocator>,
-    #[prost(message, repeated, tag = "9")]
-    locators_unsubscribe: Vec<ResourceLocator>,
 }
 
 #[derive(Clone, PartialEq, Message)]

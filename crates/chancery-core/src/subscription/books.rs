@@ -119,6 +119,16 @@ impl Books {
         self.owed.insert(Arc::clone(key), Held::Unknown);
     }
 
+    /// The client asked for keys.
+    pub(crate) fn owe_all(&mut self, keys: Vec<Spelling>) {
+        let owed = keys.into_iter().map(|key| (key, Held::Unknown));
+        if self.owed.is_empty() {
+            self.owed = owed.collect();
+        } else {
+            self.owed.extend(owed);
+        }
+    }
+
     /// The client must be told about a key again.
     pub(crate) fn owe_again(&mut self, key: &Spelling) {
         let held = self.owed.entry(Arc::clone(key)).or_insert(Held::Doubtful);

@@ -1,11 +1,12 @@
 //! What a delta request says: names to add and names to take out.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::interest::Spelling;
+use super::earlier::Earlier;
+use super::interest::spellings;
+use super::walk::{Walk, seek};
 use super::{First, Held, Subscription};
-use crate::{DeltaRequest, Event, Resource, Settings, Violation};
+use crate::{DeltaRequest, Event, Names, Resource, ResourceSet, Settings, Violation};
 
 impl Subscription {
     /// Takes the names of a request, whatever its nonce: names are sent once, so dropping one
@@ -18,19 +19,17 @@ impl Subscription {
     ) -> Result<Option<Event>, Violation> {
         if is_first {
             // Later messages may carry a map too, and it means nothing (S-077).
-            self.first = Some(First::Delta(request.initial_versions.iter().cloned().collect()));
+            self.first = Some(First::Delta(Earlier::new(&request.initial_versions)));
         }
         if request.subscribe.is_empty() && request.unsubscribe.is_empty() {
             // A wildcard even if it brings versions: that is how Envoy reconnects (S-052).
             return Ok(is_first.then(|| self.start_without_names(settings)));
         }
         // Subscribe first: `*` in both lists means no wildcard, and nothing yet (S-082).
-        let cancelled = request.unsubscribe.iter().any(|name| **name == *"*");
-        for name in &request.subscribe {
-            self.subscribe(name, is_first, cancelled);
-        }
+        let cancelled = request.unsubscribe.contains("*");
+        self.subscribe(&request.subscribe, is_first, cancelled);
         let mut asks = !request.subscribe.is_empty();
-        for name in &request.unsubscribe {
+        for name in request.unsubscribe.iter() {
             asks |= self.unsubscribe(name);
         }
         self.check_size(settings)?;
@@ -42,7 +41,7 @@ impl Subscription {
 
     /// On the first message of a type, what the client holds in its current version need not be
     /// sent again (S-076); what it holds and should not is removed.
-    pub(super) fn begin_delta(&mut self, held: &BTreeMap<Spelling, Arc<str>>) {
+    pub(super) fn begin_delta(&mut self, held: &Earlier) {
         if held.is_empty() {
             if !self.interest.has_members() {
                 // All names are owed already.
@@ -51,15 +50,9 @@ impl Subscription {
             return;
         }
         let target = Arc::clone(&self.books.target);
-        self.begin_members(held, &target);
-        let named: Vec<Spelling> = self.interest.names().iter().cloned().collect();
-        for name in named {
-            let current = self.interest.resolve(&target, &name, self.by_host());
-            if current.is_some_and(|current| self.is_current(held.get(&name), current)) {
-                self.books.owed.remove(&name);
-            } else if held.contains_key(&name) {
-                self.books.owed.insert(name, Held::Doubtful);
-            }
+        self.begin_names(held, &target);
+        if self.interest.has_members() {
+            self.begin_members(held, &target);
         }
         if self.books.owed.is_empty() {
             self.must_answer = false;
@@ -68,55 +61,76 @@ impl Subscription {
         self.books.sent = target;
     }
 
-    fn begin_members(
-        &mut self,
-        held: &BTreeMap<Spelling, Arc<str>>,
-        target: &Arc<crate::ResourceSet>,
-    ) {
-        if !self.interest.has_members() {
-            return;
-        }
+    /// All names are owed so far.
+    fn begin_names(&mut self, held: &Earlier, target: &ResourceSet) {
+        let owed = std::mem::take(&mut self.books.owed);
+        let mut walk = Walk::new(&self.interest, target, self.by_host(), owed.len());
+        let mut held = held.iter().peekable();
+        let mut names = self.interest.names().iter().map(|name| (&**name, ())).peekable();
+        let left = owed.into_iter().filter_map(|(name, owed)| {
+            if seek(&mut names, &name).is_none() {
+                return Some((name, owed));
+            }
+            let held = seek(&mut held, &name);
+            let current = walk.find(&name);
+            match held {
+                Some(_) if current.is_some_and(|now| self.is_current(held, now)) => None,
+                Some(_) => Some((name, Held::Doubtful)),
+                None => Some((name, owed)),
+            }
+        });
+        let left = left.collect();
+        drop(walk);
+        self.books.owed = left;
+    }
+
+    fn begin_members(&mut self, held: &Earlier, target: &ResourceSet) {
+        let mut said = held.iter().peekable();
         for member in target.iter().filter(|member| self.interest.spans(member.name())) {
-            let key = member.name().shared();
-            if !self.is_current(held.get(&key), member) {
-                let has_other = held.contains_key(&key);
-                let holds = if has_other { Held::Doubtful } else { Held::Nothing };
-                self.books.owed.entry(key).or_insert(holds);
+            let held = seek(&mut said, member.name().as_str());
+            if !self.is_current(held, member) {
+                let holds = if held.is_some() { Held::Doubtful } else { Held::Nothing };
+                self.books.owed.entry(member.name().shared()).or_insert(holds);
             }
         }
-        let gone = held.keys().filter(|key| target.get(key).is_none());
-        for key in gone.filter(|key| self.interest.covers(key)) {
-            self.books.owe(key);
+        let mut there = target.iter().map(|member| (member.name().as_str(), ())).peekable();
+        for (name, _) in held.iter() {
+            if seek(&mut there, name).is_none() && self.interest.covers(name) {
+                self.books.owe(&name.into());
+            }
         }
     }
 
     /// A client whose resource expired cannot rebuild it from a heartbeat, and its map may be
     /// older than that: what has a TTL is always sent (S-088, T-33).
-    fn is_current(&self, held: Option<&Arc<str>>, current: &Resource) -> bool {
+    fn is_current(&self, held: Option<&str>, current: &Resource) -> bool {
         let expires = self.features.ttl && current.ttl().is_some();
         !expires && held.is_some_and(|version| current.version().matches(version))
     }
 
-    fn subscribe(&mut self, name: &Spelling, is_first: bool, cancelled: bool) {
-        if !is_first && let Some(First::Delta(held)) = &mut self.first {
-            held.remove(name); // Asked for again before the first answer: it must be sent.
-        }
-        if **name == *"*" {
+    fn subscribe(&mut self, names: &Names, is_first: bool, cancelled: bool) {
+        if names.contains("*") {
             self.interest.note_named();
             if !cancelled {
                 self.subscribe_to_all();
             }
+        }
+        let names = spellings(names);
+        if names.is_empty() {
             return;
         }
         self.asked = true;
-        self.interest.insert(name, &self.type_url);
-        // Always answered: the client may have dropped it and asked again (S-075).
-        self.books.owe(name);
-        if let Some(glob) = self.interest.globs().get(name) {
-            for member in self.books.sent.members(glob) {
-                self.books.owed.insert(member.name().shared(), Held::Unknown);
-            }
+        if !is_first && let Some(First::Delta(held)) = &mut self.first {
+            // Asked for again before the first answer: it must be sent.
+            names.iter().for_each(|name| held.forget(name));
         }
+        self.interest.extend(names.clone(), &self.type_url);
+        let globs = names.iter().filter_map(|name| self.interest.globs().get(name));
+        let members = globs.flat_map(|glob| self.books.sent.members(glob));
+        let members: Vec<_> = members.map(|member| member.name().shared()).collect();
+        // Always answered: the client may have dropped it and asked again (S-075).
+        self.books.owe_all(names);
+        self.books.owe_all(members);
     }
 
     fn subscribe_to_all(&mut self) {
@@ -132,8 +146,8 @@ impl Subscription {
     }
 
     /// Takes a name out; says whether that has to be answered.
-    fn unsubscribe(&mut self, name: &Spelling) -> bool {
-        if **name == *"*" {
+    fn unsubscribe(&mut self, name: &str) -> bool {
+        if name == "*" {
             self.turn_wildcard(false);
             self.books.forget_uncovered(&self.interest);
             return false;

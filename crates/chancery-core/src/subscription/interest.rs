@@ -7,10 +7,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::{Resource, ResourceName, ResourceSet, TypeUrl};
+use super::walk::Walk;
+use crate::{Names, Resource, ResourceName, ResourceSet, TypeUrl};
 
 /// A name in the spelling of whoever used it.
 pub(crate) type Spelling = Arc<str>;
+
+/// Names but for `*`, each once and in order.
+pub(super) fn spellings(names: &Names) -> Vec<Spelling> {
+    let mut names: Vec<&str> = names.iter().filter(|name| *name != "*").collect();
+    if !names.is_sorted_by(|one, next| one < next) {
+        names.sort_unstable();
+        names.dedup();
+    }
+    names.into_iter().map(Spelling::from).collect()
+}
 
 /// What a client asked for, of one type on one stream.
 #[derive(Debug, Default)]
@@ -27,17 +38,36 @@ pub(crate) struct Interest {
 }
 
 impl Interest {
-    /// Adds a name; says whether it was new. Not for `*`.
-    pub(crate) fn insert(&mut self, name: &Spelling, type_url: &TypeUrl) -> bool {
-        self.ever_named = true;
-        if self.globs.contains_key(name) || !self.names.insert(Arc::clone(name)) {
-            return false;
+    /// Adds names; returns those that are new. Not for `*`.
+    pub(crate) fn extend(&mut self, names: Vec<Spelling>, type_url: &TypeUrl) -> Vec<Spelling> {
+        self.ever_named |= !names.is_empty();
+        let new: Vec<_> = names.into_iter().filter(|name| !self.names_it(name)).collect();
+        for name in new.iter().filter(|name| !ResourceName::is_opaque(name)) {
+            match ResourceName::parse(name) {
+                Err(fault) => drop(self.malformed.insert(Arc::clone(name), fault.to_string())),
+                Ok(parsed) => self.classify(name, parsed, type_url),
+            }
         }
-        match ResourceName::parse(name) {
-            Err(fault) => drop(self.malformed.insert(Arc::clone(name), fault.to_string())),
-            Ok(parsed) => self.classify(name, parsed, type_url),
+        let single = new.iter().filter(|name| !self.globs.contains_key(*name)).cloned();
+        if self.names.is_empty() {
+            // Made from a sorted list, it has no gaps.
+            self.names = single.collect();
+        } else {
+            self.names.extend(single);
         }
-        true
+        new
+    }
+
+    /// Takes the names over from a set, which keeps their texts anyway.
+    pub(crate) fn share_spellings(&mut self, set: &ResourceSet) {
+        let mut walk = Walk::new(self, set, false, self.names.len());
+        let shared = self.names.iter().map(|name| match walk.find(name) {
+            Some(found) if *found.name().as_str() == **name => found.name().shared(),
+            _ => Arc::clone(name),
+        });
+        let shared = shared.collect();
+        drop(walk);
+        self.names = shared;
     }
 
     /// Takes a name out.
@@ -49,9 +79,10 @@ impl Interest {
     }
 
     /// The spelling under which a name is subscribed to, if it is (S-114).
-    pub(crate) fn spelling_of(&self, name: &Spelling) -> Option<Spelling> {
-        if self.names_it(name) {
-            return Some(Arc::clone(name));
+    pub(crate) fn spelling_of(&self, name: &str) -> Option<Spelling> {
+        let known = || self.globs.get_key_value(name).map(|(glob, _)| glob);
+        if let Some(spelling) = self.names.get(name).or_else(known) {
+            return Some(Arc::clone(spelling));
         }
         let canonical = ResourceName::parse(name).ok().filter(|name| name.xdstp().is_some())?;
         let respelled = self.respelled.iter().find(|(_, of)| **of == canonical);
@@ -130,9 +161,10 @@ impl Interest {
         self.malformed.get(name).map(String::as_str)
     }
 
-    /// Whether every name is spelled canonically, so that a difference by name finds them all.
+    /// Whether every name is spelled canonically and can name something, so that a difference by
+    /// name finds them all.
     pub(crate) fn is_plain(&self) -> bool {
-        self.respelled.is_empty()
+        self.respelled.is_empty() && self.malformed.is_empty()
     }
 
     /// What a key means in a set.
@@ -164,7 +196,6 @@ impl Interest {
             let fault = format!("`{name}` is of type `{}`", parts.type_name);
             self.malformed.insert(Arc::clone(name), fault);
         } else if parsed.is_glob() {
-            self.names.remove(name);
             self.globs.insert(Arc::clone(name), parsed);
         } else if parsed.as_str() != &**name {
             self.respelled.insert(Arc::clone(name), parsed);

@@ -26,16 +26,19 @@ mod beat;
 mod books;
 mod common;
 mod delta;
+mod earlier;
 mod flight;
 mod interest;
 mod receive;
 mod respond;
 mod sotw;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::books::{Books, Held};
+use self::earlier::Earlier;
 use self::flight::Flight;
 use self::interest::{Interest, Spelling};
 pub(crate) use self::receive::{Answered, Receipt};
@@ -51,6 +54,8 @@ pub(crate) struct Subscription {
     variant: Variant,
     features: Features,
     interest: Interest,
+    /// A digest of the names of the last SotW request, which mostly are those of the one before.
+    stated: Option<u128>,
     /// What the first request said of earlier streams, until there is something to compare it to.
     first: Option<First>,
     /// Whether a snapshot was ever given.
@@ -77,7 +82,7 @@ enum First {
     /// The version the client accepted last, on whatever stream.
     Sotw(Arc<str>),
     /// What the client holds: names and versions.
-    Delta(BTreeMap<Spelling, Arc<str>>),
+    Delta(Earlier),
 }
 
 impl Subscription {
@@ -87,6 +92,7 @@ impl Subscription {
             variant,
             features,
             interest: Interest::default(),
+            stated: None,
             first: None,
             ready: false,
             books: Books::default(),
@@ -161,7 +167,7 @@ impl Subscription {
 
     /// Sends a name again although it did not change, if it is subscribed to.
     pub(crate) fn resend(&mut self, name: &crate::ResourceName) {
-        let named = self.interest.spelling_of(&name.shared());
+        let named = self.interest.spelling_of(name.as_str());
         let spanned = || self.interest.spans(name).then(|| name.shared());
         if let Some(key) = named.or_else(spanned) {
             self.books.owe_again(&key);
@@ -177,7 +183,7 @@ impl Subscription {
 
     /// Whether the client asked for this resource.
     pub(crate) fn wants(&self, name: &crate::ResourceName) -> bool {
-        self.interest.spans(name) || self.interest.spelling_of(&name.shared()).is_some()
+        self.interest.spans(name) || self.interest.spelling_of(name.as_str()).is_some()
     }
 
     /// Whether there is such a resource for this client.
@@ -211,6 +217,7 @@ impl Subscription {
         if self.by_host() && !self.interest.ever_named() {
             self.subscribe_to_base_hosts(snapshot);
         }
+        self.interest.share_spellings(&self.books.target);
         match first {
             First::Sotw(version) => self.begin_sotw(version),
             First::Delta(held) => self.begin_delta(held),
@@ -234,8 +241,8 @@ impl Subscription {
             .filter_map(|route| hosts.with_prefix(route).next())
             .map(|host| host.name().shared())
             .collect();
-        for name in base {
-            self.interest.insert(&name, &self.type_url);
+        self.stated = None;
+        for name in self.interest.extend(base, &self.type_url) {
             self.books.owe(&name);
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::flight::{Contents, Sent, Spoken};
 use super::interest::Spelling;
+use super::walk::Walk;
 use super::{Held, Subscription};
 use crate::step::entry_size;
 use crate::{
@@ -128,14 +129,19 @@ impl Subscription {
     /// Takes what is due from what is owed, up to the size of one response (S-110).
     fn collect(&mut self, settings: &Settings) -> Due {
         let mut due = Due::default();
-        while let Some((key, held)) = self.books.owed.pop_first() {
-            let what = self.view(&key).cloned();
+        let mut owed = std::mem::take(&mut self.books.owed).into_iter();
+        let mut left = None;
+        let target = &self.books.target;
+        let mut walk = Walk::new(&self.interest, target, self.by_host(), owed.len());
+        for (key, held) in owed.by_ref() {
+            let kept = self.books.kept.get(&key).map(|kept| &kept.resource);
+            let what = kept.or_else(|| walk.find(&key)).cloned();
             let gone = (key.len() + 8, error_size(&key));
             let (size, error) = what.as_deref().map_or(gone, |found| (entry_size(found), 0));
             let bytes = due.bytes + due.errors + size + error;
             let full = !due.spoken.is_empty() && bytes > settings.max_response_bytes;
             if full && !self.is_full_state() {
-                self.books.owed.insert(key, held);
+                left = Some((key, held));
                 break;
             }
             if self.add_due(&mut due, &key, what.as_ref(), &held) {
@@ -145,6 +151,7 @@ impl Subscription {
                 due.spoken.push(Spoken { key, what, is_new });
             }
         }
+        self.books.owed = left.into_iter().chain(owed).collect();
         due.entries = one_for_each_name(due.entries);
         if !due.removed.is_empty() {
             for entry in &due.entries {

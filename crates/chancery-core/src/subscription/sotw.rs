@@ -1,8 +1,8 @@
 //! What a SotW request says: the whole subscription, each time.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::interest::spellings;
 use super::{First, Subscription, empty_means_everything};
 use crate::{Event, Settings, SotwRequest, Violation};
 
@@ -24,7 +24,7 @@ impl Subscription {
         }
         self.interest.note_named();
         // The wildcard first: what was named before is not owed again because of it.
-        let wildcard = request.names.iter().any(|name| **name == *"*");
+        let wildcard = request.names.contains("*");
         let started = self.turn_wildcard(wildcard);
         let grew = self.replace_names(request);
         if grew.is_none() && !started.0 && !started.1 && !is_first {
@@ -74,20 +74,21 @@ impl Subscription {
     /// Replaces the names by those of the request (S-044); says whether any was added, or nothing
     /// if none changed.
     fn replace_names(&mut self, request: &SotwRequest) -> Option<bool> {
-        let wanted: BTreeSet<_> = request.names.iter().filter(|name| ***name != *"*").collect();
+        let stated = request.names.digest();
+        if self.stated.replace(stated) == Some(stated) {
+            return None;
+        }
+        let wanted = spellings(&request.names);
         let had = self.interest.names().iter().chain(self.interest.globs().keys());
-        let gone: Vec<_> = had.filter(|name| !wanted.contains(name)).cloned().collect();
+        let gone: Vec<_> =
+            had.filter(|name| wanted.binary_search(name).is_err()).cloned().collect();
         for name in &gone {
             self.interest.remove(name);
         }
-        let mut grew = false;
-        for name in wanted {
-            if self.interest.insert(name, &self.type_url) {
-                // Sent even if unchanged, and even if it was sent before (S-046).
-                self.books.owe(name);
-                grew = true;
-            }
-        }
+        // Sent even if unchanged, and even if it was sent before (S-046).
+        let new = self.interest.extend(wanted, &self.type_url);
+        let grew = !new.is_empty();
+        self.books.owe_all(new);
         (grew || !gone.is_empty()).then_some(grew)
     }
 

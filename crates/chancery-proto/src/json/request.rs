@@ -26,7 +26,7 @@ pub fn request_from_json(text: &[u8]) -> Result<SotwRequest, JsonError> {
         type_url: body.type_url.unwrap_or_default().into(),
         version: body.version_info.unwrap_or_default().into(),
         nonce: body.response_nonce.unwrap_or_default().into(),
-        names: names.into_iter().chain(located).map(Arc::from).collect(),
+        names: names.into_iter().chain(located).collect(),
         error: body.error_detail.map(ErrorDetail::from),
     })
 }

@@ -1,10 +1,52 @@
 //! What is encoded here is decoded by derived messages with the numbers of `discovery.proto`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Entry, NameError, Resource};
+use chancery_core::{Entry, NameError, Names, Resource};
+use proptest::prelude::*;
 
 use super::*;
+
+#[derive(Clone, PartialEq, Message)]
+struct DiscoveryRequest {
+    #[prost(string, tag = "1")]
+    version_info: String,
+    #[prost(message, optional, tag = "2")]
+    node: Option<WireNode>,
+    #[prost(string, repeated, tag = "3")]
+    resource_names: Vec<String>,
+    #[prost(string, tag = "4")]
+    type_url: String,
+    #[prost(string, tag = "5")]
+    response_nonce: String,
+    #[prost(message, optional, tag = "6")]
+    error_detail: Option<Status>,
+    #[prost(message, repeated, tag = "7")]
+    resource_locators: Vec<ResourceLocator>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DeltaDiscoveryRequest {
+    #[prost(message, optional, tag = "1")]
+    node: Option<WireNode>,
+    #[prost(string, tag = "2")]
+    type_url: String,
+    #[prost(string, repeated, tag = "3")]
+    subscribe: Vec<String>,
+    #[prost(string, repeated, tag = "4")]
+    unsubscribe: Vec<String>,
+    #[prost(btree_map = "string, string", tag = "5")]
+    initial_resource_versions: BTreeMap<String, String>,
+    #[prost(string, tag = "6")]
+    response_nonce: String,
+    #[prost(message, optional, tag = "7")]
+    error_detail: Option<Status>,
+    #[prost(message, repeated, tag = "8")]
+    locators_subscribe: Vec<ResourceLocator>,
+    #[prost(message, repeated, tag = "9")]
+    locators_unsubscribe: Vec<ResourceLocator>,
+}
 
 #[derive(Clone, PartialEq, Message)]
 struct AnyMessage {
@@ -214,7 +256,7 @@ fn a_sotw_request_is_decoded_with_its_node() {
         resource_locators: vec![ResourceLocator { name: "b".to_owned() }],
     };
     let request = decode_sotw(&request.encode_to_vec()).unwrap();
-    assert_eq!(request.names, ["a".into(), "b".into()]);
+    assert_eq!(request.names, ["a", "b"].iter().collect());
     assert_eq!(request.error.unwrap().message, "bad");
     let node = request.node.unwrap();
     assert_eq!((&*node.id, &*node.locality.zone), ("id", "z"));
@@ -233,8 +275,9 @@ fn a_delta_request_is_decoded_with_the_versions_it_holds() {
         ..DeltaDiscoveryRequest::default()
     };
     let request = decode_delta(&request.encode_to_vec()).unwrap();
-    assert_eq!(request.initial_versions, [("a".into(), "1".into())]);
-    assert_eq!((request.subscribe, request.unsubscribe), (vec!["s".into()], vec!["u".into()]));
+    assert_eq!(request.initial_versions.iter().collect::<Vec<_>>(), [("a", "1")]);
+    let names = |name| [name].iter().collect::<Names>();
+    assert_eq!((request.subscribe, request.unsubscribe), (names("s"), names("u")));
     assert_eq!(request.node, None);
 }
 
@@ -251,6 +294,60 @@ fn bytes_that_are_no_message_are_an_error_and_no_panic() {
     assert!(decode_sotw(b"\xff").is_err());
     assert!(decode_delta(b"\x0a\x05ab").is_err());
     assert!(decode_sotw(b"\x22\x01\xff").is_err(), "a type URL that is not UTF-8");
+}
+
+#[test]
+fn fields_of_another_kind_or_number_are_skipped() {
+    // A number in the place of the type URL, a field nobody knows, and then the nonce.
+    assert_eq!(&*decode_sotw(b"\x20\x07\xa2\x06\x01x\x2a\x01n").unwrap().nonce, "n");
+}
+
+#[test]
+fn what_comes_twice_is_put_together() {
+    let mut bytes = DiscoveryRequest { node: Some(node()), ..Default::default() }.encode_to_vec();
+    let more = WireNode { cluster: "other".to_owned(), ..WireNode::default() };
+    bytes.extend(DiscoveryRequest { node: Some(more), ..Default::default() }.encode_to_vec());
+    let node = decode_sotw(&bytes).unwrap().node.unwrap();
+    assert_eq!((&*node.id, &*node.cluster), ("id", "other"));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_as_the_derived_messages_read_them(bytes in request_like()) {
+        if let Ok(expected) = DiscoveryRequest::decode(&*bytes) {
+            let found = decode_sotw(&bytes).unwrap();
+            prop_assert_eq!(&*found.nonce, &*expected.response_nonce);
+            prop_assert_eq!(&*found.type_url, &*expected.type_url);
+            let located = expected.resource_locators.iter().map(|locator| &locator.name);
+            prop_assert_eq!(found.names.len(), expected.resource_names.len() + located.len());
+            prop_assert_eq!(found.node.is_some(), expected.node.is_some());
+        }
+        if let Ok(expected) = DeltaDiscoveryRequest::decode(&*bytes) {
+            let found = decode_delta(&bytes).unwrap();
+            let held: BTreeMap<_, _> = found.initial_versions.iter().collect();
+            prop_assert_eq!(held.len(), expected.initial_resource_versions.len());
+            prop_assert_eq!(&*found.nonce, &*expected.response_nonce);
+        }
+    }
+}
+
+/// Fields with small numbers and short values, whole or cut.
+fn request_like() -> impl Strategy<Value = Vec<u8>> {
+    let value = prop_oneof![
+        Just(b"\x0a\x01a\x12\x01b".to_vec()),
+        "[a-c*]{0,3}".prop_map(String::into_bytes),
+        prop::collection::vec(any::<u8>(), 0..6),
+    ];
+    let field = (1u8..11, value).prop_map(|(number, value)| {
+        let mut field = vec![number << 3 | 2, value.len() as u8];
+        field.extend(value);
+        field
+    });
+    let whole = prop::collection::vec(field, 0..8).prop_map(|fields| fields.concat());
+    (whole, 0usize..60).prop_map(|(mut bytes, cut)| {
+        bytes.truncate(cut.max(bytes.len().saturating_sub(cut)));
+        bytes
+    })
 }
 
 #[test]

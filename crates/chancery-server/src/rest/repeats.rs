@@ -93,7 +93,7 @@ mod tests {
         let repeats = Repeats::default();
         let cds = TypeUrl::new("envoy.config.cluster.v3.Cluster");
         for name in 0..REMEMBERED + 10 {
-            let names = vec![name.to_string().into()];
+            let names = [name.to_string()].iter().collect();
             repeats.count(&cds, &SotwRequest { names, ..Default::default() }, "x");
         }
         assert_eq!(repeats.state.lock().unwrap().answers.len(), REMEMBERED);

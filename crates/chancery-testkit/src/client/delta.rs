@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::{DeltaRequest, Response, Time, TypeUrl};
+use chancery_core::{DeltaRequest, Response, Time, TypeUrl, Versions};
 
 use super::topic::Topic;
 use super::{Answer, Holding, Quirks};
@@ -47,10 +47,10 @@ impl Topic {
         let implied =
             first && wanted.names.is_empty() && !quirks.star && type_url.rules().legacy_wildcard;
         if wanted.all && !told.all && !implied {
-            request.subscribe.push("*".into());
+            request.subscribe.push("*");
         }
         if told.all && !wanted.all {
-            request.unsubscribe.push("*".into());
+            request.unsubscribe.push("*");
         }
         let again: Vec<_> = std::mem::take(&mut self.again).into_iter().collect();
         let again = again
@@ -58,9 +58,9 @@ impl Topic {
             .filter(|name| wanted.names.contains(name) && told.names.contains(name));
         let again: Vec<Arc<str>> = again.collect();
         again.iter().for_each(|name| drop(self.held.remove(name)));
-        request.subscribe.extend(wanted.names.difference(&told.names).cloned());
+        request.subscribe.extend(wanted.names.difference(&told.names));
         request.subscribe.extend(again);
-        request.unsubscribe.extend(told.names.difference(&wanted.names).cloned());
+        request.unsubscribe.extend(told.names.difference(&wanted.names));
         self.tell();
         if first {
             request.initial_versions = self.versions();
@@ -68,10 +68,10 @@ impl Topic {
     }
 
     /// What is held, as a reconnecting client says it (S-076).
-    fn versions(&self) -> Vec<(Arc<str>, Arc<str>)> {
+    fn versions(&self) -> Versions {
         let held = self.held.iter();
         let version = |(name, holding): (&Arc<str>, &Holding)| {
-            (Arc::clone(name), holding.resource.version().to_string().into())
+            (Arc::clone(name), holding.resource.version().to_string())
         };
         held.map(version).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Response, SotwRequest, Time, TypeUrl};
+use chancery_core::{Names, Response, SotwRequest, Time, TypeUrl};
 
 use super::topic::Topic;
 use super::{Answer, Quirks};
@@ -27,7 +27,8 @@ impl Topic {
         }
         // An empty list would still mean everything, so the wildcard has to be named first.
         let legacy_ends = !first && !self.named && self.interest.is_nothing();
-        let names = if legacy_ends { vec!["*".into()] } else { self.sotw_names(type_url, quirks) };
+        let names =
+            if legacy_ends { ["*"].iter().collect() } else { self.sotw_names(type_url, quirks) };
         self.named |= !names.is_empty();
         if !legacy_ends {
             self.tell();
@@ -46,12 +47,12 @@ impl Topic {
         Some((request, legacy_ends))
     }
 
-    fn sotw_names(&self, type_url: &TypeUrl, quirks: &Quirks) -> Vec<Arc<str>> {
+    fn sotw_names(&self, type_url: &TypeUrl, quirks: &Quirks) -> Names {
         let implied = self.interest.names.is_empty()
             && !self.named
             && !quirks.star
             && type_url.rules().legacy_wildcard;
-        let star = (self.interest.all && !implied).then(|| "*".into());
+        let star = (self.interest.all && !implied).then(|| Arc::from("*"));
         star.into_iter().chain(self.interest.names.iter().cloned()).collect()
     }
 

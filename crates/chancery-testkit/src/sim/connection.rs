@@ -310,12 +310,16 @@ fn body(resource: &Arc<chancery_core::Resource>) -> String {
     String::from_utf8_lossy(resource.body()).trim_end_matches(" -> ").to_owned()
 }
 
+fn joined(names: &chancery_core::Names) -> String {
+    names.iter().collect::<Vec<_>>().join(" ")
+}
+
 fn request_line(request: &Request) -> String {
     match request {
         Request::Sotw(it) => format!(
             "{} [{}] v={:.4} n={}{}",
             TypeUrl::new(&it.type_url).short(),
-            it.names.join(" "),
+            joined(&it.names),
             it.version,
             it.nonce,
             it.error.as_ref().map(|error| format!(" error={}", error.message)).unwrap_or_default(),
@@ -323,8 +327,8 @@ fn request_line(request: &Request) -> String {
         Request::Delta(it) => format!(
             "{} +[{}] -[{}] n={} init=[{}]{}",
             TypeUrl::new(&it.type_url).short(),
-            it.subscribe.join(" "),
-            it.unsubscribe.join(" "),
+            joined(&it.subscribe),
+            joined(&it.unsubscribe),
             it.nonce,
             it.initial_versions
                 .iter()

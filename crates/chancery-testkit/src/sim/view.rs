@@ -87,8 +87,8 @@ impl View {
     pub(super) fn sotw(&mut self, type_url: &TypeUrl, request: &SotwRequest, set: &ResourceSet) {
         self.answer(&request.nonce, request.error.is_some(), type_url.rules().full_state, true);
         let implied = request.names.is_empty() && !self.named && type_url.rules().legacy_wildcard;
-        let star = request.names.iter().any(|name| &**name == "*");
-        let names = request.names.iter().filter(|name| &***name != "*").cloned().collect();
+        let star = request.names.contains("*");
+        let names = request.names.iter().filter(|name| *name != "*").map(Arc::from).collect();
         self.named |= !request.names.is_empty();
         let interest = Interest { all: star || implied, names };
         let first = self.told.is_none();
@@ -118,20 +118,20 @@ impl View {
         let mut interest = before.clone();
         let bare = request.subscribe.is_empty() && request.unsubscribe.is_empty();
         interest.all |= first && bare && type_url.rules().legacy_wildcard;
-        for name in &request.subscribe {
-            if &**name == "*" {
+        for name in request.subscribe.iter() {
+            if name == "*" {
                 interest.all = true;
                 continue;
             }
-            interest.names.insert(Arc::clone(name));
-            self.owed.insert(Arc::clone(name));
+            interest.names.insert(name.into());
+            self.owed.insert(name.into());
             self.known.remove(name);
         }
-        for name in &request.unsubscribe {
-            if &**name == "*" {
+        for name in request.unsubscribe.iter() {
+            if name == "*" {
                 interest.all = false;
             } else if interest.names.remove(name) && interest.all {
-                self.owed.insert(Arc::clone(name));
+                self.owed.insert(name.into());
             }
         }
         if first {
@@ -143,16 +143,16 @@ impl View {
 
     /// S-076: what the client holds from before need not be sent.
     fn resume(&mut self, request: &DeltaRequest, set: &ResourceSet) {
-        for (name, version) in &request.initial_versions {
-            self.given.insert(Arc::clone(name));
+        for (name, version) in request.initial_versions.iter() {
+            self.given.insert(name.into());
             let current = set.get(name);
             if current.is_some_and(|resource| resource.ttl().is_some()) {
                 continue; // It may have expired since (S-088).
             }
-            self.known.insert(Arc::clone(name), version.to_string());
+            self.known.insert(name.into(), version.to_string());
             if let Some(current) = current.filter(|current| current.version().matches(version)) {
                 self.owed.remove(name);
-                self.accepted.insert(Arc::clone(name), Arc::clone(current));
+                self.accepted.insert(name.into(), Arc::clone(current));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_core::{
-    Entry, ErrorDetail, NameError, Node, Request, Resource, ResourceName, Response, TypeUrl,
+    Entry, ErrorDetail, NameError, Names, Node, Request, Resource, ResourceName, Response, TypeUrl,
     Variant,
 };
 use prost::Message;
@@ -77,7 +77,7 @@ fn status(error: Option<&ErrorDetail>) -> Option<Status> {
     error.map(|error| Status { code: error.code, message: error.message.clone() })
 }
 
-fn texts(names: &[Arc<str>]) -> Vec<String> {
+fn texts(names: &Names) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }
 

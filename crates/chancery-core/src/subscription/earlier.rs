@@ -1,0 +1,72 @@
+//! What a delta client says it holds from an earlier stream, found by name.
+
+use std::collections::BTreeSet;
+
+use super::interest::Spelling;
+use crate::Versions;
+
+/// Names and versions of an earlier stream.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    said: Versions,
+    /// Where each name is in what was said, in order of the names.
+    order: Box<[u32]>,
+    /// Asked for again since: what was said of them does not count.
+    dropped: BTreeSet<Spelling>,
+}
+
+impl Earlier {
+    pub(super) fn new(said: &Versions) -> Self {
+        let said = said.clone();
+        let name = |at: &u32| said.at(*at as usize).0;
+        let mut order: Vec<u32> = (0u32..).take(said.len()).collect();
+        // Stable, and the last of equal names counts.
+        if !order.is_sorted_by(|one, next| name(one) < name(next)) {
+            order.reverse();
+            order.sort_by(|one, other| name(one).cmp(name(other)));
+            order.dedup_by(|one, other| name(one) == name(other));
+        }
+        let order = order.into();
+        Self { said, order, dropped: BTreeSet::new() }
+    }
+
+    /// Whether nothing was said that counts.
+    pub(super) fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// Names and versions, in order of the names.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let said = self.order.iter().map(|at| self.said.at(*at as usize));
+        said.filter(|(name, _)| !self.dropped.contains(*name))
+    }
+
+    /// Forgets what was said of a name.
+    pub(super) fn forget(&mut self, name: &Spelling) {
+        self.dropped.insert(name.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn earlier(said: &[(&str, &str)]) -> Earlier {
+        Earlier::new(&said.iter().copied().collect())
+    }
+
+    #[test]
+    fn what_was_said_last_counts() {
+        let said = earlier(&[("b", "1"), ("a", "1"), ("b", "2"), ("c", "1"), ("b", "3")]);
+        assert_eq!(said.iter().collect::<Vec<_>>(), [("a", "1"), ("b", "3"), ("c", "1")]);
+    }
+
+    #[test]
+    fn what_is_forgotten_was_not_said() {
+        let mut said = earlier(&[("a", "1"), ("b", "1")]);
+        said.forget(&"a".into());
+        assert_eq!(said.iter().collect::<Vec<_>>(), [("b", "1")]);
+        said.forget(&"b".into());
+        assert!(said.is_empty());
+    }
+}

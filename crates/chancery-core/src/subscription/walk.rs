@@ -1,0 +1,57 @@
+//! Looking up many names at once, in their order.
+//!
+//! One by one, a name is found by comparing it with a dozen others. Names that come in order are
+//! found by walking along the set beside them, if they are not too few for that.
+
+use std::iter::Peekable;
+use std::sync::Arc;
+
+use super::interest::Interest;
+use crate::{Resource, ResourceSet};
+
+/// Finds keys of a subscription in a set; they must be asked for in order.
+pub(super) struct Walk<'a> {
+    interest: &'a Interest,
+    set: &'a ResourceSet,
+    by_host: bool,
+    beside: Option<Peekable<Members<'a>>>,
+}
+
+type Members<'a> = Box<dyn Iterator<Item = (&'a str, &'a Arc<Resource>)> + 'a>;
+
+impl<'a> Walk<'a> {
+    /// For about so many keys.
+    pub(super) fn new(
+        interest: &'a Interest,
+        set: &'a ResourceSet,
+        by_host: bool,
+        keys: usize,
+    ) -> Self {
+        let dense = keys.saturating_mul(WORTH_WALKING) >= set.len();
+        let beside = (dense && !by_host && interest.is_plain() && set.is_plain()).then(|| {
+            let members = set.iter().map(|member| (member.name().as_str(), member));
+            (Box::new(members) as Members<'a>).peekable()
+        });
+        Self { interest, set, by_host, beside }
+    }
+
+    /// What the key means.
+    pub(super) fn find(&mut self, key: &str) -> Option<&'a Arc<Resource>> {
+        match &mut self.beside {
+            Some(beside) => seek(beside, key),
+            None => self.interest.resolve(self.set, key, self.by_host),
+        }
+    }
+}
+
+/// What stands beside a name in a list sorted by names; names must be asked for in order.
+pub(super) fn seek<'a, V>(
+    sorted: &mut Peekable<impl Iterator<Item = (&'a str, V)>>,
+    name: &str,
+) -> Option<V> {
+    while sorted.next_if(|(one, _)| *one < name).is_some() {}
+    sorted.next_if(|(one, _)| *one == name).map(|(_, found)| found)
+}
+
+/// Walking past this many costs as much as looking up one.
+const WORTH_WALKING: usize = 16;

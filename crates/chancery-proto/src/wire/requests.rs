@@ -1,0 +1,130 @@
+//! Discovery requests, read by hand: an acknowledgement is a few bytes that come once for every
+//! response, and a client that comes back may name ten thousand resources. So texts go where they
+//! are kept, and nothing is made of what nobody looks at. The messages inside are rare, and derived.
+
+use std::sync::Arc;
+
+use bytes::Buf;
+use chancery_core::{DeltaRequest, ErrorDetail, SotwRequest};
+use prost::Message;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+
+use super::{DecodeError, Malformed, ResourceLocator, Status, WireNode};
+
+type Outcome<T> = Result<T, Malformed>;
+
+/// Decodes a `DiscoveryRequest` of v3 or v2.
+///
+/// # Errors
+/// When the bytes are no such message, or one nested too deeply.
+pub fn decode_sotw(bytes: &[u8]) -> Result<SotwRequest, DecodeError> {
+    sotw(bytes).map_err(|source| DecodeError { expected: "DiscoveryRequest", source })
+}
+
+/// Decodes a `DeltaDiscoveryRequest` of v3 or v2.
+///
+/// # Errors
+/// When the bytes are no such message, or one nested too deeply.
+pub fn decode_delta(bytes: &[u8]) -> Result<DeltaRequest, DecodeError> {
+    delta(bytes).map_err(|source| DecodeError { expected: "DeltaDiscoveryRequest", source })
+}
+
+fn sotw(bytes: &[u8]) -> Outcome<SotwRequest> {
+    let mut request = SotwRequest::default();
+    let (mut node, mut error) = (None, None);
+    let mut fields = Fields(bytes);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => request.version = text(value)?.into(),
+            2 => merge::<WireNode>(&mut node, value)?,
+            3 => request.names.push(text(value)?),
+            4 => request.type_url = text(value)?.into(),
+            5 => request.nonce = text(value)?.into(),
+            6 => merge::<Status>(&mut error, value)?,
+            // Locators name resources too; their parameters are not looked at. Left out, a request
+            // with locators alone would be taken for one without names, which can mean everything
+            // (S-050).
+            7 => request.names.push(&located(value)?),
+            _ => {}
+        }
+    }
+    request.node = node.map(|node| Arc::new(node.into()));
+    request.error = error.map(ErrorDetail::from);
+    Ok(request)
+}
+
+fn delta(bytes: &[u8]) -> Outcome<DeltaRequest> {
+    let mut request = DeltaRequest::default();
+    let (mut node, mut error) = (None, None);
+    let mut fields = Fields(bytes);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => merge::<WireNode>(&mut node, value)?,
+            2 => request.type_url = text(value)?.into(),
+            3 => request.subscribe.push(text(value)?),
+            4 => request.unsubscribe.push(text(value)?),
+            5 => {
+                let (name, version) = pair(value)?;
+                request.initial_versions.push(name, version);
+            }
+            6 => request.nonce = text(value)?.into(),
+            7 => merge::<Status>(&mut error, value)?,
+            8 => request.subscribe.push(&located(value)?),
+            9 => request.unsubscribe.push(&located(value)?),
+            _ => {}
+        }
+    }
+    request.node = node.map(|node| Arc::new(node.into()));
+    request.error = error.map(ErrorDetail::from);
+    Ok(request)
+}
+
+/// The fields of a message whose own fields all are texts and messages.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// The next field that holds bytes; others are none of ours.
+    fn next(&mut self) -> Outcome<Option<(u32, &'a [u8])>> {
+        while self.0.has_remaining() {
+            let (number, kind) = decode_key(&mut self.0)?;
+            if kind != WireType::LengthDelimited {
+                skip_field(kind, number, &mut self.0, DecodeContext::default())?;
+                continue;
+            }
+            let length = usize::try_from(decode_varint(&mut self.0)?).unwrap_or(usize::MAX);
+            let Some((value, rest)) = self.0.split_at_checked(length) else {
+                return Err(Malformed::Short);
+            };
+            self.0 = rest;
+            return Ok(Some((number, value)));
+        }
+        Ok(None)
+    }
+}
+
+fn text(value: &[u8]) -> Outcome<&str> {
+    std::str::from_utf8(value).map_err(|_| Malformed::Text)
+}
+
+/// An entry of a map from text to text.
+fn pair(bytes: &[u8]) -> Outcome<(&str, &str)> {
+    let (mut key, mut value) = ("", "");
+    let mut fields = Fields(bytes);
+    while let Some((number, found)) = fields.next()? {
+        match number {
+            1 => key = text(found)?,
+            2 => value = text(found)?,
+            _ => {}
+        }
+    }
+    Ok((key, value))
+}
+
+fn located(value: &[u8]) -> Outcome<String> {
+    Ok(ResourceLocator::decode(value)?.name)
+}
+
+/// A message that comes twice is one whose parts come in turn.
+fn merge<M: Message + Default>(into: &mut Option<M>, value: &[u8]) -> Outcome<()> {
+    Ok(into.get_or_insert_default().merge(value)?)
+}
