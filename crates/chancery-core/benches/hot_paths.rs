@@ -148,12 +148,12 @@ fn commits(times: usize) {
     }
 }
 
-/// A new stream asks for a thousand of ten thousand names.
+/// A new stream asks for half of two thousand names.
 fn subscriptions(times: usize) {
     for _ in times_over(times, |_| Versions::default(), 1000) {}
 }
 
-/// A new stream asks for a thousand names, and has all of them.
+/// A new stream asks for half of two thousand names, and has all of them.
 fn reconnects(times: usize) {
     let held = |snapshot: &Snapshot| {
         let set = snapshot.set(&endpoints());
@@ -168,7 +168,7 @@ fn times_over(
     held: impl Fn(&Snapshot) -> Versions,
     expected: usize,
 ) -> impl Iterator<Item = ()> {
-    let snapshot = Arc::new(snapshot(&endpoints(), 10_000));
+    let snapshot = Arc::new(snapshot(&endpoints(), 2000));
     let held = held(&snapshot);
     let names: Vec<String> = (0..1000).map(name).collect();
     (0..times).map(move |_| {

@@ -113,6 +113,7 @@ pub struct ErrorDetail {
 
 /// What a machine is told.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "an input is made, taken and never kept")]
 pub enum Input {
     /// The client sent a message.
     Request(Request),
