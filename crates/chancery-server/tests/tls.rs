@@ -3,102 +3,24 @@
 
 mod common;
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chancery_core::Node;
 use chancery_server::{
     ByNode, Client as Asking, Config, GroupName, Listener, Metrics, OneGroup, Peer, Policy,
-    Refusal, Server, Store, Times, Tls, TlsFiles,
+    Refusal, Server, Store, Times, Tls,
 };
+use common::authority::{Authority, files, replace};
 use common::client::{Client, http1};
 use common::message::{SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, Running, snapshot, within};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_util::sync::CancellationToken;
-
-/// An authority that signs certificates for `localhost`.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
-
-    /// A certificate and its key.
-    fn sign(&self) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-
-    fn write_to(&self, directory: &Path) {
-        let (cert, key) = self.sign();
-        replace(&directory.join("key.pem"), &key);
-        replace(&directory.join("cert.pem"), &cert);
-        replace(&directory.join("ca.pem"), &self.pem);
-    }
-
-    /// A client that trusts this authority, and shows a certificate if it is given one.
-    async fn connect(
-        &self,
-        to: std::net::SocketAddr,
-        identity: Option<(String, String)>,
-        protocol: &str,
-    ) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let mut config = match identity {
-            Some((cert, key)) => builder
-                .with_client_auth_cert(
-                    vec![CertificateDer::from_pem_slice(cert.as_bytes()).unwrap()],
-                    PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
-                )
-                .unwrap(),
-            None => builder.with_no_client_auth(),
-        };
-        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
-        let name = ServerName::try_from("localhost").unwrap();
-        let io = TcpStream::connect(to).await?;
-        within(TlsConnector::from(Arc::new(config)).connect(name, io)).await
-    }
-}
-
-/// Replaces a file as a careful writer does.
-fn replace(path: &Path, content: &str) {
-    let beside = path.with_extension("new");
-    std::fs::write(&beside, content).unwrap();
-    std::fs::rename(&beside, path).unwrap();
-}
-
-fn files(directory: &Path, client_ca: bool) -> TlsFiles {
-    TlsFiles {
-        cert: directory.join("cert.pem"),
-        key: directory.join("key.pem"),
-        client_ca: client_ca.then(|| directory.join("ca.pem")),
-    }
-}
 
 async fn serve(tls: Arc<Tls>, policy: impl Policy, times: Times) -> Running {
     let config = Config { times, ..Config::default() };

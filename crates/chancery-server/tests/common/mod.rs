@@ -1,6 +1,7 @@
 //! A server on a free port, and raw clients that see every byte of its answers.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test uses its part, and fails by panics")]
 
+pub(crate) mod authority;
 pub(crate) mod client;
 pub(crate) mod message;
 
