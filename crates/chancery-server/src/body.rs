@@ -2,13 +2,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use tokio::sync::Notify;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::Status;
 
 use crate::grpc::{self, StreamBody};
@@ -17,7 +15,7 @@ use crate::grpc::{self, StreamBody};
 #[derive(Default)]
 pub(crate) struct ServerBody {
     kind: Kind,
-    _active: Option<Active>,
+    active: Option<Active>,
 }
 
 #[derive(Default)]
@@ -26,20 +24,17 @@ enum Kind {
     Empty,
     Full(Bytes),
     Stream(Box<StreamBody>),
-    Companion(Box<CompanionBody>),
+    /// An answer that is not ours.
+    Companion(Box<tonic::body::Body>),
 }
 
-/// The body of an answer that is not ours, which ends when the connection must go.
-struct CompanionBody {
-    body: tonic::body::Body,
-    drain: Pin<Box<WaitForCancellationFutureOwned>>,
-}
-
-/// How many requests a connection has.
+/// What the requests of a connection and the connection tell each other. All of them run in its
+/// task, which looks at this after each of them, and polls all of them when they must go.
 #[derive(Default)]
 pub(crate) struct Activity {
     count: AtomicUsize,
-    pub(crate) changed: Notify,
+    begun: AtomicUsize,
+    draining: AtomicBool,
 }
 
 /// One request of a connection, from its arrival to the end of its answer.
@@ -47,39 +42,62 @@ pub(crate) struct Active(Arc<Activity>);
 
 impl ServerBody {
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
-        Self { kind: Kind::Full(bytes.into()), _active: None }
+        Self { kind: Kind::Full(bytes.into()), active: None }
     }
 
     pub(crate) fn stream(body: StreamBody, active: Active) -> Self {
-        Self { kind: Kind::Stream(Box::new(body)), _active: Some(active) }
+        Self { kind: Kind::Stream(Box::new(body)), active: Some(active) }
     }
 
-    pub(crate) fn companion(
-        body: tonic::body::Body,
-        drain: CancellationToken,
-        active: Active,
-    ) -> Self {
-        let body = CompanionBody { body, drain: Box::pin(drain.cancelled_owned()) };
-        Self { kind: Kind::Companion(Box::new(body)), _active: Some(active) }
+    pub(crate) fn companion(body: tonic::body::Body, active: Active) -> Self {
+        Self { kind: Kind::Companion(Box::new(body)), active: Some(active) }
     }
 }
 
 impl Activity {
     pub(crate) fn begin(self: &Arc<Self>) -> Active {
         self.count.fetch_add(1, Ordering::AcqRel);
-        self.changed.notify_one();
+        self.begun.fetch_add(1, Ordering::AcqRel);
         Active(Arc::clone(self))
+    }
+
+    /// How many requests there were.
+    pub(crate) fn begun(&self) -> usize {
+        self.begun.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_idle(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// The requests must come to their end. They have to be polled to hear of it.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Waits until the requests must end.
+    pub(crate) async fn drained(&self) {
+        let draining = |_: &mut Context<'_>| match self.is_draining() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        };
+        std::future::poll_fn(draining).await;
+    }
+}
+
+impl Active {
+    pub(crate) fn activity(&self) -> &Arc<Activity> {
+        &self.0
     }
 }
 
 impl Drop for Active {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::AcqRel);
-        self.0.changed.notify_one();
     }
 }
 
@@ -103,8 +121,9 @@ impl Body for ServerBody {
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
             Kind::Companion(body) => {
-                let polled = Pin::new(&mut body.body).poll_frame(cx);
-                if polled.is_ready() || body.drain.as_mut().poll(cx).is_pending() {
+                let polled = Pin::new(&mut **body).poll_frame(cx);
+                let draining = this.active.as_ref().is_some_and(|it| it.0.is_draining());
+                if polled.is_ready() || !draining {
                     return polled;
                 }
                 this.kind = Kind::Empty;
@@ -117,7 +136,7 @@ impl Body for ServerBody {
         match &self.kind {
             Kind::Empty => true,
             Kind::Full(_) | Kind::Stream(_) => false,
-            Kind::Companion(body) => body.body.is_end_stream(),
+            Kind::Companion(body) => body.is_end_stream(),
         }
     }
 
@@ -126,7 +145,7 @@ impl Body for ServerBody {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Stream(_) => SizeHint::default(),
-            Kind::Companion(body) => body.body.size_hint(),
+            Kind::Companion(body) => body.size_hint(),
         }
     }
 }

@@ -42,7 +42,6 @@ mod config;
 mod connection;
 mod event;
 mod grpc;
-mod heard;
 mod listen;
 mod metrics;
 mod policy;

@@ -128,7 +128,7 @@ impl Poll<'_> {
             let state = tokio::select! {
                 biased;
                 state = watch.state() => state,
-                () = self.origin.drain.cancelled() => return None,
+                () = self.origin.activity.drained() => return None,
                 () = tokio::time::sleep_until(until) => return None,
             };
             if *epoch.get_or_insert(state.epoch) != state.epoch {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::codegen::Service as TowerService;
 
@@ -32,12 +31,9 @@ pub(crate) struct Services {
 }
 
 /// Where a request came from.
-#[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) peer: Arc<Peer>,
     pub(crate) activity: Arc<Activity>,
-    /// Cancelled when the streams of the connection must go.
-    pub(crate) drain: CancellationToken,
 }
 
 impl Companion {
@@ -72,8 +68,7 @@ impl Services {
             Some(Route::Stream(_)) if request.method() != Method::POST => only_post(),
             Some(Route::Stream(_)) if !is_grpc(request.headers()) => unsupported_media_type(),
             Some(Route::Stream(route)) => {
-                let Origin { peer, drain, .. } = origin;
-                grpc::open(&self.shared, peer, route, drain, active, request)
+                grpc::open(&self.shared, &origin.peer, route, active, request)
             }
             Some(Route::Poll(_)) if request.method() != Method::POST => only_post(),
             // Whatever the body is said to be: it is JSON, there is nothing else it could be, and
@@ -87,9 +82,8 @@ impl Services {
             }
             None => match self.companions.iter().find(|it| path.starts_with(&it.prefix)) {
                 Some(companion) if is_grpc(request.headers()) => {
-                    let drain = origin.drain.clone();
                     let answer = (companion.call)(request).await;
-                    answer.map(|body| ServerBody::companion(body, drain, active))
+                    answer.map(|body| ServerBody::companion(body, active))
                 }
                 _ => not_found(request.headers()),
             },

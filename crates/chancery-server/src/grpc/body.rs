@@ -7,6 +7,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,12 +15,12 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::Status;
 
 use super::framing::{Frames, Messages, Read};
 use super::session::Session;
 use super::turns::{TooMany, Turn, Waiting};
+use crate::body::Activity;
 use crate::config::Limits;
 
 /// How many requests are taken before others get a turn on this thread.
@@ -52,7 +53,7 @@ enum Taken {
 
 /// Whether the stream was asked to go.
 enum Drain {
-    No(Pin<Box<WaitForCancellationFutureOwned>>),
+    No(Arc<Activity>),
     /// It goes after its first answer, or when the grace is over.
     Until(Pin<Box<Sleep>>),
 }
@@ -67,7 +68,7 @@ enum Stage {
 }
 
 impl StreamBody {
-    pub(crate) fn new(requests: Incoming, session: Session, drain: CancellationToken) -> Self {
+    pub(crate) fn new(requests: Incoming, session: Session, activity: Arc<Activity>) -> Self {
         let limit = session.shared().config.limits.max_request_bytes;
         Self {
             messages: Messages::new(requests, limit),
@@ -76,7 +77,7 @@ impl StreamBody {
             turn: None,
             timer: None,
             served: false,
-            drain: Drain::No(Box::pin(drain.cancelled_owned())),
+            drain: Drain::No(activity),
             stage: Stage::Open,
         }
     }
@@ -154,8 +155,8 @@ impl StreamBody {
     /// A stream that must go has its first answer before, if there is one in time: clients take a
     /// stream that ends without any for an outage (S-112).
     fn check_drain(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
-        if let Drain::No(asked) = &mut self.drain {
-            if asked.as_mut().poll(cx).is_pending() {
+        if let Drain::No(activity) = &self.drain {
+            if !activity.is_draining() {
                 return Ok(());
             }
             let grace = self.session.shared().config.times.grace;

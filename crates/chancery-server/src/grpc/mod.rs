@@ -23,7 +23,6 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body::Frame;
 use hyper::body::Incoming;
-use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
 use crate::body::{Active, ServerBody};
@@ -40,11 +39,10 @@ pub(crate) fn open(
     shared: &Arc<Shared>,
     peer: &Arc<Peer>,
     route: &StreamRoute,
-    drain: &CancellationToken,
     active: Active,
     request: Request<Incoming>,
 ) -> Response<ServerBody> {
-    if drain.is_cancelled() {
+    if active.activity().is_draining() {
         return refuse(&draining());
     }
     let Some(slot) = Slot::take(shared) else {
@@ -52,7 +50,7 @@ pub(crate) fn open(
         return refuse(&Status::resource_exhausted(text));
     };
     let session = Session::open(slot, Arc::clone(peer), route.variant, route.type_url.clone());
-    let body = StreamBody::new(request.into_body(), session, drain.clone());
+    let body = StreamBody::new(request.into_body(), session, Arc::clone(active.activity()));
     let mut response = Response::new(ServerBody::stream(body, active));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
