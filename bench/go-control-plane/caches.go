@@ -91,18 +91,22 @@ type linear struct {
 }
 
 func newLinear(content content) *linear {
+	// A type without a cache would end the stream that asks for it.
 	caches := make(map[string]cache.Cache)
+	for _, typeURL := range typeURLs {
+		caches[typeURL] = cache.NewLinearCache(typeURL)
+	}
 	l := &linear{content: content, changes: newChanges(content.resources)}
 	for _, kind := range content.kinds {
 		resources := make(map[string]types.Resource, content.resources)
 		for index := 0; index < content.resources; index++ {
 			resources[name(index)] = body(kind, index, 0, content.bytes)
 		}
-		made := cache.NewLinearCache(typeURLs[kind], cache.WithInitialResources(resources))
+		filled := cache.NewLinearCache(typeURLs[kind], cache.WithInitialResources(resources))
 		if l.first == nil {
-			l.first = made
+			l.first = filled
 		}
-		caches[typeURLs[kind]] = made
+		caches[typeURLs[kind]] = filled
 	}
 	l.served = &cache.MuxCache{
 		Classify:      func(request *cache.Request) string { return request.GetTypeUrl() },
