@@ -9,8 +9,7 @@
 //!   target/real/tonic-xds-client        a program on the gRPC project's channel for tonic
 //! ```
 //!
-//! A part is made once: a stamp beside it holds what it was made from, and a part with another
-//! stamp, or none, is made again. Only package registries are contacted, through `pip`, `npm`,
+//! A part is made once ([`Parts`]). Only package registries are contacted, through `pip`, `npm`,
 //! `go` and `cargo` as the machine has them set up.
 
 use std::fs;
@@ -18,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::parts::Parts;
 use crate::steps::{cargo, exists, program, run};
 
 /// The Envoys of the test matrix.
@@ -32,18 +32,20 @@ const SOURCES: &str = "crates/chancery/tests/real";
 /// Makes every part that is not there yet.
 pub(crate) fn fetch(root: &Path) -> Result<()> {
     require(root)?;
-    let place = Place { root: root.to_path_buf(), real: root.join("target/real") };
-    fs::create_dir_all(&place.real)?;
+    let parts = Parts { root: root.to_path_buf(), below: "target/real" };
+    let place = Place { root: root.to_path_buf(), real: parts.dir()? };
     for version in ENVOYS {
-        place.part(&format!("envoy-{version}"), version, |dir| place.envoy(dir, version))?;
+        parts.part(&format!("envoy-{version}"), version, |dir| place.envoy(dir, version))?;
     }
-    place
+    parts
         .part("python", GRPCIO, |dir| place.python(dir, &format!("grpcio=={GRPCIO}")).map(drop))?;
-    place.part("node", &place.sources(&["node/package-lock.json"])?, |dir| place.node(dir))?;
+    parts.part("node", &parts.sources(SOURCES, &["node/package-lock.json"])?, |dir| {
+        place.node(dir)
+    })?;
     let go = ["go-client/main.go", "go-client/go.mod", "go-client/go.sum"];
-    place.part("go-client", &place.sources(&go)?, |target| place.go(target))?;
+    parts.part("go-client", &parts.sources(SOURCES, &go)?, |target| place.go(target))?;
     let tonic = ["tonic-xds/src/main.rs", "tonic-xds/Cargo.toml", "tonic-xds/Cargo.lock"];
-    place.part("tonic-xds-client", &place.sources(&tonic)?, |target| place.tonic(target))
+    parts.part("tonic-xds-client", &parts.sources(SOURCES, &tonic)?, |target| place.tonic(target))
 }
 
 /// Says at once everything that is missing on this machine.
@@ -65,41 +67,13 @@ fn require(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The repository and the directory the parts go to.
+/// How each part is made.
 struct Place {
     root: PathBuf,
     real: PathBuf,
 }
 
 impl Place {
-    /// Makes one part, unless its stamp says that it was made from the same thing.
-    fn part(
-        &self,
-        name: &str,
-        made_from: &str,
-        make: impl FnOnce(&Path) -> Result<()>,
-    ) -> Result<()> {
-        let target = self.real.join(name);
-        let stamp = self.real.join(format!("{name}.stamp"));
-        let current = fs::read_to_string(&stamp).is_ok_and(|text| text == made_from);
-        if current && target.exists() {
-            return Ok(());
-        }
-        println!("making target/real/{name}");
-        clear(&target)?;
-        make(&target).with_context(|| format!("cannot make `target/real/{name}`"))?;
-        fs::write(&stamp, made_from).with_context(|| stamp.display().to_string())
-    }
-
-    /// The text of source files, as the stamp of what is made from them.
-    fn sources(&self, names: &[&str]) -> Result<String> {
-        let dir = self.root.join(SOURCES);
-        names
-            .iter()
-            .map(|name| fs::read_to_string(dir.join(name)).with_context(|| (*name).to_owned()))
-            .collect()
-    }
-
     /// A Python environment with one package in it; returns where packages are.
     fn python(&self, dir: &Path, package: &str) -> Result<PathBuf> {
         let path = dir.to_string_lossy();
@@ -147,52 +121,5 @@ impl Place {
         run(&mut cargo(&source, &words))?;
         fs::copy(build.join("debug/tonic-xds-client"), target)?;
         Ok(())
-    }
-}
-
-/// Removes what an interrupted run may have left.
-fn clear(target: &Path) -> Result<()> {
-    let outcome = match fs::symlink_metadata(target) {
-        Err(_) => return Ok(()),
-        Ok(found) if found.is_dir() => fs::remove_dir_all(target),
-        Ok(_) => fs::remove_file(target),
-    };
-    outcome.with_context(|| target.display().to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn place(name: &str) -> Place {
-        let real = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
-        clear(&real).unwrap();
-        fs::create_dir_all(&real).unwrap();
-        Place { root: real.clone(), real }
-    }
-
-    #[test]
-    fn a_part_is_made_once_per_stamp() {
-        let place = place("stamp");
-        let mut made = 0;
-        for stamp in ["1", "1", "2"] {
-            let make = |target: &Path| {
-                made += 1;
-                Ok(fs::write(target, stamp)?)
-            };
-            place.part("thing", stamp, make).unwrap();
-        }
-        assert_eq!(made, 2);
-        assert_eq!(fs::read_to_string(place.real.join("thing")).unwrap(), "2");
-        clear(&place.real).unwrap();
-    }
-
-    #[test]
-    fn a_part_whose_making_failed_is_made_again() {
-        let place = place("again");
-        place.part("thing", "1", |_| bail!("no network")).unwrap_err();
-        place.part("thing", "1", |target| Ok(fs::create_dir_all(target.join("x"))?)).unwrap();
-        assert!(place.real.join("thing/x").is_dir());
-        clear(&place.real).unwrap();
     }
 }

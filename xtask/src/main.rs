@@ -14,6 +14,7 @@
 
 mod ci;
 mod fetch;
+mod parts;
 mod steps;
 mod tidy;
 
