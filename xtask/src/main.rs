@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   ci ----> fetch, fmt, clippy, tidy, doc, deny, test    (steps.rs times each one)
+//!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
 //!   fetch -> target/real: Envoy, gRPC and other real clients, at pinned versions
 //!   tidy --> what no compiler checks: walls, sizes, module docs, the conformance table
 //! ```
@@ -12,6 +13,7 @@
 #![expect(clippy::print_stdout, reason = "a command line tool speaks on stdout")]
 #![expect(clippy::print_stderr, reason = "and says what went wrong on stderr")]
 
+mod bench;
 mod ci;
 mod fetch;
 mod parts;
@@ -28,6 +30,7 @@ cargo xtask VERB
   fetch          install the real clients of the tests into target/real
   tidy           check walls, sizes, module docs and the conformance table
   test [FILTER]  run the tests whose name contains FILTER, real clients included
+  bench ...      measure Chancery beside other servers (`bench --help`); not part of ci
   help           print this
 
 Needs rust, python3 with venv, node with npm, and go.";
@@ -38,6 +41,11 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["ci"] => ci::ci(&root()),
         ["fetch"] => fetch::fetch(&root()),
+        ["bench", "--help" | "-h"] => {
+            println!("{}", bench::HELP);
+            return ExitCode::SUCCESS;
+        }
+        ["bench", words @ ..] => bench::bench(&root(), words),
         ["tidy"] => tidy::tidy(&root()),
         ["test"] => ci::test(&root(), None),
         ["test", filter] => ci::test(&root(), Some(filter)),

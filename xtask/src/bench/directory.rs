@@ -1,0 +1,154 @@
+//! Directories of clusters, and the daemon that serves them.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::server::Server;
+
+/// How resources are spread over files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    FileEach,
+    HundredFiles,
+}
+
+impl Layout {
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::FileEach => "one file for each resource",
+            Self::HundredFiles => "100 files",
+        }
+        .to_owned()
+    }
+
+    /// Which file a cluster is in, below the root: a hundred directories either way.
+    fn file(self, index: usize) -> String {
+        match self {
+            Self::FileEach => format!("team-{:02}/cluster-{index:06}.yaml", index % 100),
+            Self::HundredFiles => format!("team-{:02}/clusters.yaml", index % 100),
+        }
+    }
+}
+
+/// Writes so many clusters anew and returns the file of one in the middle.
+pub(crate) fn write(dir: &Path, layout: Layout, clusters: usize) -> Result<PathBuf> {
+    crate::parts::clear(dir)?;
+    for team in 0..100 {
+        fs::create_dir_all(dir.join(format!("team-{team:02}")))?;
+    }
+    for index in 0..clusters {
+        let mut file =
+            fs::OpenOptions::new().create(true).append(true).open(dir.join(layout.file(index)))?;
+        file.write_all(cluster(index).as_bytes())?;
+    }
+    Ok(dir.join(layout.file(clusters / 2)))
+}
+
+fn cluster(index: usize) -> String {
+    format!(
+        "---
+\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: bench-{index:06}
+type: STRICT_DNS
+connect_timeout: 1s
+alt_stat_name: before
+lb_policy: ROUND_ROBIN
+load_assignment:
+  cluster_name: bench-{index:06}
+  endpoints:
+  - lb_endpoints:
+    - endpoint:
+        address:
+          socket_address: {{address: web-{index}.example.com, port_value: 8080}}
+"
+    )
+}
+
+/// `chancery serve`, with nothing set but its addresses.
+pub(crate) struct Daemon {
+    pub(crate) server: Server,
+    admin: SocketAddr,
+    begin: Instant,
+}
+
+/// More than any directory here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Daemon {
+    pub(crate) fn start(chancery: &Path, dir: &Path) -> Result<Self> {
+        let [xds, admin] = free()?;
+        let words = [
+            "serve".to_owned(),
+            dir.display().to_string(),
+            "--listen".to_owned(),
+            xds.to_string(),
+            "--admin".to_owned(),
+            admin.to_string(),
+        ];
+        let begin = Instant::now();
+        let server = Server::silent(chancery, &words, xds.to_string())?;
+        Ok(Self { server, admin, begin })
+    }
+
+    /// Waits until it is ready; says how long that was since its start.
+    pub(crate) fn ready(&mut self) -> Result<Duration> {
+        while self.begin.elapsed() < PATIENCE {
+            if self.server.ended() {
+                bail!("`chancery serve` ended before it was ready");
+            }
+            if asked(self.admin).is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+                return Ok(self.begin.elapsed());
+            }
+            sleep(Duration::from_millis(1));
+        }
+        bail!("`chancery serve` was not ready after {} s", PATIENCE.as_secs())
+    }
+}
+
+fn asked(admin: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&admin, Duration::from_secs(1))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(b"GET /ready HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// Two ports nobody listens on, below those the kernel gives to clients.
+fn free() -> Result<[SocketAddr; 2]> {
+    let begin = 20_000 + std::process::id() % 5_000;
+    let mut found = (begin..32_000).filter_map(|port| {
+        let address = SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).ok()?));
+        TcpListener::bind(address).ok().map(|_| address)
+    });
+    let two = found.next().zip(found.next()).context("no free ports")?;
+    Ok(two.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_layouts_hold_all_clusters() {
+        let dir = std::env::temp_dir().join(format!("xtask-directory-{}", std::process::id()));
+        for (layout, files) in [(Layout::FileEach, 300), (Layout::HundredFiles, 100)] {
+            let changed = write(&dir, layout, 300).unwrap();
+            let teams = fs::read_dir(&dir).unwrap().map(|team| team.unwrap().path());
+            let found: Vec<_> = teams
+                .flat_map(|team| fs::read_dir(team).unwrap())
+                .map(|file| fs::read_to_string(file.unwrap().path()).unwrap())
+                .collect();
+            assert_eq!(found.len(), files);
+            assert_eq!(found.concat().matches("\nname: bench-").count(), 300);
+            assert!(fs::read_to_string(changed).unwrap().contains("name: bench-000150\n"));
+        }
+        crate::parts::clear(&dir).unwrap();
+    }
+}

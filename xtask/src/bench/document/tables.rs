@@ -1,0 +1,139 @@
+//! Tables and numbers.
+
+use serde_json::Value;
+
+use crate::bench::figures::{list, median, spread};
+
+/// A table in Markdown.
+pub(super) fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let heads: Vec<String> = heads.iter().map(|&head| head.to_owned()).collect();
+    let mut text = line(&heads);
+    text.push_str(&format!("|{}\n", "---|".repeat(heads.len())));
+    text.extend(rows.iter().map(|row| line(row)));
+    text
+}
+
+/// A number with as many digits as mean something.
+pub(super) fn number(value: &Value) -> String {
+    value.as_f64().map_or_else(|| "none".to_owned(), short)
+}
+
+fn short(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0".to_owned(),
+        size if size >= 100.0 => format!("{number:.0}"),
+        size if size >= 10.0 => format!("{number:.1}"),
+        size if size >= 1.0 => format!("{number:.2}"),
+        size if size >= 0.1 => format!("{number:.3}"),
+        _ => format!("{number:.4}"),
+    }
+}
+
+/// The median of one side's runs, with what it is in.
+pub(super) fn runs(goal: &Value, side: &str) -> String {
+    let values: Vec<f64> = list(&goal["runs"][side]).iter().filter_map(Value::as_f64).collect();
+    let unit = goal["runs_unit"].as_str().unwrap_or_default();
+    median(&values).map_or_else(String::new, |median| {
+        format!("{} {unit}", short(median)).trim_end().to_owned()
+    })
+}
+
+/// The columns a comparison can have: the figure, its heading, what it is divided by, and whether
+/// the spread is shown.
+const COLUMNS: [(&str, &str, f64, bool); 15] = [
+    ("cpu_us_per_message", "CPU, µs per message", 1.0, true),
+    ("cpu_ms_per_change", "CPU, ms per change", 1.0, true),
+    ("cpu_s", "CPU, s", 1.0, true),
+    ("first_ms", "first client, ms", 1.0, false),
+    ("median_ms", "median client, ms", 1.0, false),
+    ("last_ms", "last client, ms", 1.0, true),
+    ("receipt_p99_ms", "p99 of receipts, ms", 1.0, true),
+    ("answer_p50_ms", "first answer, median client, ms", 1.0, false),
+    ("answer_last_ms", "first answer, last client, ms", 1.0, false),
+    ("rss_per_stream", "memory per stream, KB", 1e3, true),
+    ("rss_before", "memory before, MB", 1e6, false),
+    ("rss_peak", "peak memory, MB", 1e6, false),
+    ("resource_bytes", "resources received, MB", 1e6, false),
+    ("ready_s", "ready after, s", 1.0, true),
+    ("driver_share", "driver's share of its core", 1.0, false),
+];
+
+/// The sides of a comparison, one row each.
+pub(super) fn series(comparison: &Value) -> String {
+    let all = list(&comparison["series"]);
+    let columns: Vec<_> =
+        COLUMNS.iter().filter(|(name, ..)| all.iter().any(|one| has(one, name))).collect();
+    let x_name = all.iter().find_map(|one| one["x_name"].as_str());
+    let mut heads = vec!["side"];
+    heads.extend(x_name);
+    heads.extend(columns.iter().map(|(_, head, ..)| *head));
+    heads.push("runs");
+    let rows = all.iter().map(|one| {
+        let mut row = vec![one["side"].as_str().unwrap_or_default().to_owned()];
+        row.extend(x_name.map(|_| number(&one["x"])));
+        row.extend(columns.iter().map(|(name, _, per, spread)| cell(one, name, *per, *spread)));
+        row.push(ran(one));
+        row
+    });
+    if all.is_empty() { String::new() } else { table(&heads, rows.collect()) }
+}
+
+fn values(series: &Value, name: &str, per: f64) -> Vec<f64> {
+    let runs = list(&series["runs"]).iter();
+    runs.filter_map(|run| run[name].as_f64()).map(|value| value / per).collect()
+}
+
+fn has(series: &Value, name: &str) -> bool {
+    !values(series, name, 1.0).is_empty()
+}
+
+fn cell(series: &Value, name: &str, per: f64, with_spread: bool) -> String {
+    let values = values(series, name, per);
+    let Some(median) = median(&values) else { return String::new() };
+    match spread(&values) {
+        Some((least, most)) if with_spread && values.len() > 1 => {
+            format!("{} ({} … {})", short(median), short(least), short(most))
+        }
+        _ => short(median),
+    }
+}
+
+/// How many runs there were, how many the driver held back, and why there are no more.
+fn ran(series: &Value) -> String {
+    let runs = list(&series["runs"]);
+    let bound = runs.iter().filter(|run| run["driver_bound"].as_bool().unwrap_or(false)).count();
+    let mut text = runs.len().to_string();
+    if bound > 0 {
+        text.push_str(&format!(", {bound} driver-bound"));
+    }
+    if let Some(fault) = series["failed"].as_str() {
+        text.push_str(&format!(", then: {}", fault.replace('|', "/")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let found = [0.0, 0.04567, 0.25, 1.234, 12.34, 1234.5].map(short);
+        assert_eq!(found, ["0", "0.0457", "0.250", "1.23", "12.3", "1234"]);
+    }
+
+    #[test]
+    fn a_side_is_a_row_with_the_columns_that_were_measured() {
+        let run = |cpu: f64, bound: bool| json!({"cpu_us_per_message": cpu, "driver_bound": bound});
+        let comparison = json!({"series": [
+            {"side": "a", "runs": [run(1.0, false), run(3.0, true), run(2.0, false)]},
+            {"side": "b", "runs": [], "failed": "no | go"}]});
+        let expected = "| side | CPU, µs per message | runs |\n|---|---|---|\n\
+                        | a | 2.00 (1.00 … 3.00) | 3, 1 driver-bound |\n\
+                        | b |  | 0, then: no / go |\n";
+        assert_eq!(series(&comparison), expected);
+    }
+}

@@ -1,0 +1,60 @@
+//! The texts of the document that are not figures: `xtask/data/bench`.
+
+/// What the document is.
+pub(super) const INTRO: &str = include_str!("../../../data/bench/intro.md");
+
+/// What all comparisons have in common.
+pub(super) const HOW: &str = include_str!("../../../data/bench/how.md");
+
+/// Of each goal: how it is measured; behind a line `---`, why it is missed while it is.
+const GOALS: [&str; 17] = [
+    include_str!("../../../data/bench/G1.md"),
+    include_str!("../../../data/bench/G2.md"),
+    include_str!("../../../data/bench/G3.md"),
+    include_str!("../../../data/bench/G4.md"),
+    include_str!("../../../data/bench/G5.md"),
+    include_str!("../../../data/bench/G6.md"),
+    include_str!("../../../data/bench/G7.md"),
+    include_str!("../../../data/bench/G8.md"),
+    include_str!("../../../data/bench/G9.md"),
+    include_str!("../../../data/bench/G10.md"),
+    include_str!("../../../data/bench/G11.md"),
+    include_str!("../../../data/bench/G12.md"),
+    include_str!("../../../data/bench/G13.md"),
+    include_str!("../../../data/bench/G14.md"),
+    include_str!("../../../data/bench/G15.md"),
+    include_str!("../../../data/bench/G16.md"),
+    include_str!("../../../data/bench/G17.md"),
+];
+
+/// How a goal is measured.
+pub(super) fn setup(goal: &str) -> &'static str {
+    parts(goal).0
+}
+
+/// Why a goal is missed, if somebody found out.
+pub(super) fn missed(goal: &str) -> Option<&'static str> {
+    parts(goal).1.filter(|why| !why.trim().is_empty())
+}
+
+fn parts(goal: &str) -> (&'static str, Option<&'static str>) {
+    let number = goal.strip_prefix('G').and_then(|number| number.parse::<usize>().ok());
+    let text = number.and_then(|number| GOALS.get(number.checked_sub(1)?)).copied().unwrap_or("");
+    match text.split_once("\n---\n") {
+        Some((setup, why)) => (setup, Some(why)),
+        None => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_goal_has_a_text() {
+        for number in 1..=17 {
+            assert!(!setup(&format!("G{number}")).trim().is_empty(), "G{number}");
+        }
+        assert_eq!((setup("G18"), missed("G0")), ("", None));
+    }
+}

@@ -1,0 +1,114 @@
+//! One run of `chancery bench` on the second core, and the figures in its JSON.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
+
+use super::server::{DRIVER_CORE, bound};
+
+/// No run may take longer; whatever hangs is killed then.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Where the figures of a run stand in the driver's JSON, and what they are called here.
+const FIGURES: [(&str, &str); 27] = [
+    ("streams", "/streams"),
+    ("rounds", "/rounds"),
+    ("messages", "/messages"),
+    ("payload_bytes", "/payload_bytes"),
+    ("resource_bytes", "/resource_bytes"),
+    ("wall_s", "/wall_s"),
+    ("cpu_s", "/process/cpu_s"),
+    ("cpu_us_per_message", "/process/cpu_us_per_message"),
+    ("rss_before", "/process/rss_before"),
+    ("rss_start", "/process/rss_start"),
+    ("rss_peak", "/process/rss_peak"),
+    ("rss_after", "/process/rss_after"),
+    ("rss_per_stream", "/process/rss_per_stream"),
+    ("first_ms", "/latency_ms/first/p50"),
+    ("median_ms", "/latency_ms/median/p50"),
+    ("last_ms", "/latency_ms/last/p50"),
+    ("receipt_p50_ms", "/receipt_ms/p50"),
+    ("receipt_p99_ms", "/receipt_ms/p99"),
+    ("answer_p50_ms", "/first_answer_ms/p50"),
+    ("answer_p90_ms", "/first_answer_ms/p90"),
+    ("answer_last_ms", "/first_answer_ms/max"),
+    ("settle_p50_ms", "/settle_ms/p50"),
+    ("settle_last_ms", "/settle_ms/max"),
+    ("connect_s", "/connect_s"),
+    ("driver_cpu_s", "/driver/cpu_s"),
+    ("driver_share", "/driver/share"),
+    ("driver_bound", "/driver/bound"),
+];
+
+/// Runs the driver to its end and returns what it wrote, all of it and the figures we keep.
+pub(crate) fn run(
+    chancery: &Path,
+    dir: &Path,
+    words: &[String],
+) -> Result<(Value, Map<String, Value>)> {
+    let json = dir.join("run.json");
+    fs::remove_file(&json).ok();
+    let mut all = vec!["bench".to_owned()];
+    all.extend(words.iter().cloned());
+    all.extend(["--json".to_owned(), json.to_string_lossy().into_owned()]);
+    let told = dir.join("run.log");
+    finish(bound(DRIVER_CORE, chancery, &all), &told)?;
+    let text = fs::read_to_string(&json).context("the driver wrote no JSON")?;
+    let value: Value = serde_json::from_str(&text).context("the driver's JSON")?;
+    if let Some(error) = value["errors"].as_array().and_then(|errors| errors.first()) {
+        bail!("the driver reports {error}");
+    }
+    let kept = figures(&value);
+    Ok((value, kept))
+}
+
+fn figures(value: &Value) -> Map<String, Value> {
+    let found = FIGURES.iter().filter_map(|(name, pointer)| {
+        let figure = value.pointer(pointer).filter(|figure| !figure.is_null())?;
+        Some(((*name).to_owned(), figure.clone()))
+    });
+    found.collect()
+}
+
+/// Waits for the end of the driver, and kills it if there is none.
+fn finish(mut command: Command, told: &PathBuf) -> Result<()> {
+    let log = fs::File::create(told)?;
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    let mut child = command.spawn().context("cannot start the driver")?;
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            if status.success() {
+                return Ok(());
+            }
+            let text = fs::read_to_string(told).unwrap_or_default();
+            let last: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
+            bail!("the driver ended with {status}: {}", last.last().unwrap_or(&"no word"));
+        }
+        if begin.elapsed() > LIMIT {
+            child.kill().ok();
+            child.wait().ok();
+            bail!("the driver was not done after {} s", LIMIT.as_secs());
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn figures_are_found_and_those_that_are_not_there_left_out() {
+        let value = json!({"streams": 3, "process": {"cpu_s": 0.5, "cpu_us_per_message": null}});
+        let found = figures(&value);
+        assert_eq!(Value::Object(found), json!({"streams": 3, "cpu_s": 0.5}));
+    }
+}

@@ -1,0 +1,48 @@
+//! G12 and G16: how long it takes to the last client, and what stalled clients do to the others.
+
+use anyhow::Result;
+
+use crate::bench::figures::{Comparison, Figure};
+use crate::bench::lab::{Lab, Scenario, Side};
+
+const LAST: Figure = Figure { name: "last_ms", unit: "ms", per: 1.0 };
+const P99: Figure = Figure { name: "receipt_p99_ms", unit: "ms", per: 1.0 };
+
+/// Each change comes after a pause, when caches are cold and everybody sleeps.
+pub(super) fn after_idle(lab: &Lab) -> Result<Comparison> {
+    let scenario = fan_out(lab, "--gap 30");
+    let mut comparison = Comparison::new("From a publish to the last of 1,000 clients, after idle");
+    comparison.commands = Lab::commands(Side::Chancery, &scenario);
+    let sides = [Side::Chancery, Side::TcpDraining, Side::H2];
+    comparison.series = lab.measure(&sides, &scenario);
+    comparison.ratio(("G12", ""), 0, 1, LAST);
+    Ok(comparison)
+}
+
+/// The same server with and without clients that stop reading after their first answer.
+pub(super) fn stalled(lab: &Lab) -> Result<Comparison> {
+    let job = |stalled: u32| {
+        let scenario = fan_out(lab, &format!("--stalled {stalled}"));
+        let x = Some(("stalled", f64::from(stalled)));
+        (Side::Chancery, Scenario { x, ..scenario })
+    };
+    let jobs = [job(10), job(0)];
+    let mut comparison = Comparison::new("10 stalled readers among 1,000");
+    comparison.commands = Lab::commands(Side::Chancery, &jobs[0].1);
+    comparison.series = lab.measure_each(&jobs);
+    comparison.ratio(("G16", ""), 0, 1, P99);
+    Ok(comparison)
+}
+
+fn fan_out(lab: &Lab, more: &str) -> Scenario {
+    let rounds = lab.or_quick(30, 5);
+    Scenario {
+        verb: "fan-out",
+        driver: format!(
+            "--protocol delta --types eds --streams 1000 --warmup 5 --rounds {rounds} {more}"
+        ),
+        server: "--protocol delta --types eds --resources 100 --bytes 900".to_owned(),
+        changes: true,
+        x: None,
+    }
+}

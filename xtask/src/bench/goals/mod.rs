@@ -1,0 +1,54 @@
+//! The comparisons: what each runs, and which goals its figures decide.
+
+mod changes;
+mod cold;
+mod fan_out;
+mod files;
+mod latency;
+mod memory;
+mod reconnect;
+mod start;
+mod streams;
+mod whole_state;
+
+use anyhow::Result;
+
+use super::figures::{Comparison, Figure, Series};
+use super::lab::{Lab, Side};
+
+/// A comparison: runs, and goals.
+pub(crate) type Compare = fn(&Lab) -> Result<Comparison>;
+
+/// Every comparison, with the goals it decides.
+pub(crate) const COMPARISONS: [(&[&str], Compare); 13] = [
+    (&["G1", "G2"], fan_out::compare),
+    (&["G3", "G4", "G5"], whole_state::compare),
+    (&["G6", "G7"], memory::idle),
+    (&["G8"], memory::names),
+    (&["G9", "G10"], changes::compare),
+    (&["G11"], streams::compare),
+    (&["G12"], latency::after_idle),
+    (&["G13"], cold::compare),
+    (&["G14"], files::compare),
+    (&["G15"], reconnect::compare),
+    (&["G16"], latency::stalled),
+    (&["G17"], start::compare),
+    // Decides none.
+    (&[], whole_state::small),
+];
+
+const CPU_PER_MESSAGE: Figure = Figure { name: "cpu_us_per_message", unit: "µs", per: 1.0 };
+const CPU: Figure = Figure { name: "cpu_s", unit: "s", per: 1.0 };
+const PEAK: Figure = Figure { name: "rss_peak", unit: "MB", per: 1e6 };
+
+/// The index of the side whose median is less: a comparator is taken as it does best.
+fn least(all: &[Series], among: &[usize], of: Figure) -> usize {
+    let median = |index: usize| all[index].median(of).unwrap_or(f64::INFINITY);
+    let better = |one: &&usize, other: &&usize| median(**one).total_cmp(&median(**other));
+    among.iter().min_by(better).copied().unwrap_or(0)
+}
+
+/// Both caches of go-control-plane, if somebody asked for a goal that needs them.
+fn go(lab: &Lab, goals: &[&str]) -> &'static [Side] {
+    if lab.wants(goals) { &[Side::GoSnapshot, Side::GoLinear] } else { &[] }
+}

@@ -1,0 +1,35 @@
+//! G15: 1,000 clients come back with all they hold, and nothing has changed.
+
+use anyhow::Result;
+
+use super::{CPU, go, least};
+use crate::bench::figures::{Comparison, Figure, Goal};
+use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::specs::spec;
+
+const SENT: Figure = Figure { name: "resource_bytes", unit: "B", per: 1.0 };
+
+pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
+    let streams = lab.or_quick(1_000, 100);
+    let scenario = Scenario {
+        verb: "reconnect",
+        driver: format!(
+            "--protocol delta --types eds --names 10000 --streams {streams} --timeout 120s"
+        ),
+        server: "--protocol delta --types eds --resources 10000 --bytes 100".to_owned(),
+        changes: false,
+        x: None,
+    };
+    let mut sides = vec![Side::Chancery];
+    sides.extend(go(lab, &["G15"]));
+    let mut comparison = Comparison::new("1,000 clients return with 10,000 names each");
+    comparison.commands = Lab::commands(Side::Chancery, &scenario);
+    comparison.series = lab.measure(&sides, &scenario);
+    if let Some(spec) = spec("G15", "bytes") {
+        let sent = comparison.series[0].all(SENT);
+        comparison.goals.push(Goal::plain(spec, sent, ""));
+    }
+    let best = least(&comparison.series, &[1, 2], CPU);
+    comparison.ratio(("G15", "cpu"), 0, best, CPU);
+    Ok(comparison)
+}

@@ -1,0 +1,127 @@
+//! `cargo xtask bench`: Chancery beside other servers and beside the limits of the machine.
+//!
+//! ```text
+//!   programs   built into target/bench       goals/*    one comparison each: what is run, what
+//!        |                                      |        its figures mean for the goals
+//!        v                                      v
+//!   server, driver   processes, pinned --> lab: interleaved runs --> figures --> document
+//! ```
+//!
+//! A run is a fresh server on the first core and `chancery bench` on the second. Sides take turns,
+//! so that a slow phase of the machine is everybody's. Figures are kept in
+//! `docs/benchmarks/figures.json`, and `docs/benchmarks.md` follows from them and from the texts
+//! in `xtask/data/bench` alone: nothing in it is typed by hand, and a test compares.
+//!
+//! Nothing here measures: that is the driver's, and the kernel's.
+
+mod directory;
+mod document;
+mod driver;
+mod figures;
+mod goals;
+mod lab;
+mod machine;
+mod options;
+mod programs;
+mod server;
+mod specs;
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use figures::Comparison;
+use lab::Lab;
+use options::{Options, RUNS};
+
+/// Where the figures are kept, and what follows from them.
+const FIGURES: &str = "docs/benchmarks/figures.json";
+const DOCUMENT: &str = "docs/benchmarks.md";
+
+/// What `cargo xtask bench` takes.
+pub(crate) const HELP: &str = options::HELP;
+
+/// Measures what was asked for, says what came out, and writes the document.
+pub(crate) fn bench(root: &Path, words: &[&str]) -> Result<()> {
+    let options = Options::parse(words)?;
+    if options.document {
+        return write_document(root, &stored(root)?);
+    }
+    machine::require()?;
+    let begin = Instant::now();
+    let programs = programs::build(root)?;
+    let lab = Lab::new(root, programs, &options)?;
+    let mut done = Vec::new();
+    for (goals, compare) in goals::COMPARISONS {
+        if options.wants_any(goals) {
+            done.push(compared(&lab, goals, compare));
+        }
+    }
+    let took = begin.elapsed().as_secs();
+    println!("\n{}\nmeasured in {} min {} s", summary(&done), took / 60, took % 60);
+    if let Some(path) = &options.json {
+        std::fs::write(path, pretty(&goals_of(&done))).with_context(|| path.clone())?;
+    }
+    // Half a comparison would take the other half out of the document.
+    done.retain(|comparison| comparison.complete);
+    if options.quick || done.is_empty() {
+        println!("{DOCUMENT} stays as it is: that takes whole comparisons and {RUNS} runs");
+        return Ok(());
+    }
+    let figures = figures::merged(stored(root).ok(), machine::described(root)?, &done);
+    write_figures(root, &figures)?;
+    write_document(root, &figures)
+}
+
+/// One comparison; if it cannot be made at all, its goals are not met and say why.
+fn compared(lab: &Lab, goals: &[&str], compare: goals::Compare) -> Comparison {
+    let begin = Instant::now();
+    println!("== {}", if goals.is_empty() { "no goal".to_owned() } else { goals.join(", ") });
+    let mut comparison =
+        compare(lab).unwrap_or_else(|fault| Comparison::impossible(goals, &format!("{fault:#}")));
+    comparison.keep(|goal| lab.options.wants(goal));
+    comparison.complete = goals.iter().all(|goal| lab.options.wants(goal));
+    comparison.took = begin.elapsed().as_secs();
+    comparison.at = machine::now(&lab.root);
+    for goal in &comparison.goals {
+        println!("   {}", goal.line());
+    }
+    comparison
+}
+
+fn summary(done: &[Comparison]) -> String {
+    let lines = done.iter().flat_map(|comparison| &comparison.goals).map(figures::Goal::line);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The list `--json` promises.
+fn goals_of(done: &[Comparison]) -> Value {
+    done.iter().flat_map(|comparison| &comparison.goals).map(figures::Goal::json).collect()
+}
+
+fn stored(root: &Path) -> Result<Value> {
+    let text = std::fs::read_to_string(root.join(FIGURES)).context(FIGURES)?;
+    serde_json::from_str(&text).context(FIGURES)
+}
+
+fn write_figures(root: &Path, figures: &Value) -> Result<()> {
+    let path = root.join(FIGURES);
+    std::fs::create_dir_all(path.parent().context("it is in a directory")?)?;
+    std::fs::write(&path, pretty(figures)).context(FIGURES)
+}
+
+fn write_document(root: &Path, figures: &Value) -> Result<()> {
+    let text = document::text(figures);
+    if text.is_empty() {
+        bail!("`{FIGURES}` holds no comparison");
+    }
+    std::fs::write(root.join(DOCUMENT), text).context(DOCUMENT)?;
+    println!("wrote {DOCUMENT}");
+    Ok(())
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}

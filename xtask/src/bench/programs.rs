@@ -1,0 +1,114 @@
+//! What runs: Chancery and the servers beside it, built with optimisation.
+//!
+//! The Rust programs of the workspace are built by cargo each time, the others once for each
+//! version of their sources ([`Parts`]). A comparator that cannot be built is told and left out;
+//! its goals are then not met.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::parts::Parts;
+use crate::steps::{cargo, exists, program, run};
+
+/// Where everything is.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// The daemon, which is the driver too.
+    pub(crate) chancery: PathBuf,
+    /// Chancery as a library, with the control port of the servers under test.
+    pub(crate) library: PathBuf,
+    pub(crate) tcp: PathBuf,
+    pub(crate) h2: PathBuf,
+    /// go-control-plane, or why it is not there.
+    pub(crate) go: Result<PathBuf, String>,
+    /// rust-control-plane, or why it is not there.
+    pub(crate) rust_control_plane: Result<PathBuf, String>,
+}
+
+/// Builds everything.
+pub(crate) fn build(root: &Path) -> Result<Programs> {
+    println!("building Chancery and the servers beside it");
+    let words =
+        ["build", "--release", "--locked", "-p", "chancery", "-p", "chancery-bench-servers"];
+    let target = root.join("target");
+    run(cargo(root, &words).arg("--target-dir").arg(&target))?;
+    let parts = Parts { root: root.to_path_buf(), below: "target/bench" };
+    let release = target.join("release");
+    Ok(Programs {
+        chancery: release.join("chancery"),
+        library: release.join("bench-chancery"),
+        tcp: release.join("bench-tcp"),
+        h2: release.join("bench-h2"),
+        go: told(go(&parts)),
+        rust_control_plane: told(rust_control_plane(&parts)),
+    })
+}
+
+fn told(outcome: Result<PathBuf>) -> Result<PathBuf, String> {
+    outcome.map_err(|fault| {
+        let why = format!("{fault:#}");
+        println!("left out: {why}");
+        why
+    })
+}
+
+const GO: &str = "bench/go-control-plane";
+
+fn go(parts: &Parts) -> Result<PathBuf> {
+    let dir = parts.root.join(GO);
+    if !exists(&mut program(&dir, "go", &["version"])) {
+        bail!("go-control-plane needs `go`, which is not installed");
+    }
+    let made_from =
+        parts.sources(GO, &["main.go", "caches.go", "content.go", "go.mod", "go.sum"])?;
+    parts.part("go-control-plane", &made_from, |target| {
+        // Without the state of the repository, which `go` may not be allowed to read.
+        let words = ["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-o"];
+        run(program(&dir, "go", &words).arg(target).arg("."))
+    })?;
+    Ok(parts.dir()?.join("go-control-plane"))
+}
+
+const RUST_CONTROL_PLANE: &str = "bench/rust-control-plane";
+
+/// Its dependencies compile protobuf with `protoc` when they are built.
+fn rust_control_plane(parts: &Parts) -> Result<PathBuf> {
+    let dir = parts.root.join(RUST_CONTROL_PLANE);
+    let protoc = protoc(parts)?;
+    let own = ["src/main.rs", "Cargo.toml", "Cargo.lock"];
+    let shared = ["content.rs", "control.rs", "protobuf.rs"];
+    let made_from =
+        parts.sources(RUST_CONTROL_PLANE, &own)? + &parts.sources("bench/servers/src", &shared)?;
+    parts.part("rust-control-plane", &made_from, |target| {
+        let build = parts.dir()?.join("rust-control-plane-target");
+        let words = ["build", "--release", "--locked", "--quiet", "--target-dir"];
+        run(cargo(&dir, &words).arg(&build).env("PROTOC", &protoc))?;
+        fs::copy(build.join("release/bench-rust-control-plane"), target)?;
+        Ok(())
+    })?;
+    Ok(parts.dir()?.join("rust-control-plane"))
+}
+
+/// The compiler of protobuf as Python has it.
+const GRPCIO_TOOLS: &str = "grpcio-tools==1.85.1";
+
+/// `protoc` of this machine, or one in a Python environment.
+fn protoc(parts: &Parts) -> Result<PathBuf> {
+    if exists(&mut program(&parts.root, "protoc", &["--version"])) {
+        return Ok("protoc".into());
+    }
+    parts.part("protoc", GRPCIO_TOOLS, |dir| {
+        let path = dir.to_string_lossy();
+        run(&mut program(&parts.root, "python3", &["-m", "venv", &path]))?;
+        let python = dir.join("bin/python");
+        let words =
+            ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", GRPCIO_TOOLS];
+        run(&mut program(&parts.root, &python, &words))?;
+        let script = format!("#!/bin/sh\nexec {} -m grpc_tools.protoc \"$@\"\n", python.display());
+        fs::write(dir.join("protoc"), script)?;
+        run(program(&parts.root, "chmod", &["+x"]).arg(dir.join("protoc")))
+    })?;
+    Ok(parts.dir()?.join("protoc/protoc"))
+}

@@ -1,0 +1,110 @@
+//! One server under test: started on the first core, asked for its addresses, and ended.
+//!
+//! It is killed when it is dropped, and by the kernel when this process ends in any other way, if
+//! `setpriv` is there; Ctrl-C reaches the whole group of processes as it is.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The core of the server, and the one of the driver.
+pub(crate) const SERVER_CORE: usize = 0;
+pub(crate) const DRIVER_CORE: usize = 1;
+
+/// A running server.
+pub(crate) struct Server {
+    child: Child,
+    /// Where clients connect.
+    pub(crate) xds: String,
+    /// Where it is told to publish; empty if it is not told that way.
+    pub(crate) control: String,
+    /// How many bytes of payload a change is, if the server knows.
+    pub(crate) payload: Option<u64>,
+}
+
+impl Server {
+    /// Starts a server that says `ready …` when it serves.
+    pub(crate) fn start(program: &Path, words: &[String]) -> Result<Self> {
+        let mut command = bound(SERVER_CORE, program, words);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().context("it was asked for")?;
+        let mut server = Self { child, xds: String::new(), control: String::new(), payload: None };
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let Some(told) = line.strip_prefix("ready ") else {
+            bail!("`{}` did not start: `{}`", program.display(), line.trim());
+        };
+        for (key, value) in told.split_whitespace().filter_map(|word| word.split_once('=')) {
+            match key {
+                "xds" => server.xds = value.to_owned(),
+                "control" => server.control = value.to_owned(),
+                "payload" => server.payload = value.parse().ok(),
+                _ => {}
+            }
+        }
+        Ok(server)
+    }
+
+    /// Starts a server that says nothing.
+    pub(crate) fn silent(program: &Path, words: &[String], xds: String) -> Result<Self> {
+        let mut command = bound(SERVER_CORE, program, words);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Self { child: child.spawn()?, xds, control: String::new(), payload: None })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it ended by itself.
+    pub(crate) fn ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already, and nothing can be done if it cannot be killed.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A program on one core, with as many files as it may have, ended by the kernel with this one.
+pub(crate) fn bound(core: usize, program: &Path, words: &[String]) -> Command {
+    let mut command = if Path::new("/usr/bin/setpriv").exists() {
+        let mut setpriv = Command::new("setpriv");
+        setpriv.args(["--pdeathsig", "KILL", "sh"]);
+        setpriv
+    } else {
+        Command::new("sh")
+    };
+    let script = "ulimit -n \"$(ulimit -Hn)\"; exec taskset -c \"$@\"";
+    command.args(["-c", script, "sh", &core.to_string()]).arg(program).args(words);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Result<Server> {
+        Server::start(Path::new("sh"), &["-c".to_owned(), script.to_owned()])
+    }
+
+    #[test]
+    fn a_server_tells_its_addresses() {
+        let server =
+            shell("echo ready xds=127.0.0.1:1 control=127.0.0.1:2 payload=3; exec cat").unwrap();
+        assert_eq!((server.xds.as_str(), server.control.as_str()), ("127.0.0.1:1", "127.0.0.1:2"));
+        assert_eq!(server.payload, Some(3));
+    }
+
+    #[test]
+    fn a_server_that_does_not_start_is_told() {
+        let Err(fault) = shell("echo no such flag") else { panic!("it started") };
+        assert_eq!(fault.to_string(), "`sh` did not start: `no such flag`");
+    }
+}

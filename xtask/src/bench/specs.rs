@@ -1,0 +1,89 @@
+//! The goals: what is measured, what must be reached, what is hoped for. All are upper bounds.
+
+/// One goal, or one part of a goal that has several.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spec {
+    pub(crate) goal: &'static str,
+    /// What tells the parts of a goal apart.
+    pub(crate) part: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) must: f64,
+    pub(crate) hope: Option<f64>,
+    /// What the value is in; nothing for a ratio.
+    pub(crate) unit: &'static str,
+}
+
+/// The goal, or this part of it.
+pub(crate) fn spec(goal: &str, part: &str) -> Option<&'static Spec> {
+    SPECS.iter().find(|spec| spec.goal == goal && spec.part == part)
+}
+
+/// Every goal, in the order of the document.
+pub(crate) const SPECS: &[Spec] = &[
+    of("G1", "", "CPU per message, 1.1 KB delta to 1,000 ACKing streams, over bare h2", 1.3)
+        .hope(1.15),
+    of("G2", "", "CPU per message of the same, over go-control-plane", THIRD).hope(1.0 / 6.0),
+    of("G3", "", "CPU per response, 3.2 MB SotW to 200 streams, over the plain TCP loop", 1.8)
+        .hope(1.4),
+    of("G4", "", "memory growth during that, over streams × payload", 0.05).hope(0.01),
+    of("G5", "cpu", "CPU per response of the same, over go-control-plane", 0.25).hope(0.125),
+    of("G5", "memory", "peak memory of the same, over go-control-plane", 0.1).hope(0.02),
+    of("G6", "", "memory per idle ADS stream of four types on its own connection", 32.0)
+        .hope(16.0)
+        .unit("KB"),
+    of("G7", "", "the same over go-control-plane", THIRD).hope(0.125),
+    of("G8", "", "memory per subscribed name and stream, beyond the first 100 names", 40.0)
+        .hope(10.0)
+        .unit("B"),
+    of("G9", "", "exponent of CPU per change in resources, 1k to 100k, delta, 100 streams", 0.15)
+        .hope(0.05),
+    of("G10", "snapshot", "CPU per change at 100k, over go-control-plane's snapshot cache", 0.01),
+    of("G10", "linear", "CPU per change at 100k, over go-control-plane's linear cache", THIRD),
+    of("G11", "", "exponent of fan-out CPU in streams, 100 to 10,000", 1.25).hope(1.18),
+    of("G12", "", "publish to the last of 1,000 clients after idle, over the TCP loop", 2.0)
+        .hope(1.5),
+    of("G13", "", "cold start, 200 × 3.2 MB: the median client over the last", 0.6).hope(0.5),
+    of("G14", "", "file rename to first receipt, 10,000 resources, settling excluded", 20.0)
+        .hope(5.0)
+        .unit("ms"),
+    of("G15", "bytes", "resources sent to 1,000 clients that return with 10,000 names", 0.0)
+        .unit("B"),
+    of("G15", "cpu", "CPU of that, over go-control-plane", THIRD),
+    of("G16", "", "p99 with 10 stalled readers among 1,000, over the run without them", 1.1),
+    of("G17", "", "start to `/ready` with 10,000 clusters in YAML", 1.5).hope(0.5).unit("s"),
+];
+
+const THIRD: f64 = 1.0 / 3.0;
+
+const fn of(goal: &'static str, part: &'static str, what: &'static str, must: f64) -> Spec {
+    Spec { goal, part, what, must, hope: None, unit: "" }
+}
+
+impl Spec {
+    const fn hope(self, hope: f64) -> Self {
+        Self { hope: Some(hope), ..self }
+    }
+
+    const fn unit(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_goal_of_the_issue_is_there_once() {
+        for number in 1..=17 {
+            let goal = format!("G{number}");
+            assert!(SPECS.iter().any(|spec| spec.goal == goal), "{goal}");
+        }
+        for spec in SPECS {
+            let same =
+                SPECS.iter().filter(|other| (other.goal, other.part) == (spec.goal, spec.part));
+            assert_eq!(same.count(), 1, "{} {}", spec.goal, spec.part);
+            assert!(spec.hope.is_none_or(|hope| hope < spec.must), "{}", spec.goal);
+        }
+    }
+}
