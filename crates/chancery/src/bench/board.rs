@@ -120,13 +120,12 @@ impl Board {
     }
 
     /// A change is about to be published.
-    pub(super) fn publish(&self) -> u64 {
-        let now = self.now();
+    pub(super) fn publish(&self) {
         let mut state = self.state();
-        state.publishes.push(now);
         state.waiting =
             state.clients.iter().filter(|client| client.awaited && !client.lost).count();
-        now
+        let now = self.now();
+        state.publishes.push(now);
     }
 
     /// A connection is up, so many clients with it.

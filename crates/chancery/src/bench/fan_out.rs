@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::figures::{Spread, percentile};
 use super::meter::Meter;
-use super::options::Rounds;
+use super::options::{Change, Clients, Rounds};
 use super::report::{Latency, Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited, nothing};
 use super::trigger::Trigger;
@@ -16,10 +16,7 @@ pub(super) async fn run(
     scene: Scene,
     interrupted: &CancellationToken,
 ) -> Result<Report, Failure> {
-    let change = &rounds.change;
-    let trigger =
-        Trigger::ready(&change.trigger, change.template.as_deref(), rounds.clients.timeout);
-    let mut trigger = trigger.await?;
+    let mut trigger = ready(&rounds.change, &rounds.clients).await?;
     let mut stage = Stage::open(&rounds.clients, scene, interrupted).await?;
     let mut waited = stage.connected().await?;
     if waited == Waited::Held {
@@ -119,24 +116,32 @@ impl Found {
 
 /// One change, until everybody has it.
 async fn one(stage: &mut Stage, trigger: &mut Trigger, meter: &mut Meter, round: usize) -> Waited {
-    let clients = stage.orders.clients;
     meter.begin_part();
     if let Err(error) = trigger.pull(&stage.board).await {
         stage.errors.push(format!("round {round}: {error:#}"));
         return Waited::TimedOut;
     }
+    let waited = missed(stage, &format!("in round {round}")).await;
+    meter.end_part();
+    waited
+}
+
+/// Waits until everybody has the last change; says who has not.
+pub(super) async fn missed(stage: &mut Stage, when: &str) -> Waited {
+    let clients = stage.orders.clients;
     let waited = stage
         .wait(stage.orders.patience, |state| {
-            (
-                state.waiting == 0,
-                format!("round {round}: {} of {clients} streams wait", state.waiting),
-            )
+            (state.waiting == 0, format!("{when}: {} of {clients} streams wait", state.waiting))
         })
         .await;
-    meter.end_part();
     if waited == Waited::TimedOut {
         let told = nothing(&stage.board.state().behind(), clients);
-        stage.errors.push(format!("round {round}: {told} within {:?}", stage.orders.patience));
+        stage.errors.push(format!("{when} {told} within {:?}", stage.orders.patience));
     }
     waited
+}
+
+/// The trigger, by the flags.
+pub(super) async fn ready(change: &Change, clients: &Clients) -> anyhow::Result<Trigger> {
+    Trigger::ready(&change.trigger, change.template.as_deref(), clients.timeout).await
 }

@@ -7,6 +7,7 @@
 //! table of types: that would measure a mistake against itself.
 
 mod board;
+mod churn;
 mod cold_start;
 mod connection;
 mod crew;
@@ -50,7 +51,11 @@ async fn scenario(scenario: &Scenario) -> Result<(), Failure> {
     for streams in &clients.streams {
         let scene = scene(scenario, *streams as usize)?;
         let report = match scenario {
-            Scenario::FanOut(rounds) => fan_out::run(rounds, scene, &interrupted).await,
+            Scenario::FanOut(rounds)
+            | Scenario::WholeState(rounds)
+            | Scenario::SlowReaders(rounds)
+            | Scenario::FileChange(rounds) => fan_out::run(rounds, scene, &interrupted).await,
+            Scenario::Churn(churn) => churn::run(churn, scene, &interrupted).await,
             Scenario::ColdStart(start) => cold_start::run(start, scene, &interrupted).await,
             Scenario::Reconnect(again) => reconnect::run(again, scene, &interrupted).await,
             Scenario::Idle(idle) => idle::run(idle, scene, &interrupted).await,
@@ -67,7 +72,11 @@ async fn scenario(scenario: &Scenario) -> Result<(), Failure> {
 impl Scenario {
     fn clients(&self) -> &Clients {
         match self {
-            Self::FanOut(rounds) => &rounds.clients,
+            Self::FanOut(rounds)
+            | Self::WholeState(rounds)
+            | Self::SlowReaders(rounds)
+            | Self::FileChange(rounds) => &rounds.clients,
+            Self::Churn(churn) => &churn.clients,
             Self::ColdStart(start) => &start.clients,
             Self::Reconnect(again) => &again.clients,
             Self::Idle(idle) => &idle.clients,
@@ -77,6 +86,10 @@ impl Scenario {
     fn name(&self) -> &'static str {
         match self {
             Self::FanOut(_) => "fan-out",
+            Self::WholeState(_) => "whole-state",
+            Self::SlowReaders(_) => "slow-readers",
+            Self::FileChange(_) => "file-change",
+            Self::Churn(_) => "churn",
             Self::ColdStart(_) => "cold-start",
             Self::Reconnect(_) => "reconnect",
             Self::Idle(_) => "idle",
@@ -85,17 +98,22 @@ impl Scenario {
 
     fn table(&self, reports: &[Report]) -> Table {
         match self {
-            Self::FanOut(_) => fan_out::table(reports),
+            Self::Churn(_) => churn::table(reports),
             Self::ColdStart(_) => cold_start::table(reports),
             Self::Reconnect(_) => reconnect::table(reports),
             Self::Idle(_) => idle::table(reports),
+            _ => fan_out::table(reports),
         }
     }
 }
 
 fn scene(scenario: &Scenario, streams: usize) -> Result<Scene, Failure> {
     let clients = scenario.clients();
-    let protocol = clients.protocol.unwrap_or(Protocol::Delta);
+    let usual = match scenario {
+        Scenario::WholeState(_) => Protocol::Sotw,
+        _ => Protocol::Delta,
+    };
+    let protocol = clients.protocol.unwrap_or(usual);
     let wishes = stage::wishes(clients, protocol).map_err(|why| Failure::broken(anyhow!(why)))?;
     let scenario = scenario.name();
     Ok(Scene { scenario, streams, protocol, gated: false, wishes, learning: false })

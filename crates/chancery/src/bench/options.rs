@@ -31,6 +31,22 @@ pub(super) enum Scenario {
     /// until every stream got a response of the first type. Latencies are from the moment the
     /// trigger is pulled.
     FanOut(Box<Rounds>),
+    /// The same in the state of the world: every change brings everything
+    WholeState(Box<Rounds>),
+    /// The same with clients that read slowly, or not at all, beside the others
+    ///
+    /// The figures are those of the others. Run it without --stalled and --slow too and compare.
+    SlowReaders(Box<Rounds>),
+    /// The same for a server that follows a file: from its replacement to the receipts
+    ///
+    /// Give --trigger file:PATH and --template FILE. The time until the server notices, and any
+    /// time it waits for the directory to settle, are in the latencies.
+    FileChange(Box<Rounds>),
+    /// Changes at a steady rate, whether the clients keep up or not
+    ///
+    /// A client covers all changes made before a response. Tells how old the oldest change that a
+    /// response covers is, and how many changes a response covers.
+    Churn(Box<Churn>),
     /// Many clients at once, until each has its first answer
     ///
     /// The connections are made first; then all clients subscribe at the same moment. Tells how
@@ -68,6 +84,24 @@ pub(super) struct Rounds {
     /// How long nothing happens before each change: 30ms, or 30 for milliseconds
     #[arg(long, default_value = "0", value_parser = gap, help_heading = "Rounds")]
     pub(super) gap: Duration,
+}
+
+/// Changes at a rate.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Churn {
+    #[command(flatten)]
+    pub(super) clients: Clients,
+    #[command(flatten)]
+    pub(super) change: Change,
+
+    /// Changes in a second
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = rate)]
+    #[arg(help_heading = "Rounds")]
+    pub(super) rate: f64,
+
+    /// How long changes are made
+    #[arg(long, default_value = "10s", value_parser = span, help_heading = "Rounds")]
+    pub(super) duration: Duration,
 }
 
 /// Everybody at once.
@@ -252,6 +286,11 @@ fn gap(text: &str) -> Result<Duration, String> {
     text.parse().map(Duration::from_millis).or_else(|_| span(text))
 }
 
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| (0.001..=100_000.0).contains(rate));
+    rate.ok_or_else(|| format!("`{text}` is no rate; write 0.001 to 100000 changes in a second"))
+}
+
 fn named(text: &str) -> Result<Named, String> {
     let (url, count) = match text.split_once('=') {
         Some((url, count)) => (Some(types::parse(url)?), count),
@@ -290,6 +329,7 @@ mod tests {
     #[test]
     fn misuse_is_refused_in_words() {
         assert!(slow("3@0").unwrap_err().contains("3@0"));
+        assert!(rate("0").is_err() && rate("NaN").is_err() && rate("2.5") == Ok(2.5));
         assert!(named("x=1").unwrap_err().contains("`x`"));
         assert!(gap("soon").is_err() && pair("a").is_err() && named("many").is_err());
     }

@@ -37,6 +37,8 @@ pub(super) struct Report {
     pub(super) receipt_ms: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_answer_ms: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) churn: Option<ChurnFigures>,
     /// How many names and versions every client brought.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) held: Option<usize>,
@@ -60,6 +62,19 @@ pub(super) struct ProcessFigures {
     pub(super) peak_exact: bool,
     /// (`rss_after` - `rss_before`) / streams.
     pub(super) rss_per_stream: f64,
+}
+
+/// What came of changes made at a rate.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ChurnFigures {
+    /// Changes in a second that were asked for, and that were made.
+    pub(super) rate: f64,
+    pub(super) reached: f64,
+    pub(super) publishes: usize,
+    /// Responses that covered a change, over changes.
+    pub(super) deliveries_per_publish: f64,
+    /// Changes a response covered, on average: 1 is one response for each change.
+    pub(super) coalescing: f64,
 }
 
 /// What this process used itself.

@@ -332,6 +332,7 @@ fn report(clients: &Clients, scene: &Scene) -> Report {
         latency_ms: None,
         receipt_ms: None,
         first_answer_ms: None,
+        churn: None,
         held: None,
         interrupted: false,
         errors: Vec::new(),
