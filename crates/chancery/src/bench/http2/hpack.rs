@@ -47,6 +47,12 @@ pub(super) fn decode(mut block: &[u8]) -> Option<Vec<Field>> {
     Some(fields)
 }
 
+/// Whether a block begins with `:status: 200`, as nearly every answer does.
+pub(super) fn begins_with_success(block: &[u8]) -> bool {
+    // Before it a server may confirm that its table is empty.
+    block.iter().find(|byte| **byte != EMPTY_TABLE) == Some(&SUCCESS)
+}
+
 fn literal(block: &mut Vec<u8>, index: usize, value: &str) {
     put_integer(block, 0, 4, index);
     string(block, value);
@@ -110,6 +116,9 @@ fn entry(index: usize) -> Option<(&'static str, &'static str)> {
     STATIC.get(index.checked_sub(1)?).copied()
 }
 
+const SUCCESS: u8 = 0x88;
+const EMPTY_TABLE: u8 = 0x20;
+
 const AUTHORITY: usize = 1;
 const POST: u8 = 0x83;
 const PATH: usize = 4;
@@ -170,6 +179,7 @@ mod tests {
         let fields = pairs(&[0x20, 0x88, 0x48, 0x82, 0x64, 0x02]).unwrap();
         assert_eq!(fields[0], (":status".to_owned(), "200".to_owned()));
         assert_eq!(fields[1], (":status".to_owned(), "302".to_owned()));
+        assert!(begins_with_success(&[0x20, 0x88]) && !begins_with_success(&[0x20, 0x8d]));
     }
 
     #[test]
