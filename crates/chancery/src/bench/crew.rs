@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::board::Board;
 use super::connection::{Connection, Socket};
 use super::target::{self, Address};
+use super::tls::Tls;
 use super::xds::{Manner, Plan, Session};
 
 /// What the clients are to do.
@@ -19,6 +20,7 @@ use super::xds::{Manner, Plan, Session};
 pub(super) struct Orders {
     pub(super) plan: Arc<Plan>,
     pub(super) address: Address,
+    pub(super) tls: Option<Tls>,
     pub(super) clients: usize,
     /// Over so many connections; not counting those of clients that read slowly or not at all.
     pub(super) connections: usize,
@@ -98,7 +100,8 @@ impl Crew {
                 stop: crew.stop.clone(),
                 number,
             };
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().event_interval(TASKS).build()?;
             let name = format!("clients-{number}");
             let run = move || runtime.block_on(share.run());
             crew.threads.push(thread::Builder::new().name(name).spawn(run)?);
@@ -159,17 +162,25 @@ impl Share {
         let permit = connecting.acquire().await;
         let ended = match &self.orders.address {
             Address::Tcp(address) => match self.in_time(target::tcp(*address, slow)).await {
-                Ok(io) => self.serve(io, &clients, permit).await,
+                Ok(io) => self.dressed(io, &clients, permit).await,
                 Err(why) => Err(why),
             },
             Address::Unix(path) => match self.in_time(target::unix(path)).await {
-                Ok(io) => self.serve(io, &clients, permit).await,
+                Ok(io) => self.dressed(io, &clients, permit).await,
                 Err(why) => Err(why),
             },
         };
         if let Err(why) = ended {
             clients.iter().for_each(|client| self.board.lost(*client, &why));
         }
+    }
+
+    async fn dressed<I: Socket, P>(&self, io: I, clients: &[u32], permit: P) -> Result<(), String> {
+        let Some(Tls { connector, name }) = &self.orders.tls else {
+            return self.serve(io, clients, permit).await;
+        };
+        let dressed = self.in_time(connector.connect(name.clone(), io)).await?;
+        self.serve(dressed, clients, permit).await
     }
 
     async fn serve<I: Socket, P>(&self, io: I, clients: &[u32], permit: P) -> Result<(), String> {
@@ -223,6 +234,9 @@ impl Share {
     }
 }
 
+/// So many tasks run before the kernel is asked for news; a fan-out wakes thousands of them.
+const TASKS: u32 = 512;
+
 /// So many connections are being made at the same time, or the server's queue would overflow.
 const CONNECTING: usize = 64;
 
@@ -237,6 +251,7 @@ mod tests {
         Orders {
             plan: Arc::new(Plan::aggregated(Protocol::Delta, Vec::new(), node, (false, "a"))),
             address: Address::Unix("/nowhere".into()),
+            tls: None,
             clients,
             connections,
             threads: 1,

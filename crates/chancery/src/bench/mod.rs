@@ -25,6 +25,7 @@ mod reconnect;
 mod report;
 mod stage;
 mod target;
+mod tls;
 mod trigger;
 mod xds;
 

@@ -166,6 +166,9 @@ pub(super) struct Clients {
     #[arg(long, value_name = "PID", help_heading = "Server")]
     pub(super) pid: Option<u32>,
 
+    #[command(flatten)]
+    pub(super) secure: Secure,
+
     /// How long is waited for any one thing: a connection, the first answers, a round
     #[arg(long, default_value = "60s", value_parser = span, help_heading = "Server")]
     pub(super) timeout: Duration,
@@ -258,6 +261,30 @@ pub(super) struct Clients {
     /// A name for this series of runs, kept in the JSON
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     pub(super) label: Option<String>,
+}
+
+/// TLS of the clients.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Secure {
+    /// Connect with TLS; the server has to prove itself with --ca
+    #[arg(long, requires = "ca", help_heading = "TLS")]
+    pub(super) tls: bool,
+
+    /// Who vouches for the server, PEM
+    #[arg(long, value_name = "FILE", requires = "tls", help_heading = "TLS")]
+    pub(super) ca: Option<PathBuf>,
+
+    /// Certificate chain of the clients, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["tls", "key"], help_heading = "TLS")]
+    pub(super) cert: Option<PathBuf>,
+
+    /// Private key of the clients, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["tls", "cert"], help_heading = "TLS")]
+    pub(super) key: Option<PathBuf>,
+
+    /// What the server's certificate has to be for [default: the host of --server]
+    #[arg(long, value_name = "NAME", requires = "tls", help_heading = "TLS")]
+    pub(super) server_name: Option<String>,
 }
 
 /// How many names, and of which type.

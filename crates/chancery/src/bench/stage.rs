@@ -14,6 +14,7 @@ use super::options::{Clients, Named, Wildcard};
 use super::process::Process;
 use super::progress::Progress;
 use super::report::{DriverFigures, Report};
+use super::tls::Tls;
 use super::xds::{Expect, Node, Plan, Protocol, Wish};
 use crate::exit::Failure;
 
@@ -72,10 +73,12 @@ impl Stage {
         let server = server.map_err(|why| Failure::broken(anyhow!(why)))?;
         let report = report(clients, &scene);
         let plan = plan(clients, &scene).map_err(|why| Failure::broken(anyhow!(why)))?;
+        let tls = Tls::new(&clients.secure, &clients.server)?;
         let streams = plan.streams.len();
         let orders = Orders {
             plan: Arc::new(plan),
             address,
+            tls,
             clients: scene.streams,
             connections: clients.connections.map_or(scene.streams, |some| some as usize),
             threads: clients.threads as usize,
@@ -299,7 +302,8 @@ fn plan(clients: &Clients, scene: &Scene) -> Result<Plan, String> {
         cluster: clients.node_cluster.clone(),
         metadata: clients.node_metadata.clone(),
     };
-    let (wishes, authority) = (scene.wishes.clone(), (false, clients.server.authority()));
+    let (wishes, authority) =
+        (scene.wishes.clone(), (clients.secure.tls, clients.server.authority()));
     match clients.per_type {
         true => Plan::per_type(scene.protocol, wishes, node, authority),
         false => Ok(Plan::aggregated(scene.protocol, wishes, node, authority)),

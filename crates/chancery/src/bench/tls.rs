@@ -1,0 +1,96 @@
+//! TLS of the clients. A server is believed if the given authority vouches for it, and not
+//! otherwise: a load test that believes anybody hides that real clients would not.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::options::Secure;
+use super::target::Server;
+
+/// How connections are dressed.
+#[derive(Clone)]
+pub(super) struct Tls {
+    pub(super) connector: TlsConnector,
+    /// Who the server has to be.
+    pub(super) name: ServerName<'static>,
+}
+
+impl Tls {
+    /// What the flags ask for; nothing if they ask for no TLS.
+    ///
+    /// # Errors
+    /// A file cannot be used, or the server's name is none.
+    pub(super) fn new(flags: &Secure, server: &Server) -> anyhow::Result<Option<Self>> {
+        let Some(ca) = &flags.ca else { return Ok(None) };
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(ca)? {
+            let added = roots.add(certificate);
+            added.with_context(|| format!("`{}` is no authority", ca.display()))?;
+        }
+        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .context("TLS cannot be used")?
+            .with_root_certificates(roots);
+        let mut config = match flags.cert.as_ref().zip(flags.key.as_ref()) {
+            None => builder.with_no_client_auth(),
+            Some((cert, key)) => {
+                let read = PrivateKeyDer::from_pem_file(key);
+                let secret = read.map_err(|error| unreadable(key, &error))?;
+                let used = builder.with_client_auth_cert(certificates(cert)?, secret);
+                used.with_context(|| format!("cannot use `{}`", cert.display()))?
+            }
+        };
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let text = flags.server_name.clone().unwrap_or_else(|| host(server).to_owned());
+        let name = ServerName::try_from(text.clone());
+        let name = name.map_err(|_| anyhow!("`{text}` is no name of a server"))?;
+        Ok(Some(Self { connector: TlsConnector::from(Arc::new(config)), name }))
+    }
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+fn certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = read.map_err(|error| unreadable(path, &error))?;
+    if found.is_empty() {
+        bail!("`{}` holds no certificate", path.display());
+    }
+    Ok(found)
+}
+
+fn unreadable(path: &Path, error: &tokio_rustls::rustls::pki_types::pem::Error) -> anyhow::Error {
+    anyhow!("cannot read `{}`: {error}", path.display())
+}
+
+/// The name in an address, without the port and without the brackets of IPv6.
+fn host(server: &Server) -> &str {
+    let address = server.authority();
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_server_is_its_host() {
+        for (address, name) in
+            [("xds.example:1", "xds.example"), ("[::1]:1", "::1"), ("unix:/a:1/b", "localhost")]
+        {
+            assert_eq!(host(&address.parse().unwrap()), name);
+        }
+    }
+}
