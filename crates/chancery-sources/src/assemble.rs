@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use chancery_proto::complete::Complete;
 
-use crate::cache::Document;
 use crate::content::Content;
+use crate::document::Document;
 use crate::fault::{Fault, Scope};
 use crate::generation::{Generation, Overlays, Slot, State};
 use crate::layer::Layer;

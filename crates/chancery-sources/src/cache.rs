@@ -1,4 +1,4 @@
-//! Reads and parses files, and remembers what they held.
+//! Reads files, has them parsed, and remembers what they held.
 //!
 //! A file is read again when its stamp changed, or when the stamp could not have shown a change,
 //! and parsed again only when its content changed. What is remembered belongs to a path, so a
@@ -7,18 +7,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use chancery_core::{Resource, TypeUrl};
-use chancery_proto::document::{self, Parsed, Position};
 use chancery_proto::schema::Schema;
-use chancery_proto::v2;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::fault::{Fault, Scope, Warning, Wrong};
+use crate::document::{Document, Parsing};
+use crate::fault::{Scope, Wrong};
 use crate::listing::{Found, Stamp};
 use crate::options::Options;
 use crate::workers;
@@ -29,24 +26,6 @@ pub(crate) struct Cache {
     files: HashMap<Arc<Path>, Cached>,
     /// The files that may hold something else by now, for all that can be told.
     unsure: BTreeSet<Arc<Path>>,
-}
-
-/// What one file holds.
-#[derive(Default)]
-pub(crate) struct Document {
-    pub(crate) resources: Vec<Loaded>,
-    pub(crate) faults: Vec<Fault>,
-    pub(crate) warnings: Vec<Warning>,
-}
-
-/// A resource and where it is written.
-#[derive(Clone)]
-pub(crate) struct Loaded {
-    pub(crate) type_url: TypeUrl,
-    pub(crate) resource: Arc<Resource>,
-    pub(crate) position: Position,
-    /// The same under its v2 type, if it has one and v2 is served.
-    pub(crate) v2: Option<(TypeUrl, Arc<Resource>)>,
 }
 
 #[derive(Clone)]
@@ -109,8 +88,7 @@ impl Cache {
             Err(wrong) => {
                 self.unsure.insert(Arc::clone(&found.path));
                 let scope = Scope::Layer(found.layer.clone());
-                let faults = vec![wrong.at(scope, &found.path, None)];
-                Arc::new(Document { faults, ..Document::default() })
+                Arc::new(Document::wrong(wrong.at(scope, &found.path, None)))
             }
         }
     }
@@ -135,7 +113,10 @@ fn fresh(
     let hash = xxh3_128(&bytes);
     let document = match before {
         Some(known) if known.hash == hash => Arc::clone(&known.document),
-        _ => Arc::new(parse(found, &bytes, options, schema)?),
+        _ => {
+            let before = before.map(|known| &*known.document);
+            Arc::new(Parsing { found, v2: options.v2, schema }.document(&bytes, before)?)
+        }
     };
     Ok(Cached { stamp, read_at, hash, document })
 }
@@ -152,39 +133,4 @@ fn read(path: &Path, stamp: Stamp, limit: u64) -> Result<Vec<u8>, Wrong> {
     };
     let read = whole(&mut bytes).map_err(Wrong::Unreadable)?;
     if read as u64 > limit { Err(Wrong::TooLarge { limit }) } else { Ok(bytes) }
-}
-
-/// Parses a file. A parser that panics on it is a fault of this file and costs no other.
-fn parse(
-    found: &Found,
-    bytes: &[u8],
-    options: &Options,
-    schema: &Schema,
-) -> Result<Document, Wrong> {
-    let parsed = catch_unwind(AssertUnwindSafe(|| document::parse(schema, found.format, bytes)));
-    let Parsed { resources, faults } = parsed.map_err(|_| Wrong::Panicked)?;
-    let mut document = Document::default();
-    for fault in &faults {
-        let file = found.path.display().to_string();
-        let rendered = document::render(fault, &file, str::from_utf8(bytes).ok());
-        let scope = Scope::Layer(found.layer.clone());
-        document.faults.push(Fault::of_document(scope, &found.path, fault, rendered));
-    }
-    for parsed in resources {
-        let (kind, name) = (parsed.type_url.short(), parsed.resource.name());
-        let warnings = parsed.warnings.iter().map(|warning| Warning {
-            file: Some(found.path.to_path_buf()),
-            line: Some(parsed.position.line),
-            message: format!("{kind} `{name}`: {warning}"),
-        });
-        document.warnings.extend(warnings);
-        let old = options.v2.then(|| v2::to_v2(schema, &parsed.type_url, &parsed.resource));
-        document.resources.push(Loaded {
-            type_url: parsed.type_url,
-            resource: parsed.resource,
-            position: parsed.position,
-            v2: old.flatten().map(|(type_url, resource)| (type_url, Arc::new(resource))),
-        });
-    }
-    Ok(document)
 }

@@ -13,7 +13,7 @@ use chancery_proto::document::Position;
 use imbl::OrdMap;
 use imbl::ordmap;
 
-use crate::cache::{Document, Loaded};
+use crate::document::{Document, Loaded};
 use crate::fault::{Fault, Scope, Wrong};
 use crate::layer::Layer;
 use crate::reading::Edited;
@@ -74,22 +74,23 @@ impl Content {
             return Err(Unclear);
         }
         let mut content = self.clone();
-        edits.iter().for_each(|edit| content.take_out(edit));
-        for Edited { file, new, .. } in edits {
-            for loaded in new.iter().flat_map(|new| &new.resources) {
-                content.write(file, loaded)?;
+        for edit in edits {
+            let (old, new) = differing(edit);
+            content.take_out(old, new);
+        }
+        for edit in edits {
+            let (_, new) = differing(edit);
+            for loaded in new {
+                content.write(&edit.file, loaded)?;
             }
         }
         Ok(content)
     }
 
     /// Takes out what a file does not hold any more.
-    fn take_out(&mut self, edit: &Edited) {
-        let kept: BTreeSet<Key> = edit.new.iter().flat_map(|new| new.keys()).collect();
-        for key in edit.old.iter().flat_map(|old| old.keys()) {
-            if kept.contains(&key) {
-                continue;
-            }
+    fn take_out(&mut self, old: &[Loaded], new: &[Loaded]) {
+        let kept: BTreeSet<Key> = new.iter().flat_map(Loaded::keys).collect();
+        for key in old.iter().flat_map(Loaded::keys).filter(|key| !kept.contains(key)) {
             if let Some(gone) = self.entries.remove(&key) {
                 self.own -= usize::from(!gone.derived);
             }
@@ -147,18 +148,30 @@ impl Content {
     }
 }
 
-impl Document {
-    /// All names it gives something to.
-    fn keys(&self) -> impl Iterator<Item = Key> + '_ {
-        self.resources.iter().flat_map(|loaded| {
-            std::iter::once(loaded.key()).chain(loaded.derived().map(|(key, _)| key))
-        })
-    }
+fn resources(document: Option<&Arc<Document>>) -> &[Loaded] {
+    document.map_or(&[], |document| &document.resources)
+}
+
+/// What the two states of a file hold, without what is the same at its start and at its end.
+fn differing(edit: &Edited) -> (&[Loaded], &[Loaded]) {
+    let (old, new) = (resources(edit.old.as_ref()), resources(edit.new.as_ref()));
+    let same = |(old, new): &(&Loaded, &Loaded)| {
+        Arc::ptr_eq(&old.resource, &new.resource) && old.position == new.position
+    };
+    let start = old.iter().zip(new).take_while(same).count();
+    let (old, new) = (&old[start..], &new[start..]);
+    let end = old.iter().rev().zip(new.iter().rev()).take_while(same).count();
+    (&old[..old.len() - end], &new[..new.len() - end])
 }
 
 impl Loaded {
     fn key(&self) -> Key {
         (self.type_url.clone(), self.resource.name().clone())
+    }
+
+    /// All names it gives something to.
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        std::iter::once(self.key()).chain(self.derived().map(|(key, _)| key))
     }
 
     /// The v2 form.

@@ -18,8 +18,9 @@ use chancery_proto::schema::Schema;
 
 use crate::assemble::{assemble, changed_layers, generation, reassemble, regrown};
 use crate::audience::Audience;
-use crate::cache::{Cache, Document};
+use crate::cache::Cache;
 use crate::catalog::Catalog;
+use crate::document::Document;
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::generation::{Generation, State, layers_of};
 use crate::layer::Layer;

@@ -41,6 +41,7 @@ mod cache;
 mod catalog;
 mod content;
 mod directory;
+mod document;
 mod fault;
 mod follow;
 mod generation;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cache::Document;
+use crate::document::Document;
 use crate::layer::Layer;
 use crate::listing::Listing;
 use crate::patch::Change;

@@ -18,6 +18,7 @@
 mod binary;
 mod collect;
 mod message;
+mod pieces;
 mod render;
 mod scalar;
 mod tree;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use chancery_core::{Resource, TypeUrl};
 
 use self::message::Dialect;
+pub use self::pieces::{Piece, pieces};
 pub use self::render::render;
 use crate::lint::Warning;
 use crate::schema::Schema;

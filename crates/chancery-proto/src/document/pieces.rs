@@ -1,0 +1,134 @@
+//! The parts of a text that can be read by themselves.
+//!
+//! Every YAML document of a stream stands alone: a line that starts with `---` begins one, wherever
+//! it stands, even in a block scalar or a quoted text. What would make documents depend on each
+//! other, or lines be counted in another way, keeps a text in one piece: directives, anchors
+//! (aliases count against a budget of the whole text) and line breaks of other systems.
+
+use super::Format;
+
+/// A part of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// How many lines stand before it.
+    pub lines: u32,
+    /// What it says.
+    pub text: &'a str,
+}
+
+/// The documents of a text; `None` if it has to be read as a whole.
+///
+/// If each of them is without faults, and no two define the same name, they are together what the
+/// text is, with lines counted from the start of the piece.
+pub fn pieces(format: Format, text: &str) -> Option<Vec<Piece<'_>>> {
+    let depends = |line: &str| line.starts_with('%') || line.starts_with("...");
+    if format != Format::Yaml || text.contains(['&', '\r']) || !text.contains("\n---") {
+        return None;
+    }
+    let mut pieces = Vec::new();
+    let (mut start, mut lines, mut at, mut line) = (0, 0u32, 0, 0u32);
+    for next in text.split_inclusive('\n') {
+        if depends(next) {
+            return None;
+        }
+        if at > 0 && begins_document(next) {
+            pieces.push(Piece { lines, text: &text[start..at] });
+            (start, lines) = (at, line);
+        }
+        at += next.len();
+        line = line.checked_add(1)?;
+    }
+    pieces.push(Piece { lines, text: &text[start..] });
+    Some(pieces)
+}
+
+fn begins_document(line: &str) -> bool {
+    line.strip_prefix("---")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n']))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::document::{Parsed, parse};
+    use crate::schema::Schema;
+
+    #[test]
+    fn a_piece_begins_where_a_document_does() {
+        let text = "# first\na: 1\n---\nb: |\n  ---\n--- c\n----\n---";
+        let found = pieces(Format::Yaml, text).unwrap();
+        let wanted =
+            [(0, "# first\na: 1\n"), (2, "---\nb: |\n  ---\n"), (5, "--- c\n----\n"), (7, "---")];
+        assert_eq!(found, wanted.map(|(lines, text)| Piece { lines, text }));
+        for whole in [
+            "a: 1\n",
+            "a: &b 1\n---\n",
+            "a: 1\r\n---\r\n",
+            "%YAML 1.2\n---\n---\n",
+            "a\n...\n---\n",
+        ] {
+            assert_eq!(pieces(Format::Yaml, whole), None, "{whole}");
+        }
+        assert_eq!(pieces(Format::Json, "a: 1\n---\n"), None);
+    }
+
+    /// Lines that make documents, and some that make none.
+    fn line() -> impl Strategy<Value = String> {
+        let cluster = "\"@type\": t/envoy.config.cluster.v3.Cluster";
+        let typed = move |rest: &str| format!("{cluster}\n{rest}");
+        let named = proptest::sample::select(vec!["a", "b", "c", "d", "e", "f", "g"]);
+        prop_oneof![
+            8 => named.clone().prop_map(move |name| typed(&format!("name: {name}"))),
+            4 => named.prop_map(move |name| format!("- {{ {cluster}, name: {name} }}")),
+            8 => Just("---".to_owned()),
+            1 => Just("--- # comment".to_owned()),
+            1 => Just("--- {}".to_owned()),
+            1 => Just("---x".to_owned()),
+            1 => Just("# comment".to_owned()),
+            1 => Just("alt_stat_name: |\n  text\n  ---\n".to_owned()),
+            1 => Just("alt_stat_name: 'quoted".to_owned()),
+            1 => Just("connect_timeout: 1s".to_owned()),
+            1 => Just("...".to_owned()),
+            1 => Just(String::new()),
+            1 => Just("\u{feff}".to_owned()),
+        ]
+    }
+
+    type Told = Vec<(String, String, u32, u32)>;
+
+    fn told(parsed: &Parsed, lines: u32) -> Told {
+        let resources = parsed.resources.iter();
+        let tell = resources.map(|it| {
+            let at = it.position;
+            (it.type_url.to_string(), format!("{:?}", it.resource), at.line + lines, at.column)
+        });
+        tell.collect()
+    }
+
+    proptest! {
+        #[test]
+        fn good_pieces_are_what_the_whole_is(lines in vec(line(), 0..16)) {
+            let (schema, text) = (Schema::bundled(), lines.join("\n"));
+            if let Some(pieces) = pieces(Format::Yaml, &text) {
+                let read = |piece: &Piece<'_>| parse(&schema, Format::Yaml, piece.text.as_bytes());
+                let parts: Vec<_> = pieces.iter().map(read).collect();
+                let parted: Told = pieces
+                    .iter()
+                    .zip(&parts)
+                    .flat_map(|(piece, part)| told(part, piece.lines))
+                    .collect();
+                let names: std::collections::BTreeSet<_> =
+                    parted.iter().map(|(url, name, ..)| (url, name)).collect();
+                let good = parts.iter().all(|part| part.faults.is_empty());
+                let whole = parse(&schema, Format::Yaml, text.as_bytes());
+                if good && names.len() == parted.len() {
+                    prop_assert!(whole.faults.is_empty(), "{:?}", whole.faults);
+                    prop_assert_eq!(told(&whole, 0), parted);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What one file holds, and how that is made of its bytes: as a whole, or piece by piece.
+//!
+//! A piece is a document of a YAML stream. A file of thousands of them costs what changed in it:
+//! pieces that were there before are taken over. Only where every piece is good, and they do not
+//! contradict each other, is the file what its pieces are; whatever else is read as a whole, which
+//! alone tells faults.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use chancery_core::{Resource, TypeUrl};
+use chancery_proto::document::{self, Parsed, Piece, Position};
+use chancery_proto::schema::Schema;
+use chancery_proto::v2;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::fault::{Fault, Scope, Warning, Wrong};
+use crate::listing::Found;
+use crate::workers;
+
+/// What one file holds.
+#[derive(Default)]
+pub(crate) struct Document {
+    pub(crate) resources: Vec<Loaded>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) warnings: Vec<Warning>,
+    /// The pieces it was made of, if it was.
+    parts: Vec<Part>,
+}
+
+/// A resource and where it is written.
+#[derive(Clone)]
+pub(crate) struct Loaded {
+    pub(crate) type_url: TypeUrl,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) position: Position,
+    /// The same under its v2 type, if it has one and v2 is served.
+    pub(crate) v2: Option<(TypeUrl, Arc<Resource>)>,
+}
+
+/// How a file is parsed.
+#[derive(Clone, Copy)]
+pub(crate) struct Parsing<'a> {
+    pub(crate) found: &'a Found,
+    pub(crate) v2: bool,
+    pub(crate) schema: &'a Schema,
+}
+
+/// A piece that was read, its lines counted from its start.
+#[derive(Clone)]
+struct Part {
+    hash: u128,
+    document: Arc<Document>,
+}
+
+impl Document {
+    /// A file of which only this is known.
+    pub(crate) fn wrong(fault: Fault) -> Self {
+        Self { faults: vec![fault], ..Self::default() }
+    }
+}
+
+impl Parsing<'_> {
+    /// What the file holds, of which `before` is what it held.
+    pub(crate) fn document(
+        self,
+        bytes: &[u8],
+        before: Option<&Document>,
+    ) -> Result<Document, Wrong> {
+        let known = before.map_or(&[][..], |before| &before.parts);
+        let text = str::from_utf8(bytes).ok();
+        let pieces = text.and_then(|text| document::pieces(self.found.format, text));
+        match pieces.and_then(|pieces| self.together(&pieces, known)) {
+            Some(document) => Ok(document),
+            None => self.whole(bytes),
+        }
+    }
+
+    /// A text by itself. A parser that panics on it is a fault of this file and costs no other.
+    fn whole(self, bytes: &[u8]) -> Result<Document, Wrong> {
+        let Self { found, v2, schema } = self;
+        let parse = AssertUnwindSafe(|| document::parse(schema, found.format, bytes));
+        let Parsed { resources, faults } = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
+        let mut document = Document::default();
+        for fault in &faults {
+            let file = found.path.display().to_string();
+            let rendered = document::render(fault, &file, str::from_utf8(bytes).ok());
+            let scope = Scope::Layer(found.layer.clone());
+            document.faults.push(Fault::of_document(scope, &found.path, fault, rendered));
+        }
+        for parsed in resources {
+            let (kind, name) = (parsed.type_url.short(), parsed.resource.name());
+            let warnings = parsed.warnings.iter().map(|warning| Warning {
+                file: Some(found.path.to_path_buf()),
+                line: Some(parsed.position.line),
+                message: format!("{kind} `{name}`: {warning}"),
+            });
+            document.warnings.extend(warnings);
+            let old = v2.then(|| v2::to_v2(schema, &parsed.type_url, &parsed.resource));
+            document.resources.push(Loaded {
+                type_url: parsed.type_url,
+                resource: parsed.resource,
+                position: parsed.position,
+                v2: old.flatten().map(|(type_url, resource)| (type_url, Arc::new(resource))),
+            });
+        }
+        Ok(document)
+    }
+
+    /// The pieces of a text as one; `None` if one has a fault, or two define the same.
+    fn together(self, pieces: &[Piece<'_>], known: &[Part]) -> Option<Document> {
+        let mut document = Document { parts: self.parts(pieces, known)?, ..Document::default() };
+        for (piece, part) in pieces.iter().zip(&document.parts) {
+            let resources = part.document.resources.iter().cloned().map(|mut loaded| {
+                loaded.position.line = loaded.position.line.saturating_add(piece.lines);
+                loaded
+            });
+            document.resources.extend(resources);
+            let warnings = part.document.warnings.iter().cloned().map(|mut warning| {
+                warning.line = warning.line.map(|line| line.saturating_add(piece.lines));
+                warning
+            });
+            document.warnings.extend(warnings);
+        }
+        let names = document.resources.iter();
+        let names = names.map(|it| (it.resource.name().as_str(), it.type_url.as_str()));
+        let mut seen = HashSet::with_capacity(document.resources.len());
+        names.into_iter().all(|name| seen.insert(name)).then_some(document)
+    }
+
+    /// What is in each of the pieces: read before, or now. `None` if one has a fault.
+    fn parts(self, pieces: &[Piece<'_>], known: &[Part]) -> Option<Vec<Part>> {
+        let hashes: Vec<u128> =
+            pieces.iter().map(|piece| xxh3_128(piece.text.as_bytes())).collect();
+        let start = hashes.iter().zip(known).take_while(|(hash, part)| **hash == part.hash).count();
+        let moved: HashMap<u128, &Part> =
+            known[start..].iter().map(|part| (part.hash, part)).collect();
+        let mut parts = known[..start].to_vec();
+        let rest: Vec<_> = pieces.iter().zip(hashes).skip(start).collect();
+        let read = workers::map(&rest, |(piece, hash)| match moved.get(hash) {
+            Some(part) => Some((*part).clone()),
+            None => {
+                let document = self.whole(piece.text.as_bytes()).ok()?;
+                let part = Part { hash: *hash, document: Arc::new(document) };
+                part.document.faults.is_empty().then_some(part)
+            }
+        });
+        for part in read {
+            parts.push(part?);
+        }
+        Some(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chancery_proto::document::Format;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::layer::Layer;
+    use crate::listing::Stamp;
+
+    fn found() -> Found {
+        let metadata = std::env::temp_dir().metadata().unwrap();
+        Found {
+            path: std::path::Path::new("a.yaml").into(),
+            layer: Layer::Base,
+            format: Format::Yaml,
+            stamp: Stamp::of(&metadata),
+        }
+    }
+
+    /// A document of a stream: a cluster gRPC has something against, and some that are less.
+    fn piece() -> impl Strategy<Value = String> {
+        let cluster = "\"@type\": t/envoy.config.cluster.v3.Cluster";
+        let good = (0..12u8, 1..3u8).prop_map(move |(name, seconds)| {
+            format!(
+                "{cluster}\nname: c{name}\nconnect_timeout: {seconds}s\n\
+                 eds_cluster_config: {{ eds_config: {{ path: /a }} }}\n"
+            )
+        });
+        let rest = prop_oneof![
+            Just(format!("{cluster}\nname: x\nnonsense: 1\n")),
+            Just("# nothing\n".to_owned()),
+            Just("[\n".to_owned()),
+        ];
+        prop_oneof![20 => good, 1 => rest]
+    }
+
+    fn told(document: &Document) -> (Vec<String>, &[Fault], &[Warning]) {
+        let resources = document
+            .resources
+            .iter()
+            .map(|it| format!("{:?} {:?} {} {:?}", it.type_url, it.resource, it.position, it.v2));
+        (resources.collect(), &document.faults, &document.warnings)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        #[test]
+        fn pieces_that_were_known_are_what_the_whole_is(
+            texts in vec(vec(piece(), 1..8), 1..6),
+            v2 in any::<bool>(),
+        ) {
+            let (found, schema) = (found(), Schema::bundled());
+            let parsing = Parsing { found: &found, v2, schema: &schema };
+            let mut before = None;
+            for text in texts {
+                let text = text.join("---\n");
+                let whole = parsing.whole(text.as_bytes()).unwrap();
+                let document = parsing.document(text.as_bytes(), before.as_ref()).unwrap();
+                prop_assert_eq!(told(&document), told(&whole));
+                before = Some(document);
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_that_was_there_before_is_not_read_again() {
+        let (found, schema) = (found(), Schema::bundled());
+        let parsing = Parsing { found: &found, v2: false, schema: &schema };
+        let cluster = |name: &str| {
+            format!("{{ \"@type\": t/envoy.config.cluster.v3.Cluster, name: {name} }}\n")
+        };
+        let read = |names: &[&str], before: Option<&Document>| {
+            let text: Vec<_> = names.iter().map(|name| cluster(name)).collect();
+            parsing.document(text.join("---\n").as_bytes(), before).unwrap()
+        };
+        let first = read(&["a", "b", "c"], None);
+        let second = read(&["a", "x", "y", "c"], Some(&first));
+        let shared = |one: usize, other: usize| {
+            Arc::ptr_eq(&first.resources[one].resource, &second.resources[other].resource)
+        };
+        assert!(shared(0, 0) && shared(2, 3));
+        assert_eq!(second.resources[3].position.line, 7);
+        assert_eq!(second.parts.len(), 4);
+    }
+}
