@@ -16,13 +16,7 @@ pub(super) async fn run(
 ) -> Result<Report, Failure> {
     let scene = Scene { gated: !start.connect, ..scene };
     let mut stage = Stage::open(&start.clients, scene, interrupted).await?;
-    let (mut meter, mut began) = (stage.meter(), 0);
-    let mut waited = stage.connected().await?;
-    if !start.connect {
-        stage.quiet().await;
-        (meter, began) = (stage.meter(), stage.board.now());
-        stage.crew.open_gate();
-    }
+    let (mut waited, mut meter, began) = stage.entered(start.connect).await?;
     if waited == Waited::Held {
         waited = stage.answered().await;
     }

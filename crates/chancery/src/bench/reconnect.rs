@@ -31,13 +31,7 @@ pub(super) async fn run(
     wishes.push(probe(again, &scene)?);
     let scene = Scene { gated: !again.connect, wishes, ..scene };
     let mut stage = Stage::open(&again.clients, scene, interrupted).await?;
-    let (mut meter, mut began) = (stage.meter(), 0);
-    let mut waited = stage.connected().await?;
-    if !again.connect {
-        stage.quiet().await;
-        (meter, began) = (stage.meter(), stage.board.now());
-        stage.crew.open_gate();
-    }
+    let (mut waited, mut meter, began) = stage.entered(again.connect).await?;
     if waited == Waited::Held {
         waited = settled(&mut stage).await;
     }

@@ -28,6 +28,8 @@ pub(super) struct Stage {
     pub(super) errors: Vec<String>,
     /// Memory of the server before anybody connected.
     pub(super) rss_before: u64,
+    /// Measures from before anybody connected, for who wants that.
+    opening: Option<Meter>,
     interrupted: CancellationToken,
     report: Report,
 }
@@ -94,6 +96,7 @@ impl Stage {
         let types = orders.plan.wanted.len();
         let board = Arc::new(Board::new(scene.streams, streams, orders.alone(), types));
         let rss_before = server.as_ref().and_then(Process::rss).unwrap_or(0);
+        let opening = Some(Meter::start(&board, server.clone(), orders.threads));
         let crew = Crew::start(&orders, &board, scene.gated).map_err(anyhow::Error::from)?;
         Ok(Self {
             board,
@@ -103,6 +106,7 @@ impl Stage {
             progress: Progress::new(),
             errors: Vec::new(),
             rss_before,
+            opening,
             interrupted: interrupted.clone(),
             report,
         })
@@ -207,6 +211,23 @@ impl Stage {
     /// Begins with the part that is measured.
     pub(super) fn meter(&self) -> Meter {
         Meter::start(&self.board, self.server.clone(), self.orders.threads)
+    }
+
+    /// Lets everybody connect and, unless connecting is measured too, begins to measure when that
+    /// is done. Says when it began.
+    pub(super) async fn entered(
+        &mut self,
+        connecting: bool,
+    ) -> Result<(Waited, Meter, u64), Failure> {
+        let opening = self.opening.take().filter(|_| connecting);
+        let waited = self.connected().await?;
+        if let Some(meter) = opening {
+            return Ok((waited, meter, 0));
+        }
+        self.quiet().await;
+        let (meter, began) = (self.meter(), self.board.now());
+        self.crew.open_gate();
+        Ok((waited, meter, began))
     }
 
     /// What was found.
