@@ -85,6 +85,7 @@ pub(crate) struct Places {
 pub(crate) struct Home {
     /// The directory, as it is reached below the one given.
     pub(crate) shown: PathBuf,
+    pub(crate) identity: Identity,
     pub(crate) layer: Layer,
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use chancery_proto::document::Format;
 
-use crate::listing::{Found, Home, Listing, Stamp};
+use crate::listing::{Found, Home, Identity, Listing, Stamp};
 use crate::options::Options;
 use crate::scan::{is_ignored, is_skipped};
 use crate::tidings::Tidings;
@@ -46,6 +46,11 @@ impl Look<'_> {
         let changes: Result<Vec<Option<Change>>, NeedsScan> =
             paths.iter().map(|path| self.one(path)).collect();
         let changes: Vec<Change> = changes.ok()?.into_iter().flatten().collect();
+        // Events follow a directory that was moved away; its path does not.
+        let top = self.listing.top;
+        if !changes.is_empty() && identity(&self.options.directory) != top {
+            return None;
+        }
         let come = changes.iter().filter(|change| self.listing.find(&change.path).is_none());
         let fit = self.listing.files.len() + come.count() <= self.options.max_files;
         fit.then_some(changes)
@@ -66,7 +71,7 @@ impl Look<'_> {
             let is_on_a_way = places.entries.iter().any(|entry| entry.starts_with(path));
             return if is_on_a_way { Err(NeedsScan) } else { Ok(None) };
         }
-        let Home { shown, layer } = home.as_ref().ok_or(NeedsScan)?;
+        let Home { shown, identity: known, layer } = home.as_ref().ok_or(NeedsScan)?;
         if *shown == self.options.directory {
             match name.to_str() {
                 Some("chancery.yaml") => return Ok(None),
@@ -79,6 +84,9 @@ impl Look<'_> {
             return Ok(None);
         }
         let format = Format::of_path(&shown).ok_or(NeedsScan)?;
+        if identity(parent) != Some(*known) {
+            return Err(NeedsScan);
+        }
         let now = match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_file() => Some(Stamp::of(&metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -92,6 +100,10 @@ impl Look<'_> {
         let found = |stamp| Found { path: Arc::clone(&path), layer: layer.clone(), format, stamp };
         Ok(Some(Change { now: now.map(found), path }))
     }
+}
+
+fn identity(directory: &Path) -> Option<Identity> {
+    fs::metadata(directory).ok().as_ref().map(Identity::of)
 }
 
 #[cfg(test)]

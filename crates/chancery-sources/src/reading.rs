@@ -38,7 +38,7 @@ impl Reading {
             (None, None) => {}
         }
         let layer = now.or_else(|| before.map(|before| before.layer))?;
-        let same = matches!((&old, &new), (Some(old), Some(new)) if Arc::ptr_eq(old, new));
+        let same = matches!((&old, &new), (Some(old), Some(new)) if old.is_same(new));
         (!same).then_some(Edited { layer, file, old, new })
     }
 

@@ -185,7 +185,7 @@ impl Scan<'_> {
             let wrong = if around { Wrong::Cycle(first) } else { Wrong::Twice(first) };
             return self.fault(wrong, scope, &at.shown);
         }
-        let home = Home { shown: at.shown.clone(), layer: layer.clone() };
+        let home = Home { shown: at.shown.clone(), identity, layer: layer.clone() };
         let Some(entries) = self.open(at, &scope, Some(home)) else { return };
         self.entered.insert((layer.clone(), identity), at.shown.clone());
         self.within.push((identity, at.shown.clone()));

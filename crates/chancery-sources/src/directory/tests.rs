@@ -71,9 +71,15 @@ struct Listening {
 
 impl Listening {
     fn new(files: &[&str]) -> Self {
+        Self::below("", files)
+    }
+
+    /// With the files in a directory below the temporary one.
+    fn below(place: &str, files: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (sender, rings) = sync_channel(1);
-        let directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+        let options = Options::new(dir.path().join(place));
+        let directory = Directory::new(options, Schema::bundled());
         let mut it = Self { dir, directory, rings };
         files.iter().for_each(|file| it.write(file));
         it.directory.watcher = Watcher::new(Bell(sender), it.directory.ear.clone()).ok();
@@ -160,4 +166,19 @@ fn after_an_emptied_directory_everything_is_read() {
     it.write("a.json");
     let (_, changes) = it.heard();
     assert_eq!(changes, None);
+}
+
+#[test]
+fn a_change_in_a_directory_that_was_moved_away_deletes_nothing() {
+    // S-057
+    let mut it = Listening::below("outer/conf", &["outer/conf/a.json", "outer/conf/b.json"]);
+    let outer = it.dir.path().join("outer");
+    fs::rename(&outer, it.dir.path().join("away")).unwrap();
+    // The watch goes along with the directory, and tells of its old path.
+    it.write("away/conf/a.json");
+    it.rings.recv_timeout(Duration::from_secs(60)).unwrap();
+    let changed = Tidings::At([outer.join("conf/a.json")].into());
+    assert_eq!(it.directory.changes(&changed), None);
+    let report = it.directory.attempt().or_else(|| it.directory.attempt()).unwrap();
+    assert_eq!((report.faults.len(), it.names().len()), (1, 2));
 }
