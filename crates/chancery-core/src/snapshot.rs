@@ -212,7 +212,7 @@ impl ResourceSet {
     }
 
     /// Whether every resource is found under its own name only.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         self.keys.is_empty()
     }
 

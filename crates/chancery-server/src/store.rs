@@ -1,20 +1,22 @@
 //! What every group of nodes should see, and who wants to hear when that changes.
 //!
-//! A group's snapshot is one pointer behind a watch: publishing replaces it and wakes the streams
-//! of that group, and a stream that was slow sees only the newest one. There is no queue.
+//! A group's snapshot is one pointer ([`group`]): publishing replaces it and wakes those streams of
+//! the group that want something of what changed ([`wants`]), and a stream that was slow sees only
+//! the newest one.
 //!
 //! Groups come into being by being published or watched, and go when they are neither.
+
+mod group;
+mod wants;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
 use chancery_core::Snapshot;
-use tokio::sync::watch;
-use tokio::time::Instant;
-use tokio_stream::wrappers::WatchStream;
-use tokio_stream::{Stream, StreamExt};
+
+use self::group::Group;
+pub(crate) use self::group::{State, Watch};
 
 /// The name of a group: the nodes that see the same snapshot.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,25 +40,9 @@ pub struct Store {
 
 #[derive(Default)]
 struct Groups {
-    senders: BTreeMap<GroupName, watch::Sender<State>>,
+    groups: BTreeMap<GroupName, Arc<Group>>,
     /// How often all streams were told to ask for their group again.
     epoch: u64,
-}
-
-/// What there is to see for one group.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct State {
-    pub(crate) snapshot: Option<Arc<Snapshot>>,
-    pub(crate) published: Option<Instant>,
-    pub(crate) epoch: u64,
-}
-
-/// One watcher of one group.
-pub(crate) struct Watch {
-    store: Arc<Store>,
-    group: GroupName,
-    /// `None` only while it is dropped.
-    states: Option<WatchStream<State>>,
 }
 
 impl GroupName {
@@ -75,37 +61,37 @@ impl Store {
     /// Makes `snapshot` what the nodes of `group` should see from now on.
     pub fn publish(&self, group: impl Into<GroupName>, snapshot: impl Into<Arc<Snapshot>>) {
         let snapshot = snapshot.into();
-        self.lock().sender(group.into()).send_if_modified(|state| {
-            if state.snapshot.as_ref().is_some_and(|old| Arc::ptr_eq(old, &snapshot)) {
-                return false;
-            }
-            state.snapshot = Some(snapshot);
-            state.published = Some(Instant::now());
-            true
-        });
+        let mut groups = self.lock();
+        let group = groups.group(group.into());
+        if group.snapshot().is_some_and(|shown| Arc::ptr_eq(&shown, &snapshot)) {
+            return;
+        }
+        let before = group.show(&snapshot);
+        drop(groups);
+        group.tell(before.as_deref(), &snapshot);
     }
 
     /// Forgets the snapshot of `group`. Its clients keep what they have, and new ones wait.
     pub fn withdraw(&self, group: impl Into<GroupName>) {
         let group = group.into();
         let mut groups = self.lock();
-        let Some(sender) = groups.senders.get(&group) else { return };
-        sender.send_modify(|state| state.snapshot = None);
+        if let Some(known) = groups.groups.get(&group) {
+            known.withdraw();
+        }
         groups.forget_if_unused(&group);
     }
 
     /// What the nodes of `group` should see, if that is known.
     pub fn current(&self, group: impl Into<GroupName>) -> Option<Arc<Snapshot>> {
         let group = group.into();
-        self.lock().senders.get(&group).and_then(|sender| sender.borrow().snapshot.clone())
+        self.lock().groups.get(&group).and_then(|group| group.snapshot())
     }
 
     /// The groups with a snapshot, and their snapshots.
     pub fn snapshots(&self) -> Vec<(GroupName, Arc<Snapshot>)> {
         let groups = self.lock();
-        let all = groups.senders.iter();
-        all.filter_map(|(group, sender)| Some((group.clone(), sender.borrow().snapshot.clone()?)))
-            .collect()
+        let all = groups.groups.iter();
+        all.filter_map(|(name, group)| Some((name.clone(), group.snapshot()?))).collect()
     }
 
     /// Makes every stream ask the policy for its group again: call it when the policy would
@@ -114,15 +100,20 @@ impl Store {
         let mut groups = self.lock();
         groups.epoch += 1;
         let epoch = groups.epoch;
-        for sender in groups.senders.values() {
-            sender.send_modify(|state| state.epoch = epoch);
+        for group in groups.groups.values() {
+            group.regroup(epoch);
         }
     }
 
     /// Follows one group, from its present state on.
     pub(crate) fn watch(self: &Arc<Self>, group: GroupName) -> Watch {
-        let receiver = self.lock().sender(group.clone()).subscribe();
-        Watch { store: Arc::clone(self), group, states: Some(WatchStream::new(receiver)) }
+        let mut groups = self.lock();
+        let known = groups.group(group.clone());
+        Watch::new(Arc::clone(self), group, known)
+    }
+
+    fn forget_if_unused(&self, group: &GroupName) {
+        self.lock().forget_if_unused(group);
     }
 
     /// No code panics with the lock held, and the map would be whole even then.
@@ -132,51 +123,15 @@ impl Store {
 }
 
 impl Groups {
-    fn sender(&mut self, group: GroupName) -> &watch::Sender<State> {
+    fn group(&mut self, name: GroupName) -> Arc<Group> {
         let epoch = self.epoch;
-        self.senders
-            .entry(group)
-            .or_insert_with(|| watch::Sender::new(State { epoch, ..State::default() }))
+        Arc::clone(self.groups.entry(name).or_insert_with(|| Arc::new(Group::new(epoch))))
     }
 
-    fn forget_if_unused(&mut self, group: &GroupName) {
-        let unused = |sender: &watch::Sender<State>| {
-            sender.receiver_count() == 0 && sender.borrow().snapshot.is_none()
-        };
-        if self.senders.get(group).is_some_and(unused) {
-            self.senders.remove(group);
+    fn forget_if_unused(&mut self, name: &GroupName) {
+        if self.groups.get(name).is_some_and(|group| group.is_unused()) {
+            self.groups.remove(name);
         }
-    }
-}
-
-impl Watch {
-    pub(crate) fn group(&self) -> &GroupName {
-        &self.group
-    }
-
-    /// The newest state, if it has not been seen yet.
-    pub(crate) fn poll_state(&mut self, cx: &mut Context<'_>) -> Poll<State> {
-        let Some(states) = &mut self.states else { return Poll::Pending };
-        match std::pin::Pin::new(states).poll_next(cx) {
-            Poll::Ready(Some(state)) => Poll::Ready(state),
-            // The store outlives its watchers, so there always is a sender.
-            Poll::Ready(None) | Poll::Pending => Poll::Pending,
-        }
-    }
-
-    /// Waits for a state that has not been seen yet. Cancel-safe.
-    pub(crate) async fn state(&mut self) -> State {
-        match &mut self.states {
-            Some(states) => states.next().await.unwrap_or_default(),
-            None => State::default(),
-        }
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.states = None;
-        self.store.lock().forget_if_unused(&self.group);
     }
 }
 
@@ -230,9 +185,8 @@ mod tests {
         let newest = Arc::new(Snapshot::new());
         store.publish("g", Arc::clone(&newest));
         assert!(Arc::ptr_eq(&watch.state().await.snapshot.unwrap(), &newest));
-        store.publish("g", newest);
-        let waker = std::task::Waker::noop();
-        assert!(watch.poll_state(&mut Context::from_waker(waker)).is_pending());
+        let cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(watch.poll_state(&cx).is_pending());
     }
 
     #[tokio::test]
@@ -241,11 +195,11 @@ mod tests {
         let store = Store::new();
         let watches = ["a", "b"].map(|group| store.watch(group.into()));
         store.publish("a", Snapshot::new());
-        assert_eq!(store.lock().senders.len(), 2);
+        assert_eq!(store.lock().groups.len(), 2);
         drop(watches);
-        assert_eq!(store.lock().senders.len(), 1);
+        assert_eq!(store.lock().groups.len(), 1);
         store.withdraw("a");
-        assert_eq!(store.lock().senders.len(), 0);
+        assert_eq!(store.lock().groups.len(), 0);
     }
 
     #[tokio::test]

@@ -110,6 +110,16 @@ impl Server {
         types.chain(warm).min()
     }
 
+    /// What the client asked for of one type: whether everything, and which names, as it spells
+    /// them.
+    pub fn interest(
+        &self,
+        type_url: &TypeUrl,
+    ) -> Option<(bool, impl Iterator<Item = &str> + Clone)> {
+        let at = self.types.find(type_url.as_str())?;
+        self.types.at(at).map(Subscription::interest)
+    }
+
     /// The next response of one type. Changed routes wait for the clusters they may point to. A
     /// client that asks is answered as soon as it was told of the clusters, as it may need that to
     /// go on with them.

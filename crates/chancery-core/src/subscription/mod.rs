@@ -114,6 +114,12 @@ impl Subscription {
         self.type_url.api()
     }
 
+    /// What the client asked for: whether everything, and which names.
+    pub(crate) fn interest(&self) -> (bool, impl Iterator<Item = &str> + Clone) {
+        let names = self.interest.names().iter().chain(self.interest.globs().keys());
+        (self.interest.wildcard(), names.map(|name| &**name))
+    }
+
     /// The client should see its part of this from now on.
     pub(crate) fn see(&mut self, snapshot: &Snapshot) {
         self.ready = true;

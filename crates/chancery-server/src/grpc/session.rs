@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use chancery_core::{Event, Input, Request, Scope, Time, TypeUrl, Variant, Violation, ads};
+use chancery_core::{Event, Input, Names, Request, Scope, Time, TypeUrl, Variant, Violation, ads};
 use chancery_proto::wire;
 use tokio::time::Instant;
 use tonic::Status;
@@ -57,14 +57,23 @@ impl Session {
             self.account.at_fault(&error);
             Status::invalid_argument(error.to_string())
         })?;
-        self.handle(Input::Request(request))
+        let added = match &request {
+            Request::Delta(request) if !request.subscribe.is_empty() => request.subscribe.clone(),
+            _ => Names::default(),
+        };
+        for event in self.handle(Input::Request(request))? {
+            if let Event::Subscribed { type_url, .. } = event {
+                self.want(&type_url, &added);
+            }
+        }
+        Ok(())
     }
 
     /// Takes what its group should see, if that is news.
     ///
     /// # Errors
     /// With the status to end the stream with.
-    pub(crate) fn poll_group(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+    pub(crate) fn poll_group(&mut self, cx: &Context<'_>) -> Result<(), Status> {
         while let Some(watch) = &mut self.watch {
             let Poll::Ready(state) = watch.poll_state(cx) else { break };
             self.see(state)?;
@@ -109,23 +118,36 @@ impl Session {
         self.account.shared()
     }
 
-    fn handle(&mut self, input: Input) -> Result<(), Status> {
+    /// Has the stream woken by what touches its subscription, and by nothing else.
+    fn want(&self, type_url: &TypeUrl, added: &Names) {
+        let (Some(watch), Some((wildcard, names))) = (&self.watch, self.machine.interest(type_url))
+        else {
+            return;
+        };
+        watch.want(|wants| match self.variant {
+            _ if wildcard => wants.want_everything(type_url),
+            Variant::Sotw => wants.want_names(type_url, names),
+            Variant::Delta => wants.add_names(type_url, added, names),
+        });
+    }
+
+    fn handle(&mut self, input: Input) -> Result<Vec<Event>, Status> {
         let events = self.machine.handle(self.now(), input).map_err(|violation| {
             self.account.at_fault(&violation);
             status_of(&violation)
         })?;
-        for event in events {
-            self.account.happened(&event);
+        for event in &events {
+            self.account.happened(event);
             match event {
                 Event::Identified(node) | Event::ParametersChanged(node) => {
-                    self.account.identified(node);
+                    self.account.identified(Arc::clone(node));
                     self.choose_group()?;
                 }
                 Event::Anonymous => self.choose_group()?,
                 _ => {}
             }
         }
-        Ok(())
+        Ok(events)
     }
 
     /// Asks the policy, and follows the group it names.
@@ -136,7 +158,11 @@ impl Session {
         })?;
         if self.watch.as_ref().is_none_or(|watch| *watch.group() != group) {
             self.account.grouped(&group);
-            self.watch = Some(self.shared().store.watch(group));
+            let watch = self.shared().store.watch(group);
+            if let Some(before) = &self.watch {
+                watch.want_as(before);
+            }
+            self.watch = Some(watch);
         }
         Ok(())
     }
@@ -154,7 +180,8 @@ impl Session {
         let Some(snapshot) = state.snapshot else { return Ok(()) };
         self.shown = true;
         self.account.published(state.published);
-        self.handle(Input::Snapshot(snapshot))
+        self.handle(Input::Snapshot(snapshot))?;
+        Ok(())
     }
 
     fn now(&self) -> Time {

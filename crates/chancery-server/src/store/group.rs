@@ -1,0 +1,246 @@
+//! One group: what its nodes should see, and who watches it.
+//!
+//! ```text
+//!   publish:   state <- snapshot     count it     what differs?     wake whom it touches
+//!   a watch:   what does it want?                  look at the count, then at the state
+//! ```
+//!
+//! A watch says what it wants before it looks, and a publication changes the state before it asks
+//! who wants it: so no change is missed, whoever comes first. A watch that is left alone sees the
+//! newest state whenever it looks for a reason of its own. There is no queue.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use atomic_waker::AtomicWaker;
+use chancery_core::Snapshot;
+use tokio::time::Instant;
+
+use super::wants::{Changes, Wants};
+use super::{GroupName, Store};
+
+/// What there is to see for one group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    pub(crate) snapshot: Option<Arc<Snapshot>>,
+    pub(crate) published: Option<Instant>,
+    pub(crate) epoch: u64,
+}
+
+/// One group.
+pub(super) struct Group {
+    state: Mutex<State>,
+    /// How often the state changed.
+    count: AtomicU64,
+    watchers: Mutex<Watchers>,
+}
+
+#[derive(Default)]
+struct Watchers {
+    last: u64,
+    ears: BTreeMap<u64, Arc<Ear>>,
+}
+
+/// How a watch hears of news.
+struct Ear {
+    waker: AtomicWaker,
+    /// `None` if everything is news.
+    wants: Mutex<Option<Wants>>,
+}
+
+/// One watcher of one group.
+pub(crate) struct Watch {
+    store: Arc<Store>,
+    name: GroupName,
+    group: Arc<Group>,
+    ear: Arc<Ear>,
+    id: u64,
+    /// The count of the state that was seen last; `None` before the first.
+    seen: Option<u64>,
+}
+
+impl Group {
+    pub(super) fn new(epoch: u64) -> Self {
+        let state = Mutex::new(State { epoch, ..State::default() });
+        Self { state, count: AtomicU64::default(), watchers: Mutex::default() }
+    }
+
+    pub(super) fn snapshot(&self) -> Option<Arc<Snapshot>> {
+        lock(&self.state).snapshot.clone()
+    }
+
+    /// Whether nobody watches it and nothing was published.
+    pub(super) fn is_unused(&self) -> bool {
+        lock(&self.watchers).ears.is_empty() && lock(&self.state).snapshot.is_none()
+    }
+
+    /// Shows another snapshot; [`tell`](Self::tell) of it then. Returns the one before.
+    pub(super) fn show(&self, snapshot: &Arc<Snapshot>) -> Option<Arc<Snapshot>> {
+        self.change(|state| {
+            state.published = Some(Instant::now());
+            state.snapshot.replace(Arc::clone(snapshot))
+        })
+    }
+
+    /// Wakes those whom it concerns that one snapshot took the place of another.
+    pub(super) fn tell(&self, before: Option<&Snapshot>, after: &Snapshot) {
+        let changes = before.map(|before| Changes::between(before, after));
+        self.wake(|wants| changes.as_ref().is_none_or(|changes| wants.are_touched_by(changes)));
+    }
+
+    /// Shows nothing any more: watchers keep what they saw.
+    pub(super) fn withdraw(&self) {
+        self.change(|state| state.snapshot = None);
+    }
+
+    /// Tells all watchers to ask for their group again.
+    pub(super) fn regroup(&self, epoch: u64) {
+        self.change(|state| state.epoch = epoch);
+        self.wake(|_| true);
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = lock(&self.state);
+        let before = change(&mut state);
+        self.count.fetch_add(1, Ordering::Release);
+        before
+    }
+
+    fn wake(&self, whom: impl Fn(&Wants) -> bool) {
+        for ear in lock(&self.watchers).ears.values() {
+            if lock(&ear.wants).as_ref().is_none_or(&whom) {
+                ear.waker.wake();
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// Call it with the store's lock held, so that the group is not forgotten meanwhile.
+    pub(super) fn new(store: Arc<Store>, name: GroupName, group: Arc<Group>) -> Self {
+        let ear = Arc::new(Ear { waker: AtomicWaker::new(), wants: Mutex::default() });
+        let mut watchers = lock(&group.watchers);
+        watchers.last += 1;
+        let id = watchers.last;
+        watchers.ears.insert(id, Arc::clone(&ear));
+        drop(watchers);
+        Self { store, name, group, ear, id, seen: None }
+    }
+
+    pub(crate) fn group(&self) -> &GroupName {
+        &self.name
+    }
+
+    /// From now on, only what touches these is news.
+    pub(crate) fn want(&self, edit: impl FnOnce(&mut Wants)) {
+        edit(lock(&self.ear.wants).get_or_insert_default());
+    }
+
+    /// Wants what another watch wanted, which is about to go.
+    pub(crate) fn want_as(&self, before: &Self) {
+        *lock(&self.ear.wants) = lock(&before.ear.wants).take();
+    }
+
+    /// The newest state, if it has not been seen yet. The waker is woken by the next news.
+    pub(crate) fn poll_state(&mut self, cx: &Context<'_>) -> Poll<State> {
+        // First the waker, then the look: what comes between them wakes.
+        self.ear.waker.register(cx.waker());
+        if self.seen == Some(self.group.count.load(Ordering::Acquire)) {
+            return Poll::Pending;
+        }
+        let state = lock(&self.group.state);
+        self.seen = Some(self.group.count.load(Ordering::Acquire));
+        Poll::Ready(state.clone())
+    }
+
+    /// Waits for a state that has not been seen yet. Cancel-safe.
+    pub(crate) async fn state(&mut self) -> State {
+        poll_fn(|cx| self.poll_state(cx)).await
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        lock(&self.group.watchers).ears.remove(&self.id);
+        self.store.forget_if_unused(&self.name);
+    }
+}
+
+/// No code panics with one of these locks held, and what they guard would be whole even then.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::{Wake, Waker};
+
+    use bytes::Bytes;
+    use chancery_core::{Resource, TypeUrl};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn eds() -> TypeUrl {
+        TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment")
+    }
+
+    fn snapshot(body: &'static str) -> Snapshot {
+        let mut snapshot = Snapshot::new();
+        let body = Bytes::from_static(body.as_bytes());
+        snapshot.insert(&eds(), Resource::new("a".parse().unwrap(), body));
+        snapshot
+    }
+
+    #[test]
+    fn a_watch_that_is_not_touched_sleeps_and_sees_the_newest_when_it_looks() {
+        // S-107
+        let store = Store::new();
+        store.publish("g", snapshot("1"));
+        let mut watch = store.watch("g".into());
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let cx = Context::from_waker(&waker);
+        assert!(watch.poll_state(&cx).is_ready());
+        watch.want(|wants| wants.want_names(&eds(), ["b"].into_iter()));
+        assert!(watch.poll_state(&cx).is_pending());
+        let newest = Arc::new(snapshot("2"));
+        store.publish("g", Arc::clone(&newest));
+        assert_eq!(count.0.load(Ordering::Relaxed), 0, "it is not for this watch");
+        let Poll::Ready(state) = watch.poll_state(&cx) else { panic!("there is news") };
+        assert!(Arc::ptr_eq(&state.snapshot.unwrap(), &newest));
+        watch.want(|wants| wants.want_everything(&eds()));
+        store.publish("g", snapshot("3"));
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        store.publish("g", newest);
+        store.regroup();
+        assert_eq!(count.0.load(Ordering::Relaxed), 1, "who was woken has yet to look");
+    }
+
+    #[test]
+    fn regrouping_wakes_those_who_want_nothing() {
+        let store = Store::new();
+        let mut watch = store.watch("g".into());
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let cx = Context::from_waker(&waker);
+        watch.want(|_| {});
+        assert!(watch.poll_state(&cx).is_ready());
+        store.regroup();
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        let Poll::Ready(state) = watch.poll_state(&cx) else { panic!("there is news") };
+        assert_eq!(state.epoch, 1);
+    }
+}
