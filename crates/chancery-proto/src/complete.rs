@@ -30,6 +30,8 @@ pub struct Complete {
     made: OrdSet<Key>,
     /// What else is referred to and is not there.
     lacking: OrdSet<Key>,
+    /// How often something was done about that.
+    turn: u64,
 }
 
 impl Complete {
@@ -72,6 +74,11 @@ impl Complete {
         references.filter_map(Reference::dangling)
     }
 
+    /// A number that is another one after every edit that may have changed what leads nowhere.
+    pub fn dangling_turn(&self) -> u64 {
+        self.turn
+    }
+
     /// The resource somebody wrote under that name.
     fn written(&self, key: &Key) -> Option<&Arc<Resource>> {
         let found = self.snapshot.set(&key.0).get(key.1.as_str());
@@ -110,12 +117,14 @@ impl Complete {
         let lacks = !target.1.is_glob() && self.is_wanted(target) && !self.is_there(target);
         let (type_url, name) = target;
         if type_url.api() != Api::Eds {
-            let (noted, set) = (self.lacking.contains(target), &mut self.lacking);
+            let noted = self.lacking.contains(target);
             match (lacks, noted) {
-                (true, false) => drop(set.insert(target.clone())),
-                (false, true) => drop(set.remove(target)),
+                (true, false) => drop(self.lacking.insert(target.clone())),
+                (false, true) => drop(self.lacking.remove(target)),
                 _ => {}
             }
+            // Who refers to it may be another, too.
+            self.turn += u64::from(lacks || noted);
         } else if lacks && !self.made.contains(target) {
             self.snapshot.insert(type_url, empty(name));
             self.made.insert(target.clone());

@@ -17,6 +17,7 @@ use crate::content::Content;
 use crate::fault::Warning;
 use crate::generation::{Generation, Overlays, State, layers_of};
 use crate::layer::Layer;
+use crate::nowhere::Nowhere;
 use crate::view::View;
 
 /// The layers of a directory with their last good content. Clones are the same catalog.
@@ -48,6 +49,8 @@ struct Inner {
     history: Vec<Arc<Generation>>,
     /// What was asked for, as it is now.
     views: BTreeMap<Audience, Arc<View>>,
+    /// What was last found to lead nowhere.
+    nowhere: Nowhere,
 }
 
 impl Catalog {
@@ -170,7 +173,7 @@ impl Catalog {
 
     /// The references that lead nowhere, each told once, for every audience that was asked for,
     /// and every group; and for base, if there are no groups to complete it (S-103).
-    pub(crate) fn dangling(&self) -> BTreeSet<Warning> {
+    pub(crate) fn dangling(&self) -> Arc<BTreeSet<Warning>> {
         let groups = self.known_groups();
         let mut audiences: BTreeSet<_> = self.lock().views.keys().cloned().collect();
         if groups.is_empty() {
@@ -178,20 +181,15 @@ impl Catalog {
         }
         let of_group = |name| Audience { group: Some(name), node: None };
         audiences.extend(groups.into_iter().map(of_group));
-        // The v2 form of a resource lacks what the resource lacks, and says so in the same words.
-        let mut found: BTreeMap<String, BTreeSet<Audience>> = BTreeMap::new();
-        for audience in audiences {
-            let view = self.view(&audience);
-            for dangling in view.iter().flat_map(|view| view.dangling.iter()) {
-                let text = format!("{dangling}; {}", dangling.hint());
-                found.entry(text).or_default().insert(audience.clone());
-            }
-        }
-        let told = |(text, audiences): (String, BTreeSet<Audience>)| match audiences.first() {
-            Some(one) if audiences.len() == 1 => Warning::general(format!("for {one}: {text}")),
-            _ => Warning::general(format!("for {} audiences: {text}", audiences.len())),
-        };
-        found.into_iter().map(told).collect()
+        let found = audiences.into_iter().filter_map(|audience| {
+            let dangling = Arc::clone(&self.view(&audience)?.dangling);
+            (!dangling.is_empty()).then_some((audience, dangling))
+        });
+        let found = found.collect();
+        let before = self.lock().nowhere.clone();
+        let nowhere = before.follow(found);
+        self.lock().nowhere = nowhere.clone();
+        nowhere.warnings
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

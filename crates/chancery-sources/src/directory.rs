@@ -303,8 +303,8 @@ impl Directory {
 
     /// Tells the warnings that are about no file in particular.
     fn told_rest(&mut self, report: &mut LoadReport) {
-        let mut now = self.catalog.dangling();
-        now.extend(self.watcher.iter().flat_map(Watcher::trouble));
+        report.warnings.extend(self.told.dangling(self.catalog.dangling()));
+        let mut now: BTreeSet<_> = self.watcher.iter().flat_map(Watcher::trouble).collect();
         now.extend(self.deaf.clone());
         if report.files == 0 && report.faults.is_empty() {
             let message = "holds no files: nothing is served";

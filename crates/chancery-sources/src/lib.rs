@@ -47,6 +47,7 @@ mod follow;
 mod generation;
 mod layer;
 mod listing;
+mod nowhere;
 mod options;
 mod patch;
 mod reading;

@@ -216,7 +216,7 @@ impl Scan<'_> {
         match entries {
             Ok(mut entries) => {
                 entries.retain(|entry| !is_skipped(&entry.file_name()));
-                entries.sort_by_key(DirEntry::file_name);
+                entries.sort_by_cached_key(DirEntry::file_name);
                 Some(entries)
             }
             Err(error) => {
@@ -228,7 +228,8 @@ impl Scan<'_> {
 
     /// A file or directory of one layer.
     fn entry(&mut self, parent: &Spot, entry: &DirEntry, layer: &Layer) {
-        if is_ignored(self.options, &parent.shown.join(entry.file_name())) {
+        let ignores = !self.options.ignore.is_empty();
+        if ignores && is_ignored(self.options, &parent.shown.join(entry.file_name())) {
             return;
         }
         let Some(spot) = self.spot(parent, entry, &Scope::Layer(layer.clone())) else { return };

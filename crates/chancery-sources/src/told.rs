@@ -1,6 +1,7 @@
 //! Which warnings were told, so that each is told once.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::fault::Warning;
 use crate::reading::{Edited, Reading};
@@ -9,6 +10,7 @@ use crate::reading::{Edited, Reading};
 #[derive(Default)]
 pub(crate) struct Told {
     of_files: BTreeSet<Warning>,
+    dangling: Arc<BTreeSet<Warning>>,
     rest: BTreeSet<Warning>,
 }
 
@@ -32,6 +34,16 @@ impl Told {
             self.of_files.remove(gone);
         }
         self.of_files.extend(now);
+        new
+    }
+
+    /// All that is to be said of references that lead nowhere; what of it is new.
+    pub(crate) fn dangling(&mut self, now: Arc<BTreeSet<Warning>>) -> Vec<Warning> {
+        if Arc::ptr_eq(&self.dangling, &now) {
+            return Vec::new();
+        }
+        let new = now.difference(&self.dangling).cloned().collect();
+        self.dangling = now;
         new
     }
 

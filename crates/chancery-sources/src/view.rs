@@ -66,9 +66,10 @@ impl View {
             let (snapshot, dangling) = (Arc::clone(&self.snapshot), Arc::clone(&self.dangling));
             return Self { snapshot, dangling, whole, parts };
         }
-        let found: Vec<_> = whole.dangling().collect();
-        let known = *found == *self.dangling;
-        let dangling = if known { Arc::clone(&self.dangling) } else { found.into() };
+        let dangling = match whole.dangling_turn() == self.whole.dangling_turn() {
+            true => Arc::clone(&self.dangling),
+            false => whole.dangling().collect(),
+        };
         Self { snapshot: Arc::new(whole.snapshot().clone()), dangling, whole, parts }
     }
 }
