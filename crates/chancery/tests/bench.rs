@@ -135,6 +135,28 @@ fn churn_tells_how_many_changes_a_response_covers() {
 }
 
 #[test]
+fn runs_become_a_chart() {
+    let site = Site::new(1);
+    let file = |name: &str| site.work.path().join(name).to_str().unwrap().to_owned();
+    let (run, now, later) = (file("run.json"), file("now.svg"), file("later.svg"));
+    let flags = ["--types", "cds", "--streams", "2,4", "--label", "ours", "--svg", &now];
+    let started = chancery(&["bench", "cold-start", "--server", &site.address(), "--json", &run])
+        .args(flags)
+        .output()
+        .unwrap();
+    assert!(started.status.success(), "{}", told(&started));
+    let chart = ["bench", "chart", &later, &run, "--y", "first_answer_ms.p90"];
+    assert!(chancery(&chart).status().unwrap().success());
+    for path in [&now, &later] {
+        let svg = std::fs::read_to_string(path).unwrap();
+        assert!(svg.contains("ours (exponent ") && svg.matches("<circle").count() == 2, "{svg}");
+    }
+    let nothing = chancery(&chart).args(["--x", "moons"]).output().unwrap();
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(told(&nothing).contains("`moons`"), "{}", told(&nothing));
+}
+
+#[test]
 fn tls_and_mutual_tls_are_spoken() {
     let pki = tempfile::tempdir().unwrap();
     certificates(pki.path());

@@ -7,10 +7,12 @@
 //! table of types: that would measure a mistake against itself.
 
 mod board;
+mod chart;
 mod churn;
 mod cold_start;
 mod connection;
 mod crew;
+mod curve;
 mod fan_out;
 mod figures;
 mod http2;
@@ -33,41 +35,55 @@ use anyhow::{Context, anyhow};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::options::Bench;
-use self::options::{Clients, Scenario};
+use self::options::{Clients, Scenario, Verb};
 use self::report::{Report, Table};
 use self::stage::Scene;
 use self::xds::Protocol;
 use crate::exit::Failure;
 
-/// Runs a scenario, for each number of streams once, and prints what it found.
+/// Runs a scenario, for each number of streams once, and prints what it found; or draws.
 pub(crate) fn run(bench: &Bench) -> Result<(), Failure> {
+    let scenario = match &bench.verb {
+        Verb::Run(scenario) => scenario,
+        Verb::Chart(chart) => return curve::run(chart),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start")?.block_on(scenario(&bench.scenario))
+    let mut reports = Vec::new();
+    let ran = runtime.context("cannot start")?.block_on(runs(scenario, &mut reports));
+    // What was found before something went wrong is told all the same.
+    if ran.is_ok() || !reports.is_empty() {
+        output::write(scenario.clients(), &scenario.table(&reports), &reports)?;
+    }
+    ran.and_then(|()| output::verdict(&reports))
 }
 
-async fn scenario(scenario: &Scenario) -> Result<(), Failure> {
+async fn runs(scenario: &Scenario, reports: &mut Vec<Report>) -> Result<(), Failure> {
     let interrupted = interrupts();
-    let clients = scenario.clients();
-    let mut reports = Vec::new();
-    for streams in &clients.streams {
+    for streams in &scenario.clients().streams {
         let scene = scene(scenario, *streams as usize)?;
-        let report = match scenario {
-            Scenario::FanOut(rounds)
-            | Scenario::WholeState(rounds)
-            | Scenario::SlowReaders(rounds)
-            | Scenario::FileChange(rounds) => fan_out::run(rounds, scene, &interrupted).await,
-            Scenario::Churn(churn) => churn::run(churn, scene, &interrupted).await,
-            Scenario::ColdStart(start) => cold_start::run(start, scene, &interrupted).await,
-            Scenario::Reconnect(again) => reconnect::run(again, scene, &interrupted).await,
-            Scenario::Idle(idle) => idle::run(idle, scene, &interrupted).await,
-        };
-        reports.push(report?);
+        reports.push(one(scenario, scene, &interrupted).await?);
         if interrupted.is_cancelled() {
             break;
         }
     }
-    output::write(clients, &scenario.table(&reports), &reports)?;
-    output::verdict(&reports)
+    Ok(())
+}
+
+async fn one(
+    scenario: &Scenario,
+    scene: Scene,
+    interrupted: &CancellationToken,
+) -> Result<Report, Failure> {
+    match scenario {
+        Scenario::FanOut(rounds)
+        | Scenario::WholeState(rounds)
+        | Scenario::SlowReaders(rounds)
+        | Scenario::FileChange(rounds) => fan_out::run(rounds, scene, interrupted).await,
+        Scenario::Churn(churn) => churn::run(churn, scene, interrupted).await,
+        Scenario::ColdStart(start) => cold_start::run(start, scene, interrupted).await,
+        Scenario::Reconnect(again) => reconnect::run(again, scene, interrupted).await,
+        Scenario::Idle(idle) => idle::run(idle, scene, interrupted).await,
+    }
 }
 
 impl Scenario {

@@ -20,7 +20,18 @@ use crate::config::Span;
 #[command(verbatim_doc_comment, arg_required_else_help = true, subcommand_required = true)]
 pub(crate) struct Bench {
     #[command(subcommand)]
-    pub(super) scenario: Scenario,
+    pub(super) verb: Verb,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(super) enum Verb {
+    #[command(flatten)]
+    Run(Scenario),
+    /// Draw runs that were kept with --json as an SVG
+    ///
+    /// One line for each --label; runs at the same place become their median. Says the exponent
+    /// of each line: 1 grows as x does, 0 does not grow.
+    Chart(Box<Chart>),
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -102,6 +113,33 @@ pub(super) struct Churn {
     /// How long changes are made
     #[arg(long, default_value = "10s", value_parser = span, help_heading = "Rounds")]
     pub(super) duration: Duration,
+}
+
+/// What is drawn.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Chart {
+    /// The file that is written
+    pub(super) out: PathBuf,
+
+    /// Files of --json
+    #[arg(required = true, value_name = "RUN.json")]
+    pub(super) runs: Vec<PathBuf>,
+
+    /// The figure across, by its name in the JSON
+    #[arg(long, value_name = "FIGURE", default_value = "streams")]
+    pub(super) x: String,
+
+    /// The figure upwards, by its name in the JSON
+    #[arg(long, value_name = "FIGURE", default_value = "latency_ms.last.p50")]
+    pub(super) y: String,
+
+    /// What stands above it
+    #[arg(long, value_name = "TEXT")]
+    pub(super) title: Option<String>,
+
+    /// Axes that begin at zero, instead of logarithmic ones
+    #[arg(long)]
+    pub(super) linear: bool,
 }
 
 /// Everybody at once.
@@ -257,6 +295,10 @@ pub(super) struct Clients {
     /// Write what was measured as JSON, to a file or, with -, to the standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) json: Option<PathBuf>,
+
+    /// Draw the runs of several numbers of streams
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) svg: Option<PathBuf>,
 
     /// A name for this series of runs, kept in the JSON
     #[arg(long, value_name = "TEXT", help_heading = "Output")]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 
+use super::curve;
 use super::options::Clients;
 use super::report::{DriverFigures, Report, Table};
 use crate::exit::Failure;
@@ -19,6 +20,9 @@ pub(super) fn write(clients: &Clients, table: &Table, reports: &[Report]) -> Res
         false => io::stdout().write_all(table.text().as_bytes()),
     }
     .context("cannot write the table")?;
+    if let Some(path) = &clients.svg {
+        curve::of_reports(path, reports)?;
+    }
     let Some(path) = &clients.json else { return Ok(()) };
     let text = match (clients.streams.len(), reports) {
         (1, [report]) => serde_json::to_string_pretty(report),
