@@ -14,6 +14,7 @@
 //!
 //! Nothing here measures: that is the driver's, and the kernel's.
 
+mod charts;
 mod directory;
 mod document;
 mod driver;
@@ -70,7 +71,10 @@ pub(crate) fn bench(root: &Path, words: &[&str]) -> Result<()> {
         println!("{DOCUMENT} stays as it is: that takes whole comparisons and {RUNS} runs");
         return Ok(());
     }
-    let figures = figures::merged(stored(root).ok(), machine::described(root)?, &done);
+    let mut figures = figures::merged(stored(root).ok(), machine::described(root)?, &done);
+    // What was measured is kept whatever happens to the charts.
+    write_figures(root, &figures)?;
+    charts::draw(root, &lab.programs.chancery, &lab.dir, &mut figures)?;
     write_figures(root, &figures)?;
     write_document(root, &figures)
 }
@@ -122,6 +126,44 @@ fn write_document(root: &Path, figures: &Value) -> Result<()> {
     Ok(())
 }
 
+/// One line for each run, and for everything that is as deep.
 fn pretty(value: &Value) -> String {
-    format!("{value:#}\n")
+    format!("{}\n", folded(value, 0))
+}
+
+/// How deep lines are broken: comparisons, their series, the runs of each.
+const BROKEN: usize = 6;
+
+fn folded(value: &Value, depth: usize) -> String {
+    let (open, close, members) = match value {
+        Value::Array(list) if !list.is_empty() => {
+            ('[', ']', list.iter().map(|one| folded(one, depth + 1)).collect::<Vec<_>>())
+        }
+        Value::Object(map) if depth < BROKEN && !map.is_empty() => {
+            let member = |(key, one)| format!("{}: {}", Value::from(key), folded(one, depth + 1));
+            ('{', '}', map.iter().map(|(key, one)| member((key.as_str(), one))).collect())
+        }
+        _ => return value.to_string(),
+    };
+    if depth >= BROKEN {
+        return value.to_string();
+    }
+    let (indent, end) = ("  ".repeat(depth + 1), "  ".repeat(depth));
+    format!("{open}\n{indent}{}\n{end}{close}", members.join(&format!(",\n{indent}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_a_line() {
+        let run = json!({"a": 1, "b": [2, 3]});
+        let figures = json!({"comparisons": [{"series": [{"runs": [run, run]}]}]});
+        let text = pretty(&figures);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), figures);
+        assert_eq!(text.matches(r#"{"a":1,"b":[2,3]}"#).count(), 2);
+    }
 }

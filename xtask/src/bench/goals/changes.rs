@@ -12,16 +12,17 @@ const LARGEST: u32 = 100_000;
 
 pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     let mut comparison = Comparison::new("One change among many resources, 100 delta streams");
+    let rounds = lab.or_quick(50, 10);
     let mut jobs = Vec::new();
     if lab.wants(&["G9"]) {
-        jobs.extend(SIZES.map(|size| (Side::Chancery, scenario(size, lab.or_quick(50, 10)))));
+        jobs.extend(SIZES.map(|size| (Side::Chancery, scenario(size, 5, rounds))));
     } else {
-        jobs.push((Side::Chancery, scenario(LARGEST, lab.or_quick(50, 10))));
+        jobs.push((Side::Chancery, scenario(LARGEST, 5, rounds)));
     }
-    // A change takes go-control-plane seconds here, so it makes one each run.
+    // A change takes go-control-plane half a minute here, so it makes one each run.
     if lab.wants(&["G10"]) {
-        jobs.push((Side::GoSnapshot, scenario(LARGEST, 1)));
-        jobs.push((Side::GoLinear, scenario(LARGEST, 1)));
+        jobs.push((Side::GoSnapshot, scenario(LARGEST, 1, 1)));
+        jobs.push((Side::GoLinear, scenario(LARGEST, 1, 1)));
     }
     comparison.commands =
         jobs.last().map_or_else(Vec::new, |(side, job)| Lab::commands(*side, job));
@@ -38,11 +39,12 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     Ok(comparison)
 }
 
-fn scenario(resources: u32, rounds: u32) -> Scenario {
+fn scenario(resources: u32, warmup: u32, rounds: u32) -> Scenario {
     Scenario {
         verb: "fan-out",
         driver: format!(
-            "--protocol delta --types cds --streams 100 --warmup 1 --rounds {rounds} --timeout 240s"
+            "--protocol delta --types cds --streams 100 --warmup {warmup} --rounds {rounds} \
+             --timeout 240s"
         ),
         server: format!("--protocol delta --types cds --resources {resources} --bytes 100"),
         changes: true,

@@ -13,7 +13,7 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
         verb: "fan-out",
         driver: format!(
             "--protocol sotw --types cds --streams 200 --warmup 1 --rounds {} --timeout 120s",
-            lab.or_quick(5, 2)
+            lab.or_quick(4, 2)
         ),
         server: "--protocol sotw --types cds --resources 10000 --bytes 264".to_owned(),
         changes: true,
