@@ -7,7 +7,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 
 use crate::steps::{Steps, cargo, exists, run};
-use crate::{fetch, tidy};
+use crate::{counts, fetch, tidy};
 
 /// Tells the tests that missing real clients are a failure, not a reason to skip.
 const CI: &str = "CHANCERY_CI";
@@ -36,6 +36,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
         run(cargo(root, &words).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     steps.run("deny", || deny(root))?;
+    steps.run("counts", || counts::counts(root))?;
     steps.run("build", || {
         run(&mut cargo(root, &["test", "--workspace", "--all-features", "--no-run", "--quiet"]))
     })?;

@@ -1,7 +1,8 @@
 //! `cargo xtask`: builds, checks and tests of this repository, as one program.
 //!
 //! ```text
-//!   ci ----> fetch, fmt, clippy, tidy, doc, deny, test    (steps.rs times each one)
+//!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, test   (steps.rs times each)
+//!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
 //!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
 //!   fetch -> target/real: Envoy, gRPC and other real clients, at pinned versions
 //!   tidy --> what no compiler checks: walls, sizes, module docs, the conformance table
@@ -15,6 +16,7 @@
 
 mod bench;
 mod ci;
+mod counts;
 mod fetch;
 mod parts;
 mod steps;
@@ -30,6 +32,8 @@ cargo xtask VERB
   fetch          install the real clients of the tests into target/real
   tidy           check walls, sizes, module docs and the conformance table
   test [FILTER]  run the tests whose name contains FILTER, real clients included
+  counts         count the instructions of the hot paths and compare with the record
+                 (`counts --record`: make what is counted the record)
   bench ...      measure Chancery beside other servers (`bench --help`); not part of ci
   help           print this
 
@@ -46,6 +50,8 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["bench", words @ ..] => bench::bench(&root(), words),
+        ["counts"] => counts::counts(&root()),
+        ["counts", "--record"] => counts::record(&root()),
         ["tidy"] => tidy::tidy(&root()),
         ["test"] => ci::test(&root(), None),
         ["test", filter] => ci::test(&root(), Some(filter)),

@@ -1,0 +1,198 @@
+//! How many instructions the hot paths of the core take, compared with what was recorded.
+//!
+//! ```text
+//!   chancery-core/benches/hot_paths.rs PATH TIMES     under valgrind, twice: few times, more times
+//!   (more - few) / TIMES                              what one pass takes; what sets up falls out
+//! ```
+//!
+//! Instructions are the same on every run of the same program, however busy the machine is, so a
+//! path that grew is seen at once and nothing else fails. Other compilers and C libraries move them
+//! by a few in a hundred: that is what the tolerance is for. Not here: time (`bench`).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::steps::{cargo, exists, program, run};
+
+/// A path may take so many parts in a hundred more, or fewer, than recorded.
+const TOLERANCE: u64 = 15;
+
+/// How often a path is taken in each of the two runs.
+const FEW: u64 = 5;
+const MORE: u64 = 25;
+
+const RECORD: &str = "xtask/data/counts.txt";
+
+/// Instructions of one pass, by path.
+type Counts = BTreeMap<String, u64>;
+
+/// Counts, and compares with the record.
+pub(crate) fn counts(root: &Path) -> Result<()> {
+    let recorded = parse(&fs::read_to_string(root.join(RECORD)).context(RECORD)?)?;
+    let counted = count_all(root)?;
+    println!("{:<20} {:>12} {:>12}", "path", "recorded", "counted");
+    for path in recorded.keys().chain(counted.keys().filter(|path| !recorded.contains_key(*path))) {
+        let shown = |counts: &Counts| counts.get(path).map_or("-".to_owned(), u64::to_string);
+        println!("{path:<20} {:>12} {:>12}", shown(&recorded), shown(&counted));
+    }
+    let faults = compare(&recorded, &counted);
+    if !faults.is_empty() {
+        bail!(
+            "{}; if that is meant, say why in the commit and run `cargo xtask counts --record`",
+            faults.join("; ")
+        );
+    }
+    Ok(())
+}
+
+/// Counts, and makes that the record.
+pub(crate) fn record(root: &Path) -> Result<()> {
+    let counted = count_all(root)?;
+    let mut text = String::from(
+        "# Instructions that one pass of a hot path takes (chancery-core/benches/hot_paths.rs).\n\
+         # Written by `cargo xtask counts --record`, compared by `cargo xtask ci`.\n",
+    );
+    for (path, count) in &counted {
+        writeln!(text, "{path} {count}")?;
+    }
+    fs::write(root.join(RECORD), text).context(RECORD)
+}
+
+fn count_all(root: &Path) -> Result<Counts> {
+    valgrind(root)?;
+    let paths = build(root)?;
+    let output = program(root, &paths, &[]).output().context("hot_paths")?;
+    let names = String::from_utf8(output.stdout)?;
+    let count = |path: &str| {
+        let [few, more] = [FEW, MORE].map(|times| instructions(root, &paths, path, times));
+        let passes = MORE - FEW;
+        Ok((path.to_owned(), more?.saturating_sub(few?) / passes))
+    };
+    names.lines().map(count).collect()
+}
+
+/// Builds the program of the hot paths; returns where it is.
+fn build(root: &Path) -> Result<PathBuf> {
+    let words = [
+        "bench",
+        "-p",
+        "chancery-core",
+        "--bench",
+        "hot_paths",
+        "--no-run",
+        "--quiet",
+        "--message-format",
+        "json",
+    ];
+    let output = cargo(root, &words).output().context("`cargo bench`")?;
+    if !output.status.success() {
+        bail!("the hot paths do not build: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let lines = String::from_utf8(output.stdout)?;
+    let messages = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
+    messages
+        .filter(|message: &serde_json::Value| message["target"]["name"] == "hot_paths")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .context("cargo does not say where the hot paths are")
+}
+
+/// All instructions of one run.
+fn instructions(root: &Path, paths: &Path, path: &str, times: u64) -> Result<u64> {
+    let words = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
+    let mut command = program(root, "valgrind", &words);
+    let output = command.arg(paths).arg(path).arg(times.to_string()).output()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    refs(&text).ok_or_else(|| anyhow!("valgrind tells no instructions of `{path}`: {text}"))
+}
+
+/// The number in a line such as `==7== I   refs:      1,234`.
+fn refs(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.contains("refs:"))?;
+    line.rsplit(':').next()?.trim().replace(',', "").parse().ok()
+}
+
+/// Makes sure that valgrind is there.
+fn valgrind(root: &Path) -> Result<()> {
+    if exists(&mut program(root, "valgrind", &["--version"])) {
+        return Ok(());
+    }
+    println!("installing valgrind");
+    run(&mut program(root, "apt-get", &["install", "-y", "-q", "valgrind"])).context(
+        "instructions are counted by `valgrind`, which is not here and could not be installed: \
+         install it, or run this as root on Debian",
+    )
+}
+
+fn compare(recorded: &Counts, counted: &Counts) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (path, &count) in counted {
+        let Some(&was) = recorded.get(path) else {
+            faults.push(format!("`{path}` is not recorded"));
+            continue;
+        };
+        let change = count.abs_diff(was) * 100;
+        if change > was * TOLERANCE {
+            let word = if count > was { "more" } else { "fewer" };
+            let percent = change / was.max(1);
+            faults.push(format!("`{path}` takes {percent} % {word} instructions than recorded"));
+        }
+    }
+    let gone = recorded.keys().filter(|path| !counted.contains_key(*path));
+    faults.extend(gone.map(|path| format!("`{path}` is recorded and is no path")));
+    faults
+}
+
+fn parse(text: &str) -> Result<Counts> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let pair = |line: &str| {
+        let (path, count) = line.split_once(' ')?;
+        Some((path.to_owned(), count.parse().ok()?))
+    };
+    lines
+        .map(|line| pair(line).with_context(|| format!("{RECORD}: `{line}` is no path and count")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(text: &str) -> Counts {
+        parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_path_may_differ_by_the_tolerance_and_no_more() {
+        let recorded = counts("# note\none 1000\n");
+        for within in ["one 1150", "one 850"] {
+            assert!(compare(&recorded, &counts(within)).is_empty(), "{within}");
+        }
+        let faults = compare(&recorded, &counts("one 1151"));
+        assert_eq!(faults, ["`one` takes 15 % more instructions than recorded"]);
+        let faults = compare(&recorded, &counts("one 100"));
+        assert_eq!(faults, ["`one` takes 90 % fewer instructions than recorded"]);
+    }
+
+    #[test]
+    fn the_record_and_the_paths_are_the_same_paths() {
+        let faults = compare(&counts("one 1\nold 1"), &counts("one 1\nnew 1"));
+        assert_eq!(faults, ["`new` is not recorded", "`old` is recorded and is no path"]);
+    }
+
+    #[test]
+    fn the_number_of_instructions_is_found() {
+        let text = "==7== Cachegrind\n==7== \n==7== I   refs:      1,234,567\n";
+        assert_eq!(refs(text), Some(1_234_567));
+        assert_eq!(refs("==7== killed"), None);
+    }
+
+    #[test]
+    fn a_broken_record_is_refused() {
+        assert!(parse("one").is_err());
+        assert!(parse("one many").is_err());
+    }
+}
