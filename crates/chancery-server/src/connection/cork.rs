@@ -20,8 +20,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How many bytes are gathered before they are written.
-pub(super) const ROOM: usize = 256 * 1024;
+/// How many bytes are gathered before they are written: as many as stay in the nearest cache. More
+/// was measured to be slower, not faster.
+pub(super) const ROOM: usize = 32 * 1024;
 
 thread_local! {
     /// The buffer of whoever is polled on this thread.
