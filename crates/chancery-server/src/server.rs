@@ -13,7 +13,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, HealthService};
 use tracing::{debug, info, warn};
 
-use crate::connection;
+use crate::connection::{self, Serving};
 use crate::listen::{Accepted, Listener};
 use crate::policy::Peer;
 use crate::routes::Routes;
@@ -184,30 +184,30 @@ impl Door {
         accepted.prepare(&self.services.shared.config.times);
         let door = Arc::clone(self);
         connections.spawn(async move {
-            door.serve(accepted).await;
-            drop(place);
+            let _place = place;
+            // Gone when the connection is served, or it would keep room for a handshake.
+            let opening = Box::pin(async move { door.open(accepted).await });
+            if let Some(serving) = opening.await {
+                serving.await;
+            }
         });
     }
 
-    async fn serve(&self, accepted: Accepted) {
-        let begun = Instant::now();
-        let mut peer = Peer { address: accepted.address(), tls: false, certificates: Vec::new() };
-        let services = Arc::clone(&self.services);
-        let stop = self.stop.clone();
+    /// Waits for the first bytes of a client, after the handshake if there is one.
+    async fn open(&self, accepted: Accepted) -> Option<Serving> {
+        let (begun, address) = (Instant::now(), accepted.address());
+        let mut peer = Peer { address, tls: false, certificates: Vec::new() };
+        let Self { services, stop, .. } = self;
         match (accepted, &self.tls) {
-            (Accepted::Tcp(stream, _), None) => {
-                Box::pin(connection::serve(stream, peer, services, stop, begun)).await;
+            (Accepted::Tcp(io, _), None) => connection::open(io, peer, services, stop, begun).await,
+            (Accepted::Unix(io), None) => connection::open(io, peer, services, stop, begun).await,
+            (Accepted::Tcp(io, _), Some(tls)) => {
+                let io = self.shake_hands(io, tls, &mut peer).await?;
+                connection::open(io, peer, services, stop, begun).await
             }
-            (Accepted::Unix(stream), None) => {
-                Box::pin(connection::serve(stream, peer, services, stop, begun)).await;
-            }
-            (Accepted::Tcp(stream, _), Some(tls)) => {
-                let Some(stream) = self.shake_hands(stream, tls, &mut peer).await else { return };
-                Box::pin(connection::serve(stream, peer, services, stop, begun)).await;
-            }
-            (Accepted::Unix(stream), Some(tls)) => {
-                let Some(stream) = self.shake_hands(stream, tls, &mut peer).await else { return };
-                Box::pin(connection::serve(stream, peer, services, stop, begun)).await;
+            (Accepted::Unix(io), Some(tls)) => {
+                let io = self.shake_hands(io, tls, &mut peer).await?;
+                connection::open(io, peer, services, stop, begun).await
             }
         }
     }

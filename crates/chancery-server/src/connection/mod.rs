@@ -38,24 +38,31 @@ use streams::{Due, Executor, Part, Rope, Streams};
 /// How often a poll looks for what became due meanwhile before others get the thread.
 const ROUNDS: usize = 16;
 
-/// Serves one connection whose handshake is done.
-pub(crate) async fn serve<I>(
+/// A connection that is served when it is polled, to its end. In a box, which is all that a task
+/// keeps of it.
+pub(crate) type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Hears of a connection whose handshake is done whether a client is there.
+pub(crate) async fn open<I>(
     mut io: I,
     peer: Peer,
-    services: Arc<Services>,
-    stop: CancellationToken,
+    services: &Arc<Services>,
+    stop: &CancellationToken,
     begun: Instant,
-) where
+) -> Option<Serving>
+where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let last = begun + services.shared.config.times.handshake_timeout;
     match timeout_at(last, opening::read(&mut io)).await {
         Ok(Ok((version, first))) => {
-            Box::pin(Connection::new(io, first, version, peer, services, stop)).await;
+            let (services, stop) = (Arc::clone(services), stop.clone());
+            return Some(Box::pin(Connection::new(io, first, version, peer, services, stop)));
         }
         Ok(Err(error)) => debug!(%peer, "closed before it said anything: {error}"),
         Err(_) => debug!(%peer, "cut: it said nothing"),
     }
+    None
 }
 
 /// A connection that is served.
