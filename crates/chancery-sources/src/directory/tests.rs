@@ -97,7 +97,7 @@ impl Listening {
     /// What changed, as far as events told; `None` is anything.
     fn heard(&self) -> (Tidings, Option<Vec<Change>>) {
         self.rings.recv_timeout(Duration::from_secs(60)).unwrap();
-        assert!(self.directory.watcher.as_ref().unwrap().has_heard_all());
+        while !self.directory.watcher.as_ref().unwrap().has_heard_all() {}
         let heard = self.directory.ear.take();
         let changes = self.directory.changes(&heard);
         (heard, changes)

@@ -77,6 +77,8 @@ fn setup() -> (TempDir, Options) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
     #[test]
     fn a_patch_leads_where_a_scan_leads(histories in vec(vec(op(), 1..4), 1..12)) {
         let (_outer, options) = setup();
