@@ -219,6 +219,9 @@ fn comparison(comparison: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use serde_json::json;
 
     use super::*;
@@ -232,6 +235,24 @@ mod tests {
 
     fn figures(value: Value) -> Value {
         json!({"machine": {}, "comparisons": [{"title": "Fan-out", "goals": [goal(value)]}]})
+    }
+
+    /// Neither is there before the first full run.
+    #[test]
+    fn the_document_is_what_the_figures_give() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+        let (figures, written) = (read(super::super::FIGURES), read(super::super::DOCUMENT));
+        assert_eq!(figures.is_some(), written.is_some(), "one of two files is missing");
+        let Some((figures, written)) = figures.zip(written) else { return };
+        let figures: Value = serde_json::from_str(&figures).unwrap();
+        assert!(written.contains(MARKER));
+        assert!(written == text(&figures), "run `cargo xtask bench document`");
+        for line in written.lines().filter_map(|line| line.strip_prefix("![")) {
+            let (_, file) = line.split_once("](").unwrap();
+            let file = root.join("docs").join(file.trim_end_matches(')'));
+            assert!(file.exists(), "{}", file.display());
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::lab::Side;
 use super::specs::{SPECS, Spec, spec};
 
 /// One comparison: the runs of every side, and the goals they decide.
@@ -61,6 +62,16 @@ impl Comparison {
         let goals = SPECS.iter().filter(|spec| goals.contains(&spec.goal));
         let goals = goals.map(|spec| Goal::unmeasured(spec, why.to_owned())).collect();
         Self { title: "Not measured".to_owned(), goals, ..Self::default() }
+    }
+
+    /// A run of ours that failed leaves no goal met, however good the others were.
+    pub(crate) fn spoil(&mut self) {
+        let ours = self.series.iter().filter(|series| series.side == Side::Chancery.name());
+        let Some(fault) = ours.filter_map(|series| series.failed.clone()).next() else { return };
+        for goal in &mut self.goals {
+            goal.value = None;
+            goal.why = Some(format!("a run of Chancery failed: {fault}"));
+        }
     }
 
     /// Forgets the goals nobody asked for.
@@ -260,6 +271,17 @@ mod tests {
         let json = comparison.goals[0].json();
         assert_eq!((&json["met"], &json["value"]), (&json!(false), &Value::Null));
         assert_eq!(json["why"], "them: no go");
+    }
+
+    #[test]
+    fn a_run_of_ours_that_fails_leaves_nothing_met() {
+        let mut comparison = Comparison::new("x");
+        let failed = Some("reset".to_owned());
+        comparison.series = vec![Series { failed, ..series("Chancery", &[1.0]) }];
+        let spec = spec("G6", "").unwrap();
+        comparison.goals.push(Goal::plain(spec, vec![1.0], ""));
+        comparison.spoil();
+        assert!(!comparison.goals[0].met());
     }
 
     #[test]

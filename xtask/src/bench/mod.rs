@@ -85,6 +85,7 @@ fn compared(lab: &Lab, goals: &[&str], compare: goals::Compare) -> Comparison {
     println!("== {}", if goals.is_empty() { "no goal".to_owned() } else { goals.join(", ") });
     let mut comparison =
         compare(lab).unwrap_or_else(|fault| Comparison::impossible(goals, &format!("{fault:#}")));
+    comparison.spoil();
     comparison.keep(|goal| lab.options.wants(goal));
     comparison.complete = goals.iter().all(|goal| lab.options.wants(goal));
     comparison.took = begin.elapsed().as_secs();
