@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   DIR --scan--> Listing --read--> parsed files --assemble--> layers --merge--> Snapshot
-//!    ^                                                            |                per audience
-//!    +---- follow: events, settle, sweep                       Catalog
+//!    |              ^                  ^                         ^  |      ^       per audience
+//!    |            patch            new pieces                  edit |  difference
+//!    +- events: where to look                                    Catalog
 //! ```
 //!
 //! ```
