@@ -76,10 +76,21 @@ struct Counts {
 }
 
 impl Board {
-    /// So many clients of so many streams each; of the first ones nothing is expected.
-    pub(super) fn new(clients: usize, streams: usize, unawaited: usize, types: usize) -> Self {
-        let client =
-            |at| Client { covered: 0, open: streams as u16, awaited: at >= unawaited, lost: false };
+    /// So many clients of so many streams each. The first ones stall after their first answers,
+    /// those up to `alone` are slow, and nothing more is expected of either.
+    pub(super) fn new(
+        clients: usize,
+        streams: usize,
+        (stalled, alone): (usize, usize),
+        types: usize,
+    ) -> Self {
+        let client = |at| Client {
+            covered: 0,
+            // A slow client may take hours for its first answer; nobody waits for that.
+            open: if at < stalled || at >= alone { streams as u16 } else { 0 },
+            awaited: at >= alone,
+            lost: false,
+        };
         let state = State {
             clients: (0..clients).map(client).collect(),
             publishes: Vec::new(),
@@ -87,7 +98,7 @@ impl Board {
             firsts: Vec::new(),
             waiting: 0,
             connected: 0,
-            unsettled: clients,
+            unsettled: clients - alone.saturating_sub(stalled).min(clients),
             alive: clients,
             failures: BTreeMap::new(),
             learned: vec![BTreeMap::new(); types],
@@ -141,7 +152,7 @@ impl Board {
         let state = &mut *guard;
         let Some(client) = state.clients.get_mut(client as usize) else { return };
         let mut news = false;
-        if settled {
+        if settled && client.open > 0 {
             client.open = client.open.saturating_sub(1);
             if client.open == 0 {
                 state.firsts.push(now);
@@ -283,3 +294,55 @@ fn numbers(clients: &[Client], wanted: impl Fn(&Client) -> bool) -> Vec<u32> {
 const REASONS: usize = 20;
 
 const OTHER: &str = "other reasons";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receipt_is_measured_from_the_oldest_change_it_covers() {
+        let board = Board::new(2, 1, (0, 0), 1);
+        board.publish();
+        let between = board.now();
+        board.publish();
+        assert_eq!(board.state().behind(), [0, 1]);
+        board.heard(0, true, false);
+        board.heard(0, true, false);
+        let (now, mut state) = (board.now(), board.state());
+        let receipts = state.take_receipts();
+        assert_eq!((receipts.len(), state.waiting, state.behind()), (1, 1, vec![1]));
+        assert!(receipts[0] <= now && receipts[0] >= state.publishes[1] - between);
+    }
+
+    #[test]
+    fn who_is_lost_is_not_waited_for_and_told_once() {
+        let board = Board::new(3, 2, (0, 0), 1);
+        board.publish();
+        board.lost(1, "gone");
+        board.lost(1, "gone again");
+        board.lost(2, "gone");
+        let state = board.state();
+        assert_eq!((state.alive, state.waiting, state.unsettled), (1, 1, 1));
+        assert_eq!(state.failures(), ["2 streams, the first is 1: gone"]);
+    }
+
+    #[test]
+    fn a_client_has_its_first_answers_when_all_its_streams_have() {
+        let board = Board::new(4, 2, (1, 2), 1);
+        assert_eq!(board.state().unsettled, 3, "the slow one is not waited for");
+        for client in [0, 0, 1, 1, 2, 3, 3] {
+            board.heard(client, false, true);
+        }
+        let state = board.state();
+        assert_eq!((state.unsettled, state.unanswered(), state.firsts.len()), (1, vec![2], 2));
+    }
+
+    #[test]
+    fn reasons_are_bounded() {
+        let board = Board::new(100, 1, (0, 0), 1);
+        (0..100).for_each(|client| board.lost(client, &format!("request {client}")));
+        let failures = board.state().failures();
+        assert_eq!(failures.len(), REASONS + 1);
+        assert!(failures.iter().any(|told| told.contains("80 streams") && told.ends_with(OTHER)));
+    }
+}

@@ -58,6 +58,11 @@ impl Orders {
         (self.stalled + self.slow.0).min(self.clients)
     }
 
+    /// Those of them that stall, and all of them.
+    pub(super) fn special(&self) -> (usize, usize) {
+        (self.stalled.min(self.clients), self.alone())
+    }
+
     fn shared(&self) -> usize {
         self.connections.clamp(1, self.clients.max(1)).min(self.clients - self.alone())
     }

@@ -43,6 +43,8 @@ pub(super) enum Scenario {
     /// trigger is pulled.
     FanOut(Box<Rounds>),
     /// The same in the state of the world: every change brings everything
+    ///
+    /// That is so for types like cds and lds; of eds and rds a server may send what changed alone.
     WholeState(Box<Rounds>),
     /// The same with clients that read slowly, or not at all, beside the others
     ///

@@ -94,7 +94,7 @@ impl Stage {
         };
         enough_files(orders.all_connections())?;
         let types = orders.plan.wanted.len();
-        let board = Arc::new(Board::new(scene.streams, streams, orders.alone(), types));
+        let board = Arc::new(Board::new(scene.streams, streams, orders.special(), types));
         let rss_before = server.as_ref().and_then(Process::rss).unwrap_or(0);
         let opening = Some(Meter::start(&board, server.clone(), orders.threads));
         let crew = Crew::start(&orders, &board, scene.gated).map_err(anyhow::Error::from)?;

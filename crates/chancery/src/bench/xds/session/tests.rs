@@ -20,7 +20,7 @@ impl Client {
         let wish = Wish { url, names, held, expect, probe: false };
         let node = Node { id: "n-{}".into(), cluster: "c".into(), metadata: Vec::new() };
         let plan = Arc::new(Plan::aggregated(protocol, vec![wish], node, (false, "a:1")));
-        let board = Arc::new(Board::new(1, 1, 0, 1));
+        let board = Arc::new(Board::new(1, 1, (0, 0), 1));
         let session = Session::open(plan, Arc::clone(&board), 0, &mut Vec::new());
         Self { session, board, said: Vec::new() }
     }
