@@ -21,6 +21,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -191,7 +192,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for Connection<I
                 return Poll::Ready(());
             }
             rounds += 1;
-            if rounds == ROUNDS {
+            if rounds == ROUNDS || !has_budget_remaining() {
                 cx.waker().wake_by_ref();
                 break;
             }

@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 
+use tokio::task::coop::has_budget_remaining;
+
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The streams there are.
@@ -90,14 +92,20 @@ impl Streams {
         Executor(Arc::clone(&self.bell))
     }
 
-    /// Polls the streams that are due.
+    /// Polls the streams that are due, as long as the task may do more before others have the
+    /// thread: streams that are polled after that find nothing ready.
     pub(super) fn run(&mut self, due: &mut Due) {
         for task in due.born.drain(..) {
             due.streams.push(self.take_in(task));
         }
-        for place in due.streams.drain(..) {
-            self.poll(place);
+        for (index, place) in due.streams.iter().enumerate() {
+            if !has_budget_remaining() {
+                self.bell.ring(|later| later.streams.extend_from_slice(&due.streams[index..]));
+                break;
+            }
+            self.poll(*place);
         }
+        due.streams.clear();
     }
 
     /// Has all streams polled again.
@@ -219,9 +227,11 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Executo
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
+    use std::task::Poll;
 
     use hyper::rt::Executor as _;
     use tokio::sync::Notify;
+    use tokio::task::coop::consume_budget;
 
     use super::*;
 
@@ -286,6 +296,31 @@ mod tests {
         assert_eq!((polls.load(Ordering::Relaxed), task.0.load(Ordering::Relaxed)), (2, 0));
     }
 
+    #[tokio::test]
+    async fn who_could_do_nothing_is_polled_when_the_task_may_go_on() {
+        let (mut streams, polls) = (Streams::new(), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..1000 {
+            let (polls, mut work) = (Arc::clone(&polls), Box::pin(consume_budget()));
+            streams.executor().execute(std::future::poll_fn(move |cx| {
+                polls.fetch_add(1, Ordering::Relaxed);
+                work.as_mut().poll(cx)
+            }));
+        }
+        let (bell, mut due) = (Arc::clone(streams.bell()), Due::default());
+        std::future::poll_fn(|cx| {
+            bell.attend(cx.waker());
+            if !bell.take(&mut due) {
+                return Poll::Ready(());
+            }
+            streams.run(&mut due);
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        assert_eq!(polls.load(Ordering::Relaxed), 1000, "once each");
+        assert_eq!(streams.free.len(), 1000, "all are done");
+    }
+
     #[test]
     fn a_place_is_taken_again_and_a_waker_of_its_last_owner_does_no_harm() {
         let (mut streams, task) = (Streams::new(), Arc::new(Task::default()));
@@ -293,7 +328,7 @@ mod tests {
         let keep = Arc::clone(&kept);
         streams.executor().execute(std::future::poll_fn(move |cx| {
             *keep.lock().unwrap() = Some(cx.waker().clone());
-            std::task::Poll::Ready(())
+            Poll::Ready(())
         }));
         run(&mut streams, &task);
         let late: Waker = kept.lock().unwrap().take().unwrap();
