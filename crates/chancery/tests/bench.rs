@@ -259,10 +259,37 @@ fn a_trigger_that_fails_is_told() {
 }
 
 #[test]
+fn a_run_that_is_interrupted_tells_what_it_has() {
+    let site = Site::new(1);
+    let mut run = chancery(&["bench", "idle", "--server", &site.address(), "--types", "cds"])
+        .args(["--streams", "2", "--duration", "1h", "--json", "-"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    daemon::eventually(|| site.server.admin("/metrics").1.contains("chancery_acks_total{"));
+    let pid = run.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let mut text = String::new();
+    run.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(1));
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&found["interrupted"], &found["streams"]), (&true.into(), &2.into()));
+}
+
+#[test]
 fn misuse_is_told_apart() {
-    for flags in [&[][..], &["--server", "nowhere"], &["--server", "a:1", "--cert", "x"]] {
-        let run = chancery(&["bench", "idle"]).args(flags).output().unwrap();
-        assert_eq!(run.status.code(), Some(64), "{flags:?}");
+    for flags in [
+        &["idle"][..],
+        &["idle", "--server", "nowhere"],
+        &["idle", "--server", "a:1", "--cert", "x"],
+        &["idle", "--server", "127.0.0.1:1", "--types", "cds,cds"],
+        &["idle", "--server", "127.0.0.1:1", "--per-type", "--types", "a/of.mine"],
+        &["idle", "--server", "127.0.0.1:1", "--names", "2", "--name-pattern", "x"],
+        &["fan-out", "--server", "127.0.0.1:1", "--trigger", "file:x"],
+        &["reconnect", "--server", "127.0.0.1:1", "--protocol", "sotw"],
+    ] {
+        let run = chancery(&["bench"]).args(flags).output().unwrap();
+        assert_eq!(run.status.code(), Some(64), "{flags:?}: {}", told(&run));
     }
 }
 

@@ -5,9 +5,10 @@ use tokio_util::sync::CancellationToken;
 use super::figures::{Spread, percentile};
 use super::meter::Meter;
 use super::options::{Change, Clients, Rounds};
+use super::output::misuse;
 use super::report::{Latency, Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited, nothing};
-use super::trigger::Trigger;
+use super::trigger::{How, Trigger};
 use crate::exit::Failure;
 
 /// Runs all rounds with so many clients.
@@ -142,6 +143,9 @@ pub(super) async fn missed(stage: &mut Stage, when: &str) -> Waited {
 }
 
 /// The trigger, by the flags.
-pub(super) async fn ready(change: &Change, clients: &Clients) -> anyhow::Result<Trigger> {
-    Trigger::ready(&change.trigger, change.template.as_deref(), clients.timeout).await
+pub(super) async fn ready(change: &Change, clients: &Clients) -> Result<Trigger, Failure> {
+    if matches!(change.trigger, How::File(_)) != change.template.is_some() {
+        return Err(misuse("`--trigger file:PATH` and `--template FILE` need each other"));
+    }
+    Ok(Trigger::ready(&change.trigger, change.template.as_deref(), clients.timeout).await?)
 }

@@ -31,7 +31,7 @@ mod tls;
 mod trigger;
 mod xds;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::options::Bench;
@@ -131,7 +131,7 @@ fn scene(scenario: &Scenario, streams: usize) -> Result<Scene, Failure> {
         _ => Protocol::Delta,
     };
     let protocol = clients.protocol.unwrap_or(usual);
-    let wishes = stage::wishes(clients, protocol).map_err(|why| Failure::broken(anyhow!(why)))?;
+    let wishes = stage::wishes(clients, protocol).map_err(output::misuse)?;
     let scenario = scenario.name();
     Ok(Scene { scenario, streams, protocol, gated: false, wishes, learning: false })
 }

@@ -1,14 +1,18 @@
 //! Where what was found goes: the table to people, the JSON to programs, the verdict to scripts.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 
 use super::curve;
 use super::options::Clients;
 use super::report::{DriverFigures, Report, Table};
+use crate::cli::Cli;
 use crate::exit::Failure;
 
 /// Writes the table, and the JSON if it is wanted. With JSON on the standard output, the table
@@ -37,6 +41,11 @@ pub(super) fn write(clients: &Clients, table: &Table, reports: &[Report]) -> Res
     Ok(())
 }
 
+/// Flags that are well formed and cannot be meant together.
+pub(super) fn misuse(why: impl Display) -> Failure {
+    Failure::misuse(&Cli::command().error(ErrorKind::ArgumentConflict, why))
+}
+
 /// Whether all went as it should.
 pub(super) fn verdict(reports: &[Report]) -> Result<(), Failure> {
     let mut details = String::new();
@@ -44,6 +53,9 @@ pub(super) fn verdict(reports: &[Report]) -> Result<(), Failure> {
         for error in &report.errors {
             details.push_str(&format!("with {} streams: {error}\n", report.streams));
         }
+    }
+    if reports.iter().any(|report| report.interrupted) {
+        return Err(Failure::negative(anyhow!("interrupted before it was done")).details(details));
     }
     let failed = reports.iter().filter(|report| !report.errors.is_empty()).count();
     match failed {

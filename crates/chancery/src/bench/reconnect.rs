@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::figures::Spread;
 use super::options::Reconnect;
+use super::output::misuse;
 use super::report::{Report, Table, maybe, megabytes};
 use super::stage::{Scene, Stage, Waited, busy};
 use super::xds::{Expect, Protocol, Wish, types};
@@ -19,9 +20,7 @@ pub(super) async fn run(
     interrupted: &CancellationToken,
 ) -> Result<Report, Failure> {
     if scene.protocol == Protocol::Sotw || again.clients.per_type {
-        let told = "clients come back with versions on aggregated delta streams only";
-        let hint = "leave out `--protocol sotw` and `--per-type`";
-        return Err(Failure::broken(anyhow!(told)).hint(hint));
+        return Err(misuse("clients come back with versions on aggregated delta streams only"));
     }
     let learner = Scene { streams: 1, learning: true, gated: false, ..scene.clone() };
     let Some(mut wishes) = learn(again, learner, interrupted).await? else {
@@ -107,8 +106,7 @@ fn probe(again: &Reconnect, scene: &Scene) -> Result<Wish, Failure> {
     let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| types::parse(short).ok());
     let url = again.probe.clone().or_else(|| usual.into_iter().find(|url| !asked(url)));
     let Some(url) = url.filter(|url| !asked(url)) else {
-        let told = anyhow!("the probe has to be of a type that is not asked for");
-        return Err(Failure::broken(told).hint("give another with `--probe`"));
+        return Err(misuse("`--probe` has to be a type that is not in `--types`"));
     };
     let (names, held) = (Vec::new(), Vec::new());
     Ok(Wish { url, names, held, expect: Expect::Response, probe: true })

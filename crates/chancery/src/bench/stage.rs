@@ -11,6 +11,7 @@ use super::crew::{Crew, Orders};
 use super::meter::Meter;
 use super::names::names;
 use super::options::{Clients, Named, Wildcard};
+use super::output::misuse;
 use super::process::Process;
 use super::progress::Progress;
 use super::report::{DriverFigures, Report};
@@ -74,7 +75,7 @@ impl Stage {
         let server = clients.pid.map(Process::of).transpose();
         let server = server.map_err(|why| Failure::broken(anyhow!(why)))?;
         let report = report(clients, &scene);
-        let plan = plan(clients, &scene).map_err(|why| Failure::broken(anyhow!(why)))?;
+        let plan = plan(clients, &scene).map_err(misuse)?;
         let tls = Tls::new(&clients.secure, &clients.server)?;
         let streams = plan.streams.len();
         let orders = Orders {
@@ -299,7 +300,10 @@ fn enough_files(connections: usize) -> Result<(), Failure> {
 /// What every client asks for, by the flags.
 pub(super) fn wishes(clients: &Clients, protocol: Protocol) -> Result<Vec<Wish>, String> {
     let mut wishes = Vec::new();
-    for url in &clients.types {
+    for (at, url) in clients.types.iter().enumerate() {
+        if clients.types[..at].contains(url) {
+            return Err(format!("`{}` is asked for twice", url.short()));
+        }
         let of_type = |named: &&Named| named.url.as_ref().is_none_or(|named| named == url);
         let asked = clients.names.iter().rev().find(of_type);
         let everything = match clients.wildcard {
