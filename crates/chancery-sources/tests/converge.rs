@@ -44,7 +44,8 @@ fn resource() -> impl Strategy<Value = String> {
     let parts = (0..8usize, 0..6usize, 1..4u32);
     parts.prop_map(|(kind, name, s)| {
         let name = ["a", "b", "c", "d", "e", "f"][name];
-        let typed = |url: &str, rest: &str| format!("\"@type\": t/{url}\n{rest}\n");
+        let typed =
+            |url: &str, rest: &str| format!("\"@type\": type.googleapis.com/{url}\n{rest}\n");
         match kind {
             0..3 => cluster(name, s),
             3 | 4 => {
@@ -181,23 +182,43 @@ proptest! {
 
     #[test]
     fn events_alone_lead_to_the_same_end(ops in vec(op(), 0..40), v2 in any::<bool>()) {
-        let tree = Tree::with(&[("keep.yaml", &cluster("keep", 1))]);
-        let followed = Followed::new(options(&tree, v2));
-        for op in ops {
-            op.apply(&tree);
-            if matches!(op, Op::Load) {
-                let fresh = fresh(&tree, v2);
-                followed.settled(|live| agrees(live, &fresh));
-                live_asks(&followed.catalog);
-            }
-        }
-        let fresh = fresh(&tree, v2);
-        followed.settled(|live| {
-            agrees(live, &fresh)
-                && live.held_back() == fresh.held_back()
-                && places(live) == places(&fresh)
-        });
+        follow(&ops, v2);
     }
+}
+
+/// Follows a history by events, and waits until all is as a fresh load has it.
+fn follow(ops: &[Op], v2: bool) {
+    let tree = Tree::with(&[("keep.yaml", &cluster("keep", 1))]);
+    let followed = Followed::new(options(&tree, v2));
+    for op in ops {
+        op.apply(&tree);
+        if matches!(op, Op::Load) {
+            let fresh = fresh(&tree, v2);
+            followed.settled(|live| agrees(live, &fresh));
+            live_asks(&followed.catalog);
+        }
+    }
+    let fresh = fresh(&tree, v2);
+    followed.settled(|live| {
+        agrees(live, &fresh)
+            && live.held_back() == fresh.held_back()
+            && places(live) == places(&fresh)
+    });
+}
+
+#[test]
+fn a_v2_form_that_was_left_out_comes_when_the_written_one_goes() {
+    let written = "\"@type\": type.googleapis.com/envoy.api.v2.Cluster\n\
+                   name: a\nconnect_timeout: 9s\n";
+    let both = [Op::Write(0, cluster("a", 1)), Op::Write(1, written.to_owned()), Op::Load];
+    follow(&[&both[..], &[Op::Remove(1)]].concat(), true);
+}
+
+#[test]
+fn a_resource_that_moves_with_the_lines_above_it_is_told_where_it_is() {
+    let text = documents(&[cluster("a", 1), cluster("b", 1)]);
+    let lower = format!("# one line more\n{text}");
+    follow(&[Op::Write(0, text), Op::Load, Op::Write(0, lower)], false);
 }
 
 /// An audience that somebody asked for is brought along by every load after.
