@@ -45,6 +45,7 @@ pub(super) async fn run(
             found.add(receipts);
         }
     }
+    meter.stop_clock();
     // Whoever sent the last response still has its acknowledgements to read.
     stage.quiet().await;
     let mut report = stage.report(waited, &meter, found.firsts.len());
