@@ -87,6 +87,7 @@ impl Scan {
         self.shift = 0;
         self.state = match self.state {
             State::Key => key(number)?,
+            State::Length(_) if number > u32::MAX.into() => return Err(Damaged),
             State::Length(field) => self.begin(field, number),
             _ => State::Key,
         };
@@ -215,6 +216,8 @@ mod tests {
         for bytes in [&[0x0b][..], &[0xff; 11]] {
             assert_eq!(Scan::default().feed(bytes), Err(Damaged));
         }
+        let huge = [0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(Scan::default().feed(&huge), Err(Damaged), "longer than any message");
         let mut endless = vec![0x2a, 0xff, 0xff, 0x7f];
         endless.resize(100_000, b'n');
         assert_eq!(Scan::default().feed(&endless), Err(Damaged));

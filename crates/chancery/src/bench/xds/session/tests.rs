@@ -195,3 +195,37 @@ fn more_streams_than_the_server_takes_are_not_opened() {
     let refused = client.session.enter(1, Manner::Accepts, &mut Vec::new());
     assert!(refused.unwrap_err().contains("1 streams on a connection"));
 }
+
+#[test]
+fn hostile_bytes_never_panic() {
+    let valid = [
+        settings(100),
+        frame(1, 4, 1, &[0x88]),
+        frame(0, 0, 1, &[response(2), response(1)].concat()),
+        frame(8, 0, 1, &9_u32.to_be_bytes()),
+        frame(1, 5, 1, b"\x40\x0bgrpc-status\x018"),
+    ]
+    .concat();
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    for round in 0..2000 {
+        let mut bytes = valid.clone();
+        for _ in 0..1 + round % 4 {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let at = (seed >> 8) as usize % bytes.len();
+            bytes[at] = seed as u8;
+        }
+        let mut client = Client::new(Protocol::Delta, 0);
+        client.session.feed(&settings(1000), &mut Vec::new()).unwrap();
+        client.session.learn();
+        client.enters(Manner::Accepts);
+        for piece in bytes.chunks(1 + round % 50) {
+            if client.session.feed(piece, &mut Vec::new()).is_err() {
+                break;
+            }
+        }
+        client.session.close("over");
+        assert_eq!(client.board.state().alive, 0);
+    }
+}
