@@ -36,7 +36,8 @@ pub(crate) fn counts(root: &Path) -> Result<()> {
     let counted = count_all(root)?;
     println!("{:<20} {:>12} {:>12}", "path", "recorded", "counted");
     for path in recorded.keys().chain(counted.keys().filter(|path| !recorded.contains_key(*path))) {
-        let shown = |counts: &Counts| counts.get(path).map_or_else(|| "-".to_owned(), u64::to_string);
+        let shown =
+            |counts: &Counts| counts.get(path).map_or_else(|| "-".to_owned(), u64::to_string);
         println!("{path:<20} {:>12} {:>12}", shown(&recorded), shown(&counted));
     }
     let faults = compare(&recorded, &counted);

@@ -61,7 +61,7 @@ impl Version {
     /// Whether this is the version a client wrote.
     pub fn matches(&self, wire: &str) -> bool {
         match self {
-            Self::Content(hash) => wire.len() == 32 && spells(wire, *hash),
+            Self::Content(hash) => *wire.as_bytes() == digits(*hash),
             Self::Explicit(text) => **text == *wire,
         }
     }
@@ -74,25 +74,16 @@ impl Version {
     }
 }
 
-/// Whether these are the digits of the hash. A client that comes back states thousands, and
-/// reading a number of this size digit by digit would be most of the work.
-fn spells(digits: &str, hash: u128) -> bool {
-    let (high, low) = digits.as_bytes().split_at(16);
-    let bytes = hash.to_be_bytes();
-    let half = |digits: &[u8], bytes: &[u8]| {
-        digits.chunks_exact(2).zip(bytes).all(|(pair, byte)| {
-            digit(pair[0]) == Some(byte >> 4) && digit(pair[1]) == Some(byte & 15)
-        })
-    };
-    half(low, &bytes[8..]) && half(high, &bytes[..8])
-}
-
-fn digit(text: u8) -> Option<u8> {
-    match text {
-        b'0'..=b'9' => Some(text - b'0'),
-        b'a'..=b'f' => Some(text - b'a' + 10),
-        _ => None,
+/// The digits of a hash. A client that comes back states thousands of versions, and reading numbers
+/// of this size would be most of the work; writing one is not.
+fn digits(hash: u128) -> [u8; 32] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [0; 32];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(hash.to_be_bytes()) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
     }
+    text
 }
 
 impl fmt::Display for Version {

@@ -32,13 +32,24 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
     /// What this client alone was due.
-    Own(Box<[Spoken]>),
+    Own(Own),
     /// What every client was due that wants everything and was where this one was.
     Common {
         step: Arc<Step>,
         /// The client accepted something on an earlier stream, nobody knows what.
         returning: bool,
     },
+}
+
+/// What one client was due. Mostly these are resources under their own names: for as long as a
+/// response is under way, each of thousands is one pointer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    /// Resources under their own names of which the client had nothing.
+    new: Box<[Arc<Resource>]>,
+    /// Resources under their own names of which the client had something.
+    known: Box<[Arc<Resource>]>,
+    others: Box<[Spoken]>,
 }
 
 /// A key a response spoke of.
@@ -109,29 +120,69 @@ impl Flight {
 }
 
 impl Contents {
-    pub(crate) fn new(mut spoken: Vec<Spoken>) -> Self {
-        spoken.sort_by(|one, other| one.key.cmp(&other.key));
-        spoken.dedup_by(|later, first| later.key == first.key);
-        Self::Own(spoken.into())
+    pub(crate) fn new(spoken: Vec<Spoken>) -> Self {
+        Self::Own(Own::new(spoken))
     }
 
+    /// Not in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Spoken> {
         let (own, common) = match self {
-            Self::Own(spoken) => (&**spoken, None),
-            Self::Common { step, returning } => (&[][..], Some((step, *returning))),
+            Self::Own(own) => (Some(own), None),
+            Self::Common { step, returning } => (None, Some((step, *returning))),
         };
         let common = common.into_iter().flat_map(|(step, returning)| {
             step.changes.iter().map(move |change| Spoken::of(change, returning))
         });
-        own.iter().cloned().chain(common)
+        own.into_iter().flat_map(Own::iter).chain(common)
     }
 
     /// Whether the response spoke of this key.
     pub(crate) fn speaks_of(&self, key: &str) -> bool {
         match self {
-            Self::Own(spoken) => spoken.binary_search_by(|one| (*one.key).cmp(key)).is_ok(),
+            Self::Own(own) => own.speaks_of(key),
             Self::Common { step, .. } => step.change_of(key).is_some(),
         }
+    }
+}
+
+impl Own {
+    fn new(mut spoken: Vec<Spoken>) -> Self {
+        if !spoken.is_sorted_by(|one, next| one.key < next.key) {
+            spoken.sort_by(|one, other| one.key.cmp(&other.key));
+            spoken.dedup_by(|later, first| later.key == first.key);
+        }
+        let (mut new, mut known, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for spoken in spoken {
+            match spoken.what {
+                Some(what) if *what.name().as_str() == *spoken.key => {
+                    let list = if spoken.is_new { &mut new } else { &mut known };
+                    list.push(what);
+                }
+                _ => others.push(spoken),
+            }
+        }
+        Self { new: new.into(), known: known.into(), others: others.into() }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Spoken> {
+        let plain = |is_new| {
+            move |what: &Arc<Resource>| Spoken {
+                key: what.name().shared(),
+                what: Some(Arc::clone(what)),
+                is_new,
+            }
+        };
+        let new = self.new.iter().map(plain(true));
+        new.chain(self.known.iter().map(plain(false))).chain(self.others.iter().cloned())
+    }
+
+    fn speaks_of(&self, key: &str) -> bool {
+        let plain = |list: &[Arc<Resource>]| {
+            list.binary_search_by(|what| what.name().as_str().cmp(key)).is_ok()
+        };
+        plain(&self.new)
+            || plain(&self.known)
+            || self.others.binary_search_by(|one| (*one.key).cmp(key)).is_ok()
     }
 }
 
