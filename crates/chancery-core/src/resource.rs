@@ -173,6 +173,12 @@ impl Resource {
         &self.facts
     }
 
+    /// The load assignment that a cluster waits for on the stream it came on.
+    pub(crate) fn endpoints(&self) -> Option<&ResourceName> {
+        let links = self.facts.links.iter().filter(|link| link.aggregated);
+        links.filter(|link| link.type_url.api() == crate::Api::Eds).map(|link| &link.name).next()
+    }
+
     /// What this resource adds to the version of its type: a sum of these does not depend on the
     /// order resources come in, so it is kept up to date in O(changed).
     pub(crate) fn share_of_type_version(&self) -> u128 {

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use crate::{Change, Encodings, Entry, Resource, ResourceSet, Share};
+use crate::{Change, Encodings, Entry, Resource, ResourceName, ResourceSet, Share};
 
 /// The way from one set to another, for whoever wants everything.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct Step {
     /// Roughly what the rest takes on the wire.
     pub(crate) bytes: usize,
     entries: OnceLock<Entries>,
+    /// The load assignments that new clusters wait for.
+    warming: OnceLock<Arc<[ResourceName]>>,
 }
 
 /// Entries in the order of their names, without TTLs, and a place for their encoding.
@@ -95,13 +97,25 @@ impl Step {
         let removes = changes.iter().any(|change| change.new.is_none());
         let given = changes.iter().filter_map(|change| change.new.as_deref());
         let bytes = given.map(entry_size).sum();
-        Self { changes, removes, bytes, entries: OnceLock::new() }
+        Self { changes, removes, bytes, entries: OnceLock::new(), warming: OnceLock::new() }
     }
 
     /// What exists now of what differs.
     pub(crate) fn entries(&self) -> &Entries {
         let given = || self.changes.iter().filter_map(|change| change.new.as_ref());
         self.entries.get_or_init(|| Entries::of(given()))
+    }
+
+    /// How many were not there before.
+    pub(crate) fn count_new(&self) -> usize {
+        self.changes.iter().filter(|change| change.old.is_none()).count()
+    }
+
+    /// The load assignments that clusters wait for which were not there before.
+    pub(crate) fn warming(&self) -> &Arc<[ResourceName]> {
+        let new = || self.changes.iter().filter(|change| change.old.is_none());
+        let clusters = || new().filter_map(|change| change.new.as_deref());
+        self.warming.get_or_init(|| clusters().filter_map(Resource::endpoints).cloned().collect())
     }
 
     /// The change of that name.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::order::{points_at_clusters, users};
 use super::types::Types;
 use super::warming::Warming;
-use crate::subscription::{Answered, Given, Receipt, Reply, Subscription};
+use crate::subscription::{Answered, Receipt, Reply, Subscription};
 use crate::{
-    Api, Event, Features, Input, Link, Node, Request, Response, Scope, Settings, Snapshot, Time,
-    TypeUrl, Variant, Violation,
+    Api, Event, Features, Input, Node, Request, Response, Scope, Settings, Snapshot, Time, TypeUrl,
+    Variant, Violation,
 };
 
 /// The server's half of one stream, aggregated or of one type, SotW or delta.
@@ -286,7 +286,10 @@ impl Server {
         // An updated cluster warms until it gets its endpoints (S-099). A client that asked for
         // them, or for secrets, before its clusters does not ask again (S-100).
         let is_first = !std::mem::replace(&mut self.told_of_clusters, true);
-        for (link, is_new) in links_of(&given) {
+        if self.types.len() == 1 {
+            return response; // There is nobody to follow.
+        }
+        for (link, is_new) in given.links() {
             let follows = match link.type_url.api() {
                 Api::Eds => true,
                 Api::Sds => is_new || is_first,
@@ -342,12 +345,4 @@ impl Server {
     fn endpoints(&self) -> Option<&Subscription> {
         self.types.of(Api::Eds).next()
     }
-}
-
-/// What given resources make their client ask for on the same stream.
-fn links_of(given: &[Given]) -> impl Iterator<Item = (&Link, bool)> {
-    let links = given
-        .iter()
-        .flat_map(|given| given.resource.facts().links.iter().map(|link| (link, given.is_new)));
-    links.filter(|(link, _)| link.aggregated)
 }

@@ -9,56 +9,51 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::subscription::{Answered, Given, Subscription};
-use crate::{Api, ResourceName, Settings, Time};
+use crate::{ResourceName, Settings, Time};
 
 /// Clusters the client was just given and cannot use yet.
 #[derive(Debug, Default)]
 pub(super) struct Warming {
-    clusters: Vec<Cluster>,
+    batches: Vec<Batch>,
 }
 
+/// The new clusters of one response.
 #[derive(Debug)]
-struct Cluster {
-    /// Which response gave it.
+struct Batch {
     nonce: Arc<str>,
-    /// The load assignment it waits for on this stream.
-    endpoints: Option<ResourceName>,
     since: Time,
     acked: Option<Time>,
+    /// Whether some of them wait for nothing but the acknowledgement.
+    plain: bool,
+    /// The load assignments some of them wait for on this stream.
+    endpoints: Arc<[ResourceName]>,
 }
 
 impl Warming {
     /// A response gave the client clusters.
-    pub(super) fn note_given(&mut self, now: Time, nonce: &Arc<str>, given: &[Given]) {
-        for cluster in given.iter().filter(|given| given.is_new) {
-            let links = cluster.resource.facts().links.iter();
-            let mut eds = links.filter(|link| link.aggregated && link.type_url.api() == Api::Eds);
-            self.clusters.push(Cluster {
-                nonce: Arc::clone(nonce),
-                endpoints: eds.next().map(|link| link.name.clone()),
-                since: now,
-                acked: None,
-            });
-        }
+    pub(super) fn note_given(&mut self, now: Time, nonce: &Arc<str>, given: &Given) {
+        let (nonce, endpoints) = (Arc::clone(nonce), given.warming());
+        let plain = endpoints.len() < given.count_new();
+        self.batches.push(Batch { nonce, since: now, acked: None, plain, endpoints });
+        self.forget_warm();
     }
 
     /// The client answered a response with clusters. One it rejected warms nothing.
     pub(super) fn note_clusters_answered(&mut self, now: Time, answered: &Answered) {
-        self.clusters.retain(|cluster| {
-            cluster.nonce != answered.nonce || answered.accepted && cluster.endpoints.is_some()
-        });
-        for cluster in self.clusters.iter_mut().filter(|one| one.nonce == answered.nonce) {
-            cluster.acked = Some(now);
+        self.batches.retain(|batch| batch.nonce != answered.nonce || answered.accepted);
+        for batch in self.batches.iter_mut().filter(|one| one.nonce == answered.nonce) {
+            batch.acked = Some(now);
         }
+        self.forget_warm();
     }
 
     /// The client answered a response with endpoints. A rejected one will not come again, so
     /// waiting for it would be in vain.
     pub(super) fn note_endpoints_answered(&mut self, answered: &Answered) {
-        self.clusters.retain(|cluster| {
-            let name = cluster.endpoints.as_ref().map(ResourceName::as_str);
-            !name.is_some_and(|name| answered.speaks_of(name))
-        });
+        for batch in &mut self.batches {
+            batch.retain(|name| !answered.speaks_of(name.as_str()));
+        }
+        self.forget_warm();
     }
 
     /// Forgets the clusters that need not be waited for any more.
@@ -68,7 +63,14 @@ impl Warming {
         endpoints: Option<&Subscription>,
         settings: &Settings,
     ) {
-        self.clusters.retain(|cluster| cluster.until(endpoints, settings) > now);
+        self.batches.retain(|batch| now < batch.bound(settings));
+        for batch in &mut self.batches {
+            if let Some(acked) = batch.acked {
+                let bound = batch.bound(settings);
+                batch.retain(|name| now < until(name, bound, acked, endpoints));
+            }
+        }
+        self.forget_warm();
     }
 
     /// Until when routes have to wait at most; they need not if there is no such time.
@@ -77,22 +79,43 @@ impl Warming {
         endpoints: Option<&Subscription>,
         settings: &Settings,
     ) -> Option<Time> {
-        self.clusters.iter().map(|cluster| cluster.until(endpoints, settings)).min()
+        let of = |batch: &Batch| {
+            let bound = batch.bound(settings);
+            let Some(acked) = batch.acked else { return Some(bound) };
+            let names = batch.endpoints.iter();
+            names.map(|name| until(name, bound, acked, endpoints)).min()
+        };
+        self.batches.iter().filter_map(of).min()
+    }
+
+    /// What waits for nothing can be used.
+    fn forget_warm(&mut self) {
+        let unacked = |batch: &Batch| batch.plain && batch.acked.is_none();
+        self.batches.retain(|batch| unacked(batch) || !batch.endpoints.is_empty());
     }
 }
 
-impl Cluster {
-    /// Until when routes wait for this cluster.
-    fn until(&self, endpoints: Option<&Subscription>, settings: &Settings) -> Time {
-        let bound = self.since + settings.warm_wait;
-        let (Some(name), Some(acked)) = (&self.endpoints, self.acked) else { return bound };
-        match endpoints {
-            Some(eds) if eds.wants(name) && eds.has(name) => bound,
-            // There are no endpoints to wait for, and nobody will say so in SotW (S-066).
-            Some(eds) if eds.wants(name) => acked,
-            // Envoy asks for endpoints before it acknowledges the cluster.
-            _ => bound.min(acked + ASKING_GRACE),
+impl Batch {
+    fn bound(&self, settings: &Settings) -> Time {
+        self.since + settings.warm_wait
+    }
+
+    /// The list is shared by all clients that were given the same, until it gets shorter for one.
+    fn retain(&mut self, keep: impl Fn(&ResourceName) -> bool) {
+        if !self.endpoints.iter().all(&keep) {
+            self.endpoints = self.endpoints.iter().filter(|name| keep(name)).cloned().collect();
         }
+    }
+}
+
+/// Until when routes wait for an acknowledged cluster with these endpoints.
+fn until(name: &ResourceName, bound: Time, acked: Time, endpoints: Option<&Subscription>) -> Time {
+    match endpoints {
+        Some(eds) if eds.wants(name) && eds.has(name) => bound,
+        // There are no endpoints to wait for, and nobody will say so in SotW (S-066).
+        Some(eds) if eds.wants(name) => acked,
+        // Envoy asks for endpoints before it acknowledges the cluster.
+        _ => bound.min(acked + ASKING_GRACE),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::given::Given;
 use super::respond::Reply;
 use super::{Subscription, Variant};
 use crate::{Entry, Resource, Time};
@@ -19,7 +20,7 @@ impl Subscription {
             return None;
         }
         let response = self.respond(now, nonce, entries, Vec::new());
-        Some(Reply { response, given: Vec::new() })
+        Some(Reply { response, given: Given::default() })
     }
 
     /// Puts the next heartbeat a third of the shortest TTL from now. A response that did not

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use super::Subscription;
 use super::flight::Contents;
-use super::respond::{Given, Reply};
+use super::given::Given;
+use super::respond::Reply;
 use crate::step::Step;
 use crate::{Api, Settings, Time};
 
@@ -34,8 +35,12 @@ impl Subscription {
         let full = self.is_full_state();
         let entries = if full { self.books.target.whole() } else { step.entries() };
         let (list, share) = (Arc::clone(&entries.list), Some(entries.share()));
-        let given = self.given_by(&step);
-        let contents = Contents::Common { step, returning: self.returning };
+        let returning = self.returning;
+        let given = match self.api() {
+            Api::Cds => Given::Common { step: Arc::clone(&step), returning },
+            _ => Given::default(),
+        };
+        let contents = Contents::Common { step, returning };
         let response = self.say(now, nonce, contents);
         self.schedule_beat(now, full);
         Reply { response: crate::Response { entries: list, share, ..response }, given }
@@ -48,16 +53,5 @@ impl Subscription {
             && self.books.is_clean()
             && self.flight.is_empty()
             && !expires()
-    }
-
-    fn given_by(&self, step: &Step) -> Vec<Given> {
-        if self.api() != Api::Cds {
-            return Vec::new();
-        }
-        let given = step.changes.iter().filter_map(|change| {
-            let is_new = change.old.is_none() && !self.returning;
-            Some(Given { resource: Arc::clone(change.new.as_ref()?), is_new })
-        });
-        given.collect()
     }
 }

@@ -28,6 +28,7 @@ mod common;
 mod delta;
 mod earlier;
 mod flight;
+mod given;
 mod interest;
 mod receive;
 mod respond;
@@ -40,9 +41,10 @@ use std::sync::Arc;
 use self::books::{Books, Held};
 use self::earlier::Earlier;
 use self::flight::Flight;
+pub(crate) use self::given::Given;
 use self::interest::{Interest, Spelling};
 pub(crate) use self::receive::{Answered, Receipt};
-pub(crate) use self::respond::{Given, Reply};
+pub(crate) use self::respond::Reply;
 use crate::{
     Api, Event, Features, Resource, Settings, Snapshot, Time, TypeUrl, Variant, Violation,
 };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::flight::{Contents, Sent, Spoken};
+use super::given::Given;
 use super::interest::Spelling;
 use super::walk::Walk;
 use super::{Held, Subscription};
@@ -13,26 +14,18 @@ use crate::{
     Variant, Version,
 };
 
-/// A response, and what it gives the client that it did not have.
+/// A response, and the clusters it gives the client that it did not have in this form.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) response: Response,
-    pub(crate) given: Vec<Given>,
-}
-
-/// A resource that a response gives to a client that did not have it in this form.
-#[derive(Debug)]
-pub(crate) struct Given {
-    pub(crate) resource: Arc<Resource>,
-    /// Whether the client had none of that name.
-    pub(crate) is_new: bool,
+    pub(crate) given: Given,
 }
 
 /// What is due of the books.
 #[derive(Debug, Default)]
 struct Due {
     spoken: Vec<Spoken>,
-    given: Vec<Given>,
+    given: Vec<(Arc<Resource>, bool)>,
     entries: Vec<Entry>,
     removed: BTreeSet<Spelling>,
     /// What entries and removals take on the wire, roughly, and what errors may.
@@ -67,7 +60,7 @@ impl Subscription {
         let response = self.respond(now, nonce, entries, spoken);
         self.schedule_beat(now, self.is_full_state());
         let response = Response { removed: removed.into_iter().collect(), errors, ..response };
-        Some(Reply { response, given })
+        Some(Reply { response, given: Given::Own(given) })
     }
 
     /// A response with these entries, which speaks of this and is under way from now on.
@@ -176,7 +169,7 @@ impl Subscription {
                 due.entries.push(self.entry(key, resource));
                 if self.api() == Api::Cds {
                     let is_new = held.is_new() && !self.returning;
-                    due.given.push(Given { resource: Arc::clone(resource), is_new });
+                    due.given.push((Arc::clone(resource), is_new));
                 }
             }
             (None, held) if self.variant == Variant::Delta => self.add_gone(due, key, held),
