@@ -36,7 +36,8 @@ struct Flags {
 
 fn main() -> Result<()> {
     let flags = flags()?;
-    let cache = Arc::new(Cache::new(true));
+    // With `true` it answers no request without names.
+    let cache = Arc::new(Cache::new(false));
     let mut snapshot = Snapshot::new();
     for kind in &flags.kinds {
         let mut resources = Resources::new("0".to_owned());
