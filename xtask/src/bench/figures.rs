@@ -120,6 +120,14 @@ impl Series {
         values.map(|value| value / figure.per).collect()
     }
 
+    /// The side, and how much there was of what is varied.
+    fn name(&self) -> String {
+        match self.x {
+            Some((what, x)) => format!("{}, {x} {what}", self.side),
+            None => self.side.clone(),
+        }
+    }
+
     pub(crate) fn median(&self, figure: Figure) -> Option<f64> {
         median(&self.all(figure))
     }
@@ -147,7 +155,7 @@ impl Goal {
         let (us, them) = (ours.all(of), theirs.all(of));
         let value = median(&us).zip(median(&them)).map(|(us, them)| us / them);
         let pairs: Vec<f64> = us.iter().zip(&them).map(|(us, them)| us / them).collect();
-        let (beside, unit) = (theirs.side.clone(), of.unit.to_owned());
+        let (beside, unit) = (theirs.name(), of.unit.to_owned());
         let value = value.filter(|value| value.is_finite() && why.is_none());
         let spread = spread(&pairs);
         Self { spec, value, spread, ours: us, theirs: them, beside, unit, why }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
 use super::driver;
-use super::figures::Series;
+use super::figures::{Comparison, Series};
 use super::options::Options;
 use super::programs::Programs;
 use super::server::Server;
@@ -98,6 +98,11 @@ impl Lab {
     /// So much, or the little that shows that it works.
     pub(crate) fn or_quick<T>(&self, full: T, quick: T) -> T {
         if self.options.quick { quick } else { full }
+    }
+
+    /// Whether a comparison belongs into the document: half of one would take the other half out.
+    pub(crate) fn keeps(&self, comparison: &Comparison) -> bool {
+        comparison.complete && !self.options.quick
     }
 
     /// Whether one of these goals was asked for.

@@ -73,10 +73,11 @@ fn field(path: &str, key: &str) -> String {
     line.split_once(':').map_or("", |(_, value)| value).trim().to_owned()
 }
 
-/// The version of a crate in the lock file.
+/// The version of a crate in the lock file: the last, and so the newest, if there are several.
+/// The older ones are of packages that are read as data and not compiled.
 fn locked(lock: &str, name: &str) -> String {
-    let after = lock.split(&format!("name = \"{name}\"\nversion = \"")).nth(1).unwrap_or("?\"");
-    after.split('"').next().unwrap_or("?").to_owned()
+    let after = lock.split(&format!("name = \"{name}\"\nversion = \"")).skip(1).last();
+    after.and_then(|rest| rest.split('"').next()).unwrap_or("?").to_owned()
 }
 
 /// The version of a module in `go.mod`.
@@ -92,7 +93,8 @@ mod tests {
 
     #[test]
     fn versions_are_found() {
-        let lock = "[[package]]\nname = \"h2\"\nversion = \"0.4.20\"\n";
+        let package = |version| format!("[[package]]\nname = \"h2\"\nversion = \"{version}\"\n");
+        let lock = &(package("0.3.27") + &package("0.4.20"));
         assert_eq!((locked(lock, "h2"), locked(lock, "h3")), ("0.4.20".into(), "?".into()));
         let modules = "require (\n\texample.org/a/b v1.0.0\n\texample.org/a v0.14.0\n)";
         assert_eq!(required(modules, "example.org/a"), "v0.14.0");

@@ -62,8 +62,7 @@ const COLUMNS: [(&str, &str, f64, bool); 15] = [
 /// The sides of a comparison, one row each.
 pub(super) fn series(comparison: &Value) -> String {
     let all = list(&comparison["series"]);
-    let columns: Vec<_> =
-        COLUMNS.iter().filter(|(name, ..)| all.iter().any(|one| has(one, name))).collect();
+    let columns: Vec<_> = COLUMNS.iter().filter(|(name, ..)| shown(all, name)).collect();
     let x_name = all.iter().find_map(|one| one["x_name"].as_str());
     let mut heads = vec!["side"];
     heads.extend(x_name);
@@ -71,7 +70,7 @@ pub(super) fn series(comparison: &Value) -> String {
     heads.push("runs");
     let rows = all.iter().map(|one| {
         let mut row = vec![one["side"].as_str().unwrap_or_default().to_owned()];
-        row.extend(x_name.map(|_| number(&one["x"])));
+        row.extend(x_name.map(|_| one["x"].as_f64().map_or_else(String::new, whole)));
         row.extend(columns.iter().map(|(name, _, per, spread)| cell(one, name, *per, *spread)));
         row.push(ran(one));
         row
@@ -82,6 +81,20 @@ pub(super) fn series(comparison: &Value) -> String {
 fn values(series: &Value, name: &str, per: f64) -> Vec<f64> {
     let runs = list(&series["runs"]).iter();
     runs.filter_map(|run| run[name].as_f64()).map(|value| value / per).collect()
+}
+
+/// A column is shown if there is something in it, and if it is not beside the point: rounds are
+/// told by message and change, and what their connections take is told by idle ones.
+fn shown(all: &[Value], name: &str) -> bool {
+    const NOT_OF_ROUNDS: [&str; 3] = ["cpu_s", "rss_per_stream", "resource_bytes"];
+    let rounds = all.iter().any(|one| has(one, "last_ms"));
+    let some = |one| values(one, name, 1.0).iter().any(|value| *value != 0.0);
+    all.iter().any(some) && !(rounds && NOT_OF_ROUNDS.contains(&name))
+}
+
+/// How much there is of what is varied.
+fn whole(number: f64) -> String {
+    format!("{number:.0}")
 }
 
 fn has(series: &Value, name: &str) -> bool {

@@ -32,9 +32,9 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// Few streams make many rounds, so that each run has enough to count.
+/// Few streams make more rounds, so that each run has enough to count.
 fn scenario(streams: u32, rounds: u32) -> Scenario {
-    let rounds = rounds * (10_000 / streams).min(20);
+    let rounds = rounds * (3_000 / streams).clamp(1, 20);
     Scenario {
         verb: "fan-out",
         driver: format!(
