@@ -11,14 +11,15 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use chancery_core::{ErrorDetail, Locality, Node, Response, TypeUrl, Value, Variant};
+use chancery_core::{ErrorDetail, Locality, Node, TypeUrl, Value};
 use prost::Message;
 
 mod entries;
 mod requests;
+mod tail;
 pub use entries::encode_entries;
 pub use requests::{decode_delta, decode_sotw};
+pub use tail::encode_tail;
 
 /// A message that is no discovery request: the peer's fault.
 #[derive(Debug, thiserror::Error)]
@@ -37,61 +38,6 @@ enum Malformed {
     Short,
     #[error("a text is not UTF-8")]
     Text,
-}
-
-/// Encodes all of a response that [`encode_entries`] does not.
-pub fn encode_tail(response: &Response, control_plane: &str) -> Bytes {
-    let version = response.version.to_string();
-    let type_url = response.type_url.to_string();
-    let nonce = response.nonce.to_string();
-    let control_plane = Some(ControlPlane { identifier: control_plane.to_owned() });
-    let errors = response.errors.iter().map(ResourceError::from).collect();
-    let bytes = match response.variant {
-        Variant::Sotw => {
-            SotwTail { version, type_url, nonce, control_plane, errors }.encode_to_vec()
-        }
-        Variant::Delta => {
-            let removed = response.removed.iter().map(ToString::to_string).collect();
-            DeltaTail { version, type_url, nonce, removed, control_plane, errors }.encode_to_vec()
-        }
-    };
-    bytes.into()
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct SotwTail {
-    #[prost(string, tag = "1")]
-    version: String,
-    #[prost(string, tag = "4")]
-    type_url: String,
-    #[prost(string, tag = "5")]
-    nonce: String,
-    #[prost(message, optional, tag = "6")]
-    control_plane: Option<ControlPlane>,
-    #[prost(message, repeated, tag = "7")]
-    errors: Vec<ResourceError>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct DeltaTail {
-    #[prost(string, tag = "1")]
-    version: String,
-    #[prost(string, tag = "4")]
-    type_url: String,
-    #[prost(string, tag = "5")]
-    nonce: String,
-    #[prost(string, repeated, tag = "6")]
-    removed: Vec<String>,
-    #[prost(message, optional, tag = "7")]
-    control_plane: Option<ControlPlane>,
-    #[prost(message, repeated, tag = "9")]
-    errors: Vec<ResourceError>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ControlPlane {
-    #[prost(string, tag = "1")]
-    identifier: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -48,6 +48,16 @@ pub(crate) struct TypeLabels {
     r#type: &'static str,
 }
 
+/// What is counted at every response of a type and its answer, found once.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchanges {
+    pub(crate) responses: Counter,
+    pub(crate) response_bytes: Counter,
+    pub(crate) acks: Counter,
+    pub(crate) ack_latency: Histogram,
+    pub(crate) commit_to_ack: Histogram,
+}
+
 /// A type and the HTTP status of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct PollLabels {
@@ -129,6 +139,18 @@ impl Metrics {
             "From a publication to the ACK of what it sent",
             commit,
         );
+    }
+
+    /// What is counted of a type in one form of the protocol.
+    pub(crate) fn exchanges(&self, variant: Variant, type_url: &TypeUrl) -> Exchanges {
+        let labels = TypeLabels::new(variant, type_url);
+        Exchanges {
+            responses: self.responses.get_or_create(&labels).clone(),
+            response_bytes: self.response_bytes.get_or_create(&labels).clone(),
+            acks: self.acks.get_or_create(&labels).clone(),
+            ack_latency: self.ack_latency.get_or_create(&labels).clone(),
+            commit_to_ack: self.commit_to_ack.get_or_create(&labels).clone(),
+        }
     }
 
     /// Counts an answer over REST with data.

@@ -83,18 +83,18 @@ fn put_any(out: &mut Vec<u8>, type_url: &str, value: &[u8]) {
 }
 
 /// A field of bytes; all of these have numbers whose key is one byte.
-fn put_field(out: &mut Vec<u8>, number: u8, value: &[u8]) {
+pub(super) fn put_field(out: &mut Vec<u8>, number: u8, value: &[u8]) {
     put_header(out, number, value.len());
     out.put_slice(value);
 }
 
-fn put_header(out: &mut Vec<u8>, number: u8, size: usize) {
+pub(super) fn put_header(out: &mut Vec<u8>, number: u8, size: usize) {
     const LENGTH_DELIMITED: u8 = 2;
     out.put_u8(number << 3 | LENGTH_DELIMITED);
     encode_varint(size as u64, out);
 }
 
-fn field_size(size: usize) -> usize {
+pub(super) fn field_size(size: usize) -> usize {
     1 + encoded_len_varint(size as u64) + size
 }
 

@@ -3,10 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Entry, NameError, Names, Resource};
+use bytes::Bytes;
+use chancery_core::{Entry, NameError, Names, Resource, Response, Variant};
 use proptest::prelude::*;
 
 use super::*;
+
+#[derive(Clone, PartialEq, Message)]
+struct ControlPlane {
+    #[prost(string, tag = "1")]
+    identifier: String,
+}
 
 #[derive(Clone, PartialEq, Message)]
 struct DiscoveryRequest {
@@ -146,7 +153,7 @@ fn response(variant: Variant, wrapped: bool, entries: Vec<Entry>) -> Response {
 }
 
 fn encoded(response: &Response) -> Vec<u8> {
-    [encode_entries(response), encode_tail(response, "server-1")].concat()
+    [&encode_entries(response)[..], &encode_tail(response, "server-1")].concat()
 }
 
 fn sotw(response: &Response) -> SotwMessage {

@@ -2,7 +2,6 @@
 //!
 //! Bodies are never told (S-138).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use chancery_core::{Api, ErrorDetail, Event, Node, Response, TypeUrl, Variant};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::metrics::{Metrics, StreamLabels, TypeLabels, observe};
+use crate::metrics::{Exchanges, Metrics, StreamLabels, TypeLabels, observe};
 use crate::policy::{Client, Peer};
 use crate::shared::{Shared, Slot};
 use crate::{GroupName, Happened, StreamEvent};
@@ -28,14 +27,15 @@ pub(crate) struct Account {
     group: Option<GroupName>,
     /// When what the client should see was published.
     published: Option<Instant>,
-    types: BTreeMap<TypeUrl, Times>,
+    /// A handful, each in few words: an idle stream should cost little.
+    types: Vec<(TypeUrl, Seen)>,
     /// With which status the server ended it.
     ended: Option<i32>,
 }
 
 /// What is measured about one type.
-#[derive(Default)]
-struct Times {
+struct Seen {
+    exchanges: Exchanges,
     /// When it was asked for, until it is answered.
     asked: Option<Instant>,
     /// When what was sent last had been published, until it is accepted.
@@ -60,7 +60,7 @@ impl Account {
             node: None,
             group: None,
             published: None,
-            types: BTreeMap::new(),
+            types: Vec::new(),
             ended: None,
         };
         let labels = account.labels();
@@ -148,23 +148,18 @@ impl Account {
     fn subscribed(&mut self, type_url: &TypeUrl, wildcard: bool, names: usize) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
         debug!(stream, node, r#type = of, wildcard, names, "subscribed");
-        if !self.types.contains_key(type_url) {
-            let asked = Some(Instant::now());
-            self.types.insert(type_url.clone(), Times { asked, ..Times::default() });
-        }
+        self.seen(type_url);
         self.observe(Happened::Subscribed { type_url, wildcard, names });
     }
 
     fn acked(&mut self, type_url: &TypeUrl, version: &str, nonce: &str, after: Duration) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
         debug!(stream, node, r#type = of, version, nonce, ?after, "acked");
-        let times = self.types.get_mut(type_url);
-        let published = times.and_then(|times| times.published.take());
-        let (labels, metrics) = (TypeLabels::new(self.variant, type_url), self.metrics());
-        metrics.acks.get_or_create(&labels).inc();
-        observe(&metrics.ack_latency, &labels, after);
-        if let Some(published) = published {
-            observe(&metrics.commit_to_ack, &labels, published.elapsed());
+        let Seen { exchanges, published, .. } = self.seen(type_url);
+        exchanges.acks.inc();
+        exchanges.ack_latency.observe(after.as_secs_f64());
+        if let Some(published) = published.take() {
+            exchanges.commit_to_ack.observe(published.elapsed().as_secs_f64());
         }
         self.observe(Happened::Acknowledged { type_url, version, after });
     }
@@ -189,18 +184,20 @@ impl Account {
     }
 
     fn measure(&mut self, type_url: &TypeUrl, bytes: usize) {
-        let labels = TypeLabels::new(self.variant, type_url);
-        let Shared { metrics, config, .. } = &**self.slot.shared();
-        metrics.responses.get_or_create(&labels).inc();
-        metrics.response_bytes.get_or_create(&labels).inc_by(bytes as u64);
-        let times = self.types.entry(type_url.clone()).or_default();
-        if let Some(asked) = times.asked.take() {
-            observe(&metrics.first_answer, &labels, asked.elapsed());
-        }
         // What had been published before the stream was opened says nothing about speed.
-        times.published = self.published.filter(|published| *published > self.started);
-        let limit = config.protocol.max_response_bytes;
-        if bytes > limit && !std::mem::replace(&mut times.warned_of_size, true) {
+        let published = self.published.filter(|published| *published > self.started);
+        let limit = self.shared().config.protocol.max_response_bytes;
+        let seen = self.seen(type_url);
+        seen.exchanges.responses.inc();
+        seen.exchanges.response_bytes.inc_by(bytes as u64);
+        seen.published = published;
+        let first = seen.asked.take();
+        let warns = bytes > limit && !std::mem::replace(&mut seen.warned_of_size, true);
+        if let Some(asked) = first {
+            let labels = TypeLabels::new(self.variant, type_url);
+            observe(&self.metrics().first_answer, &labels, asked.elapsed());
+        }
+        if warns {
             let (node, of) = (self.node_id(), type_url.short());
             warn!(
                 node,
@@ -210,6 +207,19 @@ impl Account {
                 "large and not to be split: clients may refuse it"
             );
         }
+    }
+
+    /// What is measured about a type, which is asked for now if it was not before.
+    fn seen(&mut self, type_url: &TypeUrl) -> &mut Seen {
+        let known = self.types.iter().position(|(known, _)| known == type_url);
+        let at = known.unwrap_or_else(|| {
+            let exchanges = self.metrics().exchanges(self.variant, type_url);
+            let asked = Some(Instant::now());
+            let seen = Seen { exchanges, asked, published: None, warned_of_size: false };
+            self.types.push((type_url.clone(), seen));
+            self.types.len() - 1
+        });
+        &mut self.types[at].1
     }
 
     fn observe(&self, what: Happened<'_>) {

@@ -111,7 +111,8 @@ impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
 /// asked for more tells that the client took the large part.
 pub(crate) fn frame(shared: &Bytes, own: &[u8], out: &mut Frames) {
     let size = shared.len() + own.len();
-    out.open.reserve(HEADER + own.len());
+    let copied = if shared.len() <= COPIED { shared.len() } else { 0 };
+    out.open.reserve(HEADER + copied + own.len());
     out.open.put_u8(0);
     // A message of 4 GiB cannot be sent at all; clients refuse anything near it.
     out.open.put_u32(u32::try_from(size).unwrap_or(u32::MAX));

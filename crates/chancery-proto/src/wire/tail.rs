@@ -1,0 +1,45 @@
+//! What only one stream is told: all of a response but its entries, written by hand into one piece
+//! of memory, because it is made once for every response.
+
+use bytes::BufMut;
+use chancery_core::{Response, Variant};
+use prost::Message;
+
+use super::ResourceError;
+use super::entries::{field_size, put_field, put_header};
+
+/// Encodes all of a response that [`encode_entries`](super::encode_entries) does not.
+pub fn encode_tail(response: &Response, control_plane: &str) -> Vec<u8> {
+    let Response { version, nonce, removed, errors, .. } = response;
+    let type_url = response.type_url.as_str();
+    let room = version.len() + type_url.len() + nonce.len() + control_plane.len() + 24;
+    let mut out = Vec::with_capacity(room);
+    put_text(&mut out, 1, version);
+    put_text(&mut out, 4, type_url);
+    put_text(&mut out, 5, nonce);
+    let (plane, faults) = match response.variant {
+        Variant::Sotw => (6, 7),
+        Variant::Delta => {
+            removed.iter().for_each(|name| put_field(&mut out, 6, name.as_bytes()));
+            (7, 9)
+        }
+    };
+    put_header(
+        &mut out,
+        plane,
+        if control_plane.is_empty() { 0 } else { field_size(control_plane.len()) },
+    );
+    put_text(&mut out, 1, control_plane);
+    for error in errors {
+        put_field(&mut out, faults, &ResourceError::from(error).encode_to_vec());
+    }
+    out
+}
+
+/// A text; an empty one is left out, as protobuf does.
+fn put_text(out: &mut Vec<u8>, number: u8, text: &str) {
+    if !text.is_empty() {
+        put_header(out, number, text.len());
+        out.put_slice(text.as_bytes());
+    }
+}
