@@ -7,7 +7,8 @@
 //!
 //! A watch says what it wants before it looks, and a publication changes the state before it asks
 //! who wants it: so no change is missed, whoever comes first. A watch that is left alone sees the
-//! newest state whenever it looks for a reason of its own. There is no queue.
+//! newest state whenever it looks for a reason of its own, and is woken by a publication when it has
+//! not looked for [`LONG`]: what it saw last would stay in memory otherwise. There is no queue.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -36,6 +37,7 @@ pub(super) struct Group {
     /// How often the state changed.
     count: AtomicU64,
     watchers: Mutex<Watchers>,
+    begun: Instant,
 }
 
 #[derive(Default)]
@@ -49,6 +51,8 @@ struct Ear {
     waker: AtomicWaker,
     /// `None` if everything is news.
     wants: Mutex<Option<Wants>>,
+    /// When it looked last, in milliseconds since there is the group.
+    looked: AtomicU64,
 }
 
 /// One watcher of one group.
@@ -65,7 +69,8 @@ pub(crate) struct Watch {
 impl Group {
     pub(super) fn new(epoch: u64) -> Self {
         let state = Mutex::new(State { epoch, ..State::default() });
-        Self { state, count: AtomicU64::default(), watchers: Mutex::default() }
+        let (count, watchers) = (AtomicU64::default(), Mutex::default());
+        Self { state, count, watchers, begun: Instant::now() }
     }
 
     pub(super) fn snapshot(&self) -> Option<Arc<Snapshot>> {
@@ -110,18 +115,25 @@ impl Group {
     }
 
     fn wake(&self, whom: impl Fn(&Wants) -> bool) {
+        let now = self.now();
         for ear in lock(&self.watchers).ears.values() {
-            if lock(&ear.wants).as_ref().is_none_or(&whom) {
+            let looked = ear.looked.load(Ordering::Relaxed);
+            if now.saturating_sub(looked) >= LONG || lock(&ear.wants).as_ref().is_none_or(&whom) {
                 ear.waker.wake();
             }
         }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
 impl Watch {
     /// Call it with the store's lock held, so that the group is not forgotten meanwhile.
     pub(super) fn new(store: Arc<Store>, name: GroupName, group: Arc<Group>) -> Self {
-        let ear = Arc::new(Ear { waker: AtomicWaker::new(), wants: Mutex::default() });
+        let looked = AtomicU64::new(group.now());
+        let ear = Arc::new(Ear { waker: AtomicWaker::new(), wants: Mutex::default(), looked });
         let mut watchers = lock(&group.watchers);
         watchers.last += 1;
         let id = watchers.last;
@@ -151,6 +163,7 @@ impl Watch {
         if self.seen == Some(self.group.count.load(Ordering::Acquire)) {
             return Poll::Pending;
         }
+        self.ear.looked.store(self.group.now(), Ordering::Relaxed);
         let state = lock(&self.group.state);
         self.seen = Some(self.group.count.load(Ordering::Acquire));
         Poll::Ready(state.clone())
@@ -169,6 +182,10 @@ impl Drop for Watch {
     }
 }
 
+/// After so many milliseconds, whoever has not looked is shown the newest. Under steady change that
+/// wakes everybody this often, and no snapshot outlives it by much.
+const LONG: u64 = 10_000;
+
 /// No code panics with one of these locks held, and what they guard would be whole even then.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -178,6 +195,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::task::{Wake, Waker};
+    use std::time::Duration;
 
     use bytes::Bytes;
     use chancery_core::{Resource, TypeUrl};
@@ -202,6 +220,27 @@ mod tests {
         let body = Bytes::from_static(body.as_bytes());
         snapshot.insert(&eds(), Resource::new("a".parse().unwrap(), body));
         snapshot
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_not_looked_for_long_is_shown_the_newest() {
+        let store = Store::new();
+        store.publish("g", snapshot("1"));
+        let mut watch = store.watch("g".into());
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let cx = Context::from_waker(&waker);
+        watch.want(|_| {});
+        assert!(watch.poll_state(&cx).is_ready());
+        tokio::time::advance(Duration::from_millis(LONG - 1)).await;
+        store.publish("g", snapshot("2"));
+        assert_eq!(count.0.load(Ordering::Relaxed), 0);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        store.publish("g", snapshot("3"));
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert!(watch.poll_state(&cx).is_ready());
+        store.publish("g", snapshot("4"));
+        assert_eq!(count.0.load(Ordering::Relaxed), 1, "it has looked just now");
     }
 
     #[test]
