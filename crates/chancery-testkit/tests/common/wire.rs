@@ -212,7 +212,7 @@ fn response(
         type_url: TypeUrl::new(type_url),
         version: version.into(),
         nonce: nonce.into(),
-        entries,
+        entries: entries.into(),
         removed: Vec::new(),
         errors: Vec::<NameError>::new(),
         wrapped: variant == Variant::Delta,
