@@ -53,6 +53,7 @@ mod options;
 mod patch;
 mod reading;
 mod scan;
+mod signs;
 mod tidings;
 mod told;
 mod trail;

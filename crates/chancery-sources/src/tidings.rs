@@ -32,6 +32,8 @@ struct Heard {
     tidings: Tidings,
     /// How often somebody was heard to look into the directory.
     looks: u64,
+    /// The last of our own signs that was heard of.
+    sign: u64,
 }
 
 impl Default for Tidings {
@@ -69,6 +71,13 @@ impl Ear {
         self.0.looked.notify_all();
     }
 
+    /// This sign was heard of.
+    pub(crate) fn hear_sign(&self, sign: u64) {
+        let mut heard = self.lock();
+        heard.sign = heard.sign.max(sign);
+        self.0.looked.notify_all();
+    }
+
     /// What was heard and not taken, which stays.
     pub(crate) fn pending(&self) -> Tidings {
         self.lock().tidings.clone()
@@ -87,20 +96,17 @@ impl Ear {
         }
     }
 
-    /// Waits until the `look` that is taken now is heard of, and with it, because the system tells
-    /// things in their order, all that happened before. Whether it was.
-    ///
-    /// A look that somebody else takes in the same moment sounds the same. What is missed for it
-    /// happened within that moment, and is heard of in the next one.
-    pub(crate) fn has_heard_all(&self, look: impl FnOnce() -> bool) -> bool {
+    /// Waits until the sign that `look` gives is heard of, and with it, because the system tells
+    /// things in their order, all that happened before. Whether it was, and a look into the
+    /// directory too: who hears of none watches a directory that is not there any more.
+    pub(crate) fn has_heard_all(&self, look: impl FnOnce() -> Option<u64>) -> bool {
         let before = self.lock().looks;
-        if !look() {
-            return false;
-        }
-        // Where events are lost, the look may be among them.
-        let deaf = |it: &mut Heard| it.looks == before && it.tidings != Tidings::Anywhere;
+        let Some(sign) = look() else { return false };
+        let heard = |it: &Heard| it.sign >= sign && it.looks != before;
+        // Where events are lost, the sign may be among them.
+        let deaf = |it: &mut Heard| !heard(it) && it.tidings != Tidings::Anywhere;
         let waited = self.0.looked.wait_timeout_while(self.lock(), LONGEST, deaf);
-        waited.unwrap_or_else(PoisonError::into_inner).0.looks != before
+        heard(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Nothing that can panic runs under this lock.
@@ -147,16 +153,36 @@ mod tests {
     #[test]
     fn a_look_that_is_not_heard_of_proves_nothing() {
         let ear = Ear::default();
-        assert!(!ear.has_heard_all(|| false));
+        assert!(!ear.has_heard_all(|| None));
         let lost = || {
             ear.hear_anything();
-            true
+            Some(1)
         };
         assert!(!ear.has_heard_all(lost));
+        ear.take();
         let heard = ear.clone();
         assert!(ear.has_heard_all(|| {
             heard.hear_look();
-            true
+            heard.hear_sign(2);
+            Some(2)
         }));
+    }
+
+    #[test]
+    fn an_earlier_look_that_is_heard_of_late_proves_nothing() {
+        let ear = Ear::default();
+        let (late, ours) = (ear.clone(), ear.clone());
+        let heard = std::thread::spawn(move || {
+            ear.has_heard_all(|| {
+                late.hear_look();
+                late.hear_sign(1);
+                Some(2)
+            })
+        });
+        // It waits for its own, and this is what was still under way before it.
+        ours.hear("a".into());
+        ours.hear_sign(2);
+        assert!(heard.join().unwrap());
+        assert_eq!(ours.take(), Tidings::At(["a".into()].into()));
     }
 }

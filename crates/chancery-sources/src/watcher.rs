@@ -5,8 +5,9 @@
 //! well.
 //!
 //! Directories are watched, never files: a watch on a file goes deaf when the file is replaced.
-//! Reading causes events too (`Access`), which must not wake the reader. One of them is of use:
-//! who looks into the top directory and hears of that look has heard all that happened before.
+//! Reading causes events too (`Access`), which must not wake the reader. One of them is of use: who
+//! looks into the top directory and hears of a look watches the directory that is there. That all
+//! was heard that happened before is told by a sign of our own ([`Signs`]).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,6 +22,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use crate::fault::Warning;
 use crate::listing::{Identity, Places};
 use crate::scan::is_skipped;
+use crate::signs::{Signs, sign_of};
 use crate::tidings::Ear;
 
 /// Says that something is to be done. A bell that rings already need not be rung again.
@@ -32,6 +34,8 @@ pub(crate) struct Watcher {
     inner: RecommendedWatcher,
     ear: Ear,
     places: Arc<Mutex<Places>>,
+    /// `None` if there can be none: then nobody knows whether everything was heard.
+    signs: Option<Signs>,
     watched: BTreeMap<PathBuf, Identity>,
     trouble: BTreeMap<PathBuf, String>,
 }
@@ -47,25 +51,34 @@ impl Watcher {
     /// Watches nothing yet.
     pub(crate) fn new(bell: Bell, ear: Ear) -> notify::Result<Self> {
         let places = Arc::new(Mutex::new(Places::default()));
+        let signs = Signs::new().ok();
+        let given = signs.as_ref().map(|signs| signs.directory().to_owned());
         let (shared, hears) = (Arc::clone(&places), ear.clone());
-        let inner = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        let mut inner = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            if hears_sign(&hears, given.as_deref(), &event) {
+                return;
+            }
             let places = shared.lock().unwrap_or_else(PoisonError::into_inner);
             if hear(&hears, &places, event) {
                 bell.ring();
             }
         })?;
-        Ok(Self { inner, ear, places, watched: BTreeMap::new(), trouble: BTreeMap::new() })
+        let mut watch = |signs: &Signs| inner.watch(signs.directory(), RecursiveMode::NonRecursive);
+        let signs = signs.filter(|signs| watch(signs).is_ok());
+        let (watched, trouble) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { inner, ear, places, signs, watched, trouble })
     }
 
     /// Whether all that happened until now, in all places, was heard.
     pub(crate) fn has_heard_all(&self) -> bool {
         let top = self.places.lock().unwrap_or_else(PoisonError::into_inner).top.clone();
-        top.is_some_and(|top| self.ear.has_heard_all(|| fs::read_dir(top).is_ok()))
+        let (Some(top), Some(signs)) = (top, &self.signs) else { return false };
+        self.ear.has_heard_all(|| fs::read_dir(top).ok().and_then(|_| signs.give()))
     }
 
     /// Whether every change is heard of, and every look. Only Linux tells of looks.
     pub(crate) fn hears_everything(&self) -> bool {
-        cfg!(target_os = "linux") && self.trouble.is_empty()
+        cfg!(target_os = "linux") && self.signs.is_some() && self.trouble.is_empty()
     }
 
     /// Watches these places and no others. Every place is added again each time: a watch belongs
@@ -99,6 +112,18 @@ impl Watcher {
             Warning::of_file(path, format!("cannot be watched, only swept: {error}"))
         })
     }
+}
+
+/// Takes a sign of our own in; whether it was one.
+fn hears_sign(ear: &Ear, given: Option<&Path>, event: &notify::Result<Event>) -> bool {
+    let path = event.as_ref().ok().and_then(|event| event.paths.first());
+    let Some(path) = path.filter(|path| given.is_some() && path.parent() == given) else {
+        return false;
+    };
+    if let Some(sign) = sign_of(path) {
+        ear.hear_sign(sign);
+    }
+    true
 }
 
 /// Takes an event in; whether it is news.
@@ -211,7 +236,13 @@ mod tests {
             hear(&ear, &places(), Ok(Event::new(opened).add_path(path.into())))
         };
         assert!(!look("/etc/conf/groups"));
-        assert!(ear.has_heard_all(|| !look("/etc/conf")));
+        let sign = Ok(Event::new(EventKind::Create(CreateKind::File)).add_path("/tmp/s/1".into()));
+        assert!(ear.has_heard_all(|| {
+            assert!(!look("/etc/conf"));
+            assert!(hears_sign(&ear, Some(Path::new("/tmp/s")), &sign));
+            Some(1)
+        }));
+        assert!(!hears_sign(&ear, Some(Path::new("/tmp")), &sign));
         assert_eq!(ear.take(), Tidings::default());
     }
 }
