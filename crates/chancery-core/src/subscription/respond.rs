@@ -122,6 +122,9 @@ impl Subscription {
     /// Takes what is due from what is owed, up to the size of one response (S-110).
     fn collect(&mut self, settings: &Settings) -> Due {
         let mut due = Due::default();
+        if self.books.owed.is_empty() {
+            return due;
+        }
         let mut owed = std::mem::take(&mut self.books.owed).into_iter();
         let mut left = None;
         let target = &self.books.target;
