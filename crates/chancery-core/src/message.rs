@@ -111,6 +111,32 @@ pub struct ErrorDetail {
     pub message: String,
 }
 
+impl ErrorDetail {
+    /// What gRPC calls a status code, if it has a name.
+    pub fn name_of(code: i32) -> Option<&'static str> {
+        const NAMES: [&str; 17] = [
+            "OK",
+            "CANCELLED",
+            "UNKNOWN",
+            "INVALID_ARGUMENT",
+            "DEADLINE_EXCEEDED",
+            "NOT_FOUND",
+            "ALREADY_EXISTS",
+            "PERMISSION_DENIED",
+            "RESOURCE_EXHAUSTED",
+            "FAILED_PRECONDITION",
+            "ABORTED",
+            "OUT_OF_RANGE",
+            "UNIMPLEMENTED",
+            "INTERNAL",
+            "UNAVAILABLE",
+            "DATA_LOSS",
+            "UNAUTHENTICATED",
+        ];
+        usize::try_from(code).ok().and_then(|code| NAMES.get(code)).copied()
+    }
+}
+
 /// What a machine is told.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "an input is made, taken and never kept")]

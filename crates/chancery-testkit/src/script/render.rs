@@ -3,7 +3,7 @@
 //! What a response holds is sorted, in the script and in the transcript, because its order means
 //! nothing to a client.
 
-use chancery_core::{Entry, Event, NameError, Response};
+use chancery_core::{Entry, ErrorDetail, Event, NameError, Response};
 
 /// What the conversation calls a nonce or a version.
 pub(super) trait Labels {
@@ -127,25 +127,5 @@ fn rank(word: &str) -> u8 {
 }
 
 fn code(code: i32) -> String {
-    let names = [
-        "OK",
-        "CANCELLED",
-        "UNKNOWN",
-        "INVALID_ARGUMENT",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "ALREADY_EXISTS",
-        "PERMISSION_DENIED",
-        "RESOURCE_EXHAUSTED",
-        "FAILED_PRECONDITION",
-        "ABORTED",
-        "OUT_OF_RANGE",
-        "UNIMPLEMENTED",
-        "INTERNAL",
-        "UNAVAILABLE",
-        "DATA_LOSS",
-        "UNAUTHENTICATED",
-    ];
-    let name = usize::try_from(code).ok().and_then(|code| names.get(code));
-    name.map_or_else(|| code.to_string(), |name| (*name).to_owned())
+    ErrorDetail::name_of(code).map_or_else(|| code.to_string(), str::to_owned)
 }

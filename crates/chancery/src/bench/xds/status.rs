@@ -1,5 +1,7 @@
 //! Why a stream ended, in words: out of trailers, resets and the codes of HTTP/2 and gRPC.
 
+use chancery_core::ErrorDetail;
+
 use crate::bench::http2::Field;
 
 /// What the headers say of the end of a stream; nothing if all is well so far.
@@ -34,8 +36,8 @@ pub(super) fn goaway(code: u32, text: &str) -> String {
 }
 
 fn grpc(code: &str) -> String {
-    let at = code.parse::<usize>().ok();
-    at.and_then(|at| GRPC.get(at)).map_or_else(|| format!("status {code}"), |&name| name.into())
+    let name = code.parse().ok().and_then(ErrorDetail::name_of);
+    name.map_or_else(|| format!("status {code}"), str::to_owned)
 }
 
 fn http2(code: u32) -> String {
@@ -63,26 +65,6 @@ fn readable(character: char) -> impl Iterator<Item = char> {
     let escaped = (!shown).then(|| character.escape_default());
     shown.then_some(character).into_iter().chain(escaped.into_iter().flatten())
 }
-
-const GRPC: [&str; 17] = [
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-];
 
 const HTTP2: [&str; 14] = [
     "NO_ERROR",
