@@ -1,10 +1,12 @@
 //! One run of `chancery bench` on the second core, and the figures in its JSON.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
@@ -56,8 +58,7 @@ pub(crate) fn run(
     let mut all = vec!["bench".to_owned()];
     all.extend(words.iter().cloned());
     all.extend(["--json".to_owned(), json.to_string_lossy().into_owned()]);
-    let told = dir.join("run.log");
-    finish(bound(DRIVER_CORE, chancery, &all), &told)?;
+    finish(bound(DRIVER_CORE, chancery, &all))?;
     let text = fs::read_to_string(&json).context("the driver wrote no JSON")?;
     let value: Value = serde_json::from_str(&text).context("the driver's JSON")?;
     if let Some(error) = value["errors"].as_array().and_then(|errors| errors.first()) {
@@ -76,26 +77,29 @@ fn figures(value: &Value) -> Map<String, Value> {
 }
 
 /// Waits for the end of the driver, and kills it if there is none.
-fn finish(mut command: Command, told: &PathBuf) -> Result<()> {
-    let log = fs::File::create(told)?;
-    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+fn finish(mut command: Command) -> Result<()> {
+    let (mut said, says) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(says.try_clone()?).stderr(says);
     let mut child = command.spawn().context("cannot start the driver")?;
-    let begin = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            if status.success() {
-                return Ok(());
-            }
-            let text = fs::read_to_string(told).unwrap_or_default();
-            let last: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
-            bail!("the driver ended with {status}: {}", last.last().unwrap_or(&"no word"));
+    drop(command); // It holds the ends that say, and what is said ends when the driver does.
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || {
+        let mut text = String::new();
+        said.read_to_string(&mut text).ok();
+        sender.send(text)
+    });
+    let text = ended.recv_timeout(LIMIT);
+    if text.is_err() {
+        child.kill().ok();
+    }
+    let status = child.wait()?;
+    match text {
+        Err(_) => bail!("the driver was not done after {} s", LIMIT.as_secs()),
+        Ok(_) if status.success() => Ok(()),
+        Ok(text) => {
+            let last = text.lines().rfind(|line| !line.is_empty());
+            bail!("the driver ended with {status}: {}", last.unwrap_or("no word"))
         }
-        if begin.elapsed() > LIMIT {
-            child.kill().ok();
-            child.wait().ok();
-            bail!("the driver was not done after {} s", LIMIT.as_secs());
-        }
-        sleep(Duration::from_millis(5));
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a change is made in the server's configuration, for every round one.
 
 use std::path::{Path, PathBuf};
-use std::process::{self, Command, Stdio};
+use std::process::Stdio;
 use std::str::FromStr;
 use std::time::Duration;
 use std::{fs, io};
@@ -9,6 +9,7 @@ use std::{fs, io};
 use anyhow::{Context, anyhow, bail};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
+use tokio::process::Command;
 
 use super::board::Board;
 
@@ -113,27 +114,15 @@ async fn change(io: &mut BufReader<TcpStream>, board: &Board) -> anyhow::Result<
 
 async fn execute(command: &str, board: &Board) -> anyhow::Result<()> {
     let mut shell = Command::new("sh");
-    // What the command prints must not get between the lines of our own output.
-    shell.args(["-c", command]).stdin(Stdio::null()).stdout(io::stderr());
+    // What the command prints must not get between the lines of our own output, and it must not
+    // outlive our waiting for it.
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(io::stderr()).kill_on_drop(true);
     board.publish();
-    let mut child = Child(shell.spawn().with_context(|| format!("cannot run `{command}`"))?);
-    loop {
-        match child.0.try_wait()? {
-            Some(ended) if ended.success() => return Ok(()),
-            Some(ended) => bail!("the trigger `{command}` ended with {ended}"),
-            None => tokio::time::sleep(LOOK).await,
-        }
+    let ended = shell.status().await.with_context(|| format!("cannot run `{command}`"))?;
+    if !ended.success() {
+        bail!("the trigger `{command}` ended with {ended}");
     }
-}
-
-/// A command that does not outlive our waiting for it.
-struct Child(process::Child);
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
+    Ok(())
 }
 
 /// Everything slow is done before the moment that counts, which is the rename.
@@ -152,9 +141,6 @@ fn beside(path: &Path) -> anyhow::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| anyhow!("`{}` is no file", path.display()))?;
     Ok(path.with_file_name(format!(".{}.bench", name.to_string_lossy())))
 }
-
-/// How often a command is looked at whether it has ended.
-const LOOK: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
