@@ -222,13 +222,18 @@ mod tests {
         snapshot
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn who_has_not_looked_for_long_is_shown_the_newest() {
+    /// A store with one watch, and how often that was woken.
+    fn watched() -> (Arc<Store>, Watch, Waker, Arc<Count>) {
         let store = Store::new();
         store.publish("g", snapshot("1"));
-        let mut watch = store.watch("g".into());
         let count = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&count));
+        let watch = store.watch("g".into());
+        (store, watch, Waker::from(Arc::clone(&count)), count)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_not_looked_for_long_is_shown_the_newest() {
+        let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
         watch.want(|_| {});
         assert!(watch.poll_state(&cx).is_ready());
@@ -246,11 +251,7 @@ mod tests {
     #[test]
     fn a_watch_that_is_not_touched_sleeps_and_sees_the_newest_when_it_looks() {
         // S-107
-        let store = Store::new();
-        store.publish("g", snapshot("1"));
-        let mut watch = store.watch("g".into());
-        let count = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&count));
+        let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
         assert!(watch.poll_state(&cx).is_ready());
         watch.want(|wants| wants.want_names(&eds(), ["b"].into_iter()));
@@ -270,10 +271,7 @@ mod tests {
 
     #[test]
     fn regrouping_wakes_those_who_want_nothing() {
-        let store = Store::new();
-        let mut watch = store.watch("g".into());
-        let count = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&count));
+        let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
         watch.want(|_| {});
         assert!(watch.poll_state(&cx).is_ready());
