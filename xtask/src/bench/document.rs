@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::figures::list;
+use super::goals::COMPARISONS;
 
 mod tables;
 mod texts;
@@ -103,11 +104,22 @@ fn losses(goals: &[&Value]) -> String {
     if !text.is_empty() {
         write!(all, " These are not:\n\n{text}").ok();
     }
+    let unmeasured = unmeasured(goals);
+    if !unmeasured.is_empty() {
+        let (named, words) = (unmeasured.join(", "), unmeasured.join(","));
+        write!(all, "\nNot measured so far: {named} (`cargo xtask bench --only {words}`).\n").ok();
+    }
     let far = unhoped(goals);
     if !far.is_empty() {
         write!(all, "\nMet, but not as far as was hoped: {}.\n", far.join(", ")).ok();
     }
     all
+}
+
+/// The goals there are no figures of at all.
+fn unmeasured(goals: &[&Value]) -> Vec<&'static str> {
+    let all = COMPARISONS.iter().flat_map(|(decides, _)| decides.iter().copied());
+    all.filter(|name| !goals.iter().any(|goal| goal["goal"] == **name)).collect()
 }
 
 fn distance(goal: &Value) -> String {
@@ -259,6 +271,7 @@ mod tests {
     fn a_missed_goal_is_told_with_its_distance() {
         let text = text(&figures(json!(2.6)));
         assert!(text.contains("0 of 1 goals are met"), "{text}");
+        assert!(text.contains("Not measured so far: G2, G3"), "{text}");
         assert!(text.contains("2.60 where at most 1.30 may be, 100 % more"), "{text}");
         assert!(text.contains("| **no** |"), "{text}");
     }
