@@ -31,6 +31,7 @@ mod type_url;
 
 // The public interface.
 pub mod ads;
+pub mod client;
 pub mod rest;
 pub use message::{
     DeltaRequest, Entry, ErrorDetail, Event, Input, NameError, Request, Response, Scope,

@@ -1,0 +1,82 @@
+//! A response as a client reads it: decoded, each resource judged, nothing decided yet.
+//!
+//! The core cannot read a body. The driver hands over what its decoders said of each resource,
+//! good or bad, and the machine decides what that means for the response and for the watchers.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{NameError, Resource, ResourceName, TypeUrl, Variant};
+
+/// A `DiscoveryResponse` or a `DeltaDiscoveryResponse`, received.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Which of the two messages it was.
+    pub variant: Variant,
+    /// The type it is about.
+    pub type_url: TypeUrl,
+    /// SotW `version_info`, delta `system_version_info`.
+    pub version: Arc<str>,
+    /// What the answer has to carry.
+    pub nonce: Arc<str>,
+    /// The resources, or what is wrong with them.
+    pub items: Vec<Result<Item, Flaw>>,
+    /// Names that are no more. Delta only.
+    pub removed: Vec<Arc<str>>,
+    /// Why names are not given.
+    pub errors: Vec<NameError>,
+}
+
+/// One resource of a response that can be used.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// It has a body.
+    Given(Given),
+    /// It has none.
+    Bare(Bare),
+}
+
+/// A resource with its body.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Name, body, TTL and aliases; the version is explicit where the protocol gave one.
+    pub resource: Arc<Resource>,
+    /// What a decoder made of the body.
+    pub reading: Option<Reading>,
+}
+
+/// A wrapper without a body: the resource lives on unchanged (a heartbeat), or its aliases cannot
+/// be resolved.
+#[derive(Clone, Debug)]
+pub struct Bare {
+    /// The name in the wrapper.
+    pub name: ResourceName,
+    /// Further names in the wrapper.
+    pub aliases: Vec<ResourceName>,
+    /// The version in the wrapper.
+    pub version: Arc<str>,
+    /// How long the resource may be used from now on.
+    pub ttl: Option<Duration>,
+}
+
+/// A resource that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// Which one, if that can be told.
+    pub name: Option<ResourceName>,
+    /// What is wrong, for the server's operator.
+    pub why: String,
+}
+
+/// What a decoder made of a body. Opaque here, and shared by all watchers.
+#[derive(Clone)]
+pub struct Reading(pub Arc<dyn Any + Send + Sync>);
+
+/// What was read may hold secrets (S-138).
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reading")
+    }
+}
