@@ -21,6 +21,7 @@ mod message;
 mod name;
 mod names;
 mod node;
+mod percent;
 mod resource;
 mod settings;
 mod share;

@@ -4,12 +4,19 @@
 //! order (S-114), so a [`ResourceName`] is parsed once and kept with its parameters sorted. What a
 //! client typed is not kept here: a subscription remembers the spelling it has to answer in.
 //!
+//! A server refuses what is malformed ([`ResourceName::parse`]): its files can be mended. A client
+//! has to live with names that others wrote, and reads them as other clients do
+//! ([`ResourceName::read`]).
+//!
 //! Directives (`#alt=`, `#entry=`) are for clients and never part of a name on the wire (S-119).
 
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+
+use crate::{TypeUrl, percent};
 
 /// The name of a resource: an opaque string, or an `xdstp:` name in canonical form.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +29,24 @@ pub enum InvalidName {
     /// Neither a type nor an id can be found in it.
     #[error("`{0}` is not of the form `xdstp://AUTHORITY/TYPE/ID`")]
     TooShort(Box<str>),
+    /// A character that no URI has, or a `%` without its two digits.
+    #[error("`{character}` in `{name}` has to be percent-encoded")]
+    Character {
+        /// The whole name.
+        name: Box<str>,
+        /// The first character at fault.
+        character: char,
+    },
+    /// It names a resource of another type than the one that is asked for.
+    #[error("`{name}` names a `{found}`, and a `{expected}` is asked for")]
+    Type {
+        /// The whole name.
+        name: Box<str>,
+        /// The type in the name.
+        found: Box<str>,
+        /// The type that is asked for.
+        expected: Box<str>,
+    },
     /// A context parameter without a value, or the same one twice.
     #[error("context parameter `{parameter}` of `{name}` is not a unique `KEY=VALUE`")]
     Parameter {
@@ -60,17 +85,64 @@ impl ResourceName {
         if text.is_empty() {
             return Err(InvalidName::Empty);
         }
-        let Some(rest) = text.strip_prefix(SCHEME) else { return Ok(Self(text.into())) };
+        if !text.starts_with(SCHEME) {
+            return Ok(Self(text.into()));
+        }
         if text.contains('#') {
             return Err(InvalidName::Directive(text.into()));
         }
+        Self::canonical(text, Twice::Refused)
+    }
+
+    /// Reads a name as a client meets it: in what it is told to watch, in a resource that refers to
+    /// another, in a response.
+    ///
+    /// Of a context parameter that is given twice the last counts (C-025), and a `#` directive is
+    /// dropped (C-027): other clients act on neither, and a mixed fleet has to agree on what a name
+    /// means.
+    ///
+    /// # Errors
+    /// Only names that start with `xdstp:` can be malformed (C-026). Those have to be URIs with a
+    /// type and an id (C-024).
+    pub fn read(text: &str) -> Result<Self, InvalidName> {
+        if !text.starts_with("xdstp:") {
+            return Self::parse(text);
+        }
+        let text = text.split_once('#').map_or(text, |(name, _)| name);
+        match percent::foreign(text) {
+            Some(character) => Err(InvalidName::Character { name: text.into(), character }),
+            None => Self::canonical(text, Twice::LastCounts),
+        }
+    }
+
+    /// Reads a name as a client meets it, where a resource of this type is asked for.
+    ///
+    /// # Errors
+    /// As [`ResourceName::read`], and if an `xdstp:` name is of another type (C-024).
+    pub fn read_of(text: &str, type_url: &TypeUrl) -> Result<Self, InvalidName> {
+        let name = Self::read(text)?;
+        let expected = type_url.message_name();
+        match name.xdstp() {
+            Some(parts) if parts.type_name != expected => Err(InvalidName::Type {
+                name: text.into(),
+                found: parts.type_name.into(),
+                expected: expected.into(),
+            }),
+            _ => Ok(name),
+        }
+    }
+
+    /// An `xdstp:` name without a directive.
+    fn canonical(text: &str, twice: Twice) -> Result<Self, InvalidName> {
+        let too_short = || InvalidName::TooShort(text.into());
+        let rest = text.strip_prefix(SCHEME).ok_or_else(too_short)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut parts = path.splitn(3, '/').skip(1);
         match (parts.next(), parts.next()) {
             (Some(type_name), Some(id)) if !type_name.is_empty() && !id.is_empty() => {}
-            _ => return Err(InvalidName::TooShort(text.into())),
+            _ => return Err(too_short()),
         }
-        let query = sorted_query(text, query)?;
+        let query = sorted_query(text, query, twice)?;
         let mark = if query.is_empty() { "" } else { "?" };
         Ok(Self(format!("{SCHEME}{path}{mark}{query}").into()))
     }
@@ -149,18 +221,23 @@ impl fmt::Debug for ResourceName {
     }
 }
 
+/// What to do about a context parameter that is given twice, on which the protocol is silent.
+#[derive(Clone, Copy)]
+enum Twice {
+    Refused,
+    LastCounts,
+}
+
 /// Context parameters are a map: two orders spell one name.
-fn sorted_query(name: &str, query: &str) -> Result<String, InvalidName> {
+fn sorted_query(name: &str, query: &str, twice: Twice) -> Result<String, InvalidName> {
     let fault =
         |parameter: &str| InvalidName::Parameter { name: name.into(), parameter: parameter.into() };
-    let mut pairs = Vec::new();
+    let mut pairs = BTreeMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').ok_or_else(|| fault(pair))?;
-        pairs.push((key, value));
-    }
-    pairs.sort_unstable();
-    if let Some(twice) = pairs.windows(2).find(|two| two[0].0 == two[1].0) {
-        return Err(fault(twice[1].0));
+        if pairs.insert(key, value).is_some() && matches!(twice, Twice::Refused) {
+            return Err(fault(key));
+        }
     }
     let pairs: Vec<_> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
     Ok(pairs.join("&"))
@@ -229,5 +306,82 @@ mod tests {
         assert_ne!(name("xdstp://auth/T/foo/deep/a?x=1").collection(), Some(glob));
         assert_eq!(name("xdstp://auth/T/a").collection(), Some(name("xdstp://auth/T/*")));
         assert_eq!(name("a").collection(), None);
+    }
+
+    fn listener() -> TypeUrl {
+        TypeUrl::new("envoy.config.listener.v3.Listener")
+    }
+
+    /// K1, C-025.
+    #[test]
+    fn k1_the_order_of_parameters_does_not_matter_to_a_client() {
+        let one = ResourceName::read("xdstp://a/L/id?b=2&a=1").unwrap();
+        assert_eq!(one, ResourceName::read("xdstp://a/L/id?a=1&b=2").unwrap());
+        assert_eq!(one.as_str(), "xdstp://a/L/id?a=1&b=2");
+    }
+
+    /// K2, C-025.
+    #[test]
+    fn k2_the_last_of_two_parameters_counts_for_a_client_and_a_server_refuses_both() {
+        let twice = "xdstp://a/L/id?a=1&a=2";
+        assert_eq!(ResourceName::read(twice).unwrap().as_str(), "xdstp://a/L/id?a=2");
+        assert!(matches!(ResourceName::parse(twice), Err(InvalidName::Parameter { .. })));
+    }
+
+    /// K5, C-024.
+    #[test]
+    fn k5_a_name_of_another_type_than_the_one_asked_for_is_refused() {
+        let text = "xdstp://a/envoy.config.listener.v3.Listener/id";
+        assert!(ResourceName::read_of(text, &listener()).is_ok());
+        let routes = TypeUrl::new("envoy.config.route.v3.RouteConfiguration");
+        assert_eq!(
+            ResourceName::read_of(text, &routes).unwrap_err().to_string(),
+            "`xdstp://a/envoy.config.listener.v3.Listener/id` names a \
+             `envoy.config.listener.v3.Listener`, and a \
+             `envoy.config.route.v3.RouteConfiguration` is asked for"
+        );
+        assert!(ResourceName::read_of("old/style", &routes).is_ok(), "old names have no type");
+    }
+
+    /// C-024.
+    #[test]
+    fn what_a_client_meets_as_an_xdstp_name_has_to_be_one() {
+        for text in
+            ["xdstp:", "xdstp:a", "xdstp:/L/id", "xdstp://a/x", "xdstp://a/L/", "xdstp:////id"]
+        {
+            assert_eq!(ResourceName::read(text), Err(InvalidName::TooShort(text.into())), "{text}");
+        }
+        for (text, character) in [
+            ("xdstp://a/L/a b", ' '),
+            ("xdstp://a/L/[::1]:80", '['),
+            ("xdstp://a/L/\u{e9}", '\u{e9}'),
+            ("xdstp://a/L/100%", '%'),
+            ("xdstp://a/L/%2", '%'),
+            ("xdstp://a/L/%zz", '%'),
+            ("xdstp://a/L/id?x=\n", '\n'),
+        ] {
+            let fault = InvalidName::Character { name: text.into(), character };
+            assert_eq!(ResourceName::read(text), Err(fault));
+        }
+        assert!(ResourceName::read("xdstp://[::1]:80/L/a%20b!$&'()*+,;=:@~?x=/?").is_ok());
+    }
+
+    /// C-026.
+    #[test]
+    fn a_client_leaves_every_other_name_alone() {
+        for text in ["http://x?b&a", "a b", "xds://a/L/id", "XDSTP://a", "#", "a%"] {
+            assert_eq!(ResourceName::read(text).unwrap().as_str(), text);
+        }
+        assert_eq!(ResourceName::read(""), Err(InvalidName::Empty));
+    }
+
+    /// C-027.
+    #[test]
+    fn a_client_drops_directives() {
+        let plain = ResourceName::read("xdstp://a/L/id?x=1").unwrap();
+        for directive in ["#", "#alt=xdstp://b/L/id", "#entry=a", "#%"] {
+            let text = format!("xdstp://a/L/id?x=1{directive}");
+            assert_eq!(ResourceName::read(&text), Ok(plain.clone()));
+        }
     }
 }

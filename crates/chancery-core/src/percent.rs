@@ -1,0 +1,106 @@
+//! Percent-encoding, as far as names need it ([RFC 3986](https://www.rfc-editor.org/rfc/rfc3986)).
+//!
+//! Which characters stay as they are differs by place, so each place has a function. Sub-delimiters,
+//! `:` and `@` stay, as in gRPC's C++ and Java clients; the Go client encodes `!'()*,;` as well, so a
+//! server that serves both has to know both spellings (C-023).
+
+/// Encodes what no path of a URI may hold; slashes stay (C-022).
+pub(crate) fn path(text: &str) -> String {
+    encode(text, |byte| is_segment(byte) || byte == b'/')
+}
+
+/// Encodes what no single segment of a path may hold, a slash among it.
+pub(crate) fn segment(text: &str) -> String {
+    encode(text, is_segment)
+}
+
+/// Encodes what no authority of a URI may hold; the brackets of an IPv6 address stay.
+pub(crate) fn authority(text: &str) -> String {
+    encode(text, |byte| is_segment(byte) || matches!(byte, b'[' | b']'))
+}
+
+/// The text that is meant; `None` if a `%` has not two digits, or the result is no UTF-8.
+pub(crate) fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [byte, after @ ..] = rest {
+        (rest, _) = match (byte, after) {
+            (b'%', [high, low, after @ ..]) => {
+                (after, bytes.push(digit(*high)? << 4 | digit(*low)?))
+            }
+            (b'%', _) => return None,
+            (byte, after) => (after, bytes.push(*byte)),
+        };
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The first character of a URI that cannot be in one where it is. Brackets belong to the authority.
+pub(crate) fn foreign(uri: &str) -> Option<char> {
+    let path = uri.find("://").map_or(0, |at| at + 3);
+    let path = uri[path..].find('/').map_or(uri.len(), |at| path + at);
+    let bytes = uri.as_bytes();
+    let fits = |(at, character): &(usize, char)| match character {
+        '%' => bytes.get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit)),
+        '[' | ']' => *at < path,
+        '/' | '?' => true,
+        character => u8::try_from(*character).is_ok_and(is_segment),
+    };
+    uri.char_indices().find(|found| !fits(found)).map(|(_, character)| character)
+}
+
+fn encode(text: &str, stays: impl Fn(u8) -> bool) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if stays(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            encoded
+                .extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
+        }
+    }
+    encoded
+}
+
+/// What RFC 3986 calls `pchar`, but for the percent sign.
+fn is_segment(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded_to_the_same() {
+        for text in ["", "a", "a b?c#d/e", "100%25", "\u{e9}\u{1f600}", "[::1]:80", "%"] {
+            for encode in [path, segment, authority] {
+                assert_eq!(decode(&encode(text)).as_deref(), Some(text));
+                assert_eq!(foreign(&format!("x:{}", path(text))), None);
+            }
+        }
+    }
+
+    #[test]
+    fn places_differ_in_what_stays() {
+        let text = "[a]/b";
+        assert_eq!(path(text), "%5Ba%5D/b");
+        assert_eq!(segment(text), "%5Ba%5D%2Fb");
+        assert_eq!(authority(text), "[a]%2Fb");
+    }
+
+    #[test]
+    fn half_an_escape_is_none() {
+        for text in ["%", "a%2", "%zz", "%+1", "%ff"] {
+            assert_eq!(decode(text), None, "{text}");
+        }
+        assert_eq!(decode("%c3%A9").as_deref(), Some("\u{e9}"), "digits of either case");
+    }
+}
