@@ -1,0 +1,179 @@
+//! Whom a client may ask: servers, the authorities they answer for, and the client's own waits.
+//!
+//! All of it is fixed when the client begins. Nothing a server says can add a server or an
+//! authority (C-084), because there is no way to say it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::AuthorityKey;
+use crate::{Node, TypeUrl, Variant};
+
+/// What makes two servers of a bootstrap the same one, with one channel (C-075).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerKey {
+    /// Where it is.
+    pub uri: Arc<str>,
+    /// The chosen channel credentials and their configuration, as text.
+    pub credentials: Arc<str>,
+    /// The known features of the server.
+    pub features: ServerFeatures,
+}
+
+/// What a bootstrap says about a server, as far as it is known here (C-005).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerFeatures {
+    /// A data error makes the client drop what it holds (C-070).
+    pub fail_on_data_errors: bool,
+    /// A resource that does not come in time is a transient error, not a missing one (C-066).
+    pub resource_timer_is_transient_error: bool,
+    /// Its word may rewrite the authority of requests (C-105).
+    pub trusted: bool,
+}
+
+/// How a server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Protocol {
+    /// State of the world, or delta.
+    pub variant: Variant,
+    /// Whether one stream carries all types (ADS); otherwise each has its own (C-042).
+    pub aggregated: bool,
+}
+
+/// One server of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Which one it is.
+    pub key: ServerKey,
+    /// How it is spoken to.
+    pub protocol: Protocol,
+}
+
+/// Which server: its place in [`Setup::servers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerId(usize);
+
+/// The servers of one authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthoritySetup {
+    /// In the order of preference (C-087).
+    pub servers: Vec<ServerId>,
+    /// When the next one is asked.
+    pub fallback: Fallback,
+}
+
+/// When a client turns to the next server of an authority (C-087, C-091).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fallback {
+    /// When a server cannot be reached and something is missing.
+    #[default]
+    Needed,
+    /// Whenever a server cannot be reached.
+    Reachability,
+}
+
+/// All a client knows before it asks anybody.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Who the client says it is.
+    pub node: Arc<Node>,
+    servers: Vec<Server>,
+    authorities: BTreeMap<AuthorityKey, AuthoritySetup>,
+    /// Waits and limits.
+    pub settings: ClientSettings,
+}
+
+/// Waits and limits of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientSettings {
+    /// How long after it was asked for a resource counts as missing (C-065).
+    pub missing_after: Duration,
+    /// The same for servers whose timer is a transient error (C-066).
+    pub timeout_after: Duration,
+    /// How long a server that nobody needs is kept (C-039).
+    pub idle: Duration,
+    /// The wait after the first failure of a stream.
+    pub backoff: Duration,
+    /// What the wait is multiplied by after each further one.
+    pub backoff_factor: f64,
+    /// The longest wait (C-069).
+    pub backoff_max: Duration,
+    /// The part of a wait that is left to chance, between 0 and 1.
+    pub jitter: f64,
+    /// What chance begins with: two clients with different seeds do not retry in step.
+    pub seed: u64,
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        Self {
+            missing_after: Duration::from_secs(15),
+            timeout_after: Duration::from_secs(30),
+            idle: Duration::from_secs(5 * 60),
+            backoff: Duration::from_secs(1),
+            backoff_factor: 1.6,
+            backoff_max: Duration::from_secs(120),
+            jitter: 0.2,
+            seed: 0,
+        }
+    }
+}
+
+impl Setup {
+    /// A client that may ask nobody yet.
+    pub fn new(node: Arc<Node>, settings: ClientSettings) -> Self {
+        Self { node, servers: Vec::new(), authorities: BTreeMap::new(), settings }
+    }
+
+    /// Adds a server, unless it is there already (C-075, C-076).
+    pub fn server(&mut self, key: ServerKey, protocol: Protocol) -> ServerId {
+        let known =
+            self.servers.iter().position(|known| known.key == key && known.protocol == protocol);
+        ServerId(known.unwrap_or_else(|| {
+            self.servers.push(Server { key, protocol });
+            self.servers.len() - 1
+        }))
+    }
+
+    /// Says who answers for an authority.
+    pub fn authority(
+        &mut self,
+        authority: AuthorityKey,
+        servers: Vec<ServerId>,
+        fallback: Fallback,
+    ) {
+        self.authorities.insert(authority, AuthoritySetup { servers, fallback });
+    }
+
+    /// All servers, in the order they were added.
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = (ServerId, &Server)> {
+        self.servers.iter().enumerate().map(|(place, server)| (ServerId(place), server))
+    }
+
+    /// One server; `None` for an id of another setup.
+    pub fn find(&self, server: ServerId) -> Option<&Server> {
+        self.servers.get(server.0)
+    }
+
+    /// All authorities and their servers.
+    pub fn authorities(&self) -> &BTreeMap<AuthorityKey, AuthoritySetup> {
+        &self.authorities
+    }
+}
+
+impl ServerId {
+    /// Its place among the servers.
+    pub fn place(self) -> usize {
+        self.0
+    }
+}
+
+/// One stream of a client.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId {
+    /// Whose stream it is.
+    pub server: ServerId,
+    /// The only type on it; `None` if it carries all.
+    pub type_url: Option<TypeUrl>,
+}
