@@ -14,9 +14,12 @@ use std::collections::BTreeMap;
 use chancery_core::{ErrorDetail, Locality, Node, TypeUrl, Value};
 use prost::Message;
 
+mod ask;
 mod entries;
+mod fields;
 mod requests;
 mod tail;
+pub use ask::encode_request;
 pub use entries::encode_entries;
 pub use requests::{decode_delta, decode_sotw};
 pub use tail::encode_tail;

@@ -37,7 +37,7 @@ pub fn encode_tail(response: &Response, control_plane: &str) -> Vec<u8> {
 }
 
 /// A text; an empty one is left out, as protobuf does.
-fn put_text(out: &mut Vec<u8>, number: u8, text: &str) {
+pub(super) fn put_text(out: &mut Vec<u8>, number: u8, text: &str) {
     if !text.is_empty() {
         put_header(out, number, text.len());
         out.put_slice(text.as_bytes());

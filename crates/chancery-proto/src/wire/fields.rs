@@ -1,0 +1,59 @@
+//! The fields of a message, read by hand and where they lie.
+
+use bytes::Buf;
+use prost::Message;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+
+use super::{Malformed, ResourceLocator};
+
+pub(super) type Outcome<T> = Result<T, Malformed>;
+
+/// The fields of a message whose own fields all are texts and messages.
+pub(super) struct Fields<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// The next field that holds bytes; others are none of ours.
+    pub(super) fn next(&mut self) -> Outcome<Option<(u32, &'a [u8])>> {
+        while self.0.has_remaining() {
+            let (number, kind) = decode_key(&mut self.0)?;
+            if kind != WireType::LengthDelimited {
+                skip_field(kind, number, &mut self.0, DecodeContext::default())?;
+                continue;
+            }
+            let length = usize::try_from(decode_varint(&mut self.0)?).unwrap_or(usize::MAX);
+            let Some((value, rest)) = self.0.split_at_checked(length) else {
+                return Err(Malformed::Short);
+            };
+            self.0 = rest;
+            return Ok(Some((number, value)));
+        }
+        Ok(None)
+    }
+}
+
+pub(super) fn text(value: &[u8]) -> Outcome<&str> {
+    std::str::from_utf8(value).map_err(|_| Malformed::Text)
+}
+
+/// An entry of a map from text to text.
+pub(super) fn pair(bytes: &[u8]) -> Outcome<(&str, &str)> {
+    let (mut key, mut value) = ("", "");
+    let mut fields = Fields(bytes);
+    while let Some((number, found)) = fields.next()? {
+        match number {
+            1 => key = text(found)?,
+            2 => value = text(found)?,
+            _ => {}
+        }
+    }
+    Ok((key, value))
+}
+
+pub(super) fn located(value: &[u8]) -> Outcome<String> {
+    Ok(ResourceLocator::decode(value)?.name)
+}
+
+/// A message that comes twice is one whose parts come in turn.
+pub(super) fn merge<M: Message + Default>(into: &mut Option<M>, value: &[u8]) -> Outcome<()> {
+    Ok(into.get_or_insert_default().merge(value)?)
+}
