@@ -10,6 +10,8 @@
 //!   [schema]: descriptors    chancery_core::{Resource, Snapshot, messages}
 //!                                   |
 //!             [lint], [references], [complete], [v2]: what is to be said about them
+//!
+//!   the client's side: [wire] writes requests, [reply] reads responses
 //! ```
 //!
 //! The core sees names, bytes and a few facts; this crate makes them. Everything is described by a
@@ -31,6 +33,7 @@ pub mod document;
 pub mod json;
 pub mod lint;
 pub mod references;
+pub mod reply;
 pub mod resource;
 pub mod schema;
 pub mod v2;

@@ -4,11 +4,12 @@
 //! facts the machines need are read out. A type nobody registered is served like any other, as
 //! long as it comes as bytes with a name: those bytes are kept as they are.
 
+use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::{Api, Facts, InvalidName, Resource, ResourceName, TypeUrl};
-use prost_reflect::{DynamicMessage, ReflectMessage};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage};
 
 use crate::schema::Schema;
 use crate::{canonical, facts};
@@ -49,7 +50,7 @@ pub enum ResourceError {
         /// The message.
         type_name: String,
         /// Its naming field.
-        field: &'static str,
+        field: String,
     },
     /// The name is malformed.
     #[error("a `{type_name}` has a malformed name")]
@@ -87,6 +88,19 @@ pub enum ResourceError {
     },
 }
 
+impl ResourceError {
+    /// This and what is behind it, in one line.
+    pub(crate) fn told(&self) -> String {
+        let mut message = self.to_string();
+        let mut source = self.source();
+        while let Some(cause) = source {
+            message = format!("{message}: {cause}");
+            source = cause.source();
+        }
+        message
+    }
+}
+
 /// The resource with this message for a body.
 ///
 /// # Errors
@@ -98,7 +112,7 @@ pub fn resource(
 ) -> Result<Resource, ResourceError> {
     let name = match &wrapper.name {
         Some(name) => checked_name(type_url, name)?,
-        None => checked_name(type_url, &own_name(type_url, message)?)?,
+        None => checked_name(type_url, &name_in(type_url, message)?)?,
     };
     let facts = facts::facts(type_url, message);
     build(type_url, name, canonical::encode(message).into(), facts, wrapper)
@@ -139,17 +153,30 @@ fn build(
         .with_facts(facts))
 }
 
-/// The name a body gives itself.
-fn own_name(type_url: &TypeUrl, message: &DynamicMessage) -> Result<String, ResourceError> {
+fn name_in(type_url: &TypeUrl, message: &DynamicMessage) -> Result<String, ResourceError> {
+    let field = naming_field(&message.descriptor());
+    let text =
+        |field: &FieldDescriptor| message.get_field(field).as_str().unwrap_or_default().to_owned();
+    own_name(type_url, field.as_ref().map(|field| (field.name(), text(field))))
+}
+
+/// The field in which bodies of a type name themselves.
+pub(crate) fn naming_field(descriptor: &MessageDescriptor) -> Option<FieldDescriptor> {
+    let fields = ["name", "cluster_name"].into_iter();
+    let is_text = |field: &FieldDescriptor| field.kind() == Kind::String && !field.is_list();
+    fields.filter_map(|name| descriptor.get_field_by_name(name)).find(is_text)
+}
+
+/// The name that a body gives itself; `found` is the naming field of its type, and what it says.
+pub(crate) fn own_name(
+    type_url: &TypeUrl,
+    found: Option<(&str, String)>,
+) -> Result<String, ResourceError> {
     let type_name = || type_url.message_name().to_owned();
-    let named = ["name", "cluster_name"].into_iter().find_map(|field| {
-        let descriptor = message.descriptor().get_field_by_name(field)?;
-        Some((field, message.get_field(&descriptor).as_str()?.to_owned()))
-    });
-    match named {
+    match found {
         None => Err(ResourceError::Unnamed { type_name: type_name() }),
         Some((field, name)) if name.is_empty() => {
-            Err(ResourceError::EmptyName { type_name: type_name(), field })
+            Err(ResourceError::EmptyName { type_name: type_name(), field: field.to_owned() })
         }
         Some((_, name)) if type_url.api() == Api::Vhds && !name.contains('/') => {
             Err(ResourceError::UnnamedHost { name })
@@ -158,7 +185,16 @@ fn own_name(type_url: &TypeUrl, message: &DynamicMessage) -> Result<String, Reso
     }
 }
 
-fn checked_name(type_url: &TypeUrl, text: &str) -> Result<ResourceName, ResourceError> {
+/// Whether messages of this name go around a resource.
+pub(crate) fn is_wrapper(message_name: &str) -> bool {
+    matches!(message_name, "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource")
+}
+
+/// A name as a resource of a type may have it.
+///
+/// # Errors
+/// When it is malformed, names a collection, or says another type.
+pub(crate) fn checked_name(type_url: &TypeUrl, text: &str) -> Result<ResourceName, ResourceError> {
     let type_name = || type_url.message_name().to_owned();
     let name = ResourceName::parse(text)
         .map_err(|source| ResourceError::Name { type_name: type_name(), source })?;

@@ -1,4 +1,4 @@
-//! The discovery messages on the gRPC wire.
+//! The discovery messages on the gRPC wire; responses as a client reads them are in [`crate::reply`].
 //!
 //! Requests are decoded into the core's values, and only as far as the core looks: Envoy's node is
 //! some 77 kB, nearly all of it skipped here. Responses are encoded in two parts, because protobuf
@@ -16,7 +16,7 @@ use prost::Message;
 
 mod ask;
 mod entries;
-mod fields;
+pub(crate) mod fields;
 mod requests;
 mod tail;
 pub use ask::encode_request;
@@ -24,28 +24,30 @@ pub use entries::encode_entries;
 pub use requests::{decode_delta, decode_sotw};
 pub use tail::encode_tail;
 
-/// A message that is no discovery request: the peer's fault.
+/// A message that is no discovery request or response: the peer's fault.
 #[derive(Debug, thiserror::Error)]
 #[error("the message is no `{expected}`")]
 pub struct DecodeError {
-    expected: &'static str,
-    source: Malformed,
+    pub(crate) expected: &'static str,
+    pub(crate) source: Malformed,
 }
 
 /// What is wrong with the bytes.
 #[derive(Debug, thiserror::Error)]
-enum Malformed {
+pub(crate) enum Malformed {
     #[error(transparent)]
     Inside(#[from] prost::DecodeError),
     #[error("a field ends behind the message")]
     Short,
     #[error("a text is not UTF-8")]
     Text,
+    #[error("it names no `type_url`")]
+    Untyped,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct ResourceError {
-    /// A `ResourceName`, of which only the name is ever set.
+pub(crate) struct ResourceError {
+    /// A `ResourceName`, of which only the name is ever looked at.
     #[prost(message, optional, tag = "1")]
     resource_name: Option<ResourceLocator>,
     #[prost(message, optional, tag = "2")]
@@ -227,6 +229,14 @@ impl From<&chancery_core::NameError> for ResourceError {
             resource_name: Some(ResourceLocator { name: error.name.to_string() }),
             error_detail: Some(Status { code: detail.code, message: detail.message.clone() }),
         }
+    }
+}
+
+impl From<ResourceError> for chancery_core::NameError {
+    fn from(error: ResourceError) -> Self {
+        let name = error.resource_name.map(|locator| locator.name).unwrap_or_default();
+        let error = error.error_detail.map(ErrorDetail::from).unwrap_or_default();
+        Self { name: name.into(), error }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Messages become resources: wrappers are opened, names checked and kept unique.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use chancery_core::{Api, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 
 use super::{Parsed, ParsedResource, Position};
-use crate::resource::{ResourceError, Wrapper, resource};
+use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
 use crate::yaml::{Fault, Node};
 use crate::{any, lint};
@@ -69,7 +68,7 @@ impl Collector {
         message: &DynamicMessage,
         place: &Place<'_, '_>,
     ) {
-        let built = if is_wrapper(message) {
+        let built = if is_wrapper(message.descriptor().full_name()) {
             unwrapped(schema, message)
         } else {
             Ok((TypeUrl::new(type_url), Wrapper::default(), None))
@@ -133,15 +132,6 @@ impl Collector {
     }
 }
 
-/// A name, TTL and aliases around a resource.
-fn is_wrapper(message: &DynamicMessage) -> bool {
-    let descriptor = message.descriptor();
-    matches!(
-        descriptor.full_name(),
-        "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource"
-    )
-}
-
 type Unwrapped = (TypeUrl, Wrapper, Option<DynamicMessage>);
 
 fn unwrapped(schema: &Schema, message: &DynamicMessage) -> Result<Unwrapped, Wrong> {
@@ -156,7 +146,7 @@ fn unwrapped(schema: &Schema, message: &DynamicMessage) -> Result<Unwrapped, Wro
     let body = body.ok_or_else(|| Wrong::new("resource", "a wrapper without a resource in it"))?;
     let url = any::type_url(body).unwrap_or_default();
     let inner = opened(schema, body, &url)?;
-    if is_wrapper(&inner) {
+    if is_wrapper(inner.descriptor().full_name()) {
         return Err(Wrong::new("resource", "a wrapper in a wrapper"));
     }
     let text = |field: Field| field.as_str().map(str::to_owned);
@@ -221,13 +211,7 @@ fn naming_field(type_url: &TypeUrl, wrapped: bool, wrapper: &Wrapper) -> String 
 }
 
 fn wrong(error: &ResourceError, field: String) -> Wrong {
-    let mut message = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        message = format!("{message}: {cause}");
-        source = cause.source();
-    }
-    Wrong { field, message, hint: None }
+    Wrong { field, message: error.told(), hint: None }
 }
 
 /// What helps where a type is not known.

@@ -6,14 +6,14 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 
 use super::{Malformed, ResourceLocator};
 
-pub(super) type Outcome<T> = Result<T, Malformed>;
+pub(crate) type Outcome<T> = Result<T, Malformed>;
 
 /// The fields of a message whose own fields all are texts and messages.
-pub(super) struct Fields<'a>(pub(crate) &'a [u8]);
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Fields<'a> {
     /// The next field that holds bytes; others are none of ours.
-    pub(super) fn next(&mut self) -> Outcome<Option<(u32, &'a [u8])>> {
+    pub(crate) fn next(&mut self) -> Outcome<Option<(u32, &'a [u8])>> {
         while self.0.has_remaining() {
             let (number, kind) = decode_key(&mut self.0)?;
             if kind != WireType::LengthDelimited {
@@ -31,12 +31,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-pub(super) fn text(value: &[u8]) -> Outcome<&str> {
+pub(crate) fn text(value: &[u8]) -> Outcome<&str> {
     std::str::from_utf8(value).map_err(|_| Malformed::Text)
 }
 
 /// An entry of a map from text to text.
-pub(super) fn pair(bytes: &[u8]) -> Outcome<(&str, &str)> {
+pub(crate) fn pair(bytes: &[u8]) -> Outcome<(&str, &str)> {
     let (mut key, mut value) = ("", "");
     let mut fields = Fields(bytes);
     while let Some((number, found)) = fields.next()? {
@@ -49,11 +49,11 @@ pub(super) fn pair(bytes: &[u8]) -> Outcome<(&str, &str)> {
     Ok((key, value))
 }
 
-pub(super) fn located(value: &[u8]) -> Outcome<String> {
+pub(crate) fn located(value: &[u8]) -> Outcome<String> {
     Ok(ResourceLocator::decode(value)?.name)
 }
 
 /// A message that comes twice is one whose parts come in turn.
-pub(super) fn merge<M: Message + Default>(into: &mut Option<M>, value: &[u8]) -> Outcome<()> {
+pub(crate) fn merge<M: Message + Default>(into: &mut Option<M>, value: &[u8]) -> Outcome<()> {
     Ok(into.get_or_insert_default().merge(value)?)
 }

@@ -1,0 +1,105 @@
+//! Responses as a client reads them, whatever they came as.
+//!
+//! ```text
+//!   message of gRPC --> [wire] --+
+//!                                +--> entries --> [judge] --> Reply: good ones and flaws
+//!                                                    ^
+//!                                        a program's own Decoder
+//! ```
+//!
+//! One bad resource costs no good one (C-055), and all that are bad are told (C-063). A body stays
+//! as the server sent it, so a dump shows what came and equal bytes are equal (C-049, C-061). Whether a body
+//! is good is for the [`Decoder`] to say, and for the descriptors where it has nothing to say.
+//!
+//! Not here: what a flaw means for the response and the cache. That is the machine's
+//! ([`chancery_core::client`]).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chancery_core::client::{Reading, Reply};
+use chancery_core::{NameError, ResourceName, TypeUrl, Variant};
+
+use crate::schema::Schema;
+use crate::wire::DecodeError;
+
+mod judge;
+mod wire;
+
+/// What a program makes of bodies.
+pub trait Decoder: Send + Sync {
+    /// Reads the body of a resource. `None` leaves it to the descriptors to say whether the bytes
+    /// are of their type.
+    ///
+    /// # Errors
+    /// When the resource cannot be used: a reason for the operator of the server. It must quote no
+    /// body, which may hold secrets (S-138).
+    fn decode(
+        &self,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+        body: &Bytes,
+    ) -> Result<Option<Reading>, String>;
+}
+
+/// Bodies stay bytes.
+impl Decoder for () {
+    fn decode(&self, _: &TypeUrl, _: &ResourceName, _: &Bytes) -> Result<Option<Reading>, String> {
+        Ok(None)
+    }
+}
+
+/// Reads responses. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Reader {
+    schema: Schema,
+    decoder: Arc<dyn Decoder>,
+}
+
+impl Reader {
+    /// A reader that knows these types and leaves bodies as bytes.
+    pub fn new(schema: Schema) -> Self {
+        Self { schema, decoder: Arc::new(()) }
+    }
+
+    /// Lets a program's own decoder see each body.
+    #[must_use]
+    pub fn with_decoder(mut self, decoder: Arc<dyn Decoder>) -> Self {
+        self.decoder = decoder;
+        self
+    }
+
+    /// Reads a `DiscoveryResponse` or a `DeltaDiscoveryResponse` of gRPC. On a stream of one type,
+    /// `expected` is what a response is of that does not say.
+    ///
+    /// # Errors
+    /// When the bytes are no such message, or nobody says of which type it is: it can be neither
+    /// accepted nor rejected.
+    pub fn read(
+        &self,
+        variant: Variant,
+        expected: Option<&TypeUrl>,
+        message: &Bytes,
+    ) -> Result<Reply, DecodeError> {
+        wire::read(self, variant, expected, message)
+    }
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+/// A name the server speaks of, as the client writes it (C-025). One that is malformed stands for
+/// nothing and stays as it is.
+fn canonical(name: &str) -> Arc<str> {
+    ResourceName::parse(name).map_or_else(|_| name.into(), |name| name.shared())
+}
+
+fn canonical_error(error: NameError) -> NameError {
+    NameError { name: canonical(&error.name), ..error }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Whether a resource of a response can be used, and what it is called.
+//!
+//! The name is the wrapper's, or else stands in the body, in the field the descriptors say.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chancery_core::client::{Bare, Flaw, Given, Item, Reading};
+use chancery_core::{Resource, ResourceName, TypeUrl};
+use prost_reflect::{DynamicMessage, MessageDescriptor};
+
+use super::Reader;
+use crate::resource::{ResourceError, checked_name, is_wrapper, naming_field, own_name};
+use crate::wire::Malformed;
+use crate::wire::fields::{Fields, text};
+
+/// One resource as the server put it: the fields of a `Resource`, as far as they are said.
+#[derive(Default)]
+pub(super) struct Entry<'m> {
+    pub(super) name: Cow<'m, str>,
+    pub(super) version: &'m str,
+    pub(super) aliases: Vec<Cow<'m, str>>,
+    pub(super) ttl: Option<Result<Duration, &'static str>>,
+    pub(super) body: Option<Body<'m>>,
+}
+
+/// What is in the `Any`.
+pub(super) struct Body<'m> {
+    pub(super) type_url: &'m str,
+    pub(super) bytes: Bytes,
+}
+
+/// What is said of a TTL that is none.
+pub(super) const NO_TIME: &str = "its `ttl` must be longer than nothing";
+
+/// How many resources without a name are told one by one: two bytes on the wire make one, and a
+/// hundred reasons make no operator wiser than ten.
+const NAMELESS: usize = 100;
+
+/// Judges the resources of one response.
+pub(super) struct Judge<'r> {
+    reader: &'r Reader,
+    type_url: &'r TypeUrl,
+    descriptor: Option<MessageDescriptor>,
+    items: Vec<Result<Item, Flaw>>,
+    nameless: usize,
+}
+
+impl<'r> Judge<'r> {
+    pub(super) fn new(reader: &'r Reader, type_url: &'r TypeUrl) -> Self {
+        let descriptor = reader.schema.message(type_url.as_str());
+        Self { reader, type_url, descriptor, items: Vec::new(), nameless: 0 }
+    }
+
+    /// Adds a resource, or why it cannot even be looked at.
+    pub(super) fn add(&mut self, entry: Result<Entry<'_>, String>) {
+        let item = entry.map_err(|why| Flaw { name: None, why });
+        let item = item.and_then(|entry| self.item(&entry));
+        if let Err(Flaw { name: None, .. }) = item {
+            self.nameless += 1;
+            if self.nameless > NAMELESS {
+                return;
+            }
+        }
+        self.items.push(item);
+    }
+
+    /// All resources, each name once.
+    pub(super) fn finish(mut self) -> Vec<Result<Item, Flaw>> {
+        refuse_repeated(&mut self.items);
+        if let Some(more) = self.nameless.checked_sub(NAMELESS).filter(|more| *more > 0) {
+            let why = format!("{more} more resources without a name that can be told");
+            self.items.push(Err(Flaw { name: None, why }));
+        }
+        self.items
+    }
+
+    fn item(&self, entry: &Entry<'_>) -> Result<Item, Flaw> {
+        let name = self.name(entry).map_err(|why| Flaw { name: None, why })?;
+        self.named(&name, entry).map_err(|why| Flaw { name: Some(name), why })
+    }
+
+    fn named(&self, name: &ResourceName, entry: &Entry<'_>) -> Result<Item, String> {
+        let ttl = entry.ttl.transpose()?;
+        let aliases = entry.aliases.iter().map(|alias| checked_name(self.type_url, alias));
+        let aliases = aliases.collect::<Result<Vec<_>, _>>().map_err(|error| error.told())?;
+        let (name, version) = (name.clone(), entry.version);
+        let Some(body) = &entry.body else {
+            return Ok(Item::Bare(Bare { name, aliases, version: version.into(), ttl }));
+        };
+        self.check_type(body)?;
+        let reading = self.reading(&name, &body.bytes)?;
+        let resource = Resource::new(name, body.bytes.clone()).with_ttl(ttl).with_aliases(aliases);
+        let stated = if version.is_empty() { resource } else { resource.with_version(version) };
+        Ok(Item::Given(Given { resource: Arc::new(stated), reading }))
+    }
+
+    fn name(&self, entry: &Entry<'_>) -> Result<ResourceName, String> {
+        let name = match &entry.body {
+            _ if !entry.name.is_empty() => Cow::Borrowed(&*entry.name),
+            Some(body) => {
+                self.check_type(body)?;
+                Cow::Owned(self.name_in(&body.bytes)?)
+            }
+            None => return Err("a wrapper with neither a name nor a resource in it".to_owned()),
+        };
+        checked_name(self.type_url, &name).map_err(|error| error.told())
+    }
+
+    /// C-064: a resource of another type is none of this response.
+    fn check_type(&self, body: &Body<'_>) -> Result<(), String> {
+        let name = body.type_url.rsplit_once('/').map_or(body.type_url, |(_, name)| name);
+        if name == self.type_url.message_name() {
+            Ok(())
+        } else if is_wrapper(name) {
+            Err("a wrapper in a wrapper".to_owned())
+        } else {
+            Err(format!("it is a `{name}` in a response of `{}`", self.type_url))
+        }
+    }
+
+    fn name_in(&self, body: &[u8]) -> Result<String, String> {
+        let Some(descriptor) = &self.descriptor else {
+            let type_name = self.type_url.message_name();
+            return Err(format!(
+                "a `{type_name}`, of which no descriptor is known, is named only by a `Resource` \
+                 around it"
+            ));
+        };
+        let field = naming_field(descriptor);
+        let text = field.as_ref().map(|field| text_field(body, field.number())).transpose();
+        let text = text.map_err(|fault| {
+            format!("the bytes are no `{}`: {fault}", self.type_url.message_name())
+        })?;
+        let found = field.as_ref().zip(text).map(|(field, text)| (field.name(), text.to_owned()));
+        own_name(self.type_url, found).map_err(|error| error.told())
+    }
+
+    /// What is made of a body; where nothing is, whether it is of its type.
+    fn reading(&self, name: &ResourceName, body: &Bytes) -> Result<Option<Reading>, String> {
+        let reading = self.reader.decoder.decode(self.type_url, name, body)?;
+        if let (None, Some(descriptor)) = (&reading, &self.descriptor) {
+            DynamicMessage::decode(descriptor.clone(), &**body).map_err(|source| {
+                let type_name = self.type_url.message_name().to_owned();
+                ResourceError::Decode { type_name, source }.told()
+            })?;
+        }
+        Ok(reading)
+    }
+}
+
+/// The text in a field of a message; empty if it is not there.
+fn text_field(message: &[u8], wanted: u32) -> Result<&str, Malformed> {
+    let mut found = "";
+    let mut fields = Fields(message);
+    while let Some((number, value)) = fields.next()? {
+        if number == wanted {
+            found = text(value)?;
+        }
+    }
+    Ok(found)
+}
+
+/// C-064: nobody can tell which of two resources of one name is meant, so neither is.
+fn refuse_repeated(items: &mut Vec<Result<Item, Flaw>>) {
+    let mut times = BTreeMap::new();
+    for item in items.iter().flatten() {
+        *times.entry(name_of(item).clone()).or_insert(0u32) += 1;
+    }
+    times.retain(|_, times| *times > 1);
+    if times.is_empty() {
+        return;
+    }
+    items.retain_mut(|item| {
+        let Ok(good) = item else { return true };
+        let name = name_of(good).clone();
+        let Some(times) = times.get_mut(&name) else { return true };
+        let first = std::mem::take(times);
+        if first > 0 {
+            let why = format!("the response has {first} resources of this name");
+            *item = Err(Flaw { name: Some(name), why });
+        }
+        first > 0
+    });
+}
+
+fn name_of(item: &Item) -> &ResourceName {
+    match item {
+        Item::Given(given) => given.resource.name(),
+        Item::Bare(bare) => &bare.name,
+    }
+}

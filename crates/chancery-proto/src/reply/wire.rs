@@ -1,0 +1,189 @@
+//! The two messages of gRPC, read by hand: their resources are most of their bytes, and stay where
+//! they are until they are judged.
+//!
+//! What is wrong with a single resource is a flaw of that resource, even where the bytes of its
+//! wrapper are at fault.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use chancery_core::client::Reply;
+use chancery_core::{NameError, TypeUrl, Variant};
+use prost::Message;
+
+use super::judge::{Body, Entry, Judge, NO_TIME};
+use super::{Reader, canonical, canonical_error};
+use crate::resource::is_wrapper;
+use crate::wire::fields::{Fields, Outcome, located, merge, text};
+use crate::wire::{DecodeError, Malformed, ResourceError};
+
+pub(super) fn read(
+    reader: &Reader,
+    variant: Variant,
+    expected: Option<&TypeUrl>,
+    message: &Bytes,
+) -> Result<Reply, DecodeError> {
+    let (expected_message, envelope) = match variant {
+        Variant::Sotw => ("DiscoveryResponse", sotw(message)),
+        Variant::Delta => ("DeltaDiscoveryResponse", delta(message)),
+    };
+    let fault = |source| DecodeError { expected: expected_message, source };
+    let envelope = envelope.map_err(fault)?;
+    let type_url = match (envelope.type_url, expected) {
+        ("", None) => return Err(fault(Malformed::Untyped)),
+        ("", Some(expected)) => expected.clone(),
+        (said, _) => TypeUrl::new(said),
+    };
+    let mut judge = Judge::new(reader, &type_url);
+    let mut fields = Fields(message);
+    while let Some((number, value)) = fields.next().map_err(fault)? {
+        if number == RESOURCES {
+            judge.add(match variant {
+                Variant::Sotw => sotw_entry(message, value),
+                Variant::Delta => wrapped(message, value),
+            });
+        }
+    }
+    Ok(Reply {
+        variant,
+        version: envelope.version.into(),
+        nonce: envelope.nonce.into(),
+        items: judge.finish(),
+        removed: envelope.removed,
+        errors: envelope.errors,
+        type_url,
+    })
+}
+
+/// `resources`, in both messages.
+const RESOURCES: u32 = 2;
+
+/// All of a response but its resources, which come first and whose type comes behind them.
+#[derive(Default)]
+struct Envelope<'a> {
+    version: &'a str,
+    type_url: &'a str,
+    nonce: &'a str,
+    removed: Vec<std::sync::Arc<str>>,
+    errors: Vec<NameError>,
+}
+
+fn sotw(message: &[u8]) -> Outcome<Envelope<'_>> {
+    let mut envelope = Envelope::default();
+    let mut fields = Fields(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => envelope.version = text(value)?,
+            4 => envelope.type_url = text(value)?,
+            5 => envelope.nonce = text(value)?,
+            7 => envelope.errors.push(error(value)?),
+            _ => {}
+        }
+    }
+    Ok(envelope)
+}
+
+fn delta(message: &[u8]) -> Outcome<Envelope<'_>> {
+    let mut envelope = Envelope::default();
+    let mut fields = Fields(message);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => envelope.version = text(value)?,
+            4 => envelope.type_url = text(value)?,
+            5 => envelope.nonce = text(value)?,
+            6 => envelope.removed.push(canonical(text(value)?)),
+            8 => envelope.removed.push(canonical(&located(value)?)),
+            9 => envelope.errors.push(error(value)?),
+            _ => {}
+        }
+    }
+    Ok(envelope)
+}
+
+fn error(value: &[u8]) -> Outcome<NameError> {
+    Ok(canonical_error(ResourceError::decode(value)?.into()))
+}
+
+/// An `Any`, with the resource in it or a wrapper around that (C-036).
+fn sotw_entry<'m>(message: &Bytes, any: &'m [u8]) -> Result<Entry<'m>, String> {
+    let (type_url, value) = any_in(any).map_err(|fault| told(&fault, "Any"))?;
+    if is_wrapper(type_url.rsplit_once('/').map_or(type_url, |(_, name)| name)) {
+        return wrapped(message, value);
+    }
+    Ok(Entry { body: Some(Body { type_url, bytes: kept(message, value) }), ..Entry::default() })
+}
+
+/// A `Resource`.
+fn wrapped<'m>(message: &Bytes, wrapper: &'m [u8]) -> Result<Entry<'m>, String> {
+    read_wrapper(message, wrapper).map_err(|fault| told(&fault, "Resource"))
+}
+
+fn read_wrapper<'m>(message: &Bytes, wrapper: &'m [u8]) -> Outcome<Entry<'m>> {
+    let mut entry = Entry::default();
+    let (mut body, mut ttl) = (None, None::<Span>);
+    let mut fields = Fields(wrapper);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => entry.version = text(value)?,
+            2 => {
+                // An `Any` in two parts is nothing a serializer makes; the last counts.
+                body = Some(any_in(value)?);
+            }
+            3 => entry.name = text(value)?.into(),
+            4 => entry.aliases.push(text(value)?.into()),
+            6 => merge(&mut ttl, value)?,
+            // A `ResourceName`, which stands for the name where there is no name.
+            8 if entry.name.is_empty() => entry.name = located(value)?.into(),
+            _ => {}
+        }
+    }
+    entry.body = body.map(|(type_url, value)| Body { type_url, bytes: kept(message, value) });
+    entry.ttl = ttl.map(|span| span.length().ok_or(NO_TIME));
+    Ok(entry)
+}
+
+fn any_in(any: &[u8]) -> Outcome<(&str, &[u8])> {
+    let (mut type_url, mut bytes) = ("", &[][..]);
+    let mut fields = Fields(any);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => type_url = text(value)?,
+            2 => bytes = value,
+            _ => {}
+        }
+    }
+    Ok((type_url, bytes))
+}
+
+fn told(fault: &Malformed, expected: &str) -> String {
+    format!("an entry of `resources` is no `{expected}`: {fault}")
+}
+
+/// The bytes of a body, to be kept. A part of the message keeps all of it in memory, for as long as
+/// one resource of it lives: twenty megabytes for one cluster, if the others were sent again since.
+/// So a body is its own unless it is much of the message itself.
+fn kept(message: &Bytes, body: &[u8]) -> Bytes {
+    if body.len() >= message.len() / 4 {
+        message.slice_ref(body)
+    } else {
+        Bytes::copy_from_slice(body)
+    }
+}
+
+/// A `google.protobuf.Duration`.
+#[derive(Clone, Copy, PartialEq, Message)]
+struct Span {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+    #[prost(int32, tag = "2")]
+    nanos: i32,
+}
+
+impl Span {
+    /// As a duration longer than nothing.
+    fn length(self) -> Option<Duration> {
+        let nanos = u32::try_from(self.nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+        let length = Duration::new(u64::try_from(self.seconds).ok()?, nanos);
+        (!length.is_zero()).then_some(length)
+    }
+}
