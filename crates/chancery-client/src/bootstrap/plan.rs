@@ -1,0 +1,52 @@
+//! A bootstrap as the protocol's machine takes it: servers by number, authorities by key.
+
+use std::sync::Arc;
+
+use chancery_core::client::{AuthorityKey, ClientSettings, Fallback, Protocol, ServerId, Setup};
+
+use super::{Bootstrap, Service, XdsServer};
+
+/// What a client starts from.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// For the machine.
+    pub setup: Setup,
+    /// For the driver: the servers by their place, each of them once.
+    pub servers: Vec<XdsServer>,
+}
+
+impl Bootstrap {
+    /// Numbers the servers. Those that are the same get one number, and so one channel (C-076).
+    pub fn plan(&self, protocol: Protocol, settings: ClientSettings) -> Plan {
+        let node = Arc::new(self.node_for(Service::Discovery));
+        let mut plan = Plan { setup: Setup::new(node, settings), servers: Vec::new() };
+        plan.authority(self, AuthorityKey::Old, protocol, Fallback::Needed);
+        for (name, entry) in &self.authorities {
+            let key = AuthorityKey::Named(Arc::clone(name));
+            plan.authority(self, key, protocol, entry.fallback);
+        }
+        plan
+    }
+}
+
+impl Plan {
+    fn authority(
+        &mut self,
+        bootstrap: &Bootstrap,
+        key: AuthorityKey,
+        protocol: Protocol,
+        fallback: Fallback,
+    ) {
+        let servers = bootstrap.servers_of(&key).iter();
+        let servers = servers.map(|server| self.server(server, protocol)).collect();
+        self.setup.authority(key, servers, fallback);
+    }
+
+    fn server(&mut self, server: &XdsServer, protocol: Protocol) -> ServerId {
+        let id = self.setup.server(server.key(), protocol);
+        if id.place() == self.servers.len() {
+            self.servers.push(server.clone());
+        }
+        id
+    }
+}

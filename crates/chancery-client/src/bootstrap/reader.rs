@@ -1,0 +1,307 @@
+//! From JSON to a [`Bootstrap`], and to a server wherever else one is named.
+//!
+//! All faults are told at once, each with its path. What is not known is not looked at: fields
+//! (C-004), types of credentials (C-003, C-009), features of servers (C-005), plugins (C-010), and
+//! what is behind a switch that is off (C-015).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chancery_core::client::{Fallback, ServerFeatures, Template};
+use chancery_core::{Locality, Node, Value};
+
+use super::json::At;
+use super::{Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, XdsServer};
+use crate::credentials::{CallCredentials, ChannelCredentials, TlsFiles};
+
+/// How a bootstrap is read.
+///
+/// ```
+/// use chancery_client::Reader;
+///
+/// let reader = Reader { call_creds: false, ..Reader::default() };
+/// let server = reader.server(
+///     r#"{
+///         "server_uri": "xds.example.com:443",
+///         "channel_creds": [{"type": "tls"}],
+///         "call_creds": "not looked at"
+///     }"#,
+/// )?;
+/// assert!(server.calls.is_empty());
+/// # Ok::<_, chancery_client::BootstrapError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reader {
+    /// Whether `call_creds` are read and used. They are by default.
+    pub call_creds: bool,
+    /// Whether `fallback_on_reachability_only` is read and obeyed. It is not by default: it is
+    /// still a proposal (gRFC A95).
+    pub fallback_on_reachability_only: bool,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { call_creds: true, fallback_on_reachability_only: false }
+    }
+}
+
+impl Reader {
+    /// Reads a bootstrap.
+    ///
+    /// # Errors
+    /// If it is no JSON, or says what a client cannot work with.
+    pub fn bootstrap(&self, json: &str) -> Result<Bootstrap, BootstrapError> {
+        self.read(None, json)
+    }
+
+    /// Reads one server, as load-balancing policies name those to report to (C-014).
+    ///
+    /// # Errors
+    /// If it is no JSON, or no client could ask such a server.
+    pub fn server(&self, json: &str) -> Result<XdsServer, BootstrapError> {
+        let document = parse(None, json)?;
+        let mut faults = Vec::new();
+        let server = self.xds_server(&At::root(&document), &mut faults);
+        if server.uri.is_empty() {
+            add(&mut faults, Fault::new("server_uri", "is missing or empty; say where it is"));
+        }
+        BootstrapError::unless_empty(None, faults).map(|()| server)
+    }
+
+    pub(super) fn read(
+        &self,
+        origin: Option<String>,
+        json: &str,
+    ) -> Result<Bootstrap, BootstrapError> {
+        let document = parse(origin.as_deref(), json)?;
+        let root = At::root(&document);
+        let mut faults = Vec::new();
+        if !root.is_object(&mut faults) {
+            return Err(BootstrapError::Invalid { origin, faults });
+        }
+        let bootstrap = self.whole(&root, &mut faults);
+        for fault in bootstrap.faults() {
+            add(&mut faults, fault);
+        }
+        BootstrapError::unless_empty(origin, faults).map(|()| bootstrap)
+    }
+
+    fn whole(&self, root: &At<'_>, faults: &mut Vec<Fault>) -> Bootstrap {
+        let client = template(root, "client_default_listener_resource_name_template", faults);
+        let server = template(root, "server_listener_resource_name_template", faults);
+        Bootstrap {
+            servers: self.xds_servers(root, faults),
+            node: root.object("node", faults).map(|it| node(&it, faults)).unwrap_or_default(),
+            authorities: self.authorities(root, faults),
+            client_template: client.unwrap_or_default(),
+            server_template: server,
+            certificate_providers: certificate_providers(root, faults),
+        }
+    }
+
+    fn authorities(&self, root: &At<'_>, faults: &mut Vec<Fault>) -> BTreeMap<Arc<str>, Authority> {
+        let mut authorities = BTreeMap::new();
+        for (name, entry) in root.entries("authorities", faults) {
+            if !entry.is_object(faults) {
+                continue;
+            }
+            let template = template(&entry, "client_listener_resource_name_template", faults);
+            let reachability = self.fallback_on_reachability_only
+                && entry.switch("fallback_on_reachability_only", faults);
+            let authority = Authority {
+                servers: self.xds_servers(&entry, faults),
+                client_template: template,
+                fallback: if reachability { Fallback::Reachability } else { Fallback::Needed },
+            };
+            authorities.insert(Arc::from(name), authority);
+        }
+        authorities
+    }
+
+    /// A server that has faults keeps its place, so that later faults name the right one.
+    fn xds_servers(&self, parent: &At<'_>, faults: &mut Vec<Fault>) -> Vec<XdsServer> {
+        let list = parent.list("xds_servers", faults);
+        list.iter().map(|server| self.xds_server(server, faults)).collect()
+    }
+
+    fn xds_server(&self, server: &At<'_>, faults: &mut Vec<Fault>) -> XdsServer {
+        if !server.is_object(faults) {
+            return XdsServer::default();
+        }
+        XdsServer {
+            uri: server.text("server_uri", faults).unwrap_or_default().to_owned(),
+            channel: self.channel(server, faults).unwrap_or_default(),
+            calls: if self.call_creds { self.calls(server, faults) } else { Vec::new() },
+            features: features(server, faults),
+        }
+    }
+
+    /// The first type that is known; what comes after it is not looked at (C-003).
+    fn channel(&self, server: &At<'_>, faults: &mut Vec<Fault>) -> Option<ChannelCredentials> {
+        let before = faults.len();
+        let mut unknown = Vec::new();
+        for entry in server.list("channel_creds", faults) {
+            let Some((kind, config)) = credential(&entry, faults) else { continue };
+            match kind {
+                "insecure" => return Some(ChannelCredentials::Insecure),
+                "tls" => return Some(ChannelCredentials::Tls(tls_files(config.as_ref(), faults))),
+                kind => unknown.push(format!("`{kind}`")),
+            }
+        }
+        if faults.len() == before {
+            let problem = match unknown.as_slice() {
+                [] => "is missing or empty; `insecure` and `tls` are known".to_owned(),
+                _ => format!(
+                    "has no type that is known, only {}; `insecure` and `tls` are known",
+                    unknown.join(", "),
+                ),
+            };
+            faults.push(server.fault("channel_creds", problem));
+        }
+        None
+    }
+
+    /// All types that are known (C-009).
+    fn calls(&self, server: &At<'_>, faults: &mut Vec<Fault>) -> Vec<CallCredentials> {
+        let mut calls = Vec::new();
+        for entry in server.list("call_creds", faults) {
+            let Some(("jwt_token_file", config)) = credential(&entry, faults) else { continue };
+            let config = config.filter(|config| config.is_object(faults));
+            match config.and_then(|config| config.filled_text("jwt_token_file", faults)) {
+                Some(path) => calls.push(CallCredentials::JwtTokenFile(path.into())),
+                None => add(faults, entry.fault("config.jwt_token_file", "is missing")),
+            }
+        }
+        calls
+    }
+}
+
+/// As in other clients, an empty template is none.
+fn template(parent: &At<'_>, key: &str, faults: &mut Vec<Fault>) -> Option<Template> {
+    parent.text(key, faults).filter(|text| !text.is_empty()).map(Template::new)
+}
+
+/// The type of a credential and its config.
+fn credential<'a>(entry: &At<'a>, faults: &mut Vec<Fault>) -> Option<(&'a str, Option<At<'a>>)> {
+    if !entry.is_object(faults) {
+        return None;
+    }
+    let before = faults.len();
+    let Some(kind) = entry.filled_text("type", faults) else {
+        if faults.len() == before {
+            faults.push(entry.fault("type", "is missing"));
+        }
+        return None;
+    };
+    Some((kind, entry.field("config")))
+}
+
+/// `tls` credentials and the `file_watcher` plugin are told the same (gRFC A65).
+fn tls_files(config: Option<&At<'_>>, faults: &mut Vec<Fault>) -> TlsFiles {
+    let mut files = TlsFiles::default();
+    let Some(config) = config.filter(|config| config.is_object(faults)) else { return files };
+    files.ca = config.filled_text("ca_certificate_file", faults).map(Into::into);
+    let cert = config.filled_text("certificate_file", faults);
+    let key = config.filled_text("private_key_file", faults);
+    files.identity = match (cert, key) {
+        (Some(cert), Some(key)) => Some(crate::Identity { cert: cert.into(), key: key.into() }),
+        (None, None) => None,
+        (Some(_), None) => {
+            add(faults, config.fault("private_key_file", "is missing, and there is a certificate"));
+            None
+        }
+        (None, Some(_)) => {
+            add(faults, config.fault("certificate_file", "is missing, and there is a private key"));
+            None
+        }
+    };
+    if let Some(interval) = config.duration("refresh_interval", faults) {
+        files.refresh_interval = interval;
+    }
+    files
+}
+
+/// The features that are known; whatever else is in the list is not ours (C-005).
+///
+/// `xds_v3` is what this client speaks anyway, and `ignore_resource_deletion` is what it does
+/// anyway (C-070).
+fn features(server: &At<'_>, faults: &mut Vec<Fault>) -> ServerFeatures {
+    let mut features = ServerFeatures::default();
+    for feature in server.list("server_features", faults) {
+        match feature.as_text() {
+            Some("fail_on_data_errors") => features.fail_on_data_errors = true,
+            Some("resource_timer_is_transient_error") => {
+                features.resource_timer_is_transient_error = true;
+            }
+            Some("trusted_xds_server") => features.trusted = true,
+            Some(_) | None => {}
+        }
+    }
+    features
+}
+
+/// What concerns the software is not read: the software speaks for itself (C-006).
+fn node(node: &At<'_>, faults: &mut Vec<Fault>) -> Node {
+    let mut text = |key| node.text(key, faults).unwrap_or_default().to_owned();
+    let (id, cluster) = (text("id"), text("cluster"));
+    let locality = node.object("locality", faults);
+    let mut part = |key| {
+        let text = locality.as_ref().and_then(|locality| locality.text(key, faults));
+        text.unwrap_or_default().to_owned()
+    };
+    let locality =
+        Locality { region: part("region"), zone: part("zone"), sub_zone: part("sub_zone") };
+    let metadata = node.entries("metadata", faults);
+    let metadata = metadata.iter().map(|(key, value)| ((*key).to_owned(), value.value()));
+    Node { id, cluster, locality, metadata: metadata.collect(), ..Node::default() }
+}
+
+/// The configuration of a plugin that is known has to be right; any other is kept (C-010).
+fn certificate_providers(
+    root: &At<'_>,
+    faults: &mut Vec<Fault>,
+) -> BTreeMap<String, CertificateProvider> {
+    let mut providers = BTreeMap::new();
+    for (name, entry) in root.entries("certificate_providers", faults) {
+        if !entry.is_object(faults) {
+            continue;
+        }
+        let Some(plugin) = entry.filled_text("plugin_name", faults) else {
+            add(faults, entry.fault("plugin_name", "is missing"));
+            continue;
+        };
+        let config = entry.field("config");
+        if plugin == "file_watcher" {
+            let files = tls_files(config.as_ref(), faults);
+            let trust = config.as_ref().and_then(|it| it.field("spiffe_trust_bundle_map_file"));
+            if files.ca.is_none() && files.identity.is_none() && trust.is_none() {
+                let problem = "names no file; give `certificate_file` and `private_key_file`, \
+                               `ca_certificate_file`, or both";
+                add(faults, entry.fault("config", problem));
+            }
+        }
+        let config = config.map_or(Value::Null, |config| config.value());
+        providers
+            .insert(name.to_owned(), CertificateProvider { plugin: plugin.to_owned(), config });
+    }
+    providers
+}
+
+/// One fault is enough for one place, and for what is above and below it.
+fn add(faults: &mut Vec<Fault>, fault: Fault) {
+    let within = |inner: &str, outer: &str| {
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let told = |known: &Fault| within(&known.path, &fault.path) || within(&fault.path, &known.path);
+    if !faults.iter().any(told) {
+        faults.push(fault);
+    }
+}
+
+fn parse(origin: Option<&str>, json: &str) -> Result<serde_json::Value, BootstrapError> {
+    serde_json::from_str(json).map_err(|error| BootstrapError::Json {
+        origin: origin.map(str::to_owned),
+        problem: error.to_string(),
+    })
+}
