@@ -94,7 +94,7 @@ impl std::fmt::Debug for Reader {
 /// A name the server speaks of, as the client writes it (C-025). One that is malformed stands for
 /// nothing and stays as it is.
 fn canonical(name: &str) -> Arc<str> {
-    ResourceName::parse(name).map_or_else(|_| name.into(), |name| name.shared())
+    ResourceName::read(name).map_or_else(|_| name.into(), |name| name.shared())
 }
 
 fn canonical_error(error: NameError) -> NameError {

@@ -190,11 +190,7 @@ pub(crate) fn is_wrapper(message_name: &str) -> bool {
     matches!(message_name, "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource")
 }
 
-/// A name as a resource of a type may have it.
-///
-/// # Errors
-/// When it is malformed, names a collection, or says another type.
-pub(crate) fn checked_name(type_url: &TypeUrl, text: &str) -> Result<ResourceName, ResourceError> {
+fn checked_name(type_url: &TypeUrl, text: &str) -> Result<ResourceName, ResourceError> {
     let type_name = || type_url.message_name().to_owned();
     let name = ResourceName::parse(text)
         .map_err(|source| ResourceError::Name { type_name: type_name(), source })?;

@@ -13,7 +13,7 @@ use chancery_core::{Resource, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
 use super::Reader;
-use crate::resource::{ResourceError, checked_name, is_wrapper, naming_field, own_name};
+use crate::resource::{ResourceError, is_wrapper, naming_field, own_name};
 use crate::wire::Malformed;
 use crate::wire::fields::{Fields, text};
 
@@ -85,8 +85,8 @@ impl<'r> Judge<'r> {
 
     fn named(&self, name: &ResourceName, entry: &Entry<'_>) -> Result<Item, String> {
         let ttl = entry.ttl.transpose()?;
-        let aliases = entry.aliases.iter().map(|alias| checked_name(self.type_url, alias));
-        let aliases = aliases.collect::<Result<Vec<_>, _>>().map_err(|error| error.told())?;
+        let aliases = entry.aliases.iter().map(|alias| self.read_name(alias));
+        let aliases = aliases.collect::<Result<Vec<_>, _>>()?;
         let (name, version) = (name.clone(), entry.version);
         let Some(body) = &entry.body else {
             return Ok(Item::Bare(Bare { name, aliases, version: version.into(), ttl }));
@@ -107,7 +107,15 @@ impl<'r> Judge<'r> {
             }
             None => return Err("a wrapper with neither a name nor a resource in it".to_owned()),
         };
-        checked_name(self.type_url, &name).map_err(|error| error.told())
+        self.read_name(&name)
+    }
+
+    fn read_name(&self, text: &str) -> Result<ResourceName, String> {
+        let name = ResourceName::read_of(text, self.type_url).map_err(|error| error.to_string())?;
+        if name.is_glob() {
+            return Err(format!("`{name}` names a collection, and no resource of it"));
+        }
+        Ok(name)
     }
 
     /// C-064: a resource of another type is none of this response.

@@ -216,17 +216,17 @@ fn removed_names_are_canonical() {
     assert_eq!(reply.type_url, expected);
 }
 
-/// C-025
+/// C-025, C-027
 #[test]
 fn new_style_names_are_canonical() {
-    let spelled = "xdstp://x/envoy.config.cluster.v3.Cluster/i?b=2&a=1";
+    let spelled = "xdstp://x/envoy.config.cluster.v3.Cluster/i?b=1&a=1&b=2#alt=y";
     let reply = sotw(vec![cluster(spelled)]);
     let resource = &only(&reply).resource;
     assert_eq!(resource.name().as_str(), "xdstp://x/envoy.config.cluster.v3.Cluster/i?a=1&b=2");
     assert_eq!(resource.body()[..], named(spelled));
 }
 
-/// C-055, C-063, C-064
+/// C-024, C-055, C-063, C-064
 #[test]
 fn all_that_is_wrong_is_told_and_costs_no_good_one() {
     let reply = sotw(vec![
@@ -240,21 +240,23 @@ fn all_that_is_wrong_is_told_and_costs_no_good_one() {
         any_of(WRAPPER, wrapper("twice", Some(any_of(WRAPPER, Vec::new()))).encode_to_vec()),
         any_of(WRAPPER, b"\x0a\x05cut".to_vec()),
         any_of("", Vec::new()),
+        cluster("xdstp://x/envoy.config.cluster.v3.Cluster/*"),
     ]);
     let (good, flaws) = told(&reply);
     assert_eq!(good, ["good"]);
     let names: Vec<_> = flaws.iter().map(|(name, _)| name.unwrap_or("?")).collect();
-    assert_eq!(names, ["?", "known", "?", "?", "?", "named", "twice", "?", "?"]);
+    assert_eq!(names, ["?", "known", "?", "?", "?", "named", "twice", "?", "?", "?"]);
     let reasons = [
         "the bytes are no `envoy.config.cluster.v3.Cluster`: a field ends behind the message",
         "the bytes are no `envoy.config.cluster.v3.Cluster`: ",
         "a `envoy.config.endpoint.v3.ClusterLoadAssignment` in a response of",
         "has an empty `name`",
-        "names a `other.Type`",
+        "other.Type",
         "a `envoy.config.endpoint.v3.ClusterLoadAssignment` in a response of",
         "a wrapper in a wrapper",
         "is no `Resource`: a field ends behind the message",
         "it is a `` in a response of",
+        "names a collection",
     ];
     for ((_, why), reason) in flaws.iter().zip(reasons) {
         assert!(why.contains(reason), "{why}: {reason}");
