@@ -3,17 +3,19 @@
 //! Bodies are decoded by their descriptors: keys in lowerCamelCase, each `Any` with `@type`, 64-bit
 //! integers as text. A number without a fraction is written without one (`1`, not `1.0`), also in a
 //! `Struct`, where that makes no difference to a parser and all the difference to a reader.
+//!
+//! Secrets are in it: a response is for a client that may have them. What people read is in
+//! [`crate::show`].
 
 use std::sync::Arc;
 
 use chancery_core::{Resource, TypeUrl};
 use prost_reflect::{DynamicMessage, SerializeOptions};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use crate::schema::Schema;
 
 mod depth;
-mod redact;
 mod request;
 pub use request::request_from_json;
 
@@ -82,21 +84,6 @@ pub fn response_to_json(
     Ok(response.to_string().into_bytes())
 }
 
-/// Writes one resource for people: with `@type`, and every field that is annotated as sensitive
-/// replaced by `[redacted]` (S-138).
-///
-/// # Errors
-/// When the resource is of an unknown type or cannot be written.
-pub fn resource_to_json(
-    schema: &Schema,
-    type_url: &TypeUrl,
-    resource: &Resource,
-) -> Result<Value, JsonError> {
-    let mut json = any_to_json(schema, type_url, resource)?;
-    redact::redact(schema, &mut json);
-    Ok(json)
-}
-
 /// One resource as the JSON of an `Any`.
 fn any_to_json(
     schema: &Schema,
@@ -128,21 +115,26 @@ fn with_type(type_url: &TypeUrl, json: Value) -> Value {
     Value::Object(fields)
 }
 
-/// Writes numbers without a fraction as integers, as far as a double holds integers exactly.
+/// Writes numbers without a fraction as integers.
 fn tidy_numbers(json: Value) -> Value {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     match json {
-        Value::Number(number) => match number.as_f64() {
-            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => {
-                Value::from(float as i64)
-            }
-            _ => Value::Number(number),
-        },
+        Value::Number(number) => Value::Number(tidy_number(number)),
         Value::Array(values) => values.into_iter().map(tidy_numbers).collect(),
         Value::Object(fields) => {
             fields.into_iter().map(|(key, value)| (key, tidy_numbers(value))).collect()
         }
         Value::Null | Value::Bool(_) | Value::String(_) => json,
+    }
+}
+
+/// An integer, as far as a double holds integers exactly.
+pub(crate) fn tidy_number(number: Number) -> Number {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => {
+            Number::from(float as i64)
+        }
+        _ => number,
     }
 }
 

@@ -11,7 +11,7 @@
 //!                                   |
 //!             [lint], [references], [complete], [v2]: what is to be said about them
 //!
-//!   the client's side: [wire] writes requests, [reply] reads responses
+//!   the client's side: [wire] writes requests, [reply] reads responses; [show] is for people
 //! ```
 //!
 //! The core sees names, bytes and a few facts; this crate makes them. Everything is described by a
@@ -36,6 +36,7 @@ pub mod references;
 pub mod reply;
 pub mod resource;
 pub mod schema;
+pub mod show;
 pub mod v2;
 pub mod wire;
 pub mod yaml;

@@ -10,7 +10,7 @@ use crate::yaml::{Node, Step, Value};
 
 /// Which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Special {
+pub(crate) enum Special {
     Any,
     Duration,
     Timestamp,
@@ -24,7 +24,7 @@ pub(super) enum Special {
 
 impl Special {
     /// `None` for messages that are written as their fields.
-    pub(super) fn of(descriptor: &MessageDescriptor) -> Option<Self> {
+    pub(crate) fn of(descriptor: &MessageDescriptor) -> Option<Self> {
         Some(match descriptor.full_name().strip_prefix("google.protobuf.")? {
             "Any" => Self::Any,
             "Duration" => Self::Duration,

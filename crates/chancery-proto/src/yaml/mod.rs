@@ -30,7 +30,7 @@ pub use self::fault::{Fault, Position};
 pub(crate) use self::json::read as read_json;
 pub(crate) use self::path::{Path, Step};
 pub(crate) use self::reader::{Documents, read as read_yaml};
-pub(crate) use self::scalar::{float, integer};
+pub(crate) use self::scalar::{float, integer, is_text};
 pub(crate) use self::text::read as read_text;
 pub(crate) use self::tree::{Entry, Found, Node, Short, Value};
 

@@ -18,6 +18,11 @@ pub(crate) fn plain(text: Cow<'_, str>) -> Value<'_> {
     }
 }
 
+/// Whether a text stays one without quotes.
+pub(crate) fn is_text(text: &str) -> bool {
+    matches!(plain(text.into()), Value::Text(_))
+}
+
 fn is_number(text: &str) -> bool {
     if let Some(digits) = text.strip_prefix("0x") {
         return !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

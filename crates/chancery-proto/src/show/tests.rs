@@ -1,0 +1,261 @@
+//! What people see: everything but secrets, and the same when it is read back.
+
+use prost::Message;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::document::{Format, parse};
+
+const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+const EXTENSION: &str = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig";
+const SECRET: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
+const ALL: [Notation; 3] = [Notation::Yaml, Notation::Json, Notation::Text];
+
+#[derive(Clone, PartialEq, Message)]
+struct AnyMessage {
+    #[prost(string, tag = "1")]
+    type_url: String,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+/// `TypedExtensionConfig`
+#[derive(Clone, PartialEq, Message)]
+struct Extension {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(message, optional, tag = "2")]
+    typed_config: Option<AnyMessage>,
+}
+
+fn viewer() -> Viewer {
+    Viewer::new(&Schema::bundled())
+}
+
+fn body(type_url: &str, json: Value) -> Bytes {
+    let descriptor = Schema::bundled().message(type_url).unwrap();
+    DynamicMessage::deserialize(descriptor, json).unwrap().encode_to_vec().into()
+}
+
+fn shown(notation: Notation, type_url: &str, body: &Bytes) -> String {
+    viewer().show(notation, &TypeUrl::new(type_url), body)
+}
+
+fn extension(type_url: &str, value: &[u8]) -> Bytes {
+    let typed_config = Some(AnyMessage { type_url: type_url.to_owned(), value: value.to_vec() });
+    Extension { name: "e".to_owned(), typed_config }.encode_to_vec().into()
+}
+
+fn cluster() -> Bytes {
+    let options = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+    body(
+        CLUSTER,
+        json!({
+            "connectTimeout": "1.500s", "name": "c", "type": "STRICT_DNS",
+            "metadata": {"filterMetadata": {"m": {"one": 1, "half": 0.5, "on": "on"}}},
+            "healthChecks": [{"timeout": "1s", "httpHealthCheck": {
+                "path": "/", "expectedStatuses": [{"start": "200", "end": "300"}]}}, {}],
+            "perConnectionBufferLimitBytes": 7,
+            "typedExtensionProtocolOptions": {
+                "b": {"@type": options, "upstreamHttpProtocolOptions": {"autoSni": true}},
+                "a": {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "x\ny"},
+            },
+        }),
+    )
+}
+
+#[test]
+fn yaml_is_as_people_write_it() {
+    let expected = r#""@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: c
+type: STRICT_DNS
+connect_timeout: 1.500s
+per_connection_buffer_limit_bytes: 7
+health_checks:
+- timeout: 1s
+  http_health_check:
+    path: /
+    expected_statuses:
+    - start: "200"
+      end: "300"
+- {}
+metadata:
+  filter_metadata:
+    m:
+      half: 0.5
+      "on": "on"
+      one: 1
+typed_extension_protocol_options:
+  a:
+    "@type": type.googleapis.com/google.protobuf.StringValue
+    value: |-
+      x
+      y
+  b:
+    "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+    upstream_http_protocol_options:
+      auto_sni: true
+"#;
+    assert_eq!(shown(Notation::Yaml, CLUSTER, &cluster()), expected);
+}
+
+#[test]
+fn json_says_the_same_in_the_same_order() {
+    let text = shown(Notation::Json, CLUSTER, &cluster());
+    let first: Vec<_> = text.lines().take(4).map(str::trim).collect();
+    let type_line = format!("\"@type\": \"{CLUSTER}\",");
+    assert_eq!(first, ["{", &type_line, "\"name\": \"c\",", "\"type\": \"STRICT_DNS\","]);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["typed_extension_protocol_options"]["a"]["value"], "x\ny");
+}
+
+#[test]
+fn text_opens_what_is_inside() {
+    let expected = r#"[type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig] {
+  name: "e"
+  typed_config {
+    [type.googleapis.com/google.protobuf.Struct] {
+      fields {
+        key: "a"
+        value {
+          number_value: 1.5
+        }
+      }
+      fields {
+        key: "b"
+        value {
+          struct_value {}
+        }
+      }
+    }
+  }
+}
+"#;
+    let inner = json!({"@type": "type.googleapis.com/google.protobuf.Struct",
+        "value": {"b": {}, "a": 1.5}});
+    let body = body(EXTENSION, json!({"name": "e", "typedConfig": inner}));
+    assert_eq!(shown(Notation::Text, EXTENSION, &body), expected);
+}
+
+#[test]
+fn what_is_shown_can_be_read_back() {
+    let schema = Schema::bundled();
+    let parsed = parse(&schema, Format::Yaml, include_bytes!("../../testdata/all.yaml"));
+    let mut resources: Vec<_> = parsed
+        .resources
+        .into_iter()
+        .map(|one| (one.type_url, one.resource.body().clone()))
+        .filter(|(type_url, _)| !type_url.as_str().ends_with("VirtualHost"))
+        .collect();
+    resources.push((TypeUrl::new(CLUSTER), cluster()));
+    assert!(resources.len() > 3);
+    for (type_url, body) in &resources {
+        for (notation, format) in ALL.into_iter().zip([Format::Yaml, Format::Json, Format::Text]) {
+            let mut text = viewer().with_secrets().show(notation, type_url, body);
+            if notation == Notation::Text {
+                text = format!("resources {{ {text} }}");
+            }
+            let read = parse(&schema, format, text.as_bytes());
+            assert_eq!(read.faults, [], "{text}");
+            let descriptor = schema.message(type_url.as_str()).unwrap();
+            let decode = |bytes: &Bytes| {
+                let message = DynamicMessage::decode(descriptor.clone(), bytes.clone()).unwrap();
+                crate::canonical::encode(&message)
+            };
+            assert_eq!(decode(read.resources[0].resource.body()), decode(body), "{text}");
+        }
+    }
+}
+
+#[test]
+fn secrets_are_redacted_for_people_wherever_they_are() {
+    // S-138
+    let key = "-----BEGIN KEY-----\nKEY\n";
+    let certificate = json!({
+        "certificateChain": {"inlineString": "chain"},
+        "privateKey": {"inlineString": key}, "password": {"inlineBytes": "S0VZ"}});
+    let secrets = [
+        json!({"name": "s", "tlsCertificate": certificate}),
+        json!({"name": "s", "genericSecret": {"secret": {"inlineString": "KEY"}}}),
+        json!({"name": "s", "genericSecret": {"secrets": {"k": {"inlineString": "KEY"}}}}),
+        json!({"name": "s", "sessionTicketKeys": {"keys": [{"inlineString": "KEY"}]}}),
+    ];
+    let context =
+        "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
+    let inner = json!({"@type": context, "commonTlsContext": {"tlsCertificates": [certificate]}});
+    let cluster = json!({"name": "c", "transportSocket": {"name": "t", "typedConfig": inner}});
+    let resources = secrets.map(|secret| (SECRET, secret)).into_iter().chain([(CLUSTER, cluster)]);
+    for (type_url, json) in resources {
+        let body = body(type_url, json);
+        for notation in ALL {
+            let text = shown(notation, type_url, &body);
+            assert!(text.contains("[redacted]"), "{text}");
+            assert!(!text.contains("KEY") && !text.contains("S0VZ"), "{text}");
+            let all = viewer().with_secrets().show(notation, &TypeUrl::new(type_url), &body);
+            assert!(!all.contains("[redacted]") && all.contains("KEY"), "{all}");
+        }
+    }
+    let body = body(SECRET, json!({"name": "s", "tlsCertificate": certificate}));
+    let value: Value = serde_json::from_str(&shown(Notation::Json, SECRET, &body)).unwrap();
+    assert_eq!(value["tls_certificate"]["private_key"], "[redacted]");
+    assert_eq!(value["tls_certificate"]["certificate_chain"]["inline_string"], "chain");
+}
+
+#[test]
+fn what_nobody_knows_is_shown_as_it_is() {
+    let nothing = "type.googleapis.com/example.Nothing";
+    let expected = format!("\"@type\": {nothing}\nvalue: AAH/\n");
+    assert_eq!(shown(Notation::Yaml, nothing, &Bytes::from_static(b"\0\x01\xff")), expected);
+    let inside = extension(nothing, b"\0\x01\xff");
+    let value: Value = serde_json::from_str(&shown(Notation::Json, EXTENSION, &inside)).unwrap();
+    assert_eq!(value["typed_config"], json!({"@type": nothing, "value": "AAH/"}));
+    let text = shown(Notation::Text, EXTENSION, &inside);
+    assert!(text.contains(r#"value: "\000\001\377""#), "{text}");
+}
+
+/// S-138: broken bytes of a known type may hold its secrets.
+#[test]
+fn bytes_that_are_not_of_their_type_are_not_shown() {
+    let broken = Bytes::from_static(b"KEY");
+    for notation in ALL {
+        for (type_url, body) in [(SECRET, broken.clone()), (EXTENSION, extension(SECRET, b"KEY"))] {
+            let text = shown(notation, type_url, &body);
+            assert!(text.contains("[redacted]") && !text.contains("KEY"), "{text}");
+            assert!(!text.contains("S0VZ"), "{text}");
+        }
+    }
+    let all = viewer().with_secrets().show(Notation::Text, &TypeUrl::new(SECRET), &broken);
+    assert!(all.contains("KEY"));
+}
+
+#[test]
+fn an_odd_prefix_of_a_type_does_not_get_into_text() {
+    let odd = extension("x]\n\u{1b}[2J/google.protobuf.Empty", b"");
+    let text = shown(Notation::Text, EXTENSION, &odd);
+    assert!(text.contains("[type.googleapis.com/google.protobuf.Empty] {}"), "{text}");
+}
+
+#[test]
+fn nesting_without_end_is_closed_and_no_overflow() {
+    let mut any = AnyMessage::default();
+    for _ in 0..500 {
+        let type_url = "type.googleapis.com/google.protobuf.Any".to_owned();
+        any = AnyMessage { type_url, value: any.encode_to_vec() };
+    }
+    let body = extension(&any.type_url, &any.value);
+    for notation in ALL {
+        let text = shown(notation, EXTENSION, &body);
+        assert!(text.contains("[redacted]"), "{notation:?}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_are_too_strange(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..60)) {
+        for type_url in [CLUSTER, EXTENSION] {
+            for body in [Bytes::from(bytes.clone()), extension(CLUSTER, &bytes)] {
+                let _shown = ALL.map(|notation| shown(notation, type_url, &body));
+            }
+        }
+    }
+}

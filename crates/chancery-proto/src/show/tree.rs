@@ -1,0 +1,232 @@
+//! A message as the tree that JSON and YAML write: the JSON mapping of proto3, in the order of the
+//! fields.
+
+use std::fmt;
+
+use bytes::Bytes;
+use prost_reflect::{
+    DynamicMessage, FieldDescriptor, Kind, ReflectMessage, SerializeOptions, Value,
+};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Number, Value as Json};
+
+use super::{Inside, REDACTED, Viewer, fields};
+use crate::any;
+use crate::document::Special;
+use crate::json::tidy_number;
+
+/// A value of JSON whose mappings keep their order.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Tree {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Self>),
+    Map(Vec<(String, Self)>),
+}
+
+impl Tree {
+    /// An `Any`.
+    pub(super) fn of(viewer: &Viewer, type_url: &str, value: &Bytes) -> Self {
+        Builder { viewer }.opened(type_url, value, 0)
+    }
+
+    fn float(value: f64) -> Self {
+        let special = |text: &str| Self::Text(text.to_owned());
+        match Number::from_f64(value) {
+            Some(number) => Self::Number(tidy_number(number)),
+            None if value.is_nan() => special("NaN"),
+            None if value > 0.0 => special("Infinity"),
+            None => special("-Infinity"),
+        }
+    }
+}
+
+struct Builder<'v> {
+    viewer: &'v Viewer,
+}
+
+impl Builder<'_> {
+    fn opened(&self, type_url: &str, value: &Bytes, depth: usize) -> Tree {
+        let mut entries = vec![("@type".to_owned(), Tree::Text(type_url.to_owned()))];
+        let value = match self.viewer.inside(type_url, value, depth) {
+            Inside::Closed(bytes) => Tree::Text(base64(&bytes)),
+            Inside::Hidden => Tree::Text(REDACTED.to_owned()),
+            Inside::Message(message) => {
+                let special = Special::of(&message.descriptor()).is_some();
+                match self.message(&message, depth + 1) {
+                    Tree::Map(fields) if !special => {
+                        entries.extend(fields);
+                        return Tree::Map(entries);
+                    }
+                    value => value,
+                }
+            }
+        };
+        entries.push(("value".to_owned(), value));
+        Tree::Map(entries)
+    }
+
+    fn message(&self, message: &DynamicMessage, depth: usize) -> Tree {
+        match Special::of(&message.descriptor()) {
+            Some(Special::Any) => self.any(message, depth),
+            Some(_) => special(message).unwrap_or_else(|| self.fields(message, depth)),
+            None => self.fields(message, depth),
+        }
+    }
+
+    fn any(&self, any: &DynamicMessage, depth: usize) -> Tree {
+        let type_url = any::type_url(any).unwrap_or_default();
+        let value = any.get_field_by_number(any::VALUE);
+        let value = value.as_deref().and_then(Value::as_bytes).cloned().unwrap_or_default();
+        if type_url.is_empty() && value.is_empty() {
+            return Tree::Map(Vec::new());
+        }
+        self.opened(&type_url, &value, depth)
+    }
+
+    fn fields(&self, message: &DynamicMessage, depth: usize) -> Tree {
+        let field = |(field, value): (FieldDescriptor, &Value)| {
+            let shown = match value {
+                _ if self.viewer.hides(&field) => Tree::Text(REDACTED.to_owned()),
+                Value::Map(entries) => {
+                    let kind = field.kind();
+                    let entry = kind.as_message().map(|entry| entry.map_entry_value_field().kind());
+                    let mut entries: Vec<_> = entries.iter().collect();
+                    entries.sort_by_key(|(key, _)| *key);
+                    let entries = entries.into_iter().map(|(key, value)| {
+                        (key_of(key), self.value(entry.as_ref(), value, depth))
+                    });
+                    Tree::Map(entries.collect())
+                }
+                Value::List(values) => {
+                    let kind = field.kind();
+                    Tree::List(
+                        values.iter().map(|one| self.value(Some(&kind), one, depth)).collect(),
+                    )
+                }
+                one => self.value(Some(&field.kind()), one, depth),
+            };
+            (field.name().to_owned(), shown)
+        };
+        Tree::Map(fields(message).map(field).collect())
+    }
+
+    fn value(&self, kind: Option<&Kind>, value: &Value, depth: usize) -> Tree {
+        match value {
+            Value::Bool(is) => Tree::Bool(*is),
+            Value::I32(is) => Tree::Number((*is).into()),
+            Value::U32(is) => Tree::Number((*is).into()),
+            // A number of 64 bits is a text in JSON, where most readers know doubles only.
+            Value::I64(is) => Tree::Text(is.to_string()),
+            Value::U64(is) => Tree::Text(is.to_string()),
+            // The shortest decimal that is this number, and not that of its double.
+            Value::F32(is) => {
+                Tree::float(is.to_string().parse().unwrap_or_else(|_| f64::from(*is)))
+            }
+            Value::F64(is) => Tree::float(*is),
+            Value::String(text) => Tree::Text(text.clone()),
+            Value::Bytes(bytes) => Tree::Text(base64(bytes)),
+            Value::EnumNumber(number) => {
+                let known = kind.and_then(Kind::as_enum).and_then(|all| all.get_value(*number));
+                known.map_or_else(
+                    || Tree::Number((*number).into()),
+                    |value| Tree::Text(value.name().to_owned()),
+                )
+            }
+            Value::Message(message) => self.message(message, depth + 1),
+            // No list or map holds another.
+            Value::List(_) | Value::Map(_) => Tree::Null,
+        }
+    }
+}
+
+/// A message that JSON writes in a form of its own; `None` if it is out of its range.
+fn special(message: &DynamicMessage) -> Option<Tree> {
+    let options = SerializeOptions::new();
+    message.serialize_with_options(serde_json::value::Serializer, &options).ok().map(Tree::from)
+}
+
+impl From<Json> for Tree {
+    fn from(json: Json) -> Self {
+        match json {
+            Json::Null => Self::Null,
+            Json::Bool(is) => Self::Bool(is),
+            Json::Number(number) => Self::Number(tidy_number(number)),
+            Json::String(text) => Self::Text(text),
+            Json::Array(values) => Self::List(values.into_iter().map(Self::from).collect()),
+            Json::Object(fields) => {
+                Self::Map(fields.into_iter().map(|(key, value)| (key, value.into())).collect())
+            }
+        }
+    }
+}
+
+pub(super) fn key_of(key: &prost_reflect::MapKey) -> String {
+    use prost_reflect::MapKey;
+    match key {
+        MapKey::Bool(is) => is.to_string(),
+        MapKey::I32(is) => is.to_string(),
+        MapKey::I64(is) => is.to_string(),
+        MapKey::U32(is) => is.to_string(),
+        MapKey::U64(is) => is.to_string(),
+        MapKey::String(is) => is.clone(),
+    }
+}
+
+impl Serialize for Tree {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(is) => serializer.serialize_bool(*is),
+            Self::Number(number) => number.serialize(serializer),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::List(values) => serializer.collect_seq(values),
+            Self::Map(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                for (key, value) in entries {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+/// As JSON; `{:#}` over several lines.
+impl fmt::Display for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let write =
+            if f.alternate() { serde_json::to_string_pretty } else { serde_json::to_string };
+        f.write_str(&write(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// The usual alphabet, padded.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
+            out.push(if at > three.len() { '=' } else { char::from(digit) });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_padded() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(b"\xff\xef\xfe"), "/+/+");
+    }
+}
