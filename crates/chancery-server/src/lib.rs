@@ -45,6 +45,7 @@ mod grpc;
 mod listen;
 mod metrics;
 mod policy;
+mod request;
 mod rest;
 mod routes;
 mod server;

@@ -10,14 +10,15 @@ use chancery_core::rest::{Answer, answer as decide};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
 use chancery_proto::json::{request_from_json, response_to_json};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body, Incoming};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::body::ServerBody;
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
+use crate::request::RequestBody;
 use crate::service::{Origin, refuse};
 use crate::shared::{Shared, Slot};
 use crate::store::Watch;
@@ -30,7 +31,7 @@ pub(crate) async fn answer(
     shared: &Arc<Shared>,
     origin: &Origin,
     type_url: &TypeUrl,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Response<ServerBody> {
     let poll = Poll { shared, origin, type_url };
     let response = match Slot::take(shared) {
@@ -52,7 +53,7 @@ struct Poll<'a> {
 type Refused = Box<Response<ServerBody>>;
 
 impl Poll<'_> {
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response<ServerBody>, Refused> {
+    async fn answer(&self, request: Request<RequestBody>) -> Result<Response<ServerBody>, Refused> {
         let until = Instant::now() + self.hold(request.headers());
         let request = self.read(request).await?;
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
@@ -88,7 +89,7 @@ impl Poll<'_> {
         patience.map_or(most, |patience| most.min(patience.mul_f64(0.8)))
     }
 
-    async fn read(&self, request: Request<Incoming>) -> Result<SotwRequest, Refused> {
+    async fn read(&self, request: Request<RequestBody>) -> Result<SotwRequest, Refused> {
         let limit = self.shared.config.limits.max_request_bytes;
         let announced = request.body().size_hint().lower();
         let body = Limited::new(request.into_body(), limit).collect();

@@ -5,12 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use tonic::Status;
 use tonic::codegen::Service as TowerService;
 
 use crate::body::{Activity, ServerBody};
 use crate::policy::Peer;
+use crate::request::RequestBody;
 use crate::routes::{Route, Routes};
 use crate::shared::Shared;
 use crate::{grpc, rest};
@@ -20,7 +20,7 @@ type TonicFuture = Pin<Box<dyn Future<Output = Response<tonic::body::Body>> + Se
 /// A gRPC service that is not ours: health and reflection.
 pub(crate) struct Companion {
     prefix: String,
-    call: Box<dyn Fn(Request<Incoming>) -> TonicFuture + Send + Sync>,
+    call: Box<dyn Fn(Request<RequestBody>) -> TonicFuture + Send + Sync>,
 }
 
 /// All that answers requests.
@@ -29,6 +29,15 @@ pub(crate) struct Services {
     pub(crate) routes: Routes,
     pub(crate) companions: Vec<Companion>,
 }
+
+/// The answer to a request.
+pub(crate) enum Answer {
+    Now(Response<ServerBody>),
+    Later(Later),
+}
+
+/// An answer that has to be waited for.
+pub(crate) type Later = Pin<Box<dyn Future<Output = Response<ServerBody>> + Send>>;
 
 /// Where a request came from.
 pub(crate) struct Origin {
@@ -41,7 +50,7 @@ impl Companion {
     where
         S: tonic::server::NamedService + Clone + Send + Sync + 'static,
         S: TowerService<
-                Request<Incoming>,
+                Request<RequestBody>,
                 Response = Response<tonic::body::Body>,
                 Error = std::convert::Infallible,
             >,
@@ -57,14 +66,14 @@ impl Companion {
 
 impl Services {
     /// Answers one request.
-    pub(crate) async fn answer(
-        &self,
-        origin: &Origin,
-        request: Request<Incoming>,
-    ) -> Response<ServerBody> {
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        origin: &Arc<Origin>,
+        request: Request<RequestBody>,
+    ) -> Answer {
         let active = origin.activity.begin();
         let path = request.uri().path();
-        match self.routes.get(path) {
+        Answer::Now(match self.routes.get(path) {
             Some(Route::Stream(_)) if request.method() != Method::POST => only_post(),
             Some(Route::Stream(_)) if !is_grpc(request.headers()) => unsupported_media_type(),
             Some(Route::Stream(route)) => {
@@ -74,20 +83,23 @@ impl Services {
             // Whatever the body is said to be: it is JSON, there is nothing else it could be, and
             // `curl -d` says that it is a form.
             Some(Route::Poll(type_url)) => {
-                // In a box, or every stream would keep the room a poll needs.
-                let answer = rest::answer(&self.shared, origin, type_url, request);
-                let answer = Box::pin(answer).await;
-                drop(active);
-                answer
+                let (services, origin) = (Arc::clone(self), Arc::clone(origin));
+                let type_url = type_url.clone();
+                return Answer::Later(Box::pin(async move {
+                    let _active = active;
+                    rest::answer(&services.shared, &origin, &type_url, request).await
+                }));
             }
             None => match self.companions.iter().find(|it| path.starts_with(&it.prefix)) {
                 Some(companion) if is_grpc(request.headers()) => {
-                    let answer = (companion.call)(request).await;
-                    answer.map(|body| ServerBody::companion(body, active))
+                    let answer = (companion.call)(request);
+                    return Answer::Later(Box::pin(async move {
+                        answer.await.map(|body| ServerBody::companion(body, active))
+                    }));
                 }
                 _ => not_found(request.headers()),
             },
-        }
+        })
     }
 }
 

@@ -118,6 +118,28 @@ async fn what_is_no_poll_is_refused_by_its_status() {
 }
 
 #[tokio::test]
+async fn an_answer_over_http2_says_its_date_and_length_and_has_no_body_where_none_is_asked_for() {
+    let server = Running::start(brief()).await;
+    let client = Client::connect(server.address).await;
+    for (method, has_body) in [(Method::GET, true), (Method::HEAD, false)] {
+        let response = client.request(method, "/", &[], "").await;
+        let (head, body) = response.into_parts();
+        assert_eq!(head.status, 404);
+        assert_eq!(head.headers["content-length"], "22");
+        assert_eq!(head.headers["date"].len(), 29);
+        assert_eq!(body.len(), if has_body { 22 } else { 0 });
+    }
+}
+
+#[tokio::test]
+async fn nobody_gets_a_tunnel() {
+    let server = Running::start(brief()).await;
+    let client = Client::connect(server.address).await;
+    let response = client.request(Method::CONNECT, "elsewhere:80", &[], "").await;
+    assert_eq!(response.status(), 404);
+}
+
+#[tokio::test]
 async fn http1_is_served_on_the_same_port() {
     // S-018
     let server = Running::start(brief()).await;

@@ -254,3 +254,22 @@ async fn nobody_is_left(registry: &Registry) {
         prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_quiet_peer_that_answers_is_asked_again_and_kept() {
+    // S-113
+    let times = Times {
+        http2_keepalive: Some(Duration::from_millis(20)),
+        keepalive_timeout: PATIENCE,
+        ..Times::default()
+    };
+    let server = Running::start(Config { times, ..Config::default() }).await;
+    let mut quiet = Raw::subscribe(&server).await;
+    let mut asked = 0;
+    while asked < 3 {
+        // It answers what it is asked, and says nothing else.
+        asked += usize::from(quiet.frame().await.unwrap().0 == 6);
+    }
+    server.publish(&[("a", "1")]);
+    assert_eq!(quiet.message().await.clusters()[0].1, "1");
+}

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 /// How many bytes are gathered before they are written: as many as stay in the nearest cache. More
 /// was measured to be slower, not faster.
@@ -36,6 +37,8 @@ struct Corked<I> {
     io: I,
     /// What was read before HTTP was there to read it.
     first: io::Cursor<Vec<u8>>,
+    /// When the peer was heard last.
+    heard: Instant,
     held: Vec<u8>,
     /// How many of the bytes held are written.
     written: usize,
@@ -51,6 +54,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
         Self(Arc::new(Mutex::new(Corked {
             io,
             first: io::Cursor::new(first),
+            heard: Instant::now(),
             held: Vec::new(),
             written: 0,
             full: false,
@@ -61,6 +65,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
     /// Writes what is held. To be called after each poll of what writes, with the same waker.
     pub(super) fn poll_push(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.lock().poll_push(cx)
+    }
+
+    /// When the peer was heard last.
+    pub(super) fn heard(&self) -> Instant {
+        self.lock().heard
     }
 
     /// Nothing panics with the lock held but what is broken already.
@@ -144,7 +153,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Cork<I> {
     ) -> Poll<io::Result<()>> {
         let mut corked = self.lock();
         if corked.first.get_ref().is_empty() {
-            return Pin::new(&mut corked.io).poll_read(cx, buffer);
+            let before = buffer.filled().len();
+            let read = Pin::new(&mut corked.io).poll_read(cx, buffer);
+            if buffer.filled().len() > before {
+                corked.heard = Instant::now();
+            }
+            return read;
         }
         ready!(Pin::new(&mut corked.first).poll_read(cx, buffer))?;
         if corked.first.position() >= corked.first.get_ref().len() as u64 {

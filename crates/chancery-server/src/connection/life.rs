@@ -2,18 +2,19 @@
 //!
 //! An old connection goes so that clients spread over new replicas (S-112), and all go at shutdown
 //! (S-139). In these cases the client is told first (GOAWAY), then the streams end, those without
-//! an answer after their first one, and what is left after the grace is cut. Whatever comes next
-//! is one timer.
+//! an answer after their first one, and what is left after the grace is cut. One that is given up
+//! ([`keepalive`](super::keepalive)) is closed at once. Whatever comes next is one timer.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::keepalive::{Doubt, Keepalive};
 use crate::body::Activity;
 use crate::chance;
 use crate::config::Times;
@@ -25,6 +26,7 @@ pub(super) struct Life {
     /// When it is old.
     old: Option<Instant>,
     idle_since: Option<Instant>,
+    keepalive: Option<Keepalive>,
     /// How many requests had begun when that was looked at.
     begun: usize,
     timer: Option<Pin<Box<Sleep>>>,
@@ -46,6 +48,10 @@ pub(super) enum Change {
     Goaway,
     /// Let the streams end.
     Drain,
+    /// Ask the peer whether it is there.
+    Ask,
+    /// It is not: end all that is open.
+    GiveUp,
     /// Close it.
     Over,
 }
@@ -62,9 +68,24 @@ impl Life {
             stage: Stage::Serving,
             old: age.map(|age| now + age),
             idle_since: Some(now),
+            keepalive: None,
             begun: 0,
             timer: None,
             stop: Box::pin(stop.cancelled_owned()),
+        }
+    }
+
+    /// Has the peer asked whether it is there when it says nothing for long.
+    #[must_use]
+    pub(super) fn with_keepalive(mut self, times: &Times) -> Self {
+        self.keepalive = Keepalive::new(times, Instant::now());
+        self
+    }
+
+    /// The peer is there.
+    pub(super) fn answered(&mut self) {
+        if let Some(keepalive) = &mut self.keepalive {
+            keepalive.answered(Instant::now());
         }
     }
 
@@ -79,42 +100,68 @@ impl Life {
         true
     }
 
-    /// The next change.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, times: &Times) -> Poll<Change> {
+    /// The next change, of a connection whose peer was heard last at `heard`.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        times: &Times,
+        heard: Instant,
+    ) -> Poll<Change> {
         if let Stage::Serving = self.stage
             && self.stop.as_mut().poll(cx).is_ready()
         {
             return Poll::Ready(self.told(chance::within(times.drain)));
         }
-        let Some(at) = self.next_time(times) else { return Poll::Pending };
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
-        if timer.deadline() != at {
-            timer.as_mut().reset(at);
+        loop {
+            let Some(at) = self.next_time(times) else { return Poll::Pending };
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
+            if timer.deadline() != at {
+                timer.as_mut().reset(at);
+            }
+            ready!(timer.as_mut().poll(cx));
+            if let Some(change) = self.due(at, times, heard) {
+                return Poll::Ready(change);
+            }
         }
-        timer.as_mut().poll(cx).map(|()| self.due(times))
     }
 
     fn next_time(&self, times: &Times) -> Option<Instant> {
-        match self.stage {
+        let doubt = self.keepalive.as_ref().map(Keepalive::at);
+        let own = match self.stage {
             Stage::Serving => {
                 let idle = self.idle_since.map(|since| since + times.idle_timeout);
                 [self.old, idle].into_iter().flatten().min()
             }
             Stage::Told(at) | Stage::Draining(at) => Some(at),
-        }
+        };
+        [doubt, own].into_iter().flatten().min()
     }
 
-    fn due(&mut self, times: &Times) -> Change {
-        match self.stage {
+    /// What `at` was the time for.
+    fn due(&mut self, at: Instant, times: &Times, heard: Instant) -> Option<Change> {
+        let now = Instant::now();
+        if let Some(keepalive) = &mut self.keepalive
+            && keepalive.at() == at
+        {
+            return match keepalive.due(heard, now)? {
+                Doubt::Ask => Some(Change::Ask),
+                Doubt::GiveUp => {
+                    self.keepalive = None;
+                    self.stage = Stage::Draining(now + LAST_WORDS);
+                    Some(Change::GiveUp)
+                }
+            };
+        }
+        Some(match self.stage {
             // An idle connection has nothing to lose, but a request may be on its way.
             Stage::Serving => self.told(Duration::ZERO),
             Stage::Told(_) => {
                 // The streams end themselves within the grace; this is for those that cannot.
-                self.stage = Stage::Draining(Instant::now() + times.grace + LAST_WORDS);
+                self.stage = Stage::Draining(now + times.grace + LAST_WORDS);
                 Change::Drain
             }
             Stage::Draining(_) => Change::Over,
-        }
+        })
     }
 
     fn told(&mut self, streams_end_in: Duration) -> Change {

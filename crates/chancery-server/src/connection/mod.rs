@@ -1,40 +1,43 @@
 //! One connection, from its first bytes to its end: one task, also for all of its streams.
 //!
-//! A poll of the task polls what was woken: [`streams`], which hand their responses to HTTP, and
-//! HTTP, which reads requests and makes frames of responses. When nothing is due any more, all
-//! frames are written at once ([`cork`]). When it ends is said in [`life`].
+//! A poll of the task polls what was woken ([`bell`]): its [`streams`], which hand their responses
+//! to HTTP, and HTTP, which reads requests and makes frames of responses. When nothing is due any
+//! more, all frames are written at once ([`cork`]). When it ends is said in [`life`].
 
+mod bell;
 mod cork;
+mod date;
+mod http1;
+mod http2;
+mod keepalive;
 mod life;
 mod opening;
+mod stream;
 mod streams;
 
-use std::convert::Infallible;
+use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
-use hyper::service::Service;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::body::ServerBody;
-use crate::config::Config;
 use crate::policy::Peer;
 use crate::service::{Origin, Services};
 
+use bell::{Due, Part, Rope};
 use cork::Cork;
+use http1::Http1;
+use http2::Http2;
 use life::{Change, Life};
 use opening::Version;
-use streams::{Due, Executor, Part, Rope, Streams};
+use stream::Stream;
+use streams::Streams;
 
 /// How often a poll looks for what became due meanwhile before others get the thread.
 const ROUNDS: usize = 16;
@@ -55,15 +58,27 @@ where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let last = begun + services.shared.config.times.handshake_timeout;
-    match timeout_at(last, opening::read(&mut io)).await {
-        Ok(Ok((version, first))) => {
-            let (services, stop) = (Arc::clone(services), stop.clone());
-            return Some(Box::pin(Connection::new(io, first, version, peer, services, stop)));
+    let (version, first) = match timeout_at(last, opening::read(&mut io)).await {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(error)) => {
+            debug!(%peer, "closed before it said anything: {error}");
+            return None;
         }
-        Ok(Err(error)) => debug!(%peer, "closed before it said anything: {error}"),
-        Err(_) => debug!(%peer, "cut: it said nothing"),
+        Err(_) => {
+            debug!(%peer, "cut: it said nothing");
+            return None;
+        }
+    };
+    debug!(%peer, tls = peer.tls, ?version, "connected");
+    let answers = Answers::new(services, peer);
+    let cork = Cork::new(io, first);
+    match Http::begin(version, cork.clone(), &answers).await {
+        Ok(http) => Some(Box::pin(Connection::new(http, cork, answers, stop))),
+        Err(error) => {
+            debug!(peer = %answers.origin.peer, "closed: {error}");
+            None
+        }
     }
-    None
 }
 
 /// A connection that is served.
@@ -72,19 +87,16 @@ struct Connection<I: AsyncRead + AsyncWrite + Unpin + 'static> {
     http: Http<I>,
     rope: Rope,
     cork: Cork<I>,
-    streams: Streams,
+    streams: Streams<Stream>,
     life: Life,
     life_rope: Rope,
 }
 
 /// HTTP, of the version the client speaks.
 enum Http<I: AsyncRead + AsyncWrite + Unpin + 'static> {
-    One(Pin<Box<http1::Connection<Io<I>, Answers>>>),
-    Two(Pin<Box<http2::Connection<Io<I>, Answers, Executor>>>),
+    One(Box<Http1<I>>),
+    Two(Box<Http2<I>>),
 }
-
-/// A connection as HTTP sees it.
-type Io<I> = TokioIo<Cork<I>>;
 
 /// What answers the requests of one connection.
 #[derive(Clone)]
@@ -93,43 +105,21 @@ struct Answers {
     origin: Arc<Origin>,
 }
 
-impl Service<Request<Incoming>> for Answers {
-    type Response = Response<ServerBody>;
-    type Error = Infallible;
-    /// In a box, because it is gone long before the stream is.
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let Self { services, origin } = self.clone();
-        Box::pin(async move { Ok(services.answer(&origin, request).await) })
+impl Answers {
+    fn new(services: &Arc<Services>, peer: Peer) -> Self {
+        let origin = Arc::new(Origin { peer: Arc::new(peer), activity: Arc::default() });
+        Self { services: Arc::clone(services), origin }
     }
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
-    fn new(
-        io: I,
-        first: Vec<u8>,
-        version: Version,
-        peer: Peer,
-        services: Arc<Services>,
-        stop: CancellationToken,
-    ) -> Self {
-        let (cork, streams) = (Cork::new(io, first), Streams::new());
-        let origin = Arc::new(Origin { peer: Arc::new(peer), activity: Arc::default() });
-        let config = &services.shared.config;
-        let life = Life::new(&config.times, &origin.activity, stop);
-        debug!(peer = %origin.peer, tls = origin.peer.tls, ?version, "connected");
-        let answers = Answers { origin, services: Arc::clone(&services) };
-        let io = TokioIo::new(cork.clone());
-        let http = match version {
-            Version::One => {
-                Http::One(Box::pin(http1(config).serve_connection(io, answers.clone())))
-            }
-            Version::Two => {
-                let builder = http2(config, streams.executor());
-                Http::Two(Box::pin(builder.serve_connection(io, answers.clone())))
-            }
-        };
+    fn new(http: Http<I>, cork: Cork<I>, answers: Answers, stop: &CancellationToken) -> Self {
+        let times = &answers.services.shared.config.times;
+        let mut life = Life::new(times, &answers.origin.activity, stop.clone());
+        if let Http::Two(_) = http {
+            life = life.with_keepalive(times);
+        }
+        let streams = Streams::new();
         let rope = Rope::new(streams.bell(), Part::Http);
         let life_rope = Rope::new(streams.bell(), Part::Life);
         rope.pull();
@@ -138,14 +128,19 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
     }
 
     /// Polls what is due. Ready when the connection is at its end.
-    fn round(&mut self, due: &mut Due) -> Poll<()> {
+    fn round(&mut self, due: Due) -> Poll<()> {
         self.streams.run(due);
-        if std::mem::take(&mut due.http)
-            && let Poll::Ready(ended) = self.http.poll(&mut self.rope.context())
-        {
-            return self.closed(&ended);
+        if due.has(Part::Http) {
+            let polled = self.http.poll(&mut self.rope.context(), &self.answers, &mut self.streams);
+            if let Poll::Ready(why) = polled {
+                return self.closed(&why);
+            }
+            if self.http.take_pong() {
+                self.life.answered();
+                self.life_rope.pull();
+            }
         }
-        if self.life.is_news() | std::mem::take(&mut due.life) {
+        if self.life.is_news() || due.has(Part::Life) {
             return self.age();
         }
         Poll::Pending
@@ -156,11 +151,17 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
         let Answers { services, origin } = &self.answers;
         let times = &services.shared.config.times;
         loop {
-            match ready!(self.life.poll(&mut self.life_rope.context(), times)) {
+            let heard = self.cork.heard();
+            match ready!(self.life.poll(&mut self.life_rope.context(), times, heard)) {
                 Change::Goaway => self.http.graceful_shutdown(),
                 Change::Drain => {
                     origin.activity.drain();
                     self.streams.wake_all();
+                }
+                Change::Ask => self.http.ask(),
+                Change::GiveUp => {
+                    debug!(peer = %origin.peer, "given up: it does not answer");
+                    self.http.abrupt_shutdown();
                 }
                 Change::Over => {
                     debug!(peer = %origin.peer, "cut: it did not end in time");
@@ -172,7 +173,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
         }
     }
 
-    fn closed(&self, why: &dyn std::fmt::Debug) -> Poll<()> {
+    fn closed(&self, why: &dyn Debug) -> Poll<()> {
         debug!(peer = %self.answers.origin.peer, "closed: {why:?}");
         Poll::Ready(())
     }
@@ -183,12 +184,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for Connection<I
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        let bell = Arc::clone(this.streams.bell());
-        bell.attend(cx.waker());
-        let mut due = Due::default();
+        this.streams.bell().attend(cx.waker());
         let mut rounds = 0;
-        while bell.take(&mut due) {
-            if this.round(&mut due).is_ready() {
+        while let Some(due) = this.streams.bell().take() {
+            if this.round(due).is_ready() {
                 return Poll::Ready(());
             }
             rounds += 1;
@@ -204,35 +203,54 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for Connection<I
     }
 }
 
+/// Why a connection ended.
+type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http<I> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
+    async fn begin(version: Version, io: Cork<I>, answers: &Answers) -> Result<Self, h2::Error> {
+        let config = &answers.services.shared.config;
+        Ok(match version {
+            Version::One => Self::One(Box::new(Http1::new(io, answers.clone(), &config.times))),
+            Version::Two => Self::Two(Box::new(Http2::begin(io, &config.limits).await?)),
+        })
+    }
+
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        answers: &Answers,
+        streams: &mut Streams<Stream>,
+    ) -> Poll<Ended> {
         match self {
-            Self::One(connection) => connection.as_mut().poll(cx),
-            Self::Two(connection) => connection.as_mut().poll(cx),
+            Self::One(http) => http.poll(cx).map_err(Into::into),
+            Self::Two(http) => http.poll(cx, answers, streams).map_err(Into::into),
         }
     }
 
     fn graceful_shutdown(&mut self) {
         match self {
-            Self::One(connection) => connection.as_mut().graceful_shutdown(),
-            Self::Two(connection) => connection.as_mut().graceful_shutdown(),
+            Self::One(http) => http.graceful_shutdown(),
+            Self::Two(http) => http.graceful_shutdown(),
         }
     }
-}
 
-fn http1(config: &Config) -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    // Counted from the end of the request before, so it is about idle clients too.
-    builder.timer(TokioTimer::new()).header_read_timeout(config.times.idle_timeout);
-    builder
-}
+    /// In HTTP/1.1 nobody can be asked, so nobody is given up.
+    fn ask(&mut self) {
+        if let Self::Two(http) = self {
+            http.ask();
+        }
+    }
 
-fn http2(config: &Config, executor: Executor) -> http2::Builder<Executor> {
-    let mut builder = http2::Builder::new(executor);
-    builder
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(config.limits.max_streams_per_connection)
-        .keep_alive_interval(config.times.http2_keepalive)
-        .keep_alive_timeout(config.times.keepalive_timeout);
-    builder
+    fn take_pong(&mut self) -> bool {
+        match self {
+            Self::One(_) => false,
+            Self::Two(http) => http.take_pong(),
+        }
+    }
+
+    fn abrupt_shutdown(&mut self) {
+        if let Self::Two(http) = self {
+            http.abrupt_shutdown();
+        }
+    }
 }

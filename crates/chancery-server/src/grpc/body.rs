@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
@@ -22,6 +21,7 @@ use super::session::Session;
 use super::turns::{TooMany, Turn, Waiting};
 use crate::body::Activity;
 use crate::config::Limits;
+use crate::request::RequestBody;
 
 /// How many requests are taken before others get a turn on this thread.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -34,7 +34,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The response body of one stream.
 pub(crate) struct StreamBody {
-    messages: Messages<Incoming>,
+    messages: Messages<RequestBody>,
     session: Session,
     out: Frames,
     turn: Option<Taken>,
@@ -68,7 +68,7 @@ enum Stage {
 }
 
 impl StreamBody {
-    pub(crate) fn new(requests: Incoming, session: Session, activity: Arc<Activity>) -> Self {
+    pub(crate) fn new(requests: RequestBody, session: Session, activity: Arc<Activity>) -> Self {
         let limit = session.shared().config.limits.max_request_bytes;
         Self {
             messages: Messages::new(requests, limit),

@@ -22,11 +22,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body::Frame;
-use hyper::body::Incoming;
 use tonic::{Code, Status};
 
 use crate::body::{Active, ServerBody};
 use crate::policy::{Peer, Refusal};
+use crate::request::RequestBody;
 use crate::routes::StreamRoute;
 use crate::shared::{Shared, Slot};
 
@@ -40,7 +40,7 @@ pub(crate) fn open(
     peer: &Arc<Peer>,
     route: &StreamRoute,
     active: Active,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Response<ServerBody> {
     if active.activity().is_draining() {
         return refuse(&draining());

@@ -1,0 +1,66 @@
+//! HTTP/1.1 of one connection, which is hyper's: for polls over REST, and for browsers.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1::{Builder, Connection};
+use hyper::service::Service;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Answers;
+use super::cork::Cork;
+use crate::body::ServerBody;
+use crate::config::Times;
+use crate::request::RequestBody;
+use crate::service::{Answer, Later};
+
+/// HTTP/1.1 of one connection.
+pub(super) struct Http1<I: AsyncRead + AsyncWrite + Unpin>(Connection<TokioIo<Cork<I>>, Answers>);
+
+impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http1<I> {
+    pub(super) fn new(io: Cork<I>, answers: Answers, times: &Times) -> Self {
+        let mut builder = Builder::new();
+        // Counted from the end of the request before, so it is about idle clients too.
+        builder.timer(TokioTimer::new()).header_read_timeout(times.idle_timeout);
+        Self(builder.serve_connection(TokioIo::new(io), answers))
+    }
+
+    /// Ready when the connection is at its end.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+
+    pub(super) fn graceful_shutdown(&mut self) {
+        Pin::new(&mut self.0).graceful_shutdown();
+    }
+}
+
+impl Service<Request<Incoming>> for Answers {
+    type Response = Response<ServerBody>;
+    type Error = Infallible;
+    type Future = Answered;
+
+    fn call(&self, request: Request<Incoming>) -> Answered {
+        let answer = self.services.answer(&self.origin, request.map(RequestBody::One));
+        Answered(match answer {
+            Answer::Now(response) => Box::pin(std::future::ready(response)),
+            Answer::Later(later) => later,
+        })
+    }
+}
+
+/// An answer as hyper wants it.
+pub(super) struct Answered(Later);
+
+impl Future for Answered {
+    type Output = Result<Response<ServerBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx).map(Ok)
+    }
+}

@@ -1,0 +1,120 @@
+//! HTTP/2 of one connection: requests in, pings, goodbye. Frames are made and read by `h2`.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::server::{Builder, Connection, SendResponse};
+use h2::{Ping, PingPong, Reason, RecvStream};
+use http::{Method, Request};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Answers;
+use super::cork::Cork;
+use super::stream::Stream;
+use super::streams::Streams;
+use crate::config::Limits;
+use crate::request::{Pieces, RequestBody};
+
+/// How many bytes of requests may be on their way, on a stream and on the connection.
+const WINDOW: u32 = 1 << 20;
+/// How many bytes the head of a request may have.
+const MAX_HEAD: u32 = 16 << 10;
+/// How many bytes of a stream h2 takes before it has to send some.
+const MAX_SEND_BUFFER: usize = 400 << 10;
+
+/// HTTP/2 of one connection.
+pub(super) struct Http2<I> {
+    connection: Connection<Cork<I>, Bytes>,
+    pings: Option<PingPong>,
+    ping: Pinged,
+}
+
+/// What became of the last ping.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pinged {
+    No,
+    Sent,
+    Answered,
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
+    /// Begins when the client's preface can be read from `io`: nothing is waited for.
+    ///
+    /// # Errors
+    /// When `io` fails.
+    pub(super) async fn begin(io: Cork<I>, limits: &Limits) -> Result<Self, h2::Error> {
+        let connection = Builder::new()
+            .initial_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_header_list_size(MAX_HEAD)
+            .max_send_buffer_size(MAX_SEND_BUFFER)
+            .max_concurrent_streams(limits.max_streams_per_connection)
+            .handshake(io)
+            .await?;
+        Ok(Self { connection, pings: None, ping: Pinged::No })
+    }
+
+    /// Reads what there is to read, writes what there is to write, and hands on the requests that
+    /// came. Ready when the connection is at its end.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        answers: &Answers,
+        streams: &mut Streams<Stream>,
+    ) -> Poll<Result<(), h2::Error>> {
+        if self.ping == Pinged::Sent {
+            self.poll_pong(cx);
+        }
+        while let Some(accepted) = ready!(self.connection.poll_accept(cx)) {
+            let (request, reply) = accepted?;
+            streams.begin(stream(answers, request, reply));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Tells the client to open no more streams, and ends when those there are have ended.
+    pub(super) fn graceful_shutdown(&mut self) {
+        self.connection.graceful_shutdown();
+    }
+
+    /// Ends whatever is open.
+    pub(super) fn abrupt_shutdown(&mut self) {
+        self.connection.abrupt_shutdown(Reason::NO_ERROR);
+    }
+
+    /// Asks the peer whether it is there.
+    pub(super) fn ask(&mut self) {
+        if self.pings.is_none() {
+            self.pings = self.connection.ping_pong();
+        }
+        let sent = self.pings.as_mut().map(|pings| pings.send_ping(Ping::opaque()));
+        if let Some(Ok(())) = sent {
+            self.ping = Pinged::Sent;
+        }
+    }
+
+    /// Whether the peer answered since it was asked.
+    pub(super) fn take_pong(&mut self) -> bool {
+        let answered = self.ping == Pinged::Answered;
+        if answered {
+            self.ping = Pinged::No;
+        }
+        answered
+    }
+
+    fn poll_pong(&mut self, cx: &mut Context<'_>) {
+        if let Some(pings) = &mut self.pings
+            && let Poll::Ready(Ok(_)) = pings.poll_pong(cx)
+        {
+            self.ping = Pinged::Answered;
+        }
+    }
+}
+
+fn stream(answers: &Answers, request: Request<RecvStream>, reply: SendResponse<Bytes>) -> Stream {
+    let head_only = request.method() == Method::HEAD;
+    let (head, body) = request.into_parts();
+    let body = RequestBody::Two(Pieces::new(&head.headers, body));
+    let answer = answers.services.answer(&answers.origin, Request::from_parts(head, body));
+    Stream::new(answer, reply, head_only)
+}

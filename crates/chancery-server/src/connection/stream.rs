@@ -1,0 +1,154 @@
+//! One request over HTTP/2, from its head to the end of its answer.
+//!
+//! The body of the answer is asked for its next chunk when HTTP/2 has room for some of the chunk
+//! before, so that a stream holds one chunk at most that the peer did not make room for.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::{HeaderValue, Response, header};
+use http_body::Body;
+use tracing::debug;
+
+use super::date;
+use crate::body::ServerBody;
+use crate::service::{Answer, Later};
+
+/// One request. Ready when its answer has ended.
+pub(super) struct Stream {
+    /// Whether the head of the answer is all that is asked for.
+    head_only: bool,
+    stage: Stage,
+}
+
+enum Stage {
+    /// The answer is being made.
+    Waiting(Later, SendResponse<Bytes>),
+    Sending(Sending),
+    Ended,
+}
+
+/// An answer on its way.
+struct Sending {
+    body: ServerBody,
+    to: SendStream<Bytes>,
+    /// What there was no room for so far.
+    chunk: Option<Bytes>,
+}
+
+impl Stream {
+    pub(super) fn new(answer: Answer, mut reply: SendResponse<Bytes>, head_only: bool) -> Self {
+        let stage = match answer {
+            Answer::Now(response) => send(response, &mut reply, head_only),
+            Answer::Later(later) => Stage::Waiting(later, reply),
+        };
+        Self { head_only, stage }
+    }
+}
+
+impl Future for Stream {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let head_only = self.head_only;
+        loop {
+            match &mut self.stage {
+                Stage::Waiting(later, reply) => {
+                    let Poll::Ready(response) = later.as_mut().poll(cx) else {
+                        return reply.poll_reset(cx).map(|why| debug!("nobody waits: {why:?}"));
+                    };
+                    self.stage = send(response, reply, head_only);
+                }
+                Stage::Sending(sending) => {
+                    if let Err(why) = ready!(sending.poll(cx)) {
+                        debug!("an answer was cut off: {why}");
+                    }
+                    return Poll::Ready(());
+                }
+                Stage::Ended => return Poll::Ready(()),
+            }
+        }
+    }
+}
+
+/// Sends the head of an answer.
+fn send(response: Response<ServerBody>, reply: &mut SendResponse<Bytes>, head_only: bool) -> Stage {
+    let (mut head, body) = response.into_parts();
+    head.headers.entry(header::DATE).or_insert_with(date::now);
+    let empty = body.is_end_stream();
+    if let Some(length) = body.size_hint().exact().filter(|_| !empty) {
+        head.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
+    }
+    match reply.send_response(Response::from_parts(head, ()), empty || head_only) {
+        Ok(_) if empty || head_only => Stage::Ended,
+        Ok(to) => Stage::Sending(Sending { body, to, chunk: None }),
+        Err(error) => {
+            debug!("an answer cannot be sent: {error}");
+            reply.send_reset(Reason::INTERNAL_ERROR);
+            Stage::Ended
+        }
+    }
+}
+
+impl Sending {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        loop {
+            if self.chunk.is_some() {
+                ready!(self.poll_room(cx))?;
+            }
+            if let Some(chunk) = self.chunk.take() {
+                let last = self.body.is_end_stream();
+                self.to.send_data(chunk, last)?;
+                if last {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Pending => return self.poll_reset(cx),
+                Poll::Ready(None) => return Poll::Ready(self.to.send_data(Bytes::new(), true)),
+                Poll::Ready(Some(Err(status))) => {
+                    debug!("an answer broke off: {status}");
+                    self.to.send_reset(Reason::INTERNAL_ERROR);
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(chunk) => self.hold(chunk),
+                    Err(frame) => {
+                        let Ok(trailers) = frame.into_trailers() else { continue };
+                        self.to.reserve_capacity(0);
+                        return Poll::Ready(self.to.send_trailers(trailers));
+                    }
+                },
+            }
+        }
+    }
+
+    /// The only other that can happen is that the peer wants no more.
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        self.to.poll_reset(cx).map(|why| Err(why?.into()))
+    }
+
+    /// Asks for room when there is something to send and not before: room that is kept for nothing
+    /// is missing to other streams of the connection. For one byte, because h2 asks for the rest.
+    fn hold(&mut self, chunk: Bytes) {
+        if !chunk.is_empty() {
+            self.to.reserve_capacity(1);
+        }
+        self.chunk = Some(chunk);
+    }
+
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        let needed = self.chunk.as_ref().is_some_and(|chunk| !chunk.is_empty());
+        while needed && self.to.capacity() == 0 {
+            let Some(room) = ready!(self.to.poll_capacity(cx)) else {
+                return Poll::Ready(Err(Reason::CANCEL.into()));
+            };
+            room?;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
