@@ -77,6 +77,15 @@ impl Request {
         }
     }
 
+    /// Says who asks.
+    pub fn introduce(&mut self, node: &Arc<Node>) {
+        let place = match self {
+            Self::Sotw(request) => &mut request.node,
+            Self::Delta(request) => &mut request.node,
+        };
+        *place = Some(Arc::clone(node));
+    }
+
     /// The type asked for; may be empty on a stream of one type.
     pub fn type_url(&self) -> &Arc<str> {
         match self {

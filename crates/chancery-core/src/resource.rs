@@ -44,6 +44,8 @@ pub struct Facts {
     pub hosts: Vec<Box<str>>,
     /// Of a route configuration: a digest of its `vhds` field, if it has one (S-094).
     pub vhds: Option<u128>,
+    /// Of a cluster: whether loads are reported to whichever server gave it (C-082).
+    pub reports_to_server: bool,
 }
 
 /// A reference from one resource to another.

@@ -1,16 +1,36 @@
 //! The client's half of the protocol: what is watched, what is held, and which server is asked.
 
+mod backoff;
+mod channel;
+mod entry;
+mod error;
+mod event;
+mod machine;
 mod naming;
+mod realm;
+mod receive;
 mod reply;
 mod setup;
+mod status;
+mod stock;
 mod target;
+mod tell;
 mod template;
+mod topic;
+mod watchers;
 
+pub use entry::{ClientState, Held, Rejection};
+pub use error::{ErrorKind, WatchError};
+pub use event::ClientEvent;
+pub use machine::{Client, ClientInput, Effect};
 pub use naming::{AuthorityKey, InvalidPlace, Naming, Place};
 pub use reply::{Bare, Flaw, Given, Item, Reading, Reply};
 pub use setup::{
     AuthoritySetup, ClientSettings, Fallback, Protocol, Server, ServerFeatures, ServerId,
     ServerKey, Setup, StreamId,
 };
+pub use status::ResourceStatus;
 pub use target::{InvalidTarget, Target};
+pub use tell::WatchEvent;
 pub use template::Template;
+pub use watchers::WatchId;

@@ -1,0 +1,142 @@
+//! One server: its streams, whether it can be reached, and the versions it is known to have given.
+//!
+//! ```text
+//!    Closed --needed--> Opening --opened--> Open
+//!      ^                   |                 |
+//!      |                   +---- ended ------+
+//!      |                   v
+//!      +--not needed-- Waiting --its time--> Opening
+//! ```
+//!
+//! A server that cannot be connected to, or whose stream ends before it said anything, is in
+//! trouble until it says something (C-067); a stream that ends after a response is nothing to
+//! speak of (C-068).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::backoff::Backoff;
+use super::topic::Topic;
+use super::{ClientSettings, Server, WatchError};
+use crate::{Time, TypeUrl};
+
+/// One server.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) server: Server,
+    /// By type; under `None` the one that carries all.
+    pub(super) streams: BTreeMap<Option<TypeUrl>, Stream>,
+    /// Why it cannot be reached.
+    pub(super) trouble: Option<Arc<WatchError>>,
+    /// The versions accepted from this server (C-031).
+    pub(super) accepted: BTreeMap<TypeUrl, Arc<str>>,
+}
+
+/// One stream of one server.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    pub(super) state: State,
+    pub(super) topics: BTreeMap<TypeUrl, Topic>,
+    backoff: Backoff,
+    /// Whether the server has said anything on it.
+    responded: bool,
+    opened: Time,
+    /// Whether it was said who is asking.
+    pub(super) introduced: bool,
+    /// Whether the driver knows that there may be something to say.
+    pub(super) is_due: bool,
+    /// When it is closed, because nobody needs it (C-039).
+    pub(super) closes: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    #[default]
+    Closed,
+    Opening,
+    Open,
+    Waiting(Time),
+}
+
+impl Channel {
+    pub(super) fn new(server: Server) -> Self {
+        Self { server, streams: BTreeMap::new(), trouble: None, accepted: BTreeMap::new() }
+    }
+
+    /// The stream that carries a type.
+    pub(super) fn stream_of(&self, type_url: &TypeUrl) -> Option<TypeUrl> {
+        (!self.server.protocol.aggregated).then(|| type_url.clone())
+    }
+
+    /// What is said of a type, on its stream if that is open.
+    pub(super) fn topic(&mut self, type_url: &TypeUrl) -> Option<&mut Topic> {
+        let key = self.stream_of(type_url);
+        let stream = self.streams.get_mut(&key).filter(|stream| stream.state == State::Open)?;
+        Some(stream.topic(type_url))
+    }
+}
+
+impl Stream {
+    pub(super) fn topic(&mut self, type_url: &TypeUrl) -> &mut Topic {
+        self.topics.entry(type_url.clone()).or_insert_with(|| Topic::new(type_url.clone()))
+    }
+
+    pub(super) fn open(&mut self, now: Time) {
+        self.lose();
+        self.state = State::Open;
+        self.opened = now;
+    }
+
+    /// The server said something.
+    pub(super) fn respond(&mut self) {
+        self.responded = true;
+        self.backoff.reset();
+    }
+
+    /// It ended, or could not be opened. Whether that is trouble.
+    pub(super) fn end(&mut self, now: Time, settings: &ClientSettings, number: u64) -> bool {
+        let trouble = !self.responded;
+        let wait = self.backoff.wait(settings, number);
+        // One that lived for a while is opened again at once; one that is closed after each
+        // response is not hammered.
+        let at = if trouble { now + wait } else { now.max(self.opened + wait) };
+        if !trouble {
+            self.backoff.reset();
+        }
+        self.lose();
+        self.state = State::Waiting(at);
+        trouble
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    pub(super) fn may_be_due(&self) -> bool {
+        self.topics.values().any(Topic::may_be_due)
+    }
+
+    /// When something follows from the time alone.
+    pub(super) fn deadline(&mut self) -> Option<Time> {
+        let topics = self.topics.values_mut().filter_map(Topic::deadline).min();
+        let retry = match self.state {
+            State::Waiting(at) => Some(at),
+            State::Closed | State::Opening | State::Open => None,
+        };
+        [topics, retry, self.closes].into_iter().flatten().min()
+    }
+
+    pub(super) fn close(&mut self) {
+        self.lose();
+        self.state = State::Closed;
+    }
+
+    /// What belongs to the stream goes with it.
+    fn lose(&mut self) {
+        self.topics.clear();
+        self.responded = false;
+        self.introduced = false;
+        self.is_due = false;
+        self.closes = None;
+    }
+}

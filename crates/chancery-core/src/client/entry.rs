@@ -1,0 +1,174 @@
+//! One resource in the cache: what is held of it, and what is wrong with it.
+//!
+//! ```text
+//!              given, good                 given, good
+//!   Requested ------------> Acked <----------------------------+
+//!       |                     |                                |
+//!       |  in the error       |  the same, value kept unless   |
+//!       +---------------------+--> Nacked, DoesNotExist, ReceivedError, Timeout
+//! ```
+//!
+//! Not here: who is told (`watchers`), and what follows for the stream (`receive`).
+
+use std::sync::Arc;
+
+use super::{ErrorKind, Reading, ServerId, WatchError};
+use crate::{Resource, Time};
+
+/// A resource as the cache holds it.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Name and body, as the server sent them.
+    pub resource: Arc<Resource>,
+    /// What a decoder made of the body.
+    pub reading: Option<Reading>,
+    /// The resource's own version where the protocol gives one, else that of its response.
+    pub version: Arc<str>,
+    /// When it came, or was last confirmed.
+    pub at: Time,
+    /// Who gave it.
+    pub server: ServerId,
+    /// When it must not be used any more.
+    pub expires: Option<Time>,
+}
+
+/// How a resource stands with its server, as CSDS tells it (C-054).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClientState {
+    /// It was asked for and nothing is known.
+    Requested,
+    /// The newest that was sent is held.
+    Acked,
+    /// The newest that was sent cannot be used.
+    Nacked,
+    /// There is no such resource.
+    DoesNotExist,
+    /// The server said why it does not give it.
+    ReceivedError,
+    /// The server did not answer in time.
+    Timeout,
+}
+
+/// The newest version that was rejected (C-061).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Which version.
+    pub version: Arc<str>,
+    /// Why.
+    pub why: Arc<str>,
+    /// When.
+    pub at: Time,
+}
+
+/// What a watcher has to be told about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// The value is another, or there is none any more.
+    Changed,
+    /// What is wrong is something else now, or nothing.
+    Ambient,
+    None,
+}
+
+/// A resource that somebody watches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entry {
+    held: Option<Held>,
+    error: Option<Arc<WatchError>>,
+    rejection: Option<Rejection>,
+}
+
+impl Entry {
+    pub(super) fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    pub(super) fn error(&self) -> Option<&Arc<WatchError>> {
+        self.error.as_ref()
+    }
+
+    pub(super) fn rejection(&self) -> Option<&Rejection> {
+        self.rejection.as_ref()
+    }
+
+    /// A value from an earlier run.
+    pub(super) fn restored(held: Held) -> Self {
+        Self { held: Some(held), ..Self::default() }
+    }
+
+    /// Whether it is neither held nor known not to exist (C-087).
+    pub(super) fn is_unresolved(&self) -> bool {
+        const NOT_FOUND: i32 = 5;
+        let kind = self.error.as_ref().map(|error| error.kind);
+        let missing = matches!(kind, Some(ErrorKind::Missing | ErrorKind::Refused(NOT_FOUND)));
+        self.held.is_none() && !missing
+    }
+
+    /// Whether nothing at all is known of it.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.held.is_none() && self.error.is_none()
+    }
+
+    /// A good body came. The same body again is no news (C-049), unless what it means has changed
+    /// with the server (C-082).
+    pub(super) fn give(&mut self, new: Held) -> News {
+        self.rejection = None;
+        let had_error = self.error.take().is_some();
+        let follows = new.resource.facts().reports_to_server;
+        let same = self.held.as_ref().is_some_and(|old| {
+            old.resource.body() == new.resource.body() && !(follows && old.server != new.server)
+        });
+        let reading = self.held.take().and_then(|old| old.reading);
+        let mut new = new;
+        if same {
+            new.reading = reading.or(new.reading);
+        }
+        self.held = Some(new);
+        match (same, had_error) {
+            (false, _) => News::Changed,
+            (true, true) => News::Ambient,
+            (true, false) => News::None,
+        }
+    }
+
+    /// The body lives on (a heartbeat).
+    pub(super) fn renew(&mut self, now: Time, expires: Option<Time>) {
+        if let Some(held) = &mut self.held {
+            held.at = now;
+            held.expires = expires;
+        }
+    }
+
+    /// Something is wrong. What is held is kept, unless it must be dropped (C-070).
+    pub(super) fn fault(&mut self, error: WatchError, drops: bool) -> News {
+        let drops = drops && self.held.is_some();
+        if !drops && self.error.as_deref() == Some(&error) {
+            return News::None;
+        }
+        self.error = Some(Arc::new(error));
+        if drops {
+            self.held = None;
+        }
+        if self.held.is_some() { News::Ambient } else { News::Changed }
+    }
+
+    pub(super) fn reject(&mut self, rejection: Rejection) {
+        self.rejection = Some(rejection);
+    }
+
+    pub(super) fn state(&self) -> ClientState {
+        match self.error.as_ref().map(|error| error.kind) {
+            None if self.held.is_some() => ClientState::Acked,
+            None => ClientState::Requested,
+            Some(ErrorKind::Rejected) => ClientState::Nacked,
+            Some(ErrorKind::Missing) => ClientState::DoesNotExist,
+            Some(ErrorKind::Late) => ClientState::Timeout,
+            Some(
+                ErrorKind::Refused(_)
+                | ErrorKind::Name
+                | ErrorKind::Authority
+                | ErrorKind::Unreachable,
+            ) => ClientState::ReceivedError,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a watcher is told when there is no value, or when the value it has may be old.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::ServerId;
+
+/// Why a resource is not there, or not up to date. The text names the node, the resource and the
+/// server, as far as there are any (C-072).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchError {
+    /// Whose fault it is, and of what kind.
+    pub kind: ErrorKind,
+    /// For people.
+    pub text: Arc<str>,
+    /// Which server is concerned.
+    pub server: Option<ServerId>,
+}
+
+/// The kinds of trouble a watcher can hear of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The caller's: the name is no name, or of another type.
+    Name,
+    /// The caller's, or the bootstrap's: nobody is responsible for the name (C-018, C-079).
+    Authority,
+    /// No server can be reached (C-067).
+    Unreachable,
+    /// The server says, or lets it be seen, that there is no such resource.
+    Missing,
+    /// The server did not answer in time, and is one whose silence means nothing (C-066).
+    Late,
+    /// The resource cannot be used: it was rejected (C-063).
+    Rejected,
+    /// The server gave a reason, with this gRPC code, not to give it (C-071).
+    Refused(i32),
+}
+
+impl ErrorKind {
+    /// The gRPC code that an RPC fails with for want of the resource: never the code that the
+    /// server sent (C-072).
+    pub fn code(self) -> i32 {
+        const INVALID_ARGUMENT: i32 = 3;
+        const UNAVAILABLE: i32 = 14;
+        match self {
+            Self::Name => INVALID_ARGUMENT,
+            Self::Authority
+            | Self::Unreachable
+            | Self::Missing
+            | Self::Late
+            | Self::Rejected
+            | Self::Refused(_) => UNAVAILABLE,
+        }
+    }
+}
+
+impl fmt::Display for WatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for WatchError {}

@@ -1,0 +1,67 @@
+//! What happened inside a client, for logs and metrics (C-137, C-139). The core never logs.
+
+use std::sync::Arc;
+
+use super::{AuthorityKey, Flaw, ServerId, StreamId};
+use crate::{ErrorDetail, ResourceName, TypeUrl};
+
+/// Something worth a line in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// A stream is there.
+    Opened(StreamId),
+    /// A stream ended, or could not be opened.
+    Ended {
+        /// Which one.
+        stream: StreamId,
+        /// Why.
+        error: ErrorDetail,
+        /// Whether the server had said nothing on it (C-067).
+        is_trouble: bool,
+    },
+    /// A response came, and was accepted or, with flaws, rejected.
+    Received {
+        /// On which stream.
+        stream: StreamId,
+        /// Of which type.
+        type_url: TypeUrl,
+        /// Which version.
+        version: Arc<str>,
+        /// Which response.
+        nonce: Arc<str>,
+        /// How many of its resources are good.
+        good: usize,
+        /// What is wrong with the others.
+        flaws: Vec<Flaw>,
+    },
+    /// A response was of a type that was never asked for: it is ignored (C-035).
+    Unasked {
+        /// On which stream.
+        stream: StreamId,
+        /// Of which type.
+        type_url: TypeUrl,
+    },
+    /// A resource did not come in time (C-065).
+    Overdue {
+        /// Who did not give it.
+        server: ServerId,
+        /// Its type.
+        type_url: TypeUrl,
+        /// Its name.
+        name: ResourceName,
+    },
+    /// An authority asks a worse server from now on (C-087).
+    FellBack {
+        /// Which authority.
+        authority: AuthorityKey,
+        /// Whom it asks.
+        server: ServerId,
+    },
+    /// An authority is back at a better server (C-089).
+    CameBack {
+        /// Which authority.
+        authority: AuthorityKey,
+        /// Whom it believes.
+        server: ServerId,
+    },
+}

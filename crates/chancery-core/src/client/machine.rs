@@ -1,0 +1,502 @@
+//! The client: watches in, requests out, and which server is asked.
+//!
+//! ```text
+//!   watch, unwatch --> [Realm: authority, type, name] --wanted--> [Topic on Stream] --> requests
+//!                            ^          |                                  ^
+//!                            |          +--> Watchers --> events           |
+//!                            +------------ replies, judged (receive) ------+
+//! ```
+//!
+//! A driver calls [`Client::handle`] with what happened, then [`Client::poll`] until there is no
+//! effect left, and [`Client::handle`] again no later than [`Client::deadline`]. What is said on a
+//! stream is asked for when the wire has room ([`Client::request`]), and what a watcher is told when
+//! it can take it ([`Client::event`]), so that nothing is queued.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::channel::{Channel, State, Stream};
+use super::entry::{Entry, News};
+use super::realm::{Realm, Realms, Shelf, Wants};
+use super::stock::Stock;
+use super::watchers::{Subject, Watchers};
+use super::{
+    AuthorityKey, ClientEvent, ErrorKind, Held, Reply, ServerId, Setup, StreamId, WatchError,
+    WatchId,
+};
+use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
+
+/// A client of any number of servers, as a value.
+#[derive(Debug)]
+pub struct Client {
+    pub(super) setup: Setup,
+    pub(super) realms: Realms,
+    pub(super) channels: Vec<Channel>,
+    pub(super) watchers: Watchers,
+    pub(super) expiries: BTreeSet<(Time, AuthorityKey, TypeUrl, ResourceName)>,
+    pub(super) events: Vec<ClientEvent>,
+    stock: Stock,
+    effects: Effects,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum ClientInput {
+    /// The stream is there, and requests can be sent on it.
+    Opened(StreamId),
+    /// It ended, or it could not be opened.
+    Ended(StreamId, ErrorDetail),
+    /// The server said something.
+    Received(StreamId, Reply),
+    /// Time has passed.
+    TimePassed,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Open this stream, connecting if need be, and say how it went.
+    Open(StreamId),
+    /// Close it. Nothing more is to be said of it.
+    Close(StreamId),
+    /// There may be a [request](Client::request) for it.
+    Send(StreamId),
+    /// It [may be read](Client::may_read) again.
+    Read(StreamId),
+    /// There may be an [event](Client::event) for it.
+    Tell(WatchId),
+}
+
+/// Effects that are due, each once.
+#[derive(Debug, Default)]
+struct Effects {
+    open: BTreeSet<StreamId>,
+    close: BTreeSet<StreamId>,
+    send: BTreeSet<StreamId>,
+}
+
+impl Client {
+    /// A client that watches nothing and has asked nobody.
+    pub fn new(setup: Setup) -> Self {
+        let realms = setup.authorities().iter();
+        Self {
+            realms: realms.map(|(key, setup)| (key.clone(), Realm::new(setup.clone()))).collect(),
+            channels: setup.servers().map(|(_, server)| Channel::new(server.clone())).collect(),
+            watchers: Watchers::default(),
+            expiries: BTreeSet::new(),
+            events: Vec::new(),
+            stock: Stock::default(),
+            effects: Effects::default(),
+            setup,
+        }
+    }
+
+    /// What the client was told when it began.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Keeps a resource of an earlier run for whoever will watch it.
+    pub fn restore(&mut self, type_url: TypeUrl, held: Held) {
+        self.stock.put(type_url, held);
+    }
+
+    /// Watches a resource by its name; `*` stands for all resources of the type, and the glob of a
+    /// collection for those in it.
+    pub fn watch(&mut self, now: Time, type_url: &TypeUrl, name: &str) -> WatchId {
+        let subject = self.subject(type_url, name);
+        let id = self.watchers.add(subject.clone().map_err(Arc::new));
+        let Ok(subject) = subject else { return id };
+        self.enrol(id, &subject);
+        self.renamed(&subject);
+        self.settle(now);
+        id
+    }
+
+    /// Ends a watch. What nobody else watches is forgotten (C-050).
+    pub fn unwatch(&mut self, now: Time, id: WatchId) {
+        let Some(watcher) = self.watchers.remove(id) else { return };
+        let Ok(subject) = watcher.subject else { return };
+        self.strike(id, &subject);
+        self.renamed(&subject);
+        if let Some(realm) = self.realms.get_mut(&subject.authority) {
+            realm.sweep(&subject.type_url);
+        }
+        self.settle(now);
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: Time, input: ClientInput) -> Vec<ClientEvent> {
+        match input {
+            ClientInput::Opened(stream) => self.opened(now, &stream),
+            ClientInput::Ended(stream, error) => self.ended(now, &stream, &error),
+            ClientInput::Received(stream, reply) => self.received(now, &stream, reply),
+            ClientInput::TimePassed => {}
+        }
+        self.pass(now);
+        self.settle(now);
+        std::mem::take(&mut self.events)
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Effect> {
+        if let Some(stream) = self.effects.close.pop_first() {
+            return Some(Effect::Close(stream));
+        }
+        if let Some(stream) = self.effects.open.pop_first() {
+            return Some(Effect::Open(stream));
+        }
+        if let Some(stream) = self.effects.send.pop_first() {
+            return Some(Effect::Send(stream));
+        }
+        if let Some(watch) = self.watchers.next_ready() {
+            return Some(Effect::Tell(watch));
+        }
+        self.watchers.next_resumed().map(Effect::Read)
+    }
+
+    /// The next request for a stream that has room for one.
+    pub fn request(&mut self, now: Time, stream: &StreamId) -> Option<Request> {
+        let channel = self.channels.get_mut(stream.server.place())?;
+        let open = channel.streams.get_mut(&stream.type_url)?;
+        if open.state != State::Open {
+            return None;
+        }
+        let variant = channel.server.protocol.variant;
+        let until = now + missing_after(&self.setup, channel.server.key.features);
+        let request = open.topics.values_mut().find_map(|topic| {
+            let type_url = topic.type_url.clone();
+            let wants = Wants { realms: &self.realms, server: stream.server, type_url: &type_url };
+            match variant {
+                Variant::Sotw => {
+                    let version = channel.accepted.get(&type_url).cloned().unwrap_or_default();
+                    topic.sotw(&wants, &version, until).map(Request::Sotw)
+                }
+                Variant::Delta => topic.delta(&wants, until).map(Request::Delta),
+            }
+        });
+        let Some(mut request) = request else {
+            open.is_due = false;
+            return None;
+        };
+        if !std::mem::replace(&mut open.introduced, true) {
+            request.introduce(&self.setup.node);
+        }
+        Some(request)
+    }
+
+    /// Whether the watchers have applied what came on the stream, so that more may be read (C-038).
+    pub fn may_read(&self, stream: &StreamId) -> bool {
+        self.watchers.have_applied(stream)
+    }
+
+    /// When [`handle`](Self::handle) must be called, if nothing happens before.
+    pub fn deadline(&mut self) -> Option<Time> {
+        let streams = self.channels.iter_mut().flat_map(|channel| channel.streams.values_mut());
+        let waits = streams.filter_map(Stream::deadline).min();
+        let expiry = self.expiries.first().map(|(at, ..)| *at);
+        [waits, expiry].into_iter().flatten().min()
+    }
+
+    fn subject(&self, type_url: &TypeUrl, name: &str) -> Result<Subject, WatchError> {
+        let refused = |kind, why: String| {
+            let node = &self.setup.node.id;
+            let text = format!("{} `{name}` (node `{node}`): {why}", type_url.short()).into();
+            WatchError { kind, text, server: None }
+        };
+        let name = ResourceName::read_of(name, type_url)
+            .map_err(|fault| refused(ErrorKind::Name, fault.to_string()))?;
+        let authority = AuthorityKey::of(&name);
+        if !self.realms.contains_key(&authority) {
+            let why = format!("the bootstrap has no authority `{authority}`");
+            return Err(refused(ErrorKind::Authority, why));
+        }
+        Ok(Subject { authority, type_url: type_url.clone(), name })
+    }
+
+    /// Adds a watcher, and has it told what is known (C-048).
+    fn enrol(&mut self, id: WatchId, subject: &Subject) {
+        let Some(realm) = self.realms.get_mut(&subject.authority) else { return };
+        let shelf = realm.shelves.entry(subject.type_url.clone()).or_default();
+        let unreachable = realm.trouble.is_some();
+        if subject.is_group() {
+            let group = shelf.groups.entry(subject.name.clone()).or_default();
+            group.watchers.push(id);
+            for name in &group.members {
+                self.watchers.tell(&[id], name, News::Changed, None);
+            }
+            if group.settled {
+                self.watchers.settle(&[id], None);
+            }
+            if unreachable {
+                self.watchers.tell(&[id], &subject.name, News::Ambient, None);
+            }
+            return;
+        }
+        let stock = &mut self.stock;
+        let slot = shelf.slots.entry(subject.name.clone()).or_insert_with(|| super::realm::Slot {
+            entry: stock
+                .take(&subject.type_url, &subject.name)
+                .map_or_else(Entry::default, Entry::restored),
+            watchers: Vec::new(),
+        });
+        slot.watchers.push(id);
+        if !slot.entry.is_unknown() || unreachable {
+            self.watchers.tell(&[id], &subject.name, News::Changed, None);
+            self.watchers.tell(&[id], &subject.name, News::Ambient, None);
+        }
+    }
+
+    fn strike(&mut self, id: WatchId, subject: &Subject) {
+        let Some(realm) = self.realms.get_mut(&subject.authority) else { return };
+        let Some(shelf) = realm.shelves.get_mut(&subject.type_url) else { return };
+        if !subject.is_group() {
+            if let Some(slot) = shelf.slots.get_mut(&subject.name) {
+                slot.watchers.retain(|watcher| *watcher != id);
+            }
+            return shelf.drop_unwatched(&subject.name);
+        }
+        let Some(group) = shelf.groups.get_mut(&subject.name) else { return };
+        group.watchers.retain(|watcher| *watcher != id);
+        if group.watchers.is_empty() {
+            let members = std::mem::take(&mut group.members);
+            shelf.groups.remove(&subject.name);
+            members.iter().for_each(|name| shelf.drop_unwatched(name));
+        }
+    }
+
+    /// A name may have become wanted or unwanted.
+    fn renamed(&mut self, subject: &Subject) {
+        let Some(realm) = self.realms.get(&subject.authority) else { return };
+        for server in realm.asked() {
+            let Some(channel) = self.channels.get_mut(server.place()) else { continue };
+            if let Some(topic) = channel.topic(&subject.type_url) {
+                topic.change(&subject.name);
+            }
+        }
+    }
+
+    fn opened(&mut self, now: Time, id: &StreamId) {
+        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
+        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
+        if stream.state != State::Opening {
+            return;
+        }
+        stream.open(now);
+        let asking = self.realms.values().filter(|realm| realm.asks(id.server));
+        for type_url in asking.flat_map(|realm| realm.shelves.keys()) {
+            if id.type_url.as_ref().is_none_or(|only| only == type_url) {
+                stream.topic(type_url);
+            }
+        }
+        self.events.push(ClientEvent::Opened(id.clone()));
+    }
+
+    fn ended(&mut self, now: Time, id: &StreamId, error: &ErrorDetail) {
+        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
+        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
+        if !matches!(stream.state, State::Open | State::Opening) {
+            return;
+        }
+        self.effects.send.remove(id);
+        let number = id.server.place() as u64;
+        let is_trouble = stream.end(now, &self.setup.settings, number);
+        if is_trouble && channel.trouble.is_none() {
+            let text = format!(
+                "server {} cannot be reached (node `{}`): {}",
+                channel.server.key.uri, self.setup.node.id, error.message
+            );
+            channel.trouble = Some(Arc::new(WatchError {
+                kind: ErrorKind::Unreachable,
+                text: text.into(),
+                server: Some(id.server),
+            }));
+        }
+        let error = error.clone();
+        self.events.push(ClientEvent::Ended { stream: id.clone(), error, is_trouble });
+    }
+
+    /// What follows from the time alone.
+    fn pass(&mut self, now: Time) {
+        while let Some((server, type_url, name)) = self.next_overdue(now) {
+            self.overdue(server, &type_url, &name);
+        }
+        while self.expiries.first().is_some_and(|(at, ..)| *at <= now) {
+            if let Some((at, authority, type_url, name)) = self.expiries.pop_first() {
+                self.expired(at, &authority, &type_url, &name);
+            }
+        }
+    }
+
+    fn next_overdue(&mut self, now: Time) -> Option<(ServerId, TypeUrl, ResourceName)> {
+        for ((server, _), channel) in self.setup.servers().zip(&mut self.channels) {
+            for topic in channel.streams.values_mut().flat_map(|stream| stream.topics.values_mut())
+            {
+                if let Some(name) = topic.overdue(now) {
+                    return Some((server, topic.type_url.clone(), name));
+                }
+            }
+        }
+        None
+    }
+
+    /// What follows from the state alone: which servers are asked, and which streams there are.
+    fn settle(&mut self, now: Time) {
+        self.fall_back();
+        self.spread_trouble();
+        self.keep_streams(now);
+    }
+
+    /// C-087: a server that cannot be reached, and something is missing.
+    fn fall_back(&mut self) {
+        for (authority, realm) in &mut self.realms {
+            loop {
+                let believed = realm.believed().and_then(|id| self.channels.get(id.place()));
+                if believed.is_none_or(|channel| channel.trouble.is_none()) {
+                    break;
+                }
+                let Some(server) = realm.next() else { break };
+                realm.advance();
+                self.events.push(ClientEvent::FellBack { authority: authority.clone(), server });
+                let Some(channel) = self.channels.get_mut(server.place()) else { break };
+                for (type_url, shelf) in &realm.shelves {
+                    let Some(topic) = channel.topic(type_url) else { continue };
+                    shelf.wanted().for_each(|name| topic.change(name));
+                }
+            }
+        }
+    }
+
+    /// C-090: watchers hear of servers that cannot be reached when there is no other to ask.
+    fn spread_trouble(&mut self) {
+        for realm in self.realms.values_mut() {
+            let believed = realm.believed().and_then(|id| self.channels.get(id.place()));
+            let trouble = believed.and_then(|channel| channel.trouble.clone());
+            if trouble == realm.trouble {
+                continue;
+            }
+            realm.trouble = trouble;
+            for shelf in realm.shelves.values() {
+                for (name, slot) in &shelf.slots {
+                    let held = slot.entry.held().is_some();
+                    if !held && slot.entry.error().is_some() {
+                        continue; // What is known of it is worse than that.
+                    }
+                    let news = if held { News::Ambient } else { News::Changed };
+                    self.watchers.tell(&slot.watchers, name, news, None);
+                }
+                for (name, group) in &shelf.groups {
+                    self.watchers.tell(&group.watchers, name, News::Ambient, None);
+                }
+            }
+        }
+    }
+
+    fn keep_streams(&mut self, now: Time) {
+        for ((server, _), channel) in self.setup.servers().zip(&mut self.channels) {
+            for type_url in needed_streams(&self.realms, server, channel) {
+                channel.streams.entry(type_url).or_default();
+            }
+            for (type_url, stream) in &mut channel.streams {
+                let id = StreamId { server, type_url: type_url.clone() };
+                let is_needed = is_needed(&self.realms, &id);
+                self.effects.keep(now, self.setup.settings.idle, &id, stream, is_needed);
+            }
+            channel.streams.retain(|_, stream| stream.state != State::Closed);
+            if channel.streams.is_empty() {
+                channel.trouble = None; // Nobody asked it lately.
+            }
+        }
+    }
+
+    /// Servers that are not asked any more are let go at once (C-089).
+    pub(super) fn leave(&mut self, authority: &AuthorityKey, servers: &[ServerId]) {
+        let Some(realm) = self.realms.get(authority) else { return };
+        for server in servers {
+            let Some(channel) = self.channels.get_mut(server.place()) else { continue };
+            for (type_url, shelf) in &realm.shelves {
+                let Some(topic) = channel.topic(type_url) else { continue };
+                shelf.wanted().for_each(|name| topic.change(name));
+            }
+            for (type_url, stream) in &mut channel.streams {
+                let id = StreamId { server: *server, type_url: type_url.clone() };
+                if !is_needed(&self.realms, &id) {
+                    stream.closes = Some(Time::default());
+                }
+            }
+        }
+    }
+
+    pub(super) fn shelf(&self, authority: &AuthorityKey, type_url: &TypeUrl) -> Option<&Shelf> {
+        self.realms.get(authority)?.shelves.get(type_url)
+    }
+}
+
+impl Effects {
+    /// Opens what is needed, closes what is not, and has said what is due.
+    fn keep(
+        &mut self,
+        now: Time,
+        idle: Duration,
+        id: &StreamId,
+        stream: &mut Stream,
+        is_needed: bool,
+    ) {
+        if is_needed {
+            stream.closes = None;
+        } else if now >= *stream.closes.get_or_insert(now + idle) || !stream.is_open() {
+            return self.drop_stream(id, stream);
+        }
+        let due = match stream.state {
+            State::Closed => true,
+            State::Waiting(at) => at <= now,
+            State::Opening | State::Open => false,
+        };
+        if due {
+            stream.state = State::Opening;
+            self.open.insert(id.clone());
+        }
+        if stream.state == State::Open && !stream.is_due && stream.may_be_due() {
+            stream.is_due = true;
+            self.send.insert(id.clone());
+        }
+    }
+
+    fn drop_stream(&mut self, id: &StreamId, stream: &mut Stream) {
+        let was_there = matches!(stream.state, State::Open | State::Opening);
+        stream.close();
+        self.send.remove(id);
+        // The driver has not heard of a stream that it was not yet told to open.
+        if was_there && !self.open.remove(id) {
+            self.close.insert(id.clone());
+        }
+    }
+}
+
+fn missing_after(setup: &Setup, features: super::ServerFeatures) -> Duration {
+    if features.resource_timer_is_transient_error {
+        setup.settings.timeout_after
+    } else {
+        setup.settings.missing_after
+    }
+}
+
+fn needed_streams(
+    realms: &Realms,
+    server: ServerId,
+    channel: &Channel,
+) -> BTreeSet<Option<TypeUrl>> {
+    let asking = realms.values().filter(|realm| realm.asks(server));
+    let watched =
+        asking.flat_map(|realm| realm.shelves.iter()).filter(|(_, shelf)| shelf.is_watched());
+    watched.map(|(type_url, _)| channel.stream_of(type_url)).collect()
+}
+
+fn is_needed(realms: &Realms, id: &StreamId) -> bool {
+    let mut asking = realms.values().filter(|realm| realm.asks(id.server));
+    asking.any(|realm| match &id.type_url {
+        Some(type_url) => realm.shelves.get(type_url).is_some_and(Shelf::is_watched),
+        None => realm.is_watched(),
+    })
+}

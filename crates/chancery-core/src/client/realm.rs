@@ -1,0 +1,218 @@
+//! One authority: its servers, which of them is asked, and what is watched and held under it.
+//!
+//! The first level of the cache is the authority, the second the type, the third the name (C-051).
+//! Which server is asked is a place in the authority's list, so that several authorities share a
+//! server and one can move (C-052): all servers up to that place are asked for all that is watched,
+//! and the last of them is believed (C-088, C-089).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::entry::Entry;
+use super::watchers::{EVERYTHING, WatchId, is_group};
+use super::{AuthorityKey, AuthoritySetup, Fallback, ServerId, WatchError};
+use crate::{ResourceName, TypeUrl, Version, Versions};
+
+/// All authorities.
+pub(super) type Realms = BTreeMap<AuthorityKey, Realm>;
+
+#[derive(Debug)]
+pub(super) struct Realm {
+    setup: AuthoritySetup,
+    /// The place of the server that is believed.
+    active: usize,
+    pub(super) shelves: BTreeMap<TypeUrl, Shelf>,
+    /// Why no server can be reached, once that is known.
+    pub(super) trouble: Option<Arc<WatchError>>,
+}
+
+/// What is watched and held of one type.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    pub(super) slots: BTreeMap<ResourceName, Slot>,
+    pub(super) groups: BTreeMap<ResourceName, Group>,
+}
+
+/// One resource, and who watches it by its name.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    pub(super) entry: Entry,
+    pub(super) watchers: Vec<WatchId>,
+}
+
+/// A collection, or all resources of a type.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    pub(super) watchers: Vec<WatchId>,
+    pub(super) members: BTreeSet<ResourceName>,
+    /// Whether the server has said what there is, or has had the time to.
+    pub(super) settled: bool,
+}
+
+impl Realm {
+    pub(super) fn new(setup: AuthoritySetup) -> Self {
+        Self { setup, active: 0, shelves: BTreeMap::new(), trouble: None }
+    }
+
+    /// The servers that are asked, the best first.
+    pub(super) fn asked(&self) -> &[ServerId] {
+        let end = self.setup.servers.len().min(self.active + 1);
+        &self.setup.servers[..end]
+    }
+
+    /// The server that is believed.
+    pub(super) fn believed(&self) -> Option<ServerId> {
+        self.setup.servers.get(self.active).copied()
+    }
+
+    /// The server to turn to now that the believed one cannot be reached (C-087, C-091).
+    pub(super) fn next(&self) -> Option<ServerId> {
+        let next = self.setup.servers.get(self.active + 1).copied()?;
+        let needed = match self.setup.fallback {
+            Fallback::Reachability => self.is_watched(),
+            Fallback::Needed => self.shelves.values().any(Shelf::is_unresolved),
+        };
+        needed.then_some(next)
+    }
+
+    /// Believes the next server.
+    pub(super) fn advance(&mut self) {
+        self.active += 1;
+    }
+
+    /// Believes a better server again. The servers that are not asked any more.
+    pub(super) fn revert_to(&mut self, server: ServerId) -> Vec<ServerId> {
+        let place = self.asked().iter().position(|asked| *asked == server);
+        let Some(place) = place.filter(|place| *place < self.active) else { return Vec::new() };
+        let left = self.asked()[place + 1..].to_vec();
+        self.active = place;
+        left
+    }
+
+    pub(super) fn asks(&self, server: ServerId) -> bool {
+        self.asked().contains(&server)
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        self.shelves.values().any(Shelf::is_watched)
+    }
+
+    /// Takes away what nobody watches.
+    pub(super) fn sweep(&mut self, type_url: &TypeUrl) {
+        if self.shelves.get(type_url).is_some_and(Shelf::is_empty) {
+            self.shelves.remove(type_url);
+        }
+        if self.shelves.is_empty() {
+            self.active = 0; // Nothing is left that only the worse server had.
+        }
+    }
+}
+
+impl Shelf {
+    fn is_unresolved(&self) -> bool {
+        let slots = self.slots.values().any(|slot| slot.entry.is_unresolved());
+        slots || self.groups.values().any(|group| !group.settled)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.slots.is_empty() && self.groups.is_empty()
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        !self.groups.is_empty() || self.slots.values().any(|slot| !slot.watchers.is_empty())
+    }
+
+    pub(super) fn wants(&self, name: &ResourceName) -> bool {
+        self.groups.contains_key(name)
+            || self.slots.get(name).is_some_and(|slot| !slot.watchers.is_empty())
+    }
+
+    /// All that is to be asked for.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = &ResourceName> {
+        let slots = self.slots.iter().filter(|(_, slot)| !slot.watchers.is_empty());
+        self.groups.keys().chain(slots.map(|(name, _)| name))
+    }
+
+    /// The groups that a resource of this name is in, if they are watched.
+    pub(super) fn groups_of(&self, name: &ResourceName) -> Vec<ResourceName> {
+        if self.groups.is_empty() {
+            return Vec::new();
+        }
+        let collection = name.collection();
+        let in_group = |group: &&ResourceName| {
+            group.as_str() == EVERYTHING || collection.as_ref() == Some(group)
+        };
+        self.groups.keys().filter(in_group).cloned().collect()
+    }
+
+    /// Everybody who hears of a resource: who watches it, and who watches a group it is in.
+    pub(super) fn listeners(&self, name: &ResourceName) -> Vec<WatchId> {
+        let slot = self.slots.get(name).map(|slot| slot.watchers.as_slice()).unwrap_or_default();
+        let mut all = slot.to_vec();
+        for group in self.groups_of(name).iter().filter_map(|group| self.groups.get(group)) {
+            all.extend(&group.watchers);
+        }
+        all
+    }
+
+    /// Forgets a resource that neither a watcher nor a group has.
+    pub(super) fn drop_unwatched(&mut self, name: &ResourceName) {
+        let grouped = self.groups.values().any(|group| group.members.contains(name));
+        let watched = self.slots.get(name).is_some_and(|slot| !slot.watchers.is_empty());
+        if !grouped && !watched {
+            self.slots.remove(name);
+        }
+    }
+}
+
+/// What one server is asked for of one type.
+pub(super) struct Wants<'a> {
+    pub(super) realms: &'a Realms,
+    pub(super) server: ServerId,
+    pub(super) type_url: &'a TypeUrl,
+}
+
+impl<'a> Wants<'a> {
+    /// All names that are wanted.
+    pub(super) fn names(&self) -> BTreeSet<ResourceName> {
+        self.shelves().flat_map(Shelf::wanted).cloned().collect()
+    }
+
+    /// Whether one name is wanted.
+    pub(super) fn wants(&self, name: &ResourceName) -> bool {
+        self.shelf_of(name).is_some_and(|shelf| shelf.wants(name))
+    }
+
+    /// Whether nothing is known of it, so that its time runs once it was asked for (C-065).
+    pub(super) fn is_unknown(&self, name: &ResourceName) -> bool {
+        let Some(shelf) = self.shelf_of(name) else { return false };
+        if is_group(name) {
+            return shelf.groups.get(name).is_some_and(|group| !group.settled);
+        }
+        shelf.slots.get(name).is_some_and(|slot| slot.entry.held().is_none())
+    }
+
+    /// What is held from this very server, with the versions it gave (C-031, C-040).
+    pub(super) fn versions(&self) -> Versions {
+        let mut versions = Versions::default();
+        for (name, slot) in self.shelves().flat_map(|shelf| &shelf.slots) {
+            let Some(held) = slot.entry.held().filter(|held| held.server == self.server) else {
+                continue;
+            };
+            if let Version::Explicit(version) = held.resource.version() {
+                versions.push(name.as_str(), version);
+            }
+        }
+        versions
+    }
+
+    fn shelves(&self) -> impl Iterator<Item = &'a Shelf> {
+        let asking = self.realms.values().filter(|realm| realm.asks(self.server));
+        asking.filter_map(|realm| realm.shelves.get(self.type_url))
+    }
+
+    fn shelf_of(&self, name: &ResourceName) -> Option<&'a Shelf> {
+        let realm = self.realms.get(&AuthorityKey::of(name))?;
+        if realm.asks(self.server) { realm.shelves.get(self.type_url) } else { None }
+    }
+}

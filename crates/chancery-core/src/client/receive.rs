@@ -1,0 +1,448 @@
+//! What a response means: for the resources in it, for those that are not in it, and for its
+//! answer.
+//!
+//! Good resources of a bad response are used (C-055); the answer names all that is bad (C-063), and
+//! is owed at once, whatever the watchers do (C-062).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::entry::{News, Rejection};
+use super::realm::{Realm, Slot};
+use super::watchers::{EVERYTHING, is_group};
+use super::{
+    AuthorityKey, Bare, Client, ClientEvent, ErrorKind, Flaw, Given, Held, Item, Reply, ServerId,
+    StreamId, WatchError,
+};
+use crate::{ErrorDetail, NameError, ResourceName, Time, TypeUrl, Variant, Version};
+
+const INVALID_ARGUMENT: i32 = 3;
+const NOT_FOUND: i32 = 5;
+const PERMISSION_DENIED: i32 = 7;
+
+/// A response that is being taken in.
+struct Taking<'a> {
+    now: Time,
+    stream: &'a StreamId,
+    type_url: &'a TypeUrl,
+    version: &'a Arc<str>,
+}
+
+impl Client {
+    pub(super) fn received(&mut self, now: Time, stream: &StreamId, reply: Reply) {
+        if !self.hears(stream, &reply.type_url) {
+            return;
+        }
+        self.come_back(stream.server, &reply);
+        let taking = Taking { now, stream, type_url: &reply.type_url, version: &reply.version };
+        let mut present = BTreeSet::new();
+        let mut flaws = Vec::new();
+        let mut good = 0;
+        let errors: Vec<_> = reply.errors.iter().filter_map(named).collect();
+        for item in reply.items {
+            let told_wrong = |name: &ResourceName| errors.iter().any(|(wrong, _)| wrong == name);
+            match item {
+                Ok(item) => {
+                    present.extend(names_of(&item).cloned());
+                    good += 1;
+                    match item {
+                        // A name in both lists is not valid (C-071).
+                        Item::Given(given) if told_wrong(given.resource.name()) => {}
+                        Item::Given(given) => self.give(&taking, &given),
+                        Item::Bare(bare) => self.renew(&taking, &bare),
+                    }
+                }
+                Err(flaw) => {
+                    present.extend(flaw.name.clone());
+                    self.reject(&taking, &flaw);
+                    flaws.push(flaw);
+                }
+            }
+        }
+        for (name, error) in &errors {
+            present.insert(name.clone());
+            self.refuse(&taking, name, error);
+        }
+        for name in reply.removed.iter().filter_map(|name| ResourceName::read(name).ok()) {
+            self.remove(&taking, &name);
+            present.insert(name);
+        }
+        if reply.variant == Variant::Sotw && reply.type_url.rules().full_state {
+            self.remove_absent(&taking, &present);
+        }
+        self.settle_groups(&taking, &present);
+        self.answer(&taking, &reply.nonce, &flaws);
+        self.events.push(ClientEvent::Received {
+            stream: stream.clone(),
+            type_url: reply.type_url,
+            version: reply.version,
+            nonce: reply.nonce,
+            good,
+            flaws,
+        });
+    }
+
+    /// The server spoke. Whether it speaks of something it was asked for on this stream (C-035).
+    fn hears(&mut self, id: &StreamId, type_url: &TypeUrl) -> bool {
+        let Some(channel) = self.channels.get_mut(id.server.place()) else { return false };
+        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return false };
+        stream.respond();
+        channel.trouble = None;
+        let asked = stream.topics.get(type_url).is_some_and(super::topic::Topic::was_asked);
+        if !asked {
+            let (stream, type_url) = (id.clone(), type_url.clone());
+            self.events.push(ClientEvent::Unasked { stream, type_url });
+        }
+        asked
+    }
+
+    /// C-089: a better server delivers, so the worse ones are let go.
+    fn come_back(&mut self, server: ServerId, reply: &Reply) {
+        let mut back = Vec::new();
+        for (authority, realm) in &mut self.realms {
+            if realm.believed() == Some(server) || !realm.asks(server) {
+                continue;
+            }
+            let Some(shelf) = realm.shelves.get(&reply.type_url) else { continue };
+            let mut good = reply.items.iter().flatten().flat_map(names_of);
+            if !good.any(|name| shelf.wants(name) || !shelf.groups_of(name).is_empty()) {
+                continue;
+            }
+            back.push((authority.clone(), realm.revert_to(server)));
+        }
+        for (authority, left) in back {
+            self.leave(&authority, &left);
+            self.events.push(ClientEvent::CameBack { authority, server });
+        }
+    }
+
+    /// A resource and its body.
+    fn give(&mut self, taking: &Taking<'_>, given: &Given) {
+        let resource = &given.resource;
+        let expires = resource.ttl().map(|ttl| taking.now + ttl);
+        let held = Held {
+            resource: Arc::clone(resource),
+            reading: given.reading.clone(),
+            version: match resource.version() {
+                Version::Explicit(version) => Arc::clone(version),
+                Version::Content(_) => Arc::clone(taking.version),
+            },
+            at: taking.now,
+            server: taking.stream.server,
+            expires,
+        };
+        for name in std::iter::once(resource.name()).chain(resource.aliases()) {
+            self.touch(taking, name, Touch::Creates, |slot| slot.entry.give(held.clone()));
+            if let Some(at) = expires {
+                let (authority, type_url) = (AuthorityKey::of(name), taking.type_url.clone());
+                self.expiries.insert((at, authority, type_url, name.clone()));
+            }
+        }
+    }
+
+    /// A wrapper without a body: what is held lives on, and what is not held does not exist.
+    fn renew(&mut self, taking: &Taking<'_>, bare: &Bare) {
+        let expires = bare.ttl.map(|ttl| taking.now + ttl);
+        let missing = self.error(
+            ErrorKind::Missing,
+            taking,
+            &bare.name,
+            "the server says that there is no such resource",
+        );
+        for name in std::iter::once(&bare.name).chain(&bare.aliases) {
+            self.touch(taking, name, Touch::Finds, |slot| {
+                if slot.entry.held().is_none() {
+                    return slot.entry.fault(missing.clone(), false);
+                }
+                slot.entry.renew(taking.now, expires);
+                News::None
+            });
+            if let Some(at) = expires {
+                let (authority, type_url) = (AuthorityKey::of(name), taking.type_url.clone());
+                self.expiries.insert((at, authority, type_url, name.clone()));
+            }
+        }
+    }
+
+    /// A resource that cannot be used.
+    fn reject(&mut self, taking: &Taking<'_>, flaw: &Flaw) {
+        let Some(name) = &flaw.name else { return };
+        let drops = self.drops(taking.stream.server);
+        let error = self.error(ErrorKind::Rejected, taking, name, &flaw.why);
+        let rejection = Rejection {
+            version: Arc::clone(taking.version),
+            why: flaw.why.as_str().into(),
+            at: taking.now,
+        };
+        self.touch(taking, name, Touch::Creates, |slot| {
+            slot.entry.reject(rejection.clone());
+            slot.entry.fault(error.clone(), drops)
+        });
+    }
+
+    /// The server says why it does not give a resource (C-071).
+    fn refuse(&mut self, taking: &Taking<'_>, name: &ResourceName, detail: &ErrorDetail) {
+        let about_data = matches!(detail.code, NOT_FOUND | PERMISSION_DENIED);
+        let drops = about_data && self.drops(taking.stream.server);
+        let error = self.error(ErrorKind::Refused(detail.code), taking, name, &detail.message);
+        if is_group(name) {
+            return self.settle_group(taking, name);
+        }
+        self.touch(taking, name, Touch::Finds, |slot| slot.entry.fault(error.clone(), drops));
+    }
+
+    /// The server took a resource away.
+    fn remove(&mut self, taking: &Taking<'_>, name: &ResourceName) {
+        if is_group(name) {
+            return self.settle_group(taking, name);
+        }
+        let drops = self.drops(taking.stream.server);
+        let error = self.error(ErrorKind::Missing, taking, name, "the server removed it");
+        self.touch(taking, name, Touch::Removes, |slot| slot.entry.fault(error.clone(), drops));
+    }
+
+    /// C-056, C-077: what was received before and is not in a whole state is no more. Only this
+    /// server's authorities are judged.
+    fn remove_absent(&mut self, taking: &Taking<'_>, present: &BTreeSet<ResourceName>) {
+        let server = taking.stream.server;
+        let believing = self.realms.values().filter(|realm| realm.believed() == Some(server));
+        let slots = believing.filter_map(|realm| realm.shelves.get(taking.type_url));
+        let held = slots
+            .flat_map(|shelf| &shelf.slots)
+            .filter(|(name, slot)| slot.entry.held().is_some() && !present.contains(*name));
+        let absent: BTreeSet<_> = held.map(|(name, _)| name.clone()).collect();
+        let known: Vec<_> = absent.into_iter().filter(|name| self.was_told(taking, name)).collect();
+        known.iter().for_each(|name| self.remove(taking, name));
+    }
+
+    /// Whether the server knows that the name is wanted, by itself or with all others.
+    fn was_told(&mut self, taking: &Taking<'_>, name: &ResourceName) -> bool {
+        let Some(channel) = self.channels.get_mut(taking.stream.server.place()) else {
+            return false;
+        };
+        let Some(topic) = channel.topic(taking.type_url) else { return false };
+        topic.told(name) || topic.told_everything()
+    }
+
+    /// Does something to a resource wherever it is watched, and tells whoever has to hear of it.
+    fn touch(
+        &mut self,
+        taking: &Taking<'_>,
+        name: &ResourceName,
+        how: Touch,
+        act: impl Fn(&mut Slot) -> News,
+    ) {
+        let server = taking.stream.server;
+        if let Some(channel) = self.channels.get_mut(server.place())
+            && let Some(topic) = channel.topic(taking.type_url)
+        {
+            topic.came(name);
+        }
+        for realm in self.realms.values_mut() {
+            if realm.believed() != Some(server) {
+                continue;
+            }
+            let Some(found) = change(realm, taking.type_url, name, how, &act) else { continue };
+            self.watchers.tell(&found.watchers, name, found.news, Some(taking.stream));
+            self.watchers.tell(&found.groups, name, found.news_of_group, Some(taking.stream));
+        }
+    }
+
+    /// A group has been told all there is once the server spoke of it: of `*` with any response, of
+    /// a collection with one that names a member, or if nothing else was asked for.
+    fn settle_groups(&mut self, taking: &Taking<'_>, present: &BTreeSet<ResourceName>) {
+        let server = taking.stream.server;
+        let mut spoken = Vec::new();
+        for realm in self.realms.values().filter(|realm| realm.believed() == Some(server)) {
+            let Some(shelf) = realm.shelves.get(taking.type_url) else { continue };
+            let alone = shelf.wanted().count() == 1;
+            for (name, group) in shelf.groups.iter().filter(|(_, group)| !group.settled) {
+                let member = || present.iter().any(|one| group.members.contains(one));
+                if name.as_str() == EVERYTHING || alone || member() {
+                    spoken.push(name.clone());
+                }
+            }
+        }
+        for name in &spoken {
+            if self.channels.get_mut(server.place()).is_some_and(|channel| {
+                channel.topic(taking.type_url).is_some_and(|topic| topic.told(name))
+            }) {
+                self.settle_group(taking, name);
+            }
+        }
+    }
+
+    fn settle_group(&mut self, taking: &Taking<'_>, name: &ResourceName) {
+        self.settled(Some(taking.stream), taking.type_url, name);
+    }
+
+    fn settled(&mut self, stream: Option<&StreamId>, type_url: &TypeUrl, name: &ResourceName) {
+        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
+        let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
+        let Some(group) = shelf.groups.get_mut(name) else { return };
+        if !std::mem::replace(&mut group.settled, true) {
+            self.watchers.settle(&group.watchers, stream);
+        }
+    }
+
+    fn answer(&mut self, taking: &Taking<'_>, nonce: &Arc<str>, flaws: &[Flaw]) {
+        let Some(channel) = self.channels.get_mut(taking.stream.server.place()) else { return };
+        if flaws.is_empty() {
+            channel.accepted.insert(taking.type_url.clone(), Arc::clone(taking.version));
+        }
+        let Some(topic) = channel.topic(taking.type_url) else { return };
+        let answer = if flaws.is_empty() {
+            Ok(())
+        } else {
+            let all: Vec<_> = flaws.iter().map(ToString::to_string).collect();
+            Err(ErrorDetail { code: INVALID_ARGUMENT, message: all.join("; ") })
+        };
+        topic.owe(nonce, answer);
+    }
+
+    /// A resource did not come in time (C-065, C-066).
+    pub(super) fn overdue(&mut self, server: ServerId, type_url: &TypeUrl, name: &ResourceName) {
+        if is_group(name) {
+            return self.settled(None, type_url, name);
+        }
+        let Some(features) = self.setup.find(server).map(|server| server.key.features) else {
+            return;
+        };
+        let kind = if features.resource_timer_is_transient_error {
+            ErrorKind::Late
+        } else {
+            ErrorKind::Missing
+        };
+        let why = "it did not come in the time that a server has";
+        let error = self.error_of(kind, type_url, name, server, why);
+        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
+        let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
+        let Some(slot) = shelf.slots.get_mut(name) else { return };
+        if slot.entry.held().is_none() {
+            let news = slot.entry.fault(error, false);
+            self.watchers.tell(&shelf.listeners(name), name, news, None);
+            let (type_url, name) = (type_url.clone(), name.clone());
+            self.events.push(ClientEvent::Overdue { server, type_url, name });
+        }
+    }
+
+    /// A resource was not refreshed in time (C-045).
+    pub(super) fn expired(
+        &mut self,
+        at: Time,
+        authority: &AuthorityKey,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+    ) {
+        let Some(shelf) = self.shelf(authority, type_url) else { return };
+        let held = shelf.slots.get(name).and_then(|slot| slot.entry.held());
+        let Some(held) = held.filter(|held| held.expires == Some(at)) else { return };
+        let why = "its time to live is over and the server did not renew it";
+        let error = self.error_of(ErrorKind::Missing, type_url, name, held.server, why);
+        let Some(realm) = self.realms.get_mut(authority) else { return };
+        let act = |slot: &mut Slot| slot.entry.fault(error.clone(), true);
+        if let Some(found) = change(realm, type_url, name, Touch::Removes, &act) {
+            self.watchers.tell(&found.watchers, name, found.news, None);
+            self.watchers.tell(&found.groups, name, found.news_of_group, None);
+        }
+    }
+
+    /// Whether a data error of this server makes the client drop what it holds (C-070).
+    fn drops(&self, server: ServerId) -> bool {
+        self.setup.find(server).is_some_and(|server| server.key.features.fail_on_data_errors)
+    }
+
+    fn error(
+        &self,
+        kind: ErrorKind,
+        taking: &Taking<'_>,
+        name: &ResourceName,
+        why: &str,
+    ) -> WatchError {
+        self.error_of(kind, taking.type_url, name, taking.stream.server, why)
+    }
+
+    fn error_of(
+        &self,
+        kind: ErrorKind,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+        server: ServerId,
+        why: &str,
+    ) -> WatchError {
+        let uri = self.setup.find(server).map_or("", |server| &server.key.uri);
+        let (short, node) = (type_url.short(), &self.setup.node.id);
+        let text = format!("{short} `{name}` from {uri} (node `{node}`): {why}").into();
+        WatchError { kind, text, server: Some(server) }
+    }
+}
+
+/// What happens to a resource that a response speaks of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Touch {
+    /// A member of a group comes to be.
+    Creates,
+    /// Only what is watched by name, or is a member already, is concerned.
+    Finds,
+    /// A member of a group is no more.
+    Removes,
+}
+
+/// Who has to hear of it.
+struct Found {
+    watchers: Vec<super::WatchId>,
+    news: News,
+    groups: Vec<super::WatchId>,
+    news_of_group: News,
+}
+
+fn change(
+    realm: &mut Realm,
+    type_url: &TypeUrl,
+    name: &ResourceName,
+    how: Touch,
+    act: &impl Fn(&mut Slot) -> News,
+) -> Option<Found> {
+    let shelf = realm.shelves.get_mut(type_url)?;
+    let groups = shelf.groups_of(name);
+    if how == Touch::Creates && !groups.is_empty() {
+        shelf.slots.entry(name.clone()).or_default();
+    }
+    let slot = shelf.slots.get_mut(name)?;
+    let news = act(slot);
+    let watchers = slot.watchers.clone();
+    let (mut listeners, mut membership) = (Vec::new(), false);
+    for group in &groups {
+        let Some(group) = shelf.groups.get_mut(group) else { continue };
+        membership |= match how {
+            Touch::Creates => group.members.insert(name.clone()),
+            Touch::Removes => group.members.remove(name),
+            Touch::Finds => false,
+        };
+        listeners.extend(&group.watchers);
+    }
+    shelf.drop_unwatched(name);
+    let news_of_group = if membership { News::Changed } else { news };
+    Some(Found { watchers, news, groups: listeners, news_of_group })
+}
+
+fn names_of(item: &Item) -> impl Iterator<Item = &ResourceName> {
+    let (name, aliases) = match item {
+        Item::Given(given) => (given.resource.name(), given.resource.aliases()),
+        Item::Bare(bare) => (&bare.name, bare.aliases.as_slice()),
+    };
+    std::iter::once(name).chain(aliases)
+}
+
+fn named(error: &NameError) -> Option<(ResourceName, ErrorDetail)> {
+    Some((ResourceName::read(&error.name).ok()?, error.error.clone()))
+}
+
+impl std::fmt::Display for Flaw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "`{name}`: {}", self.why),
+            None => f.write_str(&self.why),
+        }
+    }
+}

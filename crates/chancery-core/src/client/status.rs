@@ -1,0 +1,52 @@
+//! How each watched resource stands, as CSDS tells it (C-061, C-136).
+
+use std::sync::Arc;
+
+use super::{AuthorityKey, Client, ClientState, Held, Rejection, ServerId, WatchError};
+use crate::{ResourceName, TypeUrl};
+
+/// One resource of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct ResourceStatus<'a> {
+    /// Who is responsible for it.
+    pub authority: &'a AuthorityKey,
+    /// Its type.
+    pub type_url: &'a TypeUrl,
+    /// Its name.
+    pub name: &'a ResourceName,
+    /// How it stands.
+    pub state: ClientState,
+    /// What is held of it.
+    pub held: Option<&'a Held>,
+    /// What is wrong with it.
+    pub error: Option<&'a Arc<WatchError>>,
+    /// What of it was rejected last.
+    pub rejection: Option<&'a Rejection>,
+}
+
+impl Client {
+    /// All resources that are watched, by name or with a group.
+    pub fn resources(&self) -> impl Iterator<Item = ResourceStatus<'_>> {
+        self.realms.iter().flat_map(|(authority, realm)| {
+            realm.shelves.iter().flat_map(move |(type_url, shelf)| {
+                shelf.slots.iter().map(move |(name, slot)| ResourceStatus {
+                    authority,
+                    type_url,
+                    name,
+                    state: slot.entry.state(),
+                    held: slot.entry.held(),
+                    error: slot.entry.error(),
+                    rejection: slot.entry.rejection(),
+                })
+            })
+        })
+    }
+
+    /// Whether a server has spoken since it last could not be reached; `None` if nobody asks it.
+    pub fn is_connected(&self, server: ServerId) -> Option<bool> {
+        let channel = self.channels.get(server.place())?;
+        let mut streams = channel.streams.values().peekable();
+        streams.peek()?;
+        Some(channel.trouble.is_none() && streams.all(super::channel::Stream::is_open))
+    }
+}

@@ -1,0 +1,163 @@
+//! What a watcher is told: derived from what is true when it asks.
+//!
+//! A change comes before what is wrong with it, and takes back what was wrong before (C-047,
+//! C-048). A watcher of a group hears of each member by its name, and of trouble with the servers
+//! under the name of the group.
+
+use std::sync::Arc;
+
+use super::realm::{Realm, Shelf};
+use super::watchers::{Subject, Untold, Watcher};
+use super::{Client, ErrorKind, Held, WatchError, WatchId};
+use crate::ResourceName;
+
+/// What a watcher is told.
+#[derive(Clone, Debug)]
+pub enum WatchEvent {
+    /// There is a new value; or there is none, and what was there must not be used any more.
+    Changed {
+        /// Of which resource.
+        name: Arc<str>,
+        /// The value, or why there is none.
+        value: Result<Held, Arc<WatchError>>,
+    },
+    /// What is wrong although the value can be used; or that nothing is any more.
+    Ambient {
+        /// With which resource, or which group.
+        name: Arc<str>,
+        /// What, if anything.
+        error: Option<Arc<WatchError>>,
+    },
+    /// All that a group had when it was first asked for has been told.
+    Settled,
+}
+
+impl Client {
+    /// The next thing to tell a watcher. To ask again is to say that the last has been applied
+    /// (C-038).
+    pub fn event(&mut self, id: WatchId) -> Option<WatchEvent> {
+        let watcher = self.watchers.get_mut(id)?;
+        let subject = match &watcher.subject {
+            Ok(subject) => subject.clone(),
+            Err(error) => {
+                let error = Arc::clone(error);
+                return watcher.refusal(error);
+            }
+        };
+        let realm = self.realms.get(&subject.authority)?;
+        let shelf = realm.shelves.get(&subject.type_url)?;
+        while let Some((name, untold)) = watcher.untold.pop_first() {
+            let event = if subject.is_group() {
+                watcher.of_group(realm, shelf, &subject, &name, untold)
+            } else {
+                watcher.of_resource(realm, shelf, &name, untold)
+            };
+            if event.is_some() {
+                return event;
+            }
+        }
+        if std::mem::take(&mut watcher.settled) {
+            return Some(WatchEvent::Settled);
+        }
+        self.watchers.applied(id);
+        None
+    }
+}
+
+impl Watcher {
+    /// Nothing can be watched: it is said once.
+    fn refusal(&mut self, error: Arc<WatchError>) -> Option<WatchEvent> {
+        if std::mem::replace(&mut self.settled, true) {
+            return None;
+        }
+        Some(WatchEvent::Changed { name: "".into(), value: Err(error) })
+    }
+
+    fn of_resource(
+        &mut self,
+        realm: &Realm,
+        shelf: &Shelf,
+        name: &ResourceName,
+        untold: Untold,
+    ) -> Option<WatchEvent> {
+        let entry = &shelf.slots.get(name)?.entry;
+        let error = entry.error().or(realm.trouble.as_ref());
+        match (entry.held(), error) {
+            (Some(held), _) if untold.changed => Some(self.changed(name, Ok(held.clone()), error)),
+            (None, Some(error)) if untold.changed => {
+                Some(self.changed(name, Err(Arc::clone(error)), None))
+            }
+            (Some(_), error) => self.ambient(name, error),
+            (None, _) => None,
+        }
+    }
+
+    fn of_group(
+        &mut self,
+        realm: &Realm,
+        shelf: &Shelf,
+        subject: &Subject,
+        name: &ResourceName,
+        untold: Untold,
+    ) -> Option<WatchEvent> {
+        if *name == subject.name {
+            return self.ambient(name, realm.trouble.as_ref());
+        }
+        let members = shelf.groups.get(&subject.name).map(|group| &group.members);
+        let slot = shelf.slots.get(name).filter(|_| members.is_some_and(|all| all.contains(name)));
+        let Some(entry) = slot.map(|slot| &slot.entry) else { return self.gone(subject, name) };
+        let error = entry.error();
+        match (entry.held(), error) {
+            (Some(held), _) if untold.changed => {
+                self.known.insert(name.clone());
+                Some(self.changed(name, Ok(held.clone()), error))
+            }
+            (None, Some(error)) if untold.changed => {
+                self.known.remove(name);
+                Some(self.changed(name, Err(Arc::clone(error)), None))
+            }
+            (Some(_), error) => self.ambient(name, error),
+            (None, _) => None,
+        }
+    }
+
+    /// A change; what is wrong all the same is told next.
+    fn changed(
+        &mut self,
+        name: &ResourceName,
+        value: Result<Held, Arc<WatchError>>,
+        ambient: Option<&Arc<WatchError>>,
+    ) -> WatchEvent {
+        self.troubled.remove(name);
+        if ambient.is_some() {
+            self.untold.insert(name.clone(), Untold { changed: false, ambient: true });
+        }
+        WatchEvent::Changed { name: name.shared(), value }
+    }
+
+    fn ambient(
+        &mut self,
+        name: &ResourceName,
+        error: Option<&Arc<WatchError>>,
+    ) -> Option<WatchEvent> {
+        let news = match error {
+            Some(_) => {
+                self.troubled.insert(name.clone());
+                true
+            }
+            None => self.troubled.remove(name),
+        };
+        news.then(|| WatchEvent::Ambient { name: name.shared(), error: error.cloned() })
+    }
+
+    /// A member of the group is no more. Who never heard of it hears nothing.
+    fn gone(&mut self, subject: &Subject, name: &ResourceName) -> Option<WatchEvent> {
+        self.troubled.remove(name);
+        if !self.known.remove(name) {
+            return None;
+        }
+        let text = format!("{} `{name}` was removed", subject.type_url.short()).into();
+        let error = WatchError { kind: ErrorKind::Missing, text, server: None };
+        Some(WatchEvent::Changed { name: name.shared(), value: Err(Arc::new(error)) })
+    }
+}

@@ -1,0 +1,241 @@
+//! One type on one stream: what the server was told, and what it is owed.
+//!
+//! The two variants differ in how they say the same: SotW repeats the whole subscription, delta
+//! says what changed. Both are derived from the names that are wanted when the wire has room, so a
+//! thousand new watches make one request. Not here: which names are wanted (`realm`), and whether a
+//! response is good (`receive`).
+//!
+//! Names that were asked for and are unknown run out of time (C-065): the clock starts when the
+//! request leaves, and stops with the stream.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::realm::Wants;
+use super::watchers::EVERYTHING;
+use crate::{DeltaRequest, ErrorDetail, Names, ResourceName, SotwRequest, Time, TypeUrl};
+
+/// One type on one stream.
+#[derive(Debug)]
+pub(super) struct Topic {
+    pub(super) type_url: TypeUrl,
+    /// Names that may have become wanted or unwanted since the server was told.
+    changed: BTreeSet<ResourceName>,
+    /// What the server was told; `None` before the first request.
+    told: Option<BTreeSet<ResourceName>>,
+    /// Whether a name was ever said: if not, an empty list means everything (C-033).
+    named: bool,
+    nonce: Arc<str>,
+    /// The answer to the newest response, if it is owed. `Some(Err)` rejects.
+    answer: Option<Result<(), ErrorDetail>>,
+    awaited: Awaited,
+}
+
+impl Topic {
+    pub(super) fn new(type_url: TypeUrl) -> Self {
+        Self {
+            type_url,
+            changed: BTreeSet::new(),
+            told: None,
+            named: false,
+            nonce: "".into(),
+            answer: None,
+            awaited: Awaited::default(),
+        }
+    }
+
+    /// Whether anything was ever asked for.
+    pub(super) fn was_asked(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// Whether the server was told that this is wanted.
+    pub(super) fn told(&self, name: &ResourceName) -> bool {
+        self.told.as_ref().is_some_and(|told| told.contains(name))
+    }
+
+    /// Whether it was told that everything is.
+    pub(super) fn told_everything(&self) -> bool {
+        self.told.as_ref().is_some_and(|told| told.contains(EVERYTHING))
+    }
+
+    /// Something about the names may have changed.
+    pub(super) fn change(&mut self, name: &ResourceName) {
+        self.changed.insert(name.clone());
+    }
+
+    /// A response came and has to be answered.
+    pub(super) fn owe(&mut self, nonce: &Arc<str>, answer: Result<(), ErrorDetail>) {
+        self.nonce = Arc::clone(nonce);
+        self.answer = Some(answer);
+    }
+
+    /// The wait for a name is over.
+    pub(super) fn came(&mut self, name: &ResourceName) {
+        self.awaited.forget(name);
+    }
+
+    /// The next name whose time is over.
+    pub(super) fn overdue(&mut self, now: Time) -> Option<ResourceName> {
+        self.awaited.overdue(now)
+    }
+
+    /// When the next wait ends.
+    pub(super) fn deadline(&mut self) -> Option<Time> {
+        self.awaited.next()
+    }
+
+    /// Whether there may be something to say.
+    pub(super) fn may_be_due(&self) -> bool {
+        self.told.is_none() || self.answer.is_some() || !self.changed.is_empty()
+    }
+
+    /// The next SotW request, if one is due.
+    pub(super) fn sotw(
+        &mut self,
+        wants: &Wants<'_>,
+        version: &Arc<str>,
+        until: Time,
+    ) -> Option<SotwRequest> {
+        if !self.is_due(wants) {
+            return None;
+        }
+        let mut wanted = wants.names();
+        // The only way out of an empty list that means everything is to say `*` first, and the
+        // empty list again then.
+        let leaves = wanted.is_empty() && self.is_silent_wildcard();
+        self.changed.clear();
+        if leaves {
+            wanted.insert(everything());
+            self.changed.insert(everything());
+        }
+        let told = self.told.take().unwrap_or_default();
+        for name in wanted.difference(&told).filter(|name| wants.is_unknown(name)) {
+            self.awaited.add(name, until);
+        }
+        told.difference(&wanted).for_each(|name| self.awaited.forget(name));
+        let mut names = Names::default();
+        if leaves || !self.is_said_silently(&wanted) {
+            wanted.iter().for_each(|name| names.push(name.as_str()));
+            self.named |= !wanted.is_empty();
+        }
+        self.told = Some(wanted);
+        Some(SotwRequest {
+            node: None,
+            type_url: self.type_url.as_str().into(),
+            version: Arc::clone(version),
+            nonce: Arc::clone(&self.nonce),
+            names,
+            error: self.answer.take().and_then(Result::err),
+        })
+    }
+
+    /// The next delta request, if one is due.
+    pub(super) fn delta(&mut self, wants: &Wants<'_>, until: Time) -> Option<DeltaRequest> {
+        if !self.is_due(wants) {
+            return None;
+        }
+        let mut request =
+            DeltaRequest { type_url: self.type_url.as_str().into(), ..DeltaRequest::default() };
+        if self.told.is_none() {
+            let wanted = wants.names();
+            request.initial_versions = wants.versions();
+            if !self.is_said_silently(&wanted) {
+                wanted.iter().for_each(|name| request.subscribe.push(name.as_str()));
+                self.named = true;
+            }
+            let unknown = wanted.iter().filter(|name| wants.is_unknown(name));
+            unknown.for_each(|name| self.awaited.add(name, until));
+            self.told = Some(wanted);
+            self.changed.clear();
+        } else {
+            self.edit(wants, until, &mut request);
+        }
+        // Only an answer carries a nonce (C-040).
+        if let Some(answer) = self.answer.take() {
+            request.nonce = Arc::clone(&self.nonce);
+            request.error = answer.err();
+        }
+        Some(request)
+    }
+
+    fn edit(&mut self, wants: &Wants<'_>, until: Time, request: &mut DeltaRequest) {
+        let Some(told) = &mut self.told else { return };
+        for name in std::mem::take(&mut self.changed) {
+            if !wants.wants(&name) {
+                if told.remove(&name) {
+                    self.awaited.forget(&name);
+                    request.unsubscribe.push(name.as_str());
+                }
+            } else if told.insert(name.clone()) {
+                request.subscribe.push(name.as_str());
+                self.named = true;
+                if wants.is_unknown(&name) {
+                    self.awaited.add(&name, until);
+                }
+            }
+        }
+    }
+
+    fn is_due(&mut self, wants: &Wants<'_>) -> bool {
+        let Some(told) = &self.told else { return !wants.names().is_empty() };
+        self.changed.retain(|name| wants.wants(name) != told.contains(name));
+        self.answer.is_some() || !self.changed.is_empty()
+    }
+
+    /// Whether the server was told by an empty list that everything is wanted.
+    fn is_silent_wildcard(&self) -> bool {
+        !self.named && self.told_everything()
+    }
+
+    /// Old servers know no `*`, so it is left out where that means the same (C-033).
+    fn is_said_silently(&self, wanted: &BTreeSet<ResourceName>) -> bool {
+        !self.named && self.type_url.rules().legacy_wildcard && is_everything(wanted)
+    }
+}
+
+fn is_everything(names: &BTreeSet<ResourceName>) -> bool {
+    names.len() == 1 && names.contains(EVERYTHING)
+}
+
+fn everything() -> ResourceName {
+    ResourceName::read(EVERYTHING).expect("`*` is an opaque name")
+}
+
+/// Names that were asked for and have not come.
+#[derive(Debug, Default)]
+struct Awaited {
+    until: BTreeMap<ResourceName, Time>,
+    /// In the order their time ends, with some that came meanwhile.
+    order: VecDeque<(Time, ResourceName)>,
+}
+
+impl Awaited {
+    fn add(&mut self, name: &ResourceName, until: Time) {
+        self.until.insert(name.clone(), until);
+        self.order.push_back((until, name.clone()));
+    }
+
+    fn forget(&mut self, name: &ResourceName) {
+        self.until.remove(name);
+    }
+
+    fn next(&mut self) -> Option<Time> {
+        while let Some((until, name)) = self.order.front() {
+            if self.until.get(name) == Some(until) {
+                return Some(*until);
+            }
+            self.order.pop_front();
+        }
+        None
+    }
+
+    fn overdue(&mut self, now: Time) -> Option<ResourceName> {
+        if self.next()? > now {
+            return None;
+        }
+        let (_, name) = self.order.pop_front()?;
+        self.until.remove(&name);
+        Some(name)
+    }
+}
