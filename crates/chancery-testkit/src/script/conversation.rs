@@ -149,7 +149,7 @@ impl Conversation {
                     let all: Vec<_> = snapshot.set(&type_url).iter().map(Arc::clone).collect();
                     all.iter().for_each(|it| snapshot.remove(&type_url, it.name()));
                 }
-                Edit::Set(type_url, resource) => snapshot.insert(&type_url, resource),
+                Edit::Set(type_url, resource) => snapshot.insert(&type_url, *resource),
                 Edit::Remove(type_url, name) => snapshot.remove(&type_url, &name),
                 Edit::Version(type_url, version) => snapshot.set_version(&type_url, &version),
             }

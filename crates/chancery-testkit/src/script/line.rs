@@ -27,7 +27,7 @@ pub(super) enum Line {
 #[derive(Debug)]
 pub(super) enum Edit {
     Clear(TypeUrl),
-    Set(TypeUrl, Term),
+    Set(TypeUrl, Box<Term>),
     Remove(TypeUrl, ResourceName),
     Version(TypeUrl, String),
 }
@@ -156,7 +156,7 @@ fn edit(type_url: TypeUrl, word: &str) -> Result<Edit, String> {
         let name = ResourceName::parse(name).map_err(|fault| fault.to_string())?;
         return Ok(Edit::Remove(type_url, name));
     }
-    Ok(Edit::Set(type_url, term(word)?))
+    Ok(Edit::Set(type_url, term(word)?.into()))
 }
 
 fn request(text: &str, variant: Variant) -> Result<RequestLine, String> {

@@ -109,11 +109,13 @@ mod conversation;
 mod line;
 mod render;
 mod resource;
+mod watching;
 
 use chancery_core::{Scope, TypeUrl, Variant};
 
 use conversation::Conversation;
 use line::Line;
+pub use watching::client;
 
 /// A line nobody can play.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

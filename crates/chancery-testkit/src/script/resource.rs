@@ -49,9 +49,12 @@ impl Parts {
             "ttl" => self.ttl = Some(duration(value)?),
             "alias" => self.aliases.push(parse(value)?),
             "host" => self.facts.hosts.push(value.into()),
+            "self" => self.facts.reports_to_server = true,
             "vhds" => self.facts.vhds = Some(number(value)? as u128),
             "size" => self.size = number(value)?,
-            _ => return Err(format!("`{attribute}` is none of ttl, alias, host, vhds, size")),
+            _ => {
+                return Err(format!("`{attribute}` is none of ttl, alias, host, self, vhds, size"));
+            }
         }
         Ok(())
     }
