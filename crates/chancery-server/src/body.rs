@@ -52,6 +52,11 @@ impl ServerBody {
     pub(crate) fn companion(body: tonic::body::Body, active: Active) -> Self {
         Self { kind: Kind::Companion(Box::new(body)), active: Some(active) }
     }
+
+    /// Whether the frame it gave last was all, so that it need not be asked again in this poll.
+    pub(crate) fn said_all(&self) -> bool {
+        matches!(&self.kind, Kind::Stream(body) if body.said_all())
+    }
 }
 
 impl Activity {

@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -96,6 +96,7 @@ fn send(response: Response<ServerBody>, reply: &mut SendResponse<Bytes>, head_on
 
 impl Sending {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        let mut said_all = false;
         loop {
             if self.chunk.is_some() {
                 ready!(self.poll_room(cx))?;
@@ -107,7 +108,12 @@ impl Sending {
                     return Poll::Ready(Ok(()));
                 }
             }
-            match Pin::new(&mut self.body).poll_frame(cx) {
+            if said_all {
+                return self.poll_reset(cx);
+            }
+            let polled = Pin::new(&mut self.body).poll_frame(cx);
+            said_all = self.body.said_all();
+            match polled {
                 Poll::Pending => return self.poll_reset(cx),
                 Poll::Ready(None) => return Poll::Ready(self.to.send_data(Bytes::new(), true)),
                 Poll::Ready(Some(Err(status))) => {
@@ -136,6 +142,8 @@ impl Sending {
     /// is missing to other streams of the connection. For one byte, because h2 asks for the rest.
     fn hold(&mut self, chunk: Bytes) {
         if !chunk.is_empty() {
+            // Room that is there at once is no news: without this it wakes the stream.
+            let _ = self.to.poll_reset(&mut Context::from_waker(Waker::noop()));
             self.to.reserve_capacity(1);
         }
         self.chunk = Some(chunk);

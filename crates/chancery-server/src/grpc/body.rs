@@ -41,6 +41,8 @@ pub(crate) struct StreamBody {
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether anything was sent.
     served: bool,
+    /// Whether what was said last was all there is to say until the stream is woken.
+    said_all: bool,
     drain: Drain,
     stage: Stage,
 }
@@ -77,9 +79,16 @@ impl StreamBody {
             turn: None,
             timer: None,
             served: false,
+            said_all: false,
             drain: Drain::No(activity),
             stage: Stage::Open,
         }
+    }
+
+    /// Whether the chunk it gave last was all, so that it need not be asked again in this poll: it
+    /// wakes who polled it when there is more.
+    pub(crate) fn said_all(&self) -> bool {
+        self.said_all && self.out.len() == 0 && self.turn.is_none()
     }
 
     /// The next chunk of what waits to be sent; `None` if nothing does.
@@ -111,6 +120,7 @@ impl StreamBody {
         self.session.poll_group(cx)?;
         while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out) {}
         if self.out.len() > 0 {
+            self.said_all = !more && self.out.len() < BYTES_AT_ONCE && self.goes_on(cx);
             return Ok(true);
         }
         self.check_drain(cx)?;
@@ -118,6 +128,12 @@ impl StreamBody {
             return Err(Status::ok(""));
         }
         Ok(self.is_due(cx) || more)
+    }
+
+    /// Whether nothing follows but what the stream will be woken for.
+    fn goes_on(&mut self, cx: &mut Context<'_>) -> bool {
+        let staying = matches!(&self.drain, Drain::No(activity) if !activity.is_draining());
+        matches!(self.stage, Stage::Open) && staying && !self.is_due(cx)
     }
 
     /// Takes the requests that are here; `true` if there may be more.
@@ -184,6 +200,7 @@ impl StreamBody {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
         let mut rounds = 0;
+        self.said_all = false;
         loop {
             match self.poll_out(cx) {
                 Poll::Ready(Some(chunk)) => return Poll::Ready(Some(Frame::data(chunk))),
