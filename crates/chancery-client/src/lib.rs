@@ -32,4 +32,7 @@ pub use bootstrap::{
 };
 pub use chancery_core::client::{InvalidPlace, InvalidTarget, Place, Target, Template};
 pub use chancery_core::{Locality, Node, Value};
-pub use credentials::{CallCredentials, ChannelCredentials, Identity, TlsFiles};
+pub use credentials::{
+    Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
+    CredentialsError, Identity, Pending, Plugged, Plugins, TlsError, TlsFiles,
+};

@@ -12,7 +12,7 @@ use chancery_core::{Locality, Node, Value};
 
 use super::json::At;
 use super::{Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, XdsServer};
-use crate::credentials::{CallCredentials, ChannelCredentials, TlsFiles};
+use crate::credentials::{CallCredentials, ChannelCredentials, Plugins, TlsFiles};
 
 /// How a bootstrap is read.
 ///
@@ -37,11 +37,13 @@ pub struct Reader {
     /// Whether `fallback_on_reachability_only` is read and obeyed. It is not by default: it is
     /// still a proposal (gRFC A95).
     pub fallback_on_reachability_only: bool,
+    /// The types of credentials that are known beyond those that are built in. None by default.
+    pub plugins: Plugins,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { call_creds: true, fallback_on_reachability_only: false }
+        Self { call_creds: true, fallback_on_reachability_only: false, plugins: Plugins::default() }
     }
 }
 
@@ -142,38 +144,66 @@ impl Reader {
         let mut unknown = Vec::new();
         for entry in server.list("channel_creds", faults) {
             let Some((kind, config)) = credential(&entry, faults) else { continue };
-            match kind {
-                "insecure" => return Some(ChannelCredentials::Insecure),
-                "tls" => return Some(ChannelCredentials::Tls(tls_files(config.as_ref(), faults))),
-                kind => unknown.push(format!("`{kind}`")),
+            match (kind, self.plugins.find_channel(kind, &value(config.as_ref()))) {
+                ("insecure", _) => return Some(ChannelCredentials::Insecure),
+                ("tls", _) => {
+                    return Some(ChannelCredentials::Tls(tls_files(config.as_ref(), faults)));
+                }
+                (_, Some(Ok(plugged))) => return Some(ChannelCredentials::Plugged(plugged)),
+                (_, Some(Err(problem))) => {
+                    faults.push(entry.fault("config", format!("cannot be used: {problem}")));
+                    return None;
+                }
+                (kind, None) => unknown.push(kind),
             }
         }
         if faults.len() == before {
-            let problem = match unknown.as_slice() {
-                [] => "is missing or empty; `insecure` and `tls` are known".to_owned(),
-                _ => format!(
-                    "has no type that is known, only {}; `insecure` and `tls` are known",
-                    unknown.join(", "),
-                ),
-            };
-            faults.push(server.fault("channel_creds", problem));
+            faults.push(server.fault("channel_creds", self.no_channel(&unknown)));
         }
         None
     }
 
-    /// All types that are known (C-009).
-    fn calls(&self, server: &At<'_>, faults: &mut Vec<Fault>) -> Vec<CallCredentials> {
-        let mut calls = Vec::new();
-        for entry in server.list("call_creds", faults) {
-            let Some(("jwt_token_file", config)) = credential(&entry, faults) else { continue };
-            let config = config.filter(|config| config.is_object(faults));
-            match config.and_then(|config| config.filled_text("jwt_token_file", faults)) {
-                Some(path) => calls.push(CallCredentials::JwtTokenFile(path.into())),
-                None => add(faults, entry.fault("config.jwt_token_file", "is missing")),
+    fn no_channel(&self, unknown: &[&str]) -> String {
+        let list = |kinds: &[&str]| format!("`{}`", kinds.join("`, `"));
+        let known: Vec<_> =
+            ["insecure", "tls"].into_iter().chain(self.plugins.channels()).collect();
+        match unknown {
+            [] => format!("is missing or empty; known are {}", list(&known)),
+            _ => {
+                format!("has no known type, only {}; known are {}", list(unknown), list(&known))
             }
         }
-        calls
     }
+
+    /// All types that are known (C-009).
+    fn calls(&self, server: &At<'_>, faults: &mut Vec<Fault>) -> Vec<CallCredentials> {
+        let entries = server.list("call_creds", faults);
+        entries.iter().filter_map(|entry| self.call(entry, faults)).collect()
+    }
+
+    fn call(&self, entry: &At<'_>, faults: &mut Vec<Fault>) -> Option<CallCredentials> {
+        let (kind, config) = credential(entry, faults)?;
+        if kind == "jwt_token_file" {
+            let config = config.filter(|config| config.is_object(faults));
+            let path = config.and_then(|config| config.filled_text("jwt_token_file", faults));
+            if path.is_none() {
+                add(faults, entry.fault("config.jwt_token_file", "is missing"));
+            }
+            return path.map(|path| CallCredentials::JwtTokenFile(path.into()));
+        }
+        match self.plugins.find_call(kind, &value(config.as_ref()))? {
+            Ok(plugged) => Some(CallCredentials::Plugged(plugged)),
+            Err(problem) => {
+                faults.push(entry.fault("config", format!("cannot be used: {problem}")));
+                None
+            }
+        }
+    }
+}
+
+/// A configuration that need not be there.
+fn value(config: Option<&At<'_>>) -> Value {
+    config.map_or(Value::Null, At::value)
 }
 
 /// As in other clients, an empty template is none.
@@ -280,7 +310,7 @@ fn certificate_providers(
                 add(faults, entry.fault("config", problem));
             }
         }
-        let config = config.map_or(Value::Null, |config| config.value());
+        let config = value(config.as_ref());
         providers
             .insert(name.to_owned(), CertificateProvider { plugin: plugin.to_owned(), config });
     }

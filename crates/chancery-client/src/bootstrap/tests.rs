@@ -77,7 +77,7 @@ fn what_a_server_lacks_is_told_with_its_path() {
     for creds in [json!(null), json!([])] {
         let entry = json!({"server_uri": "a", "channel_creds": creds});
         let fault = "`xds_servers[0].channel_creds` is missing or empty; \
-                     `insecure` and `tls` are known";
+                     known are `insecure`, `tls`";
         assert_eq!(server_faults(&entry), [fault]);
     }
     for creds in [json!([{}]), json!([{"type": null}])] {
@@ -133,8 +133,8 @@ fn the_first_channel_credentials_that_are_known_are_taken() {
     let entry = json!({"server_uri": "a", "channel_creds": [{"type": "x"}, {"type": "y"}]});
     assert_eq!(
         server_faults(&entry),
-        ["`xds_servers[0].channel_creds` has no type that is known, only `x`, `y`; \
-          `insecure` and `tls` are known"]
+        ["`xds_servers[0].channel_creds` has no known type, only `x`, `y`; \
+          known are `insecure`, `tls`"]
     );
 }
 
@@ -481,7 +481,7 @@ fn what_is_behind_a_switch_that_is_off_is_not_even_looked_at() {
     let bootstrap = off.bootstrap(&document.to_string()).unwrap();
     assert_eq!(bootstrap.servers[0].calls, []);
     assert_eq!(bootstrap.authorities["a"].fallback, Fallback::Needed);
-    let on = Reader { call_creds: true, fallback_on_reachability_only: true };
+    let on = Reader { fallback_on_reachability_only: true, ..Reader::default() };
     assert_eq!(
         faults_of(&on, &document),
         [
@@ -492,7 +492,10 @@ fn what_is_behind_a_switch_that_is_off_is_not_even_looked_at() {
     );
     let document = with(&json!({"authorities": {"a": {"fallback_on_reachability_only": true}}}));
     let bootstrap = on.bootstrap(&document.to_string()).unwrap();
-    assert_eq!(bootstrap.authorities["a"].fallback, Fallback::Reachability);
+    let plan = bootstrap.plan(protocol(), ClientSettings::default());
+    let fallback = |key| plan.setup.authorities()[&key].fallback;
+    assert_eq!(fallback(AuthorityKey::Named("a".into())), Fallback::Reachability);
+    assert_eq!(fallback(AuthorityKey::Old), Fallback::Needed);
 }
 
 fn protocol() -> Protocol {

@@ -1,9 +1,23 @@
-//! How a client proves who it is, and makes sure of who it talks to. Plain data: what a bootstrap
-//! can say.
+//! How a client proves who it is, and makes sure of who it talks to.
+//!
+//! [`ChannelCredentials`] and [`CallCredentials`] are plain data, as a bootstrap says it.
+//! [`Credentials`] are what they come to while a client runs: files that are read again, tokens that
+//! are kept until they expire. What is secret is in no `Debug` output.
+
+mod error;
+mod live;
+mod plugin;
+mod tls;
+mod token;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use error::CredentialsError;
+pub use live::{Alpn, Credentials};
+pub use plugin::{CallPlugin, ChannelPlugin, Pending, Plugged, Plugins};
+pub use tls::TlsError;
 
 /// How the connection to a server is made.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +27,8 @@ pub enum ChannelCredentials {
     Insecure,
     /// `tls`: encrypted, the server verified, and the client too if it has an identity.
     Tls(TlsFiles),
+    /// Of a type that the program brings with it, as `google_default`.
+    Plugged(Plugged<dyn ChannelPlugin>),
 }
 
 /// What a client of TLS reads, and how often.
@@ -42,6 +58,8 @@ pub struct Identity {
 pub enum CallCredentials {
     /// `jwt_token_file`: a token that something else keeps fresh in a file.
     JwtTokenFile(PathBuf),
+    /// Of a type that the program brings with it.
+    Plugged(Plugged<dyn CallPlugin>),
 }
 
 /// The safe one.
@@ -63,6 +81,7 @@ impl fmt::Display for ChannelCredentials {
         match self {
             Self::Insecure => f.write_str("insecure"),
             Self::Tls(files) => write!(f, "tls {files:?}"),
+            Self::Plugged(plugged) => plugged.fmt(f),
         }
     }
 }
@@ -72,6 +91,7 @@ impl fmt::Display for CallCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::JwtTokenFile(path) => write!(f, "jwt_token_file {path:?}"),
+            Self::Plugged(plugged) => plugged.fmt(f),
         }
     }
 }

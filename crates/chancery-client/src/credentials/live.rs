@@ -1,0 +1,132 @@
+//! The credentials of one server while a client runs.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use tokio_rustls::rustls::ClientConfig;
+
+use super::plugin::{CallPlugin, ChannelPlugin, Pending, Plugged};
+use super::tls::Tls;
+use super::token::TokenFile;
+use super::{CallCredentials, ChannelCredentials, CredentialsError};
+use crate::XdsServer;
+
+/// The credentials of one server. Kept for as long as the server is used; made from plain data
+/// without reading anything, so what is not there yet is no reason not to start.
+#[derive(Debug)]
+pub struct Credentials {
+    server: String,
+    channel: Channel,
+    calls: Vec<Call>,
+    alpn: Alpn,
+}
+
+/// What is spoken over TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alpn {
+    /// HTTP/2 alone, for gRPC.
+    Http2,
+    /// HTTP/2 or HTTP/1.1, for REST.
+    Any,
+}
+
+#[derive(Debug)]
+enum Channel {
+    Insecure,
+    Tls(Tls),
+    Plugged(Plugged<dyn ChannelPlugin>),
+}
+
+#[derive(Debug)]
+enum Call {
+    Token(TokenFile),
+    Plugged(Plugged<dyn CallPlugin>),
+}
+
+impl Credentials {
+    /// The credentials of this server.
+    pub fn new(server: &XdsServer, alpn: Alpn) -> Self {
+        let call = |call: &CallCredentials| match call {
+            CallCredentials::JwtTokenFile(path) => Call::Token(TokenFile::new(path.clone())),
+            CallCredentials::Plugged(plugged) => Call::Plugged(plugged.clone()),
+        };
+        Self {
+            server: server.uri.clone(),
+            channel: match &server.channel {
+                ChannelCredentials::Insecure => Channel::Insecure,
+                ChannelCredentials::Tls(files) => Channel::Tls(Tls::new(files.clone())),
+                ChannelCredentials::Plugged(plugged) => Channel::Plugged(plugged.clone()),
+            },
+            calls: server.calls.iter().map(call).collect(),
+            alpn,
+        }
+    }
+
+    /// How the next connection is made: with TLS, or in the clear. To be asked before each one,
+    /// because files may have been replaced (C-008).
+    ///
+    /// # Errors
+    /// If there is nothing that can be used: neither now nor from before.
+    pub async fn tls(&self) -> Result<Option<Arc<ClientConfig>>, CredentialsError> {
+        let config = match &self.channel {
+            Channel::Insecure => return Ok(None),
+            Channel::Tls(tls) => tls.config().await.map_err(Arc::new)?,
+            Channel::Plugged(plugged) => named(plugged.kind(), plugged.plugin().tls()).await?,
+        };
+        // Cheap: all that is large in it is shared, and so are its sessions.
+        let mut config = ClientConfig::clone(&config);
+        config.alpn_protocols = self.alpn.protocols();
+        Ok(Some(Arc::new(config)))
+    }
+
+    /// What the next stream has to carry. To be asked before each one, because tokens expire.
+    ///
+    /// The time is that of the calendar, which is what tokens expire by.
+    ///
+    /// # Errors
+    /// If a token cannot be had, or would go over an insecure connection.
+    pub async fn metadata(&self, now: SystemTime) -> Result<HeaderMap, CredentialsError> {
+        let mut headers = match &self.channel {
+            Channel::Insecure if !self.calls.is_empty() => {
+                return Err(CredentialsError::Insecure { server: self.server.clone() });
+            }
+            Channel::Insecure | Channel::Tls(_) => HeaderMap::new(),
+            Channel::Plugged(plugged) => {
+                named(plugged.kind(), plugged.plugin().metadata(now)).await?
+            }
+        };
+        for call in &self.calls {
+            match call {
+                Call::Token(file) => {
+                    headers.append(AUTHORIZATION, file.header(now).await?);
+                }
+                Call::Plugged(plugged) => {
+                    let more = named(plugged.kind(), plugged.plugin().metadata(now)).await?;
+                    more.iter().for_each(|(name, value)| {
+                        headers.append(name, value.clone());
+                    });
+                }
+            }
+        }
+        headers.values_mut().for_each(|value| value.set_sensitive(true));
+        Ok(headers)
+    }
+}
+
+impl Alpn {
+    fn protocols(self) -> Vec<Vec<u8>> {
+        let protocols: &[&[u8]] = match self {
+            Self::Http2 => &[b"h2"],
+            Self::Any => &[b"h2", b"http/1.1"],
+        };
+        protocols.iter().map(|protocol| protocol.to_vec()).collect()
+    }
+}
+
+/// An error of a plugin, with the name of the plugin.
+async fn named<T>(kind: &str, pending: Pending<'_, T>) -> Result<T, CredentialsError> {
+    let error = |source| CredentialsError::Plugged { kind: kind.to_owned(), source };
+    pending.await.map_err(|source| error(Arc::from(source)))
+}

@@ -1,0 +1,191 @@
+//! Credentials that the program brings with it: `google_default`, or a mesh's own (C-003).
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use chancery_core::Value;
+use http::HeaderMap;
+use tokio_rustls::rustls::ClientConfig;
+
+/// What a plugin answers, when it can.
+pub type Pending<'a, T> =
+    Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
+
+/// Channel credentials of the program's own. They are always secure: what is spoken is TLS.
+pub trait ChannelPlugin: Send + Sync {
+    /// How the next connection is made. Asked before each one; which versions of HTTP are offered is
+    /// filled in.
+    fn tls(&self) -> Pending<'_, Arc<ClientConfig>>;
+
+    /// What the next stream carries. Nothing, unless the credentials are of both kinds.
+    fn metadata(&self, now: SystemTime) -> Pending<'_, HeaderMap> {
+        let _ = now;
+        Box::pin(async { Ok(HeaderMap::new()) })
+    }
+}
+
+/// Call credentials of the program's own.
+pub trait CallPlugin: Send + Sync {
+    /// What the next stream carries. Asked before each one, and not for an insecure connection.
+    fn metadata(&self, now: SystemTime) -> Pending<'_, HeaderMap>;
+}
+
+/// A plugin as one server uses it. Two are the same if type and configuration are.
+pub struct Plugged<P: ?Sized> {
+    kind: Arc<str>,
+    config: Arc<Value>,
+    plugin: Arc<P>,
+}
+
+impl<P: ?Sized> Plugged<P> {
+    /// A plugin for credentials of this type, as this configuration made it.
+    pub fn new(kind: &str, config: Value, plugin: Arc<P>) -> Self {
+        Self { kind: kind.into(), config: Arc::new(config), plugin }
+    }
+
+    /// The type, as bootstraps write it.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    pub(super) fn plugin(&self) -> &P {
+        &self.plugin
+    }
+}
+
+impl<P: ?Sized> Clone for Plugged<P> {
+    fn clone(&self) -> Self {
+        Self {
+            kind: Arc::clone(&self.kind),
+            config: Arc::clone(&self.config),
+            plugin: Arc::clone(&self.plugin),
+        }
+    }
+}
+
+impl<P: ?Sized> PartialEq for Plugged<P> {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.kind, &self.config) == (&other.kind, &other.config)
+    }
+}
+
+/// The configuration may be secret.
+impl<P: ?Sized> fmt::Debug for Plugged<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugged").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// Tells one from another without telling what may be secret.
+impl<P: ?Sized> fmt::Display for Plugged<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}", self.config).hash(&mut hasher);
+        write!(f, "{} #{:016x}", self.kind, hasher.finish())
+    }
+}
+
+/// The types of credentials that a bootstrap may name beyond those that are built in.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::SystemTime;
+///
+/// use chancery_client::{CallPlugin, Pending, Plugins, Reader, XdsServer};
+/// use http::HeaderMap;
+///
+/// struct ApiKey(http::HeaderValue);
+///
+/// impl CallPlugin for ApiKey {
+///     fn metadata(&self, _: SystemTime) -> Pending<'_, HeaderMap> {
+///         let headers = [(http::HeaderName::from_static("x-api-key"), self.0.clone())];
+///         Box::pin(async { Ok(headers.into_iter().collect()) })
+///     }
+/// }
+///
+/// let mut plugins = Plugins::default();
+/// plugins.call("api_key", |_config| Ok(Arc::new(ApiKey("secret".parse()?))));
+/// let reader = Reader { plugins, ..Reader::default() };
+/// let server = reader.server(
+///     r#"{
+///         "server_uri": "xds.example.com:443",
+///         "channel_creds": [{"type": "tls"}],
+///         "call_creds": [{"type": "api_key"}]
+///     }"#,
+/// )?;
+/// assert_eq!(server.calls.len(), 1);
+/// # Ok::<_, chancery_client::BootstrapError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Plugins {
+    channels: BTreeMap<String, Make<dyn ChannelPlugin>>,
+    calls: BTreeMap<String, Make<dyn CallPlugin>>,
+}
+
+/// Makes a plugin of a configuration, or says what is wrong with that.
+type Make<P> = Arc<dyn Fn(&Value) -> Result<Arc<P>, Box<dyn Error + Send + Sync>> + Send + Sync>;
+
+impl Plugins {
+    /// Knows a type of channel credentials. What is wrong with its configuration fails the
+    /// bootstrap.
+    pub fn channel<F>(&mut self, kind: &str, make: F)
+    where
+        F: Fn(&Value) -> Result<Arc<dyn ChannelPlugin>, Box<dyn Error + Send + Sync>>,
+        F: Send + Sync + 'static,
+    {
+        self.channels.insert(kind.to_owned(), Arc::new(make));
+    }
+
+    /// Knows a type of call credentials. What is wrong with its configuration fails the bootstrap.
+    pub fn call<F>(&mut self, kind: &str, make: F)
+    where
+        F: Fn(&Value) -> Result<Arc<dyn CallPlugin>, Box<dyn Error + Send + Sync>>,
+        F: Send + Sync + 'static,
+    {
+        self.calls.insert(kind.to_owned(), Arc::new(make));
+    }
+
+    /// Credentials of a type; none if the type is not known.
+    pub(crate) fn find_channel(
+        &self,
+        kind: &str,
+        config: &Value,
+    ) -> Option<Result<Plugged<dyn ChannelPlugin>, String>> {
+        self.channels.get(kind).map(|make| plug(kind, config, make))
+    }
+
+    /// The same for calls.
+    pub(crate) fn find_call(
+        &self,
+        kind: &str,
+        config: &Value,
+    ) -> Option<Result<Plugged<dyn CallPlugin>, String>> {
+        self.calls.get(kind).map(|make| plug(kind, config, make))
+    }
+
+    /// The types of channel credentials beyond those that are built in.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = &str> {
+        self.channels.keys().map(String::as_str)
+    }
+}
+
+fn plug<P: ?Sized>(kind: &str, config: &Value, make: &Make<P>) -> Result<Plugged<P>, String> {
+    match make(config) {
+        Ok(plugin) => Ok(Plugged::new(kind, config.clone(), plugin)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugins")
+            .field("channels", &self.channels.keys())
+            .field("calls", &self.calls.keys())
+            .finish()
+    }
+}

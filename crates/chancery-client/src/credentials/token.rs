@@ -1,0 +1,220 @@
+//! A token that something else keeps fresh in a file (C-009, gRFC A97).
+//!
+//! ```text
+//!                 read        ahead of its end       30 s before `exp`
+//!   nothing held --------> held ------------> held, read again ------> nothing held
+//!        |                                      |
+//!        +--- cannot be used: not read again ---+
+//!             until a wait is over, which doubles nearly
+//! ```
+//!
+//! Nothing is read before a stream needs it. The client does not verify the token, which is for the
+//! server to do; it looks for `exp` alone. The waits have no jitter: a file of one's own is no server
+//! that many would come back to at once.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::HeaderValue;
+use tokio::fs::File;
+use tokio::io::AsyncReadExt;
+
+use super::CredentialsError;
+
+/// Clocks differ, and requests take their time.
+const EARLIER: Duration = Duration::from_secs(30);
+
+/// A token with less to live is read again, so that no stream waits for it at its end.
+const AHEAD: Duration = Duration::from_secs(60);
+
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const WAIT_FACTOR: f64 = 1.6;
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
+
+/// A token above this is none: no server takes headers that long.
+const TOKEN_LIMIT: u64 = 64 * 1024;
+
+const FOREIGN: &str = "it has characters that no token has";
+
+/// The file, and what was in it.
+pub(super) struct TokenFile {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    token: Option<Token>,
+    failure: Option<Failure>,
+}
+
+struct Token {
+    header: HeaderValue,
+    until: SystemTime,
+}
+
+struct Failure {
+    error: CredentialsError,
+    at: SystemTime,
+    wait: Duration,
+}
+
+impl TokenFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, state: Mutex::default() }
+    }
+
+    /// What a stream carries now as `authorization`.
+    pub(super) async fn header(&self, now: SystemTime) -> Result<HeaderValue, CredentialsError> {
+        if let Some(answer) = self.state().answer(now) {
+            return answer;
+        }
+        let read = self.read().await;
+        self.state().take(now, read)
+    }
+
+    async fn read(&self) -> Result<Token, CredentialsError> {
+        let unreadable = |source| CredentialsError::TokenUnreadable {
+            path: self.path.clone(),
+            source: Arc::new(source),
+        };
+        let file = File::open(&self.path).await.map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        let read = file.take(TOKEN_LIMIT + 1).read_to_end(&mut bytes).await;
+        read.map_err(unreadable)?;
+        Token::parse(&bytes)
+            .map_err(|problem| CredentialsError::TokenInvalid { path: self.path.clone(), problem })
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The answer that needs no reading, if there is one.
+    fn answer(&self, now: SystemTime) -> Option<Result<HeaderValue, CredentialsError>> {
+        if let Some(token) = &self.token
+            && token.left(now) > AHEAD
+        {
+            return Some(Ok(token.header.clone()));
+        }
+        let failure = self.failure.as_ref().filter(|failure| failure.is_recent(now))?;
+        Some(self.usable(now).ok_or_else(|| failure.error.clone()))
+    }
+
+    /// Takes in what reading gave. A token that has been read is used, whatever it says: it is the
+    /// newest there is, and the server decides.
+    fn take(
+        &mut self,
+        now: SystemTime,
+        read: Result<Token, CredentialsError>,
+    ) -> Result<HeaderValue, CredentialsError> {
+        match read {
+            Ok(token) => {
+                let header = token.header.clone();
+                *self = Self { token: Some(token), failure: None };
+                Ok(header)
+            }
+            Err(error) => {
+                let wait = self.failure.as_ref().map_or(FIRST_WAIT, Failure::next_wait);
+                self.failure = Some(Failure { error: error.clone(), at: now, wait });
+                self.usable(now).ok_or(error)
+            }
+        }
+    }
+
+    fn usable(&self, now: SystemTime) -> Option<HeaderValue> {
+        let token = self.token.as_ref().filter(|token| !token.left(now).is_zero())?;
+        Some(token.header.clone())
+    }
+}
+
+impl Failure {
+    /// A clock that was put back ends the wait.
+    fn is_recent(&self, now: SystemTime) -> bool {
+        now.duration_since(self.at).is_ok_and(|passed| passed < self.wait)
+    }
+
+    fn next_wait(&self) -> Duration {
+        self.wait.mul_f64(WAIT_FACTOR).min(LONGEST_WAIT)
+    }
+}
+
+impl Token {
+    fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
+        if u64::try_from(bytes.len()).is_ok_and(|size| size > TOKEN_LIMIT) {
+            return Err("it is larger than 64 KiB");
+        }
+        let text = str::from_utf8(bytes).map_err(|_| "it is no text")?.trim();
+        let exp = expiry(text)?;
+        let header = HeaderValue::from_str(&format!("Bearer {text}"));
+        let mut header = header.map_err(|_| FOREIGN)?;
+        header.set_sensitive(true);
+        Ok(Self { header, until: exp.checked_sub(EARLIER).unwrap_or(UNIX_EPOCH) })
+    }
+
+    /// How long it can be used yet.
+    fn left(&self, now: SystemTime) -> Duration {
+        self.until.duration_since(now).unwrap_or_default()
+    }
+}
+
+/// The `exp` of a token: seconds since 1970, perhaps with a fraction.
+fn expiry(token: &str) -> Result<SystemTime, &'static str> {
+    if !token.bytes().all(|byte| matches!(byte, b'.' | b'=') || sextet(byte).is_some()) {
+        return Err(FOREIGN);
+    }
+    let mut parts = token.split('.');
+    let (Some(_), Some(claims), Some(_), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err("it has not three parts");
+    };
+    let claims = base64url(claims).ok_or("its second part is no base64url")?;
+    let claims: serde_json::Value =
+        serde_json::from_slice(&claims).map_err(|_| "its second part holds no JSON")?;
+    let exp = claims.get("exp").and_then(serde_json::Value::as_f64).ok_or("it has no `exp`")?;
+    let exp = Duration::try_from_secs_f64(exp).ok();
+    exp.and_then(|exp| UNIX_EPOCH.checked_add(exp)).ok_or("its `exp` is no time")
+}
+
+/// Base64 for URLs; the padding may be left out, as it is in tokens.
+fn base64url(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim_end_matches('=');
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    for four in text.as_bytes().chunks(4) {
+        let mut bits = 0_u32;
+        for char in four {
+            bits = bits << 6 | u32::from(sextet(*char)?);
+        }
+        let [_, all @ ..] = (bits << (6 * (4 - four.len()))).to_be_bytes();
+        // Four characters are three bytes, three are two, two are one; one alone is none.
+        let whole = four.len().checked_sub(1).filter(|whole| *whole > 0)?;
+        bytes.extend_from_slice(&all[..whole]);
+    }
+    Some(bytes)
+}
+
+fn sextet(char: u8) -> Option<u8> {
+    Some(match char {
+        b'A'..=b'Z' => char - b'A',
+        b'a'..=b'z' => char - b'a' + 26,
+        b'0'..=b'9' => char - b'0' + 52,
+        b'-' => 62,
+        b'_' => 63,
+        _ => return None,
+    })
+}
+
+/// The token is secret.
+impl fmt::Debug for TokenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TokenFile").field(&self.path).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! What streams carry: tokens, and credentials that the program brings with it (C-003, C-009).
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
+#![allow(dead_code, reason = "the common parts serve other tests as well")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use chancery_client::{
+    Alpn, Bootstrap, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
+    CredentialsError, Pending, Plugged, Plugins, Reader, Value, XdsServer,
+};
+use common::{Authority, Echo, Files, chain, tls};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio_rustls::rustls::ClientConfig;
+
+const NOW: SystemTime = UNIX_EPOCH;
+
+/// `e30.{"exp":4000000000}.secret`
+const TOKEN: &str = "e30.eyJleHAiOjQwMDAwMDAwMDB9.secret";
+
+/// The credentials of another program: TLS as `files` has it, and a header on each stream.
+struct Own {
+    tls: Credentials,
+    header: &'static str,
+}
+
+impl ChannelPlugin for Own {
+    fn tls(&self) -> Pending<'_, Arc<ClientConfig>> {
+        Box::pin(async { Ok(self.tls.tls().await?.ok_or("insecure")?) })
+    }
+
+    fn metadata(&self, _: SystemTime) -> Pending<'_, HeaderMap> {
+        Box::pin(async { Ok(headers("x-channel", self.header)) })
+    }
+}
+
+/// A header that says what time it is.
+struct Clock;
+
+impl CallPlugin for Clock {
+    fn metadata(&self, now: SystemTime) -> Pending<'_, HeaderMap> {
+        Box::pin(async move {
+            let seconds = now.duration_since(UNIX_EPOCH)?.as_secs().to_string();
+            Ok(headers("x-clock", &seconds))
+        })
+    }
+}
+
+fn headers(name: &'static str, value: &str) -> HeaderMap {
+    [(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())].into_iter().collect()
+}
+
+/// A reader that knows `google_default` and `clock`.
+fn reader(files: &Files) -> Reader {
+    let (channel, mut plugins) = (ChannelCredentials::Tls(files.tls()), Plugins::default());
+    plugins.channel("google_default", move |config| match config {
+        Value::Null => {
+            let tls = common::credentials(channel.clone());
+            Ok(Arc::new(Own { tls, header: "own" }))
+        }
+        _ => Err("it takes no config".into()),
+    });
+    plugins.call("clock", |_| Ok(Arc::new(Clock)));
+    Reader { plugins, ..Reader::default() }
+}
+
+fn entry(channel: &str, call: &str) -> String {
+    format!(r#"{{"server_uri": "a", "channel_creds": [{channel}], "call_creds": [{call}]}}"#)
+}
+
+const GOOGLE: &str = r#"{"type": "google_default"}"#;
+const INSECURE: &str = r#"{"type": "insecure"}"#;
+const CLOCK: &str = r#"{"type": "clock", "config": {"key": "secret"}}"#;
+
+/// C-003, C-009.
+#[tokio::test]
+async fn what_a_program_brings_with_it_is_known_by_its_type() {
+    let authority = Authority::new();
+    let files = Files::new(&authority, &authority.sign());
+    let server = reader(&files).server(&entry(GOOGLE, CLOCK)).unwrap();
+    let credentials = Credentials::new(&server, Alpn::Http2);
+    let echo = Echo::start(&authority, Some(&authority)).await;
+    let io = echo.connect(tls(&credentials).await).await.unwrap();
+    assert_eq!(io.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let headers = credentials.metadata(NOW + Duration::from_secs(7)).await.unwrap();
+    assert_eq!(
+        (&headers["x-channel"], &headers["x-clock"]),
+        (&"own".parse().unwrap(), &"7".parse().unwrap())
+    );
+    assert!(headers.values().all(HeaderValue::is_sensitive));
+}
+
+/// C-003.
+#[test]
+fn what_nobody_brings_is_unknown() {
+    let plain = Reader::default();
+    let server = plain.server(&entry(&format!("{GOOGLE}, {INSECURE}"), CLOCK)).unwrap();
+    assert_eq!((server.channel, server.calls), (ChannelCredentials::Insecure, Vec::new()));
+    let error = plain.server(&entry(GOOGLE, "")).unwrap_err().to_string();
+    assert!(error.contains("only `google_default`; known are `insecure`, `tls`"), "{error}");
+    let authority = Authority::new();
+    let reader = reader(&Files::new(&authority, &authority.sign()));
+    let error = reader.server(&entry(r#"{"type": "other"}"#, "")).unwrap_err().to_string();
+    assert!(error.contains("known are `insecure`, `tls`, `google_default`"), "{error}");
+}
+
+/// C-009.
+#[test]
+fn a_bad_config_of_a_known_type_fails_the_bootstrap() {
+    let authority = Authority::new();
+    let reader = reader(&Files::new(&authority, &authority.sign()));
+    let error =
+        reader.server(&entry(r#"{"type": "google_default", "config": 1}"#, "")).unwrap_err();
+    let fault = "`channel_creds[0].config` cannot be used: it takes no config";
+    assert_eq!(error.faults()[0].to_string(), fault);
+    assert_eq!(error.faults().len(), 1);
+}
+
+/// C-075: of two plugins that are told different things, neither is the other.
+#[test]
+fn plugins_are_told_apart_by_type_and_configuration() {
+    let plug = |kind, config: &str| XdsServer {
+        calls: vec![CallCredentials::Plugged(Plugged::<dyn CallPlugin>::new(
+            kind,
+            Value::Text(config.to_owned()),
+            Arc::new(Clock),
+        ))],
+        ..XdsServer::default()
+    };
+    assert_eq!(plug("a", "1"), plug("a", "1"));
+    assert_eq!(plug("a", "1").key(), plug("a", "1").key());
+    for other in [plug("a", "2"), plug("b", "1"), XdsServer::default()] {
+        assert_ne!(other, plug("a", "1"));
+        assert_ne!(other.key(), plug("a", "1").key());
+    }
+    let server = plug("a", "secret");
+    let credentials = Credentials::new(&server, Alpn::Http2);
+    assert!(!format!("{server:?} {:?} {credentials:?}", server.key()).contains("secret"));
+}
+
+fn with_token(channel: ChannelCredentials, path: &std::path::Path) -> Credentials {
+    let calls = vec![CallCredentials::JwtTokenFile(path.to_owned())];
+    let server = XdsServer { uri: "a:80".to_owned(), channel, calls, ..XdsServer::default() };
+    Credentials::new(&server, Alpn::Http2)
+}
+
+/// C-009.
+#[tokio::test]
+async fn a_token_goes_over_tls_and_never_in_the_clear() {
+    let authority = Authority::new();
+    let files = Files::new(&authority, &authority.sign());
+    files.write("token", TOKEN);
+    let path = files.path("token");
+    let credentials = with_token(ChannelCredentials::Tls(files.tls()), &path);
+    let headers = credentials.metadata(NOW).await.unwrap();
+    assert_eq!(headers["authorization"], format!("Bearer {TOKEN}"));
+    assert!(!format!("{headers:?} {credentials:?}").contains("secret"));
+    let insecure = with_token(ChannelCredentials::Insecure, &path);
+    let error = insecure.metadata(NOW).await.unwrap_err();
+    assert_eq!(error.code(), 16, "UNAUTHENTICATED");
+    assert!(error.to_string().starts_with("`a:80` is spoken to in the clear"), "{error}");
+    assert!(
+        common::credentials(ChannelCredentials::Insecure).metadata(NOW).await.unwrap().is_empty()
+    );
+}
+
+/// C-009: all of them are applied.
+#[tokio::test]
+async fn two_tokens_are_two_headers() {
+    let authority = Authority::new();
+    let files = Files::new(&authority, &authority.sign());
+    files.write("token", TOKEN);
+    let calls = vec![CallCredentials::JwtTokenFile(files.path("token")); 2];
+    let server = XdsServer { calls, ..XdsServer::default() };
+    let headers = Credentials::new(&server, Alpn::Http2).metadata(NOW).await.unwrap();
+    assert_eq!(headers.get_all("authorization").iter().count(), 2);
+}
+
+#[tokio::test]
+async fn a_plugin_that_fails_is_named() {
+    struct Broken;
+    impl CallPlugin for Broken {
+        fn metadata(&self, _: SystemTime) -> Pending<'_, HeaderMap> {
+            Box::pin(async { Err("the agent is gone".into()) })
+        }
+    }
+    let plugged = Plugged::<dyn CallPlugin>::new("mesh", Value::Null, Arc::new(Broken));
+    let calls = vec![CallCredentials::Plugged(plugged)];
+    let server = XdsServer { calls, ..XdsServer::default() };
+    let error = Credentials::new(&server, Alpn::Http2).metadata(NOW).await.unwrap_err();
+    assert!(matches!(error, CredentialsError::Plugged { .. }));
+    assert_eq!(error.code(), 14, "UNAVAILABLE");
+    assert_eq!(chain(&error), "`mesh` credentials cannot be had: the agent is gone");
+}
+
+/// What the daemon's own documents show: a bootstrap of Istio's shape.
+#[test]
+fn a_whole_bootstrap_names_its_credentials() {
+    let bootstrap: Bootstrap = r#"{
+        "xds_servers": [{
+            "server_uri": "istiod.istio-system.svc:15012",
+            "channel_creds": [{"type": "tls", "config": {"ca_certificate_file": "/ca.pem"}}],
+            "call_creds": [{"type": "jwt_token_file", "config": {"jwt_token_file": "/token"}}]
+        }]
+    }"#
+    .parse()
+    .unwrap();
+    let key = bootstrap.servers[0].key();
+    assert!(key.credentials.contains("/ca.pem") && key.credentials.contains("/token"));
+}
