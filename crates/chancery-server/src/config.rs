@@ -40,7 +40,8 @@ pub struct Limits {
     pub max_streams_per_connection: u32,
     /// Connections at once, 50,000. More are closed as soon as they are accepted.
     pub max_connections: usize,
-    /// TLS handshakes at once, 256. More wait, within their handshake timeout.
+    /// TLS handshakes at once, 256. More wait, within their handshake timeout. One that takes longer
+    /// than 200 ms gives its place to others and goes on, because it is the peer that it waits for.
     pub max_handshakes: usize,
     /// Streams that are sending a response above [`Limits::BIG_RESPONSE`] at once, 4 for each
     /// core: the first clients of a mass reconnect are then served in full, not all of them in

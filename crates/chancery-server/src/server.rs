@@ -146,6 +146,10 @@ async fn count_resources(shared: &Shared) {
     }
 }
 
+/// How long a handshake keeps its place among those there may be at once: many times what one takes
+/// that does not wait for its peer. Who waits costs no time that others lack.
+const LEASE: Duration = Duration::from_millis(200);
+
 /// What a listener's connections need.
 struct Door {
     services: Arc<Services>,
@@ -224,8 +228,15 @@ impl Door {
     {
         let shared = &self.services.shared;
         let handshake = async {
-            let _turn = self.handshakes.acquire().await;
-            tls.acceptor().accept(io).await
+            let turn = self.handshakes.acquire().await;
+            let mut handshake = std::pin::pin!(tls.acceptor().accept(io));
+            match timeout(LEASE, &mut handshake).await {
+                Ok(done) => done,
+                Err(_) => {
+                    drop(turn);
+                    handshake.await
+                }
+            }
         };
         let problem = match timeout(shared.config.times.handshake_timeout, handshake).await {
             Ok(Ok(stream)) => {

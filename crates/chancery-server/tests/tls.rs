@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chancery_core::Node;
 use chancery_server::{
-    ByNode, Client as Asking, Config, GroupName, Listener, Metrics, OneGroup, Peer, Policy,
+    ByNode, Client as Asking, Config, GroupName, Limits, Listener, Metrics, OneGroup, Peer, Policy,
     Refusal, Server, Store, Times, Tls,
 };
 use common::authority::{Authority, files, replace};
@@ -47,6 +47,30 @@ async fn both_versions_of_http_are_spoken_over_tls() {
     let io = authority.connect(server.address, None, "http/1.1").await.unwrap();
     let head = "POST /v3/discovery:clusters HTTP/1.1\r\ncontent-type: application/json";
     assert!(http1(io, head, "{}").await.starts_with("HTTP/1.1 200 OK"));
+}
+
+#[tokio::test]
+async fn who_stalls_in_a_handshake_keeps_no_other_from_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    authority.write_to(directory.path());
+    let tls = Tls::load(files(directory.path(), false)).unwrap();
+    // A handshake may take longer than this test; there is room for one.
+    let times = Times { handshake_timeout: Duration::from_secs(3600), ..Times::default() };
+    let limits = Limits { max_handshakes: 1, ..Limits::default() };
+    let config = Config { times, limits, ..Config::default() };
+    let server = Running::with(config, OneGroup("all".into()), Some(tls), Metrics::default()).await;
+    server.publish(&[("a", "1")]);
+    let mut stalled = Vec::new();
+    for _ in 0..3 {
+        stalled.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    let io = authority.connect(server.address, None, "h2").await.unwrap();
+    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
+    // They may still end their own.
+    let mut late = stalled.remove(0);
+    late.write_all(b"no handshake at all").await.unwrap();
+    assert_eq!(within(late.read(&mut [0])).await.unwrap(), 1, "an alert");
 }
 
 /// Remembers who asked.
