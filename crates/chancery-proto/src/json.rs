@@ -1,4 +1,5 @@
-//! The discovery messages as proto3 JSON (S-019).
+//! The discovery messages as proto3 JSON (S-019); responses as a client reads them are in
+//! [`crate::reply`].
 //!
 //! Bodies are decoded by their descriptors: keys in lowerCamelCase, each `Any` with `@type`, 64-bit
 //! integers as text. A number without a fraction is written without one (`1`, not `1.0`), also in a
@@ -15,8 +16,11 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::schema::Schema;
 
+mod ask;
 mod depth;
 mod request;
+pub use ask::request_to_json;
+pub(crate) use request::Status;
 pub use request::request_from_json;
 
 /// Why a message cannot be read from or written as JSON.
@@ -26,6 +30,9 @@ pub enum JsonError {
     /// The client's fault: the body of a request.
     #[error("the body is no `DiscoveryRequest` in JSON")]
     Request(#[source] serde_json::Error),
+    /// The server's fault: the answer to a poll.
+    #[error("the body is no `DiscoveryResponse` in JSON")]
+    Response(#[source] serde_json::Error),
     /// Nobody told what the type looks like: a descriptor set would.
     #[error("resource `{name}` is of type `{type_url}`, of which no descriptor is known")]
     UnknownType {

@@ -25,6 +25,8 @@
 mod any;
 mod canonical;
 mod facts;
+#[cfg(test)]
+mod samples;
 mod walk;
 
 // The public interface.

@@ -3,13 +3,13 @@
 //! ```text
 //!   message of gRPC --> [wire] --+
 //!                                +--> entries --> [judge] --> Reply: good ones and flaws
-//!                                                    ^
+//!   JSON of REST -----> [json] --+                   ^
 //!                                        a program's own Decoder
 //! ```
 //!
 //! One bad resource costs no good one (C-055), and all that are bad are told (C-063). A body stays
-//! as the server sent it, so a dump shows what came and equal bytes are equal (C-049, C-061). Whether a body
-//! is good is for the [`Decoder`] to say, and for the descriptors where it has nothing to say.
+//! as the server sent it, so a dump shows what came and equal bytes are equal
+//! (C-049, C-061); JSON becomes canonical bytes. Whether a body is good is for the [`Decoder`] to say, and for the descriptors where it has nothing to say.
 //!
 //! Not here: what a flaw means for the response and the cache. That is the machine's
 //! ([`chancery_core::client`]).
@@ -20,9 +20,11 @@ use bytes::Bytes;
 use chancery_core::client::{Reading, Reply};
 use chancery_core::{NameError, ResourceName, TypeUrl, Variant};
 
+use crate::json::JsonError;
 use crate::schema::Schema;
 use crate::wire::DecodeError;
 
+mod json;
 mod judge;
 mod wire;
 
@@ -82,6 +84,16 @@ impl Reader {
         message: &Bytes,
     ) -> Result<Reply, DecodeError> {
         wire::read(self, variant, expected, message)
+    }
+
+    /// Reads the `DiscoveryResponse` that answers a REST poll, in JSON (C-044). Fields that nobody
+    /// knows are ignored, as they are in gRPC. A response that does not say of which type it is, is
+    /// of the one `expected`.
+    ///
+    /// # Errors
+    /// When the text is no JSON, or no response.
+    pub fn read_json(&self, expected: &TypeUrl, text: &[u8]) -> Result<Reply, JsonError> {
+        json::read(self, expected, text)
     }
 }
 

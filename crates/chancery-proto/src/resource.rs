@@ -185,9 +185,10 @@ pub(crate) fn own_name(
     }
 }
 
-/// Whether messages of this name go around a resource.
-pub(crate) fn is_wrapper(message_name: &str) -> bool {
-    matches!(message_name, "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource")
+/// Whether this is the type of what goes around a resource; the prefix does not matter.
+pub(crate) fn is_wrapper(type_url: &str) -> bool {
+    let name = type_url.rsplit_once('/').map_or(type_url, |(_, name)| name);
+    matches!(name, "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource")
 }
 
 fn checked_name(type_url: &TypeUrl, text: &str) -> Result<ResourceName, ResourceError> {

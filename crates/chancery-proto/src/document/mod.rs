@@ -35,7 +35,7 @@ use chancery_core::{Resource, TypeUrl};
 use self::message::Dialect;
 pub use self::pieces::{Piece, pieces};
 pub use self::render::render;
-pub(crate) use self::well_known::Special;
+pub(crate) use self::well_known::{Special, duration};
 use crate::lint::Warning;
 use crate::schema::Schema;
 pub use crate::yaml::{Fault, Position};

@@ -167,7 +167,7 @@ pub(super) fn filled<const N: usize>(
 }
 
 /// Seconds and nanoseconds of `-1.5s`, within the range that protobuf allows.
-fn duration(text: &str) -> Option<(i64, i32)> {
+pub(crate) fn duration(text: &str) -> Option<(i64, i32)> {
     const LONGEST: i64 = 315_576_000_000;
     let digits = text.strip_suffix('s')?;
     let (sign, digits) = digits.strip_prefix('-').map_or((1, digits), |digits| (-1, digits));

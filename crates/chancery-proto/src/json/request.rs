@@ -54,7 +54,7 @@ struct Locator {
 }
 
 #[derive(Deserialize)]
-struct Status {
+pub(crate) struct Status {
     code: Option<Number>,
     message: Option<String>,
 }

@@ -30,7 +30,19 @@ pub(super) struct Entry<'m> {
 /// What is in the `Any`.
 pub(super) struct Body<'m> {
     pub(super) type_url: &'m str,
-    pub(super) bytes: Bytes,
+    /// Or why it says nothing that could be bytes.
+    pub(super) bytes: Result<Bytes, String>,
+}
+
+/// The length of a TTL, from the two numbers of a `Duration`.
+pub(super) fn ttl(seconds: i64, nanos: i32) -> Result<Duration, &'static str> {
+    let nanos = u32::try_from(nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
+    match (u64::try_from(seconds), nanos) {
+        (Ok(seconds), Some(nanos)) if (seconds, nanos) != (0, 0) => {
+            Ok(Duration::new(seconds, nanos))
+        }
+        _ => Err(NO_TIME),
+    }
 }
 
 /// What is said of a TTL that is none.
@@ -92,8 +104,9 @@ impl<'r> Judge<'r> {
             return Ok(Item::Bare(Bare { name, aliases, version: version.into(), ttl }));
         };
         self.check_type(body)?;
-        let reading = self.reading(&name, &body.bytes)?;
-        let resource = Resource::new(name, body.bytes.clone()).with_ttl(ttl).with_aliases(aliases);
+        let body = body.bytes.as_ref().map_err(String::clone)?;
+        let reading = self.reading(&name, body)?;
+        let resource = Resource::new(name, body.clone()).with_ttl(ttl).with_aliases(aliases);
         let stated = if version.is_empty() { resource } else { resource.with_version(version) };
         Ok(Item::Given(Given { resource: Arc::new(stated), reading }))
     }
@@ -103,7 +116,7 @@ impl<'r> Judge<'r> {
             _ if !entry.name.is_empty() => Cow::Borrowed(&*entry.name),
             Some(body) => {
                 self.check_type(body)?;
-                Cow::Owned(self.name_in(&body.bytes)?)
+                Cow::Owned(self.name_in(body.bytes.as_ref().map_err(String::clone)?)?)
             }
             None => return Err("a wrapper with neither a name nor a resource in it".to_owned()),
         };

@@ -4,14 +4,12 @@
 //! What is wrong with a single resource is a flaw of that resource, even where the bytes of its
 //! wrapper are at fault.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use chancery_core::client::Reply;
 use chancery_core::{NameError, TypeUrl, Variant};
 use prost::Message;
 
-use super::judge::{Body, Entry, Judge, NO_TIME};
+use super::judge::{Body, Entry, Judge, ttl};
 use super::{Reader, canonical, canonical_error};
 use crate::resource::is_wrapper;
 use crate::wire::fields::{Fields, Outcome, located, merge, text};
@@ -107,10 +105,10 @@ fn error(value: &[u8]) -> Outcome<NameError> {
 /// An `Any`, with the resource in it or a wrapper around that (C-036).
 fn sotw_entry<'m>(message: &Bytes, any: &'m [u8]) -> Result<Entry<'m>, String> {
     let (type_url, value) = any_in(any).map_err(|fault| told(&fault, "Any"))?;
-    if is_wrapper(type_url.rsplit_once('/').map_or(type_url, |(_, name)| name)) {
+    if is_wrapper(type_url) {
         return wrapped(message, value);
     }
-    Ok(Entry { body: Some(Body { type_url, bytes: kept(message, value) }), ..Entry::default() })
+    Ok(Entry { body: Some(Body { type_url, bytes: Ok(kept(message, value)) }), ..Entry::default() })
 }
 
 /// A `Resource`.
@@ -120,7 +118,7 @@ fn wrapped<'m>(message: &Bytes, wrapper: &'m [u8]) -> Result<Entry<'m>, String> 
 
 fn read_wrapper<'m>(message: &Bytes, wrapper: &'m [u8]) -> Outcome<Entry<'m>> {
     let mut entry = Entry::default();
-    let (mut body, mut ttl) = (None, None::<Span>);
+    let (mut body, mut span) = (None, None::<Span>);
     let mut fields = Fields(wrapper);
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -131,14 +129,14 @@ fn read_wrapper<'m>(message: &Bytes, wrapper: &'m [u8]) -> Outcome<Entry<'m>> {
             }
             3 => entry.name = text(value)?.into(),
             4 => entry.aliases.push(text(value)?.into()),
-            6 => merge(&mut ttl, value)?,
+            6 => merge(&mut span, value)?,
             // A `ResourceName`, which stands for the name where there is no name.
             8 if entry.name.is_empty() => entry.name = located(value)?.into(),
             _ => {}
         }
     }
-    entry.body = body.map(|(type_url, value)| Body { type_url, bytes: kept(message, value) });
-    entry.ttl = ttl.map(|span| span.length().ok_or(NO_TIME));
+    entry.body = body.map(|(type_url, value)| Body { type_url, bytes: Ok(kept(message, value)) });
+    entry.ttl = span.map(|span| ttl(span.seconds, span.nanos));
     Ok(entry)
 }
 
@@ -177,13 +175,4 @@ struct Span {
     seconds: i64,
     #[prost(int32, tag = "2")]
     nanos: i32,
-}
-
-impl Span {
-    /// As a duration longer than nothing.
-    fn length(self) -> Option<Duration> {
-        let nanos = u32::try_from(self.nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
-        let length = Duration::new(u64::try_from(self.seconds).ok()?, nanos);
-        (!length.is_zero()).then_some(length)
-    }
 }

@@ -126,78 +126,34 @@ impl From<&Value> for WireValue {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use chancery_core::Locality;
-    use proptest::collection::{btree_map, vec};
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::samples::{error, names, node, sotw_request, text};
     use crate::wire::{decode_delta, decode_sotw};
-
-    fn value() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::Bool),
-            (-1e9f64..1e9).prop_map(Value::Number),
-            text().prop_map(Value::Text),
-        ];
-        leaf.prop_recursive(4, 16, 4, |inner| {
-            prop_oneof![
-                vec(inner.clone(), 0..4).prop_map(Value::List),
-                btree_map(text(), inner, 0..4).prop_map(Value::Map),
-            ]
-        })
-    }
-
-    fn text() -> impl Strategy<Value = String> {
-        "[a-z*ä/:]{0,6}"
-    }
-
-    prop_compose! {
-        fn node()(
-            (id, cluster, region, zone, sub_zone) in (text(), text(), text(), text(), text()),
-            metadata in btree_map(text(), value(), 0..4),
-            (user_agent_name, user_agent_version) in (text(), "[0-9.a-z]{0,6}"),
-            client_features in vec(text(), 0..3),
-            dynamic_parameters in btree_map(text(), btree_map(text(), text(), 0..3), 0..3),
-        ) -> Arc<Node> {
-            let locality = Locality { region, zone, sub_zone };
-            Arc::new(Node { id, cluster, locality, metadata, user_agent_name, user_agent_version,
-                client_features, dynamic_parameters })
-        }
-    }
-
-    fn error() -> impl Strategy<Value = Option<ErrorDetail>> {
-        let error = (any::<i32>(), text());
-        proptest::option::of(error.prop_map(|(code, message)| ErrorDetail { code, message }))
-    }
-
-    fn names() -> impl Strategy<Value = Names> {
-        vec(text(), 0..5).prop_map(|names| names.into_iter().collect())
-    }
 
     proptest! {
         #[test]
-        fn a_server_reads_what_a_client_wrote(
+        fn a_server_reads_what_a_client_wrote(request in sotw_request()) {
+            let bytes = encode_request(&Request::Sotw(request.clone()));
+            prop_assert_eq!(decode_sotw(&bytes).unwrap(), request);
+        }
+
+        #[test]
+        fn a_server_reads_what_a_client_wrote_of_changes(
             node in proptest::option::of(node()),
-            (type_url, version, nonce) in (text(), text(), text()),
-            (names, unsubscribe) in (names(), names()),
+            (type_url, nonce) in (text(), text()),
+            (subscribe, unsubscribe) in (names(), names()),
             held in vec((text(), text()), 0..4),
             error in error(),
         ) {
-            let sotw = SotwRequest {
-                node: node.clone(), type_url: type_url.clone().into(), version: version.into(),
-                nonce: nonce.clone().into(), names: names.clone(), error: error.clone(),
+            let request = DeltaRequest {
+                node, type_url: type_url.into(), nonce: nonce.into(), subscribe, unsubscribe,
+                initial_versions: held.into_iter().collect(), error,
             };
-            let bytes = encode_request(&Request::Sotw(sotw.clone()));
-            prop_assert_eq!(decode_sotw(&bytes).unwrap(), sotw);
-            let delta = DeltaRequest {
-                node, type_url: type_url.into(), nonce: nonce.into(), subscribe: names,
-                unsubscribe, initial_versions: held.into_iter().collect(), error,
-            };
-            let bytes = encode_request(&Request::Delta(delta.clone()));
-            prop_assert_eq!(decode_delta(&bytes).unwrap(), delta);
+            let bytes = encode_request(&Request::Delta(request.clone()));
+            prop_assert_eq!(decode_delta(&bytes).unwrap(), request);
         }
     }
 }

@@ -1,0 +1,120 @@
+//! A REST poll as a client writes it: canonical JSON, without what is at its default (C-044).
+
+use std::collections::BTreeMap;
+
+use chancery_core::{ErrorDetail, Node, SotwRequest, Value};
+use serde_json::{Map, Number, Value as Json, json};
+
+use super::tidy_number;
+
+/// Writes the body of a poll.
+pub fn request_to_json(request: &SotwRequest) -> Vec<u8> {
+    let mut fields = Map::new();
+    put_text(&mut fields, "versionInfo", &request.version);
+    put(&mut fields, "node", request.node.as_deref().map(node));
+    put(&mut fields, "resourceNames", list(request.names.iter()));
+    put_text(&mut fields, "typeUrl", &request.type_url);
+    put_text(&mut fields, "responseNonce", &request.nonce);
+    put(&mut fields, "errorDetail", request.error.as_ref().map(error));
+    Json::Object(fields).to_string().into_bytes()
+}
+
+fn node(node: &Node) -> Json {
+    let mut locality = Map::new();
+    put_text(&mut locality, "region", &node.locality.region);
+    put_text(&mut locality, "zone", &node.locality.zone);
+    put_text(&mut locality, "subZone", &node.locality.sub_zone);
+    let parameters = node
+        .dynamic_parameters
+        .iter()
+        .map(|(of, params)| (of.clone(), json!({ "params": params })));
+    let mut fields = Map::new();
+    put_text(&mut fields, "id", &node.id);
+    put_text(&mut fields, "cluster", &node.cluster);
+    put(&mut fields, "metadata", filled(map(&node.metadata)));
+    put(&mut fields, "locality", filled(locality));
+    put_text(&mut fields, "userAgentName", &node.user_agent_name);
+    put_text(&mut fields, "userAgentVersion", &node.user_agent_version);
+    put(&mut fields, "clientFeatures", list(node.client_features.iter().map(String::as_str)));
+    put(&mut fields, "dynamicParameters", filled(parameters.collect()));
+    Json::Object(fields)
+}
+
+fn error(error: &ErrorDetail) -> Json {
+    let mut fields = Map::new();
+    put(&mut fields, "code", (error.code != 0).then(|| error.code.into()));
+    put_text(&mut fields, "message", &error.message);
+    Json::Object(fields)
+}
+
+fn map(fields: &BTreeMap<String, Value>) -> Map<String, Json> {
+    fields.iter().map(|(key, value)| (key.clone(), value_of(value))).collect()
+}
+
+fn value_of(value: &Value) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Bool(is) => Json::Bool(*is),
+        // JSON has no infinity, and what came from JSON holds none.
+        Value::Number(number) => {
+            Number::from_f64(*number).map_or(Json::Null, |number| tidy_number(number).into())
+        }
+        Value::Text(text) => text.as_str().into(),
+        Value::List(values) => values.iter().map(value_of).collect(),
+        Value::Map(fields) => Json::Object(map(fields)),
+    }
+}
+
+fn put(fields: &mut Map<String, Json>, key: &str, value: Option<Json>) {
+    if let Some(value) = value {
+        fields.insert(key.to_owned(), value);
+    }
+}
+
+fn put_text(fields: &mut Map<String, Json>, key: &str, text: &str) {
+    put(fields, key, (!text.is_empty()).then(|| text.into()));
+}
+
+fn list<'t>(texts: impl ExactSizeIterator<Item = &'t str>) -> Option<Json> {
+    (texts.len() > 0).then(|| texts.map(Json::from).collect())
+}
+
+fn filled(fields: Map<String, Json>) -> Option<Json> {
+    (!fields.is_empty()).then_some(Json::Object(fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::json::request_from_json;
+    use crate::samples::sotw_request;
+
+    proptest! {
+        /// C-044
+        #[test]
+        fn a_server_reads_what_a_client_wrote(request in sotw_request()) {
+            prop_assert_eq!(request_from_json(&request_to_json(&request)).unwrap(), request);
+        }
+    }
+
+    /// C-044
+    #[test]
+    fn what_is_at_its_default_is_left_out() {
+        let written =
+            |request| -> Json { serde_json::from_slice(&request_to_json(&request)).unwrap() };
+        assert_eq!(written(SotwRequest::default()), json!({}));
+        let metadata = [("one".to_owned(), Value::Number(1.0))].into();
+        let node = Node { id: "i".to_owned(), metadata, ..Node::default() };
+        let request = SotwRequest {
+            node: Some(node.into()),
+            names: ["a"].iter().collect(),
+            error: Some(ErrorDetail { code: 3, message: "m".to_owned() }),
+            ..SotwRequest::default()
+        };
+        let expected = json!({"node": {"id": "i", "metadata": {"one": 1}},
+            "resourceNames": ["a"], "errorDetail": {"code": 3, "message": "m"}});
+        assert_eq!(written(request), expected);
+    }
+}
