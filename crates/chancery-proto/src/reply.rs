@@ -5,11 +5,13 @@
 //!                                +--> entries --> [judge] --> Reply: good ones and flaws
 //!   JSON of REST -----> [json] --+                   ^
 //!                                        a program's own Decoder
+//!                                                    v
+//!   a file, in any format -----> [file], by the reader of documents --> Reply
 //! ```
 //!
 //! One bad resource costs no good one (C-055), and all that are bad are told (C-063). A body stays
 //! as the server sent it, so a dump shows what came and equal bytes are equal
-//! (C-049, C-061); JSON becomes canonical bytes. Whether a body is good is for the [`Decoder`] to say, and for the descriptors where it has nothing to say.
+//! (C-049, C-061); JSON and files become canonical bytes. Whether a body is good is for the [`Decoder`] to say, and for the descriptors where it has nothing to say.
 //!
 //! Not here: what a flaw means for the response and the cache. That is the machine's
 //! ([`chancery_core::client`]).
@@ -20,10 +22,12 @@ use bytes::Bytes;
 use chancery_core::client::{Reading, Reply};
 use chancery_core::{NameError, ResourceName, TypeUrl, Variant};
 
+use crate::document::{Fault, Format};
 use crate::json::JsonError;
 use crate::schema::Schema;
 use crate::wire::DecodeError;
 
+mod file;
 mod json;
 mod judge;
 mod wire;
@@ -94,6 +98,23 @@ impl Reader {
     /// When the text is no JSON, or no response.
     pub fn read_json(&self, expected: &TypeUrl, text: &[u8]) -> Result<Reply, JsonError> {
         json::read(self, expected, text)
+    }
+
+    /// Reads a file that a client subscribes to: resources of one type, in a response, a list or
+    /// alone (C-043). Resources of other types are flaws.
+    ///
+    /// There is nobody to accept or reject the parts of a file to, and one that is cut short must
+    /// not look like one from which resources were taken. So a file is good as a whole or not used.
+    ///
+    /// # Errors
+    /// All that is wrong with the file.
+    pub fn read_file(
+        &self,
+        expected: &TypeUrl,
+        format: Format,
+        bytes: &[u8],
+    ) -> Result<Reply, Vec<Fault>> {
+        file::read(self, expected, format, bytes)
     }
 }
 

@@ -7,6 +7,7 @@ use prost::Message;
 
 use super::*;
 
+mod file;
 mod json;
 mod properties;
 
