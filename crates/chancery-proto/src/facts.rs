@@ -11,11 +11,15 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use chancery_core::{Api, Facts, Link, ResourceName, TypeUrl};
-use prost_reflect::{DynamicMessage, ReflectMessage, Value};
+use prost::Message;
+use prost_reflect::{
+    DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value,
+};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::canonical;
 use crate::walk::{message_in, text_in, texts_in, value_in, walk};
+use crate::wire::fields::Fields;
 
 /// The facts of a resource of this type with this body.
 pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
@@ -25,7 +29,51 @@ pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
         links: links.found.into_iter().map(link).collect(),
         hosts: if type_url.api() == Api::Vhds { hosts(message) } else { Vec::new() },
         vhds: if type_url.api() == Api::Rds { vhds(message) } else { None },
+        reports_to_server: is_own_server(message_in(message, LOAD_SERVER)),
     }
+}
+
+/// What the client's machine asks of bodies of one type: less than the server's, so bodies are not
+/// walked, nor even decoded.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientFacts {
+    /// Where clusters say to whom loads are reported.
+    load_server: Option<FieldDescriptor>,
+}
+
+impl ClientFacts {
+    /// For bodies of a type; `None` if nobody knows it.
+    pub(crate) fn new(descriptor: Option<&MessageDescriptor>) -> Self {
+        Self { load_server: descriptor.and_then(|it| it.get_field_by_name(LOAD_SERVER)) }
+    }
+
+    /// The facts of a body. Of one that is not of its type they may be any.
+    pub(crate) fn of(&self, body: &[u8]) -> Facts {
+        let source = self.load_server.as_ref().and_then(|field| message_at(field, body));
+        Facts { reports_to_server: is_own_server(source.as_ref()), ..Facts::default() }
+    }
+}
+
+/// The message in one field of a body.
+fn message_at(field: &FieldDescriptor, body: &[u8]) -> Option<DynamicMessage> {
+    let Kind::Message(descriptor) = field.kind() else { return None };
+    let mut found: Option<DynamicMessage> = None;
+    let mut fields = Fields(body);
+    while let Some((number, value)) = fields.next().ok()? {
+        if number == field.number() {
+            // A message that comes twice is one whose parts come in turn.
+            let message = found.get_or_insert_with(|| DynamicMessage::new(descriptor.clone()));
+            message.merge(value).ok()?;
+        }
+    }
+    found
+}
+
+/// Of clusters, v3 and v2: the server that loads are reported to (C-082).
+const LOAD_SERVER: &str = "lrs_server";
+
+fn is_own_server(source: Option<&DynamicMessage>) -> bool {
+    source.map(Source::of) == Some(Source::OwnServer)
 }
 
 /// Whether this is a type of the old protocol.

@@ -163,3 +163,25 @@ fn only_a_changed_vhds_field_changes_its_digest() {
     assert_ne!(vhds("r", ads()), vhds("r", timed));
     assert_eq!(facts_of(ROUTES, &serde_json::json!({"name": "r"})).vhds, None);
 }
+
+/// C-082
+#[test]
+fn a_cluster_may_report_to_the_server_that_gave_it() {
+    let itself = serde_json::json!({"name": "a", "lrsServer": {"self": {}}});
+    let other = serde_json::json!({"name": "a", "lrsServer": ads()});
+    let none = serde_json::json!({"name": "a"});
+    for type_name in [CLUSTER, "envoy.api.v2.Cluster", LISTENER] {
+        let descriptor = Schema::bundled().message(type_name).unwrap();
+        let for_client = ClientFacts::new(Some(&descriptor));
+        for (json, expected) in [(&itself, true), (&other, false), (&none, false)] {
+            if type_name == LISTENER && json.get("lrsServer").is_some() {
+                continue;
+            }
+            assert_eq!(facts_of(type_name, json).reports_to_server, expected, "{json}");
+            let body = descriptor.clone().deserialize(json).unwrap().encode_to_vec();
+            assert_eq!(for_client.of(&body).reports_to_server, expected, "{json}");
+        }
+    }
+    let unknown = ClientFacts::new(None);
+    assert_eq!(unknown.of(b"\xff"), Facts::default());
+}

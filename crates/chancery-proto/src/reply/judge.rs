@@ -13,6 +13,7 @@ use chancery_core::{Resource, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
 use super::Reader;
+use crate::facts::ClientFacts;
 use crate::resource::{ResourceError, is_wrapper, naming_field, own_name};
 use crate::wire::Malformed;
 use crate::wire::fields::{Fields, text};
@@ -57,6 +58,7 @@ pub(super) struct Judge<'r> {
     reader: &'r Reader,
     type_url: &'r TypeUrl,
     descriptor: Option<MessageDescriptor>,
+    facts: ClientFacts,
     items: Vec<Result<Item, Flaw>>,
     nameless: usize,
 }
@@ -64,7 +66,8 @@ pub(super) struct Judge<'r> {
 impl<'r> Judge<'r> {
     pub(super) fn new(reader: &'r Reader, type_url: &'r TypeUrl) -> Self {
         let descriptor = reader.schema.message(type_url.as_str());
-        Self { reader, type_url, descriptor, items: Vec::new(), nameless: 0 }
+        let facts = ClientFacts::new(descriptor.as_ref());
+        Self { reader, type_url, descriptor, facts, items: Vec::new(), nameless: 0 }
     }
 
     /// Adds a resource, or why it cannot even be looked at.
@@ -107,6 +110,7 @@ impl<'r> Judge<'r> {
         let body = body.bytes.as_ref().map_err(String::clone)?;
         let reading = self.reading(&name, body)?;
         let resource = Resource::new(name, body.clone()).with_ttl(ttl).with_aliases(aliases);
+        let resource = resource.with_facts(self.facts.of(body));
         let stated = if version.is_empty() { resource } else { resource.with_version(version) };
         Ok(Item::Given(Given { resource: Arc::new(stated), reading }))
     }

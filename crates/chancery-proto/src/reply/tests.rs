@@ -159,6 +159,16 @@ fn a_body_names_itself_by_the_field_of_its_type() {
     assert_eq!(only(&reply).resource.name().as_str(), "e");
 }
 
+/// C-082
+#[test]
+fn the_machine_is_told_whether_loads_are_reported_to_the_server() {
+    let mut itself = named("itself");
+    itself.extend(b"\xd2\x02\x02\x2a\x00"); // `lrs_server` (42), `self` (5)
+    let reply = sotw(vec![any_of(CLUSTER, itself)]);
+    assert!(only(&reply).resource.facts().reports_to_server);
+    assert!(!only(&sotw(vec![cluster("c")])).resource.facts().reports_to_server);
+}
+
 /// C-036
 #[test]
 fn a_wrapped_sotw_resource_is_unwrapped() {
