@@ -120,8 +120,11 @@ mod tests {
                     .zip(&parts)
                     .flat_map(|(piece, part)| told(part, piece.lines))
                     .collect();
-                let names: std::collections::BTreeSet<_> =
-                    parted.iter().map(|(url, name, ..)| (url, name)).collect();
+                let names: std::collections::BTreeSet<_> = parts
+                    .iter()
+                    .flat_map(|part| &part.resources)
+                    .map(|it| (&it.type_url, it.resource.name()))
+                    .collect();
                 let good = parts.iter().all(|part| part.faults.is_empty());
                 let whole = parse(&schema, Format::Yaml, text.as_bytes());
                 if good && names.len() == parted.len() {
