@@ -11,7 +11,8 @@
 //!                                   |
 //!             [lint], [references], [complete], [v2]: what is to be said about them
 //!
-//!   the client's side: [wire] writes requests, [reply] reads responses; [show] is for people
+//!   the client's side: [wire] writes requests, [reply] reads responses; [show] is for people;
+//!   [frames] finds messages in the bytes of either side's streams
 //! ```
 //!
 //! The core sees names, bytes and a few facts; this crate makes them. Everything is described by a
@@ -32,6 +33,7 @@ mod walk;
 // The public interface.
 pub mod complete;
 pub mod document;
+pub mod frames;
 pub mod json;
 pub mod lint;
 pub mod references;

@@ -1,12 +1,13 @@
 //! gRPC messages out of and into the bytes of HTTP/2 bodies.
 //!
-//! A message is a flag, a length in four bytes, and that many bytes. A message that lies in one
-//! chunk is not copied; a longer one is gathered as it arrives, never on the word of its length.
+//! Finding messages in chunks is [`chancery_proto::frames`]'s; here is what that means for a request,
+//! and how responses are laid into chunks.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use chancery_proto::frames::{self, FrameError};
 use http_body::Body;
 use tonic::Status;
 
@@ -16,10 +17,7 @@ const HEADER: usize = 5;
 /// The messages in the body of a request.
 pub(crate) struct Messages<B> {
     body: B,
-    limit: usize,
-    chunk: Bytes,
-    /// The beginning of a message of which the end is not here yet.
-    begun: BytesMut,
+    found: frames::Messages,
 }
 
 /// What the client said or did.
@@ -35,7 +33,7 @@ pub(crate) enum Read {
 impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
     /// Reads `body`, and refuses messages above `limit` bytes.
     pub(crate) fn new(body: B, limit: usize) -> Self {
-        Self { body, limit, chunk: Bytes::new(), begun: BytesMut::new() }
+        Self { body, found: frames::Messages::new(limit) }
     }
 
     /// The next message.
@@ -44,64 +42,28 @@ impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
     /// When the client breaks the framing or the limit, or compresses.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Read, Status>> {
         loop {
-            if let Some(message) = self.take()? {
+            if let Some(message) = self.found.next().map_err(refusal)? {
                 return Poll::Ready(Ok(Read::Message(message)));
             }
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-                Some(Ok(frame)) => self.chunk = frame.into_data().unwrap_or_default(),
+                Some(Ok(frame)) => self.found.push(frame.into_data().unwrap_or_default()),
                 Some(Err(_)) => return Poll::Ready(Ok(Read::Gone)),
-                None if self.begun.is_empty() => return Poll::Ready(Ok(Read::End)),
+                None if self.found.is_between() => return Poll::Ready(Ok(Read::End)),
                 None => return Poll::Ready(Err(Status::internal("a request ends in its middle"))),
             }
         }
     }
+}
 
-    /// The next message, if it is all here; the rest of the chunk is kept either way.
-    fn take(&mut self) -> Result<Option<Bytes>, Status> {
-        if self.begun.is_empty() && self.chunk.len() >= HEADER {
-            let size = self.size_in(&self.chunk)?;
-            if self.chunk.len() - HEADER >= size {
-                let mut message = self.chunk.split_to(HEADER + size);
-                self.gather(0);
-                message.advance(HEADER);
-                return Ok(Some(message));
-            }
+fn refusal(error: FrameError) -> Status {
+    match error {
+        FrameError::Compressed => Status::unimplemented(
+            "compressed requests are not supported: send `grpc-encoding: identity`",
+        ),
+        FrameError::TooLarge { size, limit } => {
+            Status::resource_exhausted(format!("a request has {size} bytes; {limit} are allowed"))
         }
-        self.gather(HEADER);
-        if self.begun.len() < HEADER {
-            return Ok(None);
-        }
-        let size = self.size_in(&self.begun)?;
-        self.gather(HEADER + size);
-        if self.begun.len() < HEADER + size {
-            return Ok(None);
-        }
-        let mut message = std::mem::take(&mut self.begun).freeze();
-        message.advance(HEADER);
-        Ok(Some(message))
-    }
-
-    /// Moves bytes of the chunk to the message begun, until that has `wanted` bytes.
-    fn gather(&mut self, wanted: usize) {
-        let missing = wanted.saturating_sub(self.begun.len()).min(self.chunk.len());
-        self.begun.extend_from_slice(&self.chunk.split_to(missing));
-        if self.chunk.is_empty() {
-            // An empty part of a chunk keeps all of it in memory.
-            self.chunk = Bytes::new();
-        }
-    }
-
-    fn size_in(&self, header: &[u8]) -> Result<usize, Status> {
-        if header[0] != 0 {
-            let text = "compressed requests are not supported: send `grpc-encoding: identity`";
-            return Err(Status::unimplemented(text));
-        }
-        let size = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
-        if size > self.limit {
-            let text = format!("a request has {size} bytes; {} are allowed", self.limit);
-            return Err(Status::resource_exhausted(text));
-        }
-        Ok(size)
+        other => Status::internal(other.to_string()),
     }
 }
 
@@ -225,12 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn a_large_length_alone_costs_no_memory() {
-        let begin = b"\0\x03\xff\xff\xff123".to_vec();
-        let mut messages = Messages::new(Chunks([Bytes::from(begin)].into()), 1 << 30);
-        let mut cx = Context::from_waker(std::task::Waker::noop());
-        assert!(matches!(messages.poll_next(&mut cx), Poll::Ready(Err(_))), "cut short");
-        assert!(messages.begun.capacity() < 1024);
+    fn a_request_that_is_cut_short_is_an_error() {
+        let status = read(vec![b"\0\0\0\0\x02x".to_vec()], 100).unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Internal);
     }
 
     #[test]

@@ -1,0 +1,202 @@
+//! The messages in the bytes of a gRPC stream.
+//!
+//! A message is a flag, a length in four bytes, and that many bytes. A message that lies in one
+//! chunk is not copied; a longer one is gathered as it arrives, never on the word of its length.
+//!
+//! Not here: where chunks come from, and how messages are laid into chunks to be sent.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// A flag and a length.
+const HEADER: usize = 5;
+
+/// Finds messages in chunks: [`push`](Self::push) a chunk, then ask for the [`next`](Self::next)
+/// message until there is none.
+#[derive(Debug)]
+pub struct Messages {
+    limit: usize,
+    chunk: Bytes,
+    /// The beginning of a message of which the end is not here yet.
+    begun: BytesMut,
+}
+
+/// Why the bytes are no messages that can be read: the peer's fault. Nothing after it can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The flag of a message says so.
+    #[error("a message is compressed, which nobody asked for")]
+    Compressed,
+    /// The length of a message says so.
+    #[error("a message has {size} bytes; {limit} are allowed")]
+    TooLarge {
+        /// How many it should have.
+        size: usize,
+        /// How many it may have.
+        limit: usize,
+    },
+}
+
+impl Messages {
+    /// Looks for messages of at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, chunk: Bytes::new(), begun: BytesMut::new() }
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn push(&mut self, chunk: Bytes) {
+        if self.chunk.is_empty() {
+            self.chunk = chunk;
+        } else {
+            self.chunk = [&self.chunk[..], &chunk].concat().into();
+        }
+    }
+
+    /// The next message, if it is all here.
+    ///
+    /// # Errors
+    /// When the peer compresses, or a message is above the limit.
+    #[expect(clippy::should_implement_trait, reason = "an iterator ends where this has to wait")]
+    pub fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
+        if self.begun.is_empty() && self.chunk.len() >= HEADER {
+            let size = self.size_in(&self.chunk)?;
+            if self.chunk.len() - HEADER >= size {
+                let mut message = self.chunk.split_to(HEADER + size);
+                self.gather(0);
+                message.advance(HEADER);
+                return Ok(Some(message));
+            }
+        }
+        self.gather(HEADER);
+        if self.begun.len() < HEADER {
+            return Ok(None);
+        }
+        let size = self.size_in(&self.begun)?;
+        self.gather(HEADER + size);
+        if self.begun.len() < HEADER + size {
+            return Ok(None);
+        }
+        let mut message = std::mem::take(&mut self.begun).freeze();
+        message.advance(HEADER);
+        Ok(Some(message))
+    }
+
+    /// Whether all bytes so far were whole messages, so that a stream may end here.
+    pub fn is_between(&self) -> bool {
+        self.begun.is_empty() && self.chunk.is_empty()
+    }
+
+    /// Moves bytes of the chunk to the message begun, until that has `wanted` bytes.
+    fn gather(&mut self, wanted: usize) {
+        let missing = wanted.saturating_sub(self.begun.len()).min(self.chunk.len());
+        self.begun.extend_from_slice(&self.chunk.split_to(missing));
+        if self.chunk.is_empty() {
+            // An empty part of a chunk keeps all of it in memory.
+            self.chunk = Bytes::new();
+        }
+    }
+
+    fn size_in(&self, header: &[u8]) -> Result<usize, FrameError> {
+        let (flag, limit) = (header[0], self.limit);
+        if flag != 0 {
+            return Err(FrameError::Compressed);
+        }
+        let size = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        if size > limit { Err(FrameError::TooLarge { size, limit }) } else { Ok(size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn framed(message: &[u8]) -> Vec<u8> {
+        let size = u32::try_from(message.len()).unwrap();
+        [&[0][..], &size.to_be_bytes(), message].concat()
+    }
+
+    /// All messages in the chunks, and whether they end with the last.
+    fn found<'c>(
+        chunks: impl IntoIterator<Item = &'c [u8]>,
+        limit: usize,
+    ) -> Result<(Vec<Bytes>, bool), FrameError> {
+        let mut messages = Messages::new(limit);
+        let mut all = Vec::new();
+        for chunk in chunks {
+            messages.push(Bytes::copy_from_slice(chunk));
+            while let Some(message) = messages.next()? {
+                all.push(message);
+            }
+        }
+        Ok((all, messages.is_between()))
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_found_however_they_are_cut(
+            sent in vec(vec(any::<u8>(), 0..9), 0..5),
+            size in 1usize..20,
+            missing in 0usize..4,
+        ) {
+            let bytes = sent.iter().map(|message| framed(message)).collect::<Vec<_>>().concat();
+            let (all, between) = found(bytes.chunks(size), 8).unwrap();
+            prop_assert_eq!(&all, &sent);
+            prop_assert!(between);
+            let cut = bytes.len().saturating_sub(missing);
+            let (all, between) = found(bytes[..cut].chunks(size), 8).unwrap();
+            prop_assert_eq!(between, cut == bytes.len());
+            prop_assert!(all.iter().zip(&sent).all(|(one, other)| one == other));
+        }
+
+        #[test]
+        fn no_bytes_are_too_strange(bytes in vec(0u8..3, 0..40), size in 1usize..9) {
+            let _ = found(bytes.chunks(size), 1000);
+        }
+    }
+
+    #[test]
+    fn chunks_may_come_before_messages_are_asked_for() {
+        let bytes = [framed(b"one"), framed(b"two")].concat();
+        let mut messages = Messages::new(3);
+        bytes.chunks(4).for_each(|chunk| messages.push(Bytes::copy_from_slice(chunk)));
+        assert_eq!(messages.next().unwrap().unwrap(), "one");
+        assert!(!messages.is_between());
+        assert_eq!(messages.next().unwrap().unwrap(), "two");
+        assert!(messages.next().unwrap().is_none() && messages.is_between());
+    }
+
+    #[test]
+    fn a_message_in_one_chunk_is_not_copied() {
+        let chunk = Bytes::from([framed(b"one"), framed(b"two")].concat());
+        let mut messages = Messages::new(3);
+        messages.push(chunk.clone());
+        let message = messages.next().unwrap().unwrap();
+        assert_eq!(message.as_ptr(), chunk[HEADER..].as_ptr());
+    }
+
+    #[test]
+    fn a_message_at_the_limit_is_read_and_one_past_it_is_refused() {
+        let bytes = framed(&[7; 100]);
+        assert_eq!(found([&bytes[..]], 100).unwrap().0.len(), 1);
+        let error = found([&bytes[..]], 99).unwrap_err();
+        assert_eq!(error, FrameError::TooLarge { size: 100, limit: 99 });
+        // Cut behind its header, too: nothing is gathered first.
+        assert_eq!(found([&bytes[..3], &bytes[3..5]], 99).unwrap_err(), error);
+    }
+
+    #[test]
+    fn a_large_length_alone_costs_no_memory() {
+        let mut messages = Messages::new(1 << 30);
+        messages.push(Bytes::from_static(b"\0\x03\xff\xff\xff123"));
+        assert_eq!(messages.next(), Ok(None));
+        assert!(messages.begun.capacity() < 1024);
+    }
+
+    #[test]
+    fn compressed_messages_are_refused() {
+        assert_eq!(found([&b"\x01\0\0\0\x01x"[..]], 100).unwrap_err(), FrameError::Compressed);
+    }
+}
