@@ -191,11 +191,10 @@ fn text_field(message: &[u8], wanted: u32) -> Result<&str, Malformed> {
 
 /// C-064: nobody can tell which of two resources of one name is meant, so neither is.
 fn refuse_repeated(items: &mut Vec<Result<Item, Flaw>>) {
-    let mut times = BTreeMap::new();
-    for item in items.iter().flatten() {
-        *times.entry(name_of(item).clone()).or_insert(0u32) += 1;
-    }
-    times.retain(|_, times| *times > 1);
+    let mut names: Vec<_> = items.iter().flatten().map(name_of).collect();
+    names.sort_unstable();
+    let repeated = names.chunk_by(PartialEq::eq).filter(|same| same.len() > 1);
+    let mut times: BTreeMap<_, _> = repeated.map(|same| (same[0].clone(), same.len())).collect();
     if times.is_empty() {
         return;
     }

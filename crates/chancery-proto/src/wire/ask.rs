@@ -134,12 +134,14 @@ mod tests {
     use crate::wire::{decode_delta, decode_sotw};
 
     proptest! {
+        /// C-006
         #[test]
         fn a_server_reads_what_a_client_wrote(request in sotw_request()) {
             let bytes = encode_request(&Request::Sotw(request.clone()));
             prop_assert_eq!(decode_sotw(&bytes).unwrap(), request);
         }
 
+        /// C-040
         #[test]
         fn a_server_reads_what_a_client_wrote_of_changes(
             node in proptest::option::of(node()),

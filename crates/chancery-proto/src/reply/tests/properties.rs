@@ -62,6 +62,7 @@ prop_compose! {
 }
 
 proptest! {
+    /// C-036, C-061, C-071
     #[test]
     fn a_client_reads_what_a_server_wrote(response in response()) {
         let message = [&encode_entries(&response)[..], &encode_tail(&response, "server")].concat();
