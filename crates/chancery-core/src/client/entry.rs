@@ -98,10 +98,7 @@ impl Entry {
 
     /// Whether it is neither held nor known not to exist (C-087).
     pub(super) fn is_unresolved(&self) -> bool {
-        const NOT_FOUND: i32 = 5;
-        let kind = self.error.as_ref().map(|error| error.kind);
-        let missing = matches!(kind, Some(ErrorKind::Missing | ErrorKind::Refused(NOT_FOUND)));
-        self.held.is_none() && !missing
+        self.held.is_none() && !self.error.as_ref().is_some_and(|error| error.is_missing())
     }
 
     /// Whether nothing at all is known of it.
@@ -167,7 +164,8 @@ impl Entry {
                 ErrorKind::Refused(_)
                 | ErrorKind::Name
                 | ErrorKind::Authority
-                | ErrorKind::Unreachable,
+                | ErrorKind::Unreachable
+                | ErrorKind::Broken,
             ) => ClientState::ReceivedError,
         }
     }

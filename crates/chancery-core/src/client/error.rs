@@ -35,6 +35,21 @@ pub enum ErrorKind {
     Rejected,
     /// The server gave a reason, with this gRPC code, not to give it (C-071).
     Refused(i32),
+    /// The client itself has come to an end (C-074).
+    Broken,
+}
+
+impl WatchError {
+    /// Whether there is no such resource, as far as anybody can tell.
+    pub fn is_missing(&self) -> bool {
+        const NOT_FOUND: i32 = 5;
+        matches!(self.kind, ErrorKind::Missing | ErrorKind::Refused(NOT_FOUND))
+    }
+
+    /// The client itself has come to an end (C-074).
+    pub fn broken(why: &str) -> Self {
+        Self { kind: ErrorKind::Broken, text: why.into(), server: None }
+    }
 }
 
 impl ErrorKind {
@@ -50,7 +65,8 @@ impl ErrorKind {
             | Self::Missing
             | Self::Late
             | Self::Rejected
-            | Self::Refused(_) => UNAVAILABLE,
+            | Self::Refused(_)
+            | Self::Broken => UNAVAILABLE,
         }
     }
 }

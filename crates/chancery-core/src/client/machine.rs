@@ -196,7 +196,8 @@ impl Client {
         let streams = self.channels.iter_mut().flat_map(|channel| channel.streams.values_mut());
         let waits = streams.filter_map(Stream::deadline).min();
         let expiry = self.expiries.first().map(|(at, ..)| *at);
-        [waits, expiry].into_iter().flatten().min()
+        let patience = self.watchers.deadline(self.setup.settings.patience);
+        [waits, expiry, patience].into_iter().flatten().min()
     }
 
     fn subject(&self, type_url: &TypeUrl, name: &str) -> Result<Subject, WatchError> {
@@ -319,6 +320,7 @@ impl Client {
 
     /// What follows from the time alone.
     fn pass(&mut self, now: Time) {
+        self.watchers.lose_patience(now, self.setup.settings.patience);
         while let Some((server, type_url, name)) = self.next_overdue(now) {
             self.overdue(server, &type_url, &name);
         }

@@ -67,7 +67,9 @@ impl Client {
             self.remove(&taking, &name);
             present.insert(name);
         }
-        if reply.variant == Variant::Sotw && reply.type_url.rules().full_state {
+        // A resource that cannot be named may be any of those that are missing.
+        let is_whole = flaws.iter().all(|flaw| flaw.name.is_some());
+        if reply.variant == Variant::Sotw && reply.type_url.rules().full_state && is_whole {
             self.remove_absent(&taking, &present);
         }
         self.settle_groups(&taking, &present);
@@ -243,8 +245,18 @@ impl Client {
                 continue;
             }
             let Some(found) = change(realm, taking.type_url, name, how, &act) else { continue };
-            self.watchers.tell(&found.watchers, name, found.news, Some(taking.stream));
-            self.watchers.tell(&found.groups, name, found.news_of_group, Some(taking.stream));
+            self.watchers.tell(
+                &found.watchers,
+                name,
+                found.news,
+                Some((taking.stream, taking.now)),
+            );
+            self.watchers.tell(
+                &found.groups,
+                name,
+                found.news_of_group,
+                Some((taking.stream, taking.now)),
+            );
         }
     }
 
@@ -273,10 +285,15 @@ impl Client {
     }
 
     fn settle_group(&mut self, taking: &Taking<'_>, name: &ResourceName) {
-        self.settled(Some(taking.stream), taking.type_url, name);
+        self.settled(Some((taking.stream, taking.now)), taking.type_url, name);
     }
 
-    fn settled(&mut self, stream: Option<&StreamId>, type_url: &TypeUrl, name: &ResourceName) {
+    fn settled(
+        &mut self,
+        stream: Option<(&StreamId, Time)>,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+    ) {
         let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
         let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
         let Some(group) = shelf.groups.get_mut(name) else { return };

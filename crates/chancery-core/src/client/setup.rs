@@ -91,6 +91,8 @@ pub struct ClientSettings {
     pub missing_after: Duration,
     /// The same for servers whose timer is a transient error (C-066).
     pub timeout_after: Duration,
+    /// How long a stream waits for watchers to apply what came on it (C-038).
+    pub patience: Duration,
     /// How long a server that nobody needs is kept (C-039).
     pub idle: Duration,
     /// The wait after the first failure of a stream.
@@ -110,6 +112,7 @@ impl Default for ClientSettings {
         Self {
             missing_after: Duration::from_secs(15),
             timeout_after: Duration::from_secs(30),
+            patience: Duration::from_secs(5),
             idle: Duration::from_secs(5 * 60),
             backoff: Duration::from_secs(1),
             backoff_factor: 1.6,

@@ -33,8 +33,7 @@ pub enum WatchEvent {
 }
 
 impl Client {
-    /// The next thing to tell a watcher. To ask again is to say that the last has been applied
-    /// (C-038).
+    /// The next thing to tell a watcher.
     pub fn event(&mut self, id: WatchId) -> Option<WatchEvent> {
         let watcher = self.watchers.get_mut(id)?;
         let subject = match &watcher.subject {
@@ -56,18 +55,20 @@ impl Client {
                 return event;
             }
         }
-        if std::mem::take(&mut watcher.settled) {
-            return Some(WatchEvent::Settled);
-        }
+        std::mem::take(&mut watcher.settled).then_some(WatchEvent::Settled)
+    }
+
+    /// A watcher has applied what it was told. What it has not been told yet keeps its stream
+    /// waiting (C-038).
+    pub fn applied(&mut self, id: WatchId) {
         self.watchers.applied(id);
-        None
     }
 }
 
 impl Watcher {
     /// Nothing can be watched: it is said once.
     fn refusal(&mut self, error: Arc<WatchError>) -> Option<WatchEvent> {
-        if std::mem::replace(&mut self.settled, true) {
+        if !std::mem::take(&mut self.settled) {
             return None;
         }
         Some(WatchEvent::Changed { name: "".into(), value: Err(error) })

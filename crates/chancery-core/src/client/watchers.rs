@@ -1,16 +1,17 @@
 //! Who watches, and what each of them has not been told yet.
 //!
 //! There is no queue: a watcher keeps the names it has news of, and is told what is true when it
-//! asks (a slow one misses what came between, and nothing else). Until it has asked again it owes
-//! an application of what it was told to the stream the news came on, and that stream reads no
-//! further (C-038).
+//! asks (a slow one misses what came between, and nothing else). Until it says that it has applied
+//! what it was told, the stream the news came on reads no further (C-038). That wait is bounded:
+//! as there is no queue, all that a watcher nobody reads can cost the others is time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::entry::News;
 use super::{AuthorityKey, StreamId, WatchError};
-use crate::{ResourceName, TypeUrl};
+use crate::{ResourceName, Time, TypeUrl};
 
 /// One watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +52,8 @@ pub(super) struct Watcher {
     /// What is watched, or why nothing is.
     pub(super) subject: Result<Subject, Arc<WatchError>>,
     pub(super) untold: BTreeMap<ResourceName, Untold>,
-    /// Of a group: whether to say that all there was has been told.
+    /// Of a group: whether to say that all there was has been told. Where nothing can be watched:
+    /// whether to say why.
     pub(super) settled: bool,
     /// The names for which the watcher believes that something is wrong.
     pub(super) troubled: BTreeSet<ResourceName>,
@@ -67,8 +69,8 @@ pub(super) struct Watchers {
     all: BTreeMap<WatchId, Watcher>,
     last: u64,
     ready: BTreeSet<WatchId>,
-    /// How many watchers a stream waits for.
-    owed: BTreeMap<StreamId, usize>,
+    /// How many watchers a stream waits for, and since when.
+    owed: BTreeMap<StreamId, (usize, Time)>,
     resumed: BTreeSet<StreamId>,
 }
 
@@ -79,12 +81,13 @@ impl Watchers {
         if subject.is_err() {
             self.ready.insert(id);
         }
+        let settled = subject.is_err();
         self.all.insert(
             id,
             Watcher {
                 subject,
                 untold: BTreeMap::new(),
-                settled: false,
+                settled,
                 troubled: BTreeSet::new(),
                 known: BTreeSet::new(),
                 owes: Vec::new(),
@@ -94,9 +97,10 @@ impl Watchers {
     }
 
     pub(super) fn remove(&mut self, id: WatchId) -> Option<Watcher> {
-        self.applied(id);
         self.ready.remove(&id);
-        self.all.remove(&id)
+        let mut watcher = self.all.remove(&id)?;
+        self.release(std::mem::take(&mut watcher.owes));
+        Some(watcher)
     }
 
     pub(super) fn get_mut(&mut self, id: WatchId) -> Option<&mut Watcher> {
@@ -109,7 +113,7 @@ impl Watchers {
         ids: &[WatchId],
         name: &ResourceName,
         news: News,
-        stream: Option<&StreamId>,
+        stream: Option<(&StreamId, Time)>,
     ) {
         if news == News::None {
             return;
@@ -124,7 +128,7 @@ impl Watchers {
     }
 
     /// All that a group had when it was asked for has been told.
-    pub(super) fn settle(&mut self, ids: &[WatchId], stream: Option<&StreamId>) {
+    pub(super) fn settle(&mut self, ids: &[WatchId], stream: Option<(&StreamId, Time)>) {
         for id in ids {
             let Some(watcher) = self.all.get_mut(id) else { continue };
             watcher.settled = true;
@@ -132,25 +136,50 @@ impl Watchers {
         }
     }
 
-    fn wake(&mut self, id: WatchId, stream: Option<&StreamId>) {
+    fn wake(&mut self, id: WatchId, stream: Option<(&StreamId, Time)>) {
         self.ready.insert(id);
-        let (Some(stream), Some(watcher)) = (stream, self.all.get_mut(&id)) else { return };
+        let (Some((stream, now)), Some(watcher)) = (stream, self.all.get_mut(&id)) else { return };
         if !watcher.owes.contains(stream) {
             watcher.owes.push(stream.clone());
-            *self.owed.entry(stream.clone()).or_default() += 1;
+            self.owed.entry(stream.clone()).or_insert((0, now)).0 += 1;
         }
     }
 
-    /// The watcher has done with all it was told.
+    /// The watcher has applied all it was told, if it was told all there is.
     pub(super) fn applied(&mut self, id: WatchId) {
         let Some(watcher) = self.all.get_mut(&id) else { return };
-        for stream in watcher.owes.drain(..) {
-            let Some(owed) = self.owed.get_mut(&stream) else { continue };
+        if watcher.untold.is_empty() && !watcher.settled {
+            let owes = std::mem::take(&mut watcher.owes);
+            self.release(owes);
+        }
+    }
+
+    fn release(&mut self, owes: Vec<StreamId>) {
+        for stream in owes {
+            let Some((owed, _)) = self.owed.get_mut(&stream) else { continue };
             *owed -= 1;
             if *owed == 0 {
                 self.owed.remove(&stream);
                 self.resumed.insert(stream);
             }
+        }
+    }
+
+    /// When a stream stops waiting for its watchers.
+    pub(super) fn deadline(&self, patience: Duration) -> Option<Time> {
+        self.owed.values().map(|(_, since)| *since + patience).min()
+    }
+
+    /// Streams that have waited for too long read on.
+    pub(super) fn lose_patience(&mut self, now: Time, patience: Duration) {
+        let late = self.owed.iter().filter(|(_, (_, since))| *since + patience <= now);
+        let late: Vec<_> = late.map(|(stream, _)| stream.clone()).collect();
+        for stream in late {
+            self.owed.remove(&stream);
+            for watcher in self.all.values_mut() {
+                watcher.owes.retain(|owed| *owed != stream);
+            }
+            self.resumed.insert(stream);
         }
     }
 

@@ -162,6 +162,7 @@ impl Life {
             let name = self.watches.get(&id).map(|watch| watch.name.clone()).unwrap_or_default();
             self.note(&format!("! {name} {}", heard(&event)));
         }
+        self.client.applied(id);
     }
 
     fn watch(&self, name: &str) -> Result<WatchId, String> {
@@ -208,6 +209,7 @@ fn set(settings: &mut ClientSettings, key: &str, value: &str) {
         "missing_after" => settings.missing_after = time(),
         "timeout_after" => settings.timeout_after = time(),
         "idle" => settings.idle = time(),
+        "patience" => settings.patience = time(),
         "backoff" => settings.backoff = time(),
         "backoff_max" => settings.backoff_max = time(),
         "factor" => settings.backoff_factor = value.parse().unwrap_or(1.0),

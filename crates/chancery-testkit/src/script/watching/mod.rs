@@ -23,10 +23,10 @@
 //! |---|---|
 //! | `% server s …` | there is a server; words: `delta`, `per-type`, `fail_on_data_errors`, `resource_timer_is_transient_error` |
 //! | `% authority a s1 s2 …` | whom an authority asks; `#old` has all servers unless it is stated; the word `reachability` is the other way to fall back |
-//! | `% missing_after=15s …` | settings, also `timeout_after`, `idle`, `backoff`, `backoff_max`, `factor`; chance is off |
+//! | `% missing_after=15s …` | settings, also `timeout_after`, `patience`, `idle`, `backoff`, `backoff_max`, `factor`; chance is off |
 //! | `+ w cds a` | a watch, called `w`; with `slow` at the end it hears nothing by itself |
 //! | `- w` | the watch ends |
-//! | `. w` | a slow watcher takes all there is |
+//! | `. w` | a slow watcher takes all there is, and applies it |
 //! | `> s open`, `> s end text` | the stream is there; it ended. A stream of one type is `s/cds` |
 //! | `> s cds v=1 n=1 a@1 …` | a response. `a@1` is a resource, `a@!text` and `@!text` one that cannot be used (`_` for blanks), `a@1(beat)` one without a body, `-a` is removed, `!a=NOT_FOUND` an entry of the errors |
 //! | `~ 5s` | time passes |

@@ -1,0 +1,261 @@
+//! A client of several servers: authorities and fallback.
+//!
+//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! [`chancery_testkit::script`].
+
+use chancery_testkit::script::client;
+
+#[test]
+fn names_are_kept_apart_by_their_authority() {
+    // C-051, K3, K4
+    client(
+        "% server one
+         % authority a one
+         % authority '' one
+         + u cds x
+         < one open
+         + v cds xdstp:///envoy.config.cluster.v3.Cluster/x
+         + w cds xdstp://a/envoy.config.cluster.v3.Cluster/x
+         > one open
+         < one cds x xdstp:///envoy.config.cluster.v3.Cluster/x xdstp://a/envoy.config.cluster.v3.Cluster/x node
+         > one cds v=1 n=1 xdstp:///envoy.config.cluster.v3.Cluster/x@2 x@1 xdstp://a/envoy.config.cluster.v3.Cluster/x@3
+         < one cds x xdstp:///envoy.config.cluster.v3.Cluster/x xdstp://a/envoy.config.cluster.v3.Cluster/x v=1 n=1
+         ! u x@1
+         ! v xdstp:///envoy.config.cluster.v3.Cluster/x@2
+         ! w xdstp://a/envoy.config.cluster.v3.Cluster/x@3",
+    );
+}
+
+#[test]
+fn parameters_in_any_order_are_one_name() {
+    // C-025, K1, K2
+    client(
+        "% server one
+         % authority a one
+         + u eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?b=2&a=1
+         < one open
+         + v eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?a=1&b=2
+         > one open
+         < one eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?a=1&b=2 node
+         > one eds v=1 n=1 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?b=2&a=1@1
+         < one eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?a=1&b=2 v=1 n=1
+         ! u xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?a=1&b=2@1
+         ! v xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?a=1&b=2@1
+         + w eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?c=1&c=2
+         < one eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?a=1&b=2 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/id?c=2 v=1 n=1",
+    );
+}
+
+#[test]
+fn a_name_nobody_is_responsible_for_is_an_error_and_no_request() {
+    // C-053, C-018, C-079, K5
+    client(
+        "% server one
+         % authority a one
+         + u cds xdstp://gone/envoy.config.cluster.v3.Cluster/x
+         ! u - none authority
+         + v rds xdstp://a/envoy.config.listener.v3.Listener/id
+         ! v - none name
+         + w cds xdstp://a/x
+         ! w - none name",
+    );
+}
+
+#[test]
+fn deletion_is_judged_over_the_authorities_of_the_server() {
+    // C-077, C-078, K7
+    client(
+        "% server one fail_on_data_errors
+         % server two fail_on_data_errors
+         % authority a one
+         % authority b one
+         % authority c two
+         + u lds xdstp://a/envoy.config.listener.v3.Listener/x
+         < one open
+         + v lds xdstp://b/envoy.config.listener.v3.Listener/x
+         + w lds xdstp://c/envoy.config.listener.v3.Listener/x
+         < two open
+         > one open
+         < one lds xdstp://a/envoy.config.listener.v3.Listener/x xdstp://b/envoy.config.listener.v3.Listener/x node
+         > two open
+         < two lds xdstp://c/envoy.config.listener.v3.Listener/x node
+         > two lds v=1 n=1 xdstp://c/envoy.config.listener.v3.Listener/x@1
+         < two lds xdstp://c/envoy.config.listener.v3.Listener/x v=1 n=1
+         ! w xdstp://c/envoy.config.listener.v3.Listener/x@1
+         > one lds v=1 n=1 xdstp://a/envoy.config.listener.v3.Listener/x@1 xdstp://b/envoy.config.listener.v3.Listener/x@1
+         < one lds xdstp://a/envoy.config.listener.v3.Listener/x xdstp://b/envoy.config.listener.v3.Listener/x v=1 n=1
+         ! u xdstp://a/envoy.config.listener.v3.Listener/x@1
+         ! v xdstp://b/envoy.config.listener.v3.Listener/x@1
+         > one lds v=2 n=2 xdstp://a/envoy.config.listener.v3.Listener/x@1
+         < one lds xdstp://a/envoy.config.listener.v3.Listener/x xdstp://b/envoy.config.listener.v3.Listener/x v=2 n=2
+         ! v xdstp://b/envoy.config.listener.v3.Listener/x none missing",
+    );
+}
+
+#[test]
+fn servers_of_different_authorities_are_independent() {
+    // C-078
+    client(
+        "% server one
+         % server two
+         % authority #old one
+         % authority t two
+         + u eds a
+         < one open
+         + v eds xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/b
+         < two open
+         > one end refused
+         ! u a none unreachable
+         > two open
+         < two eds xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/b node
+         > two eds v=1 n=1 xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/b@1
+         < two eds xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/b v=1 n=1
+         ! v xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/b@1",
+    );
+}
+
+#[test]
+fn a_cluster_that_reports_to_its_server_is_news_from_another_one() {
+    // C-082, K8
+    client(
+        "% server one
+         % server two
+         + u cds a
+         < one open
+         > one open
+         < one cds a node
+         > one cds v=1 n=1 a@1(self)
+         < one cds a v=1 n=1
+         ! u a@1
+         > one cds v=2 n=2 a@1(self)
+         < one cds a v=2 n=2
+         + v cds b
+         < one cds a b v=2 n=2
+         > one end
+         ~ 1s
+         < one open
+         > one end refused
+         < two open
+         > two open
+         < two cds a b node
+         > two cds v=1 n=1 a@1(self)
+         < two cds a b v=1 n=1
+         ! u a@1",
+    );
+}
+
+#[test]
+fn fallback_needs_trouble_and_something_that_is_missing() {
+    // C-087, C-090: with everything cached there is only an ambient error
+    client(
+        "% server one
+         % server two
+         + u eds a
+         < one open
+         > one open
+         < one eds a node
+         > one eds v=1 n=1 a@1
+         < one eds a v=1 n=1
+         ! u a@1
+         > one end
+         ~ 1s
+         < one open
+         > one end refused
+         ! u a but unreachable
+         + v eds b
+         < two open
+         ! u a fine",
+    );
+}
+
+#[test]
+fn what_is_known_not_to_exist_is_not_missing() {
+    // C-087
+    client(
+        "% server one
+         % server two
+         + u eds a
+         < one open
+         > one open
+         < one eds a node
+         > one eds v=1 n=1 !a=NOT_FOUND
+         < one eds a v=1 n=1
+         ! u a none NOT_FOUND
+         > one end
+         ~ 1s
+         < one open
+         > one end refused
+         ~ 2s
+         < one open",
+    );
+}
+
+#[test]
+fn watchers_hear_of_trouble_when_every_server_has_failed() {
+    // C-090
+    client(
+        "% server one
+         % server two
+         % server three
+         + u eds a
+         < one open
+         > one end refused
+         < two open
+         > two end refused
+         < three open
+         > three end refused
+         ! u a none unreachable",
+    );
+}
+
+#[test]
+fn the_better_server_is_used_as_soon_as_it_delivers() {
+    // C-088, C-089
+    client(
+        "% server one
+         % server two
+         + u eds a
+         < one open
+         + v eds b
+         > one end refused
+         < two open
+         > two open
+         < two eds a b node
+         > two eds v=5 n=1 a@1 b@1
+         < two eds a b v=5 n=1
+         ! u a@1
+         ! v b@1
+         ~ 1s
+         < one open
+         > one open
+         < one eds a b node
+         > one eds v=1 n=1 a@2
+         < two close
+         < one eds a b v=1 n=1
+         ! u a@2
+         > one eds v=2 n=2 b@1
+         < one eds a b v=2 n=2",
+    );
+}
+
+#[test]
+fn an_authority_may_fall_back_on_reachability_alone() {
+    // C-091
+    client(
+        "% server one
+         % server two
+         % authority #old one two reachability
+         + u eds a
+         < one open
+         > one open
+         < one eds a node
+         > one eds v=1 n=1 a@1
+         < one eds a v=1 n=1
+         ! u a@1
+         > one end
+         ~ 1s
+         < one open
+         > one end refused
+         < two open",
+    );
+}
