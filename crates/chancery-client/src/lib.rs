@@ -1,4 +1,4 @@
-//! An xDS client: whom it asks, who it is, and how it proves that.
+//! An xDS client: federation, fallback, state of the world or delta, over gRPC.
 //!
 //! A [`Bootstrap`] says all a client knows before it asks anybody. It is read from JSON, as other
 //! xDS clients read it, or built in code; nothing that arrives later can add a server to it.
@@ -20,19 +20,45 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Not here: the protocol (`chancery-core`), which this crate gives its servers and names.
+//! A [`Client`] keeps watches alive: it connects when something is watched, connects again for as
+//! long as it takes, falls back to another server where the bootstrap names one, and keeps what it
+//! has while nobody can be reached. A [`Watch`] tells what is true; one that is slow slows its own
+//! stream and nothing else.
+//!
+//! Not here: the protocol, which is decided in `chancery-core`; what resources mean, which is for
+//! the program to say ([`ResourceType`]).
 
+mod address;
 mod bootstrap;
+mod client;
 mod credentials;
+mod dial;
+mod engine;
+mod grpc;
+mod keeper;
+mod observe;
+mod options;
+mod paths;
+mod resource;
+mod watch;
 
 // The public interface.
+pub use address::{Address, InvalidAddress};
 pub use bootstrap::{
     Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, Plan, Reader, Resolved,
     Service, XdsServer,
 };
-pub use chancery_core::client::{InvalidPlace, InvalidTarget, Place, Target, Template};
-pub use chancery_core::{Locality, Node, Value};
+pub use chancery_core::client::{
+    AuthorityKey, ClientSettings, ClientState, ErrorKind, Fallback, InvalidPlace, InvalidTarget,
+    Place, ResourceStatus, Target, Template, WatchError,
+};
+pub use chancery_core::{Locality, Node, Resource, TypeUrl, Value, Variant};
+pub use client::Client;
 pub use credentials::{
     Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
     CredentialsError, Identity, Pending, Plugged, Plugins, TlsError, TlsFiles,
 };
+pub use dial::{Dial, Dialled, Io, Sockets};
+pub use options::Options;
+pub use resource::{Received, ResourceType};
+pub use watch::{Event, RawWatch, Watch};

@@ -1,0 +1,127 @@
+//! The client as a program has it: made of a bootstrap, asked for watches, dropped when done.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chancery_core::TypeUrl;
+use chancery_core::client::{ResourceStatus, ServerId, WatchError};
+use chancery_proto::reply::Reader;
+use chancery_proto::schema::Schema;
+use tokio::task::JoinHandle;
+
+use crate::engine::Engine;
+use crate::paths::Paths;
+use crate::resource::Decoders;
+use crate::watch::{Event, RawWatch, Watch};
+use crate::{Bootstrap, BootstrapError, Options, Received, ResourceType, grpc, keeper};
+
+/// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
+/// the last clone and the last watch are.
+#[derive(Clone)]
+pub struct Client(Arc<Handle>);
+
+/// What clones and watches share.
+pub(crate) struct Handle {
+    pub(crate) engine: Arc<Engine>,
+    decoders: Arc<Decoders>,
+    keeper: JoinHandle<()>,
+}
+
+impl Client {
+    /// A client that has not asked anybody yet. Nothing is connected before something is watched.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use chancery_client::{Bootstrap, Client, Event, Options, TypeUrl};
+    ///
+    /// let client = Client::new(&Bootstrap::discover(None)?, Options::default())?;
+    /// let mut clusters = client.watch_raw(&TypeUrl::new("envoy.config.cluster.v3.Cluster"), "*");
+    /// while let Some(event) = clusters.next().await {
+    ///     if let Event::Changed { name, value: Ok(cluster) } = event {
+    ///         println!("{name} is at version {}", cluster.version);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the bootstrap cannot be used.
+    ///
+    /// # Panics
+    /// Outside of a runtime of tokio.
+    pub fn new(bootstrap: &Bootstrap, options: Options) -> Result<Self, BootstrapError> {
+        bootstrap.check()?;
+        let plan = bootstrap.plan(options.protocol(), options.settings.clone());
+        let schema = Schema::bundled();
+        let paths = Paths::new(&schema);
+        let decoders = Arc::new(Decoders::default());
+        let reader = Reader::new(schema).with_decoder(Arc::clone(&decoders) as _);
+        let servers = plan.setup.servers().zip(&plan.servers).map(|((id, server), xds)| {
+            let (reader, paths) = (reader.clone(), paths.clone());
+            grpc::Channel::new(id, server.clone(), xds, reader, paths, options.clone())
+        });
+        let channels = servers.collect();
+        let engine = Arc::new(Engine::new(plan.setup));
+        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels));
+        Ok(Self(Arc::new(Handle { engine, decoders, keeper })))
+    }
+
+    /// Watches a resource as a value of `T`. The name may be `*`, for all of them, or the glob of a
+    /// collection, `xdstp://AUTHORITY/TYPE/PATH/*`.
+    ///
+    /// A name that is none, or that nobody is responsible for, is an error that the watch tells.
+    pub fn watch<T: ResourceType>(&self, name: &str) -> Watch<T> {
+        let type_url = TypeUrl::new(T::TYPE_URL);
+        self.0.decoders.add::<T>(&type_url);
+        Watch::new(self.watch_raw(&type_url, name))
+    }
+
+    /// Watches a resource as bytes.
+    pub fn watch_raw(&self, type_url: &TypeUrl, name: &str) -> RawWatch {
+        RawWatch::new(Arc::clone(&self.0), type_url.clone(), name)
+    }
+
+    /// Waits for a resource, and watches it no longer.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be used, or no server can be reached.
+    pub async fn get<T: ResourceType>(&self, name: &str) -> Result<Received<T>, Arc<WatchError>> {
+        let mut watch = self.watch::<T>(name);
+        loop {
+            match watch.next().await {
+                Some(Event::Changed { value, .. }) => return value,
+                Some(Event::Ambient { .. } | Event::Settled) => {}
+                None => return Err(Arc::new(WatchError::broken("the client has come to an end"))),
+            }
+        }
+    }
+
+    /// Looks at all resources that are watched, as CSDS shows them.
+    pub fn resources(&self, mut look: impl FnMut(ResourceStatus<'_>)) {
+        self.0.engine.look(|machine| machine.resources().for_each(&mut look));
+    }
+}
+
+impl Handle {
+    /// What a server is called.
+    pub(crate) fn uri(&self, server: ServerId) -> Arc<str> {
+        let uri = |uri: &Arc<str>| Arc::clone(uri);
+        self.engine.look(|machine| {
+            machine.setup().find(server).map_or_else(|| "".into(), |server| uri(&server.key.uri))
+        })
+    }
+}
+
+/// Nobody is left to hear of anything.
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,312 @@
+//! The machine while it runs: a lock, a clock, and who is to be woken.
+//!
+//! Whatever happens is told to the machine under the lock, which nobody holds for longer than that;
+//! what the machine then wants is passed on as wakes. Nothing is queued here: a stream asks what to
+//! say when it can say something, a watch what is new when it is polled.
+//!
+//! If a task of the client panics, the client is broken for good, and says so to every watch
+//! (C-074).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use chancery_core::client::{
+    Client as Machine, ClientInput, Effect, Reply, ServerId, Setup, StreamId, WatchEvent, WatchId,
+};
+use chancery_core::{ErrorDetail, Request, Time, TypeUrl};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::observe;
+
+/// One client's machine, shared by its tasks, its watches and its handles.
+pub(crate) struct Engine {
+    state: Mutex<State>,
+    began: Instant,
+    /// Rung when the keeper has something to do.
+    bell: Notify,
+}
+
+struct State {
+    machine: Machine,
+    watches: HashMap<WatchId, Waker>,
+    lines: BTreeMap<StreamId, Line>,
+    /// The number of the last line.
+    last: u64,
+    orders: BTreeMap<ServerId, Orders>,
+    /// When the keeper wakes by itself.
+    alarm: Option<Time>,
+    broken: Option<Arc<str>>,
+}
+
+/// A stream that the machine wants, and the task that serves it.
+#[derive(Default)]
+struct Line {
+    number: u64,
+    writer: Option<Waker>,
+    reader: Option<Waker>,
+}
+
+/// Streams of one server that are to be opened.
+#[derive(Default)]
+struct Orders {
+    due: BTreeSet<Ticket>,
+    channel: Option<Waker>,
+}
+
+/// The right to serve one stream, until it is closed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket {
+    pub(crate) stream: StreamId,
+    /// Tells it from streams that had the same place before.
+    number: u64,
+}
+
+/// What a watch is told, or that nobody is there any more to tell it.
+pub(crate) enum Told {
+    Event(WatchEvent),
+    Broken(Arc<str>),
+}
+
+impl Engine {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let state = State {
+            machine: Machine::new(setup),
+            watches: HashMap::new(),
+            lines: BTreeMap::new(),
+            last: 0,
+            orders: BTreeMap::new(),
+            alarm: None,
+            broken: None,
+        };
+        Self { state: Mutex::new(state), began: Instant::now(), bell: Notify::new() }
+    }
+
+    /// Looks at the machine, without telling it anything.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
+        look(&self.lock().machine)
+    }
+
+    /// Tells the machine something, and wakes whoever that concerns.
+    pub(crate) fn tell<T>(&self, tell: impl FnOnce(&mut Machine, Time) -> T) -> T {
+        let now = self.now();
+        let mut state = self.lock();
+        let answer = tell(&mut state.machine, now);
+        let (wakes, ring) = state.follow();
+        drop(state);
+        wakes.into_iter().for_each(Waker::wake);
+        if ring {
+            self.bell.notify_one();
+        }
+        answer
+    }
+
+    /// Tells the machine what happened on a stream, unless it has closed that meanwhile. Whether it
+    /// has not.
+    pub(crate) fn happened(&self, ticket: &Ticket, input: ClientInput) -> bool {
+        if !self.is_valid(ticket) {
+            return false;
+        }
+        let events = self.tell(|machine, now| machine.handle(now, input));
+        self.look(|machine| observe::events(machine.setup(), &events));
+        true
+    }
+
+    pub(crate) fn opened(&self, ticket: &Ticket) -> bool {
+        self.happened(ticket, ClientInput::Opened(ticket.stream.clone()))
+    }
+
+    pub(crate) fn ended(&self, ticket: &Ticket, error: ErrorDetail) {
+        self.happened(ticket, ClientInput::Ended(ticket.stream.clone(), error));
+    }
+
+    pub(crate) fn received(&self, ticket: &Ticket, reply: Reply) -> bool {
+        self.happened(ticket, ClientInput::Received(ticket.stream.clone(), reply))
+    }
+
+    /// Lets the machine see what time it is.
+    pub(crate) fn tick(&self) {
+        let events = self.tell(|machine, now| machine.handle(now, ClientInput::TimePassed));
+        self.look(|machine| observe::events(machine.setup(), &events));
+    }
+
+    /// The next request of a stream that has room for one; `None` if it is closed.
+    pub(crate) fn poll_request(&self, ticket: &Ticket, cx: &Context<'_>) -> Poll<Option<Request>> {
+        let now = self.now();
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(line) = state.lines.get_mut(&ticket.stream) else { return Poll::Ready(None) };
+        if line.number != ticket.number {
+            return Poll::Ready(None);
+        }
+        if let Some(request) = state.machine.request(now, &ticket.stream) {
+            return Poll::Ready(Some(request));
+        }
+        keep(&mut line.writer, cx);
+        Poll::Pending
+    }
+
+    /// Waits until the stream may be read (C-038); `false` if it is closed.
+    pub(crate) fn poll_read(&self, ticket: &Ticket, cx: &Context<'_>) -> Poll<bool> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(line) = state.lines.get_mut(&ticket.stream) else { return Poll::Ready(false) };
+        if line.number != ticket.number {
+            return Poll::Ready(false);
+        }
+        // The waker stays also when reading goes on: a close has to be heard of.
+        keep(&mut line.reader, cx);
+        if state.machine.may_read(&ticket.stream) { Poll::Ready(true) } else { Poll::Pending }
+    }
+
+    /// Whether the stream has not been closed.
+    pub(crate) fn is_valid(&self, ticket: &Ticket) -> bool {
+        let state = self.lock();
+        state.lines.get(&ticket.stream).is_some_and(|line| line.number == ticket.number)
+    }
+
+    /// Waits until the stream is closed by the machine.
+    pub(crate) async fn closed(&self, ticket: &Ticket) {
+        std::future::poll_fn(|cx| {
+            let mut state = self.lock();
+            match state.lines.get_mut(&ticket.stream) {
+                Some(line) if line.number == ticket.number => {
+                    keep(&mut line.reader, cx);
+                    Poll::Pending
+                }
+                _ => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+
+    pub(crate) fn watch(&self, type_url: &TypeUrl, name: &str) -> WatchId {
+        self.tell(|machine, now| machine.watch(now, type_url, name))
+    }
+
+    pub(crate) fn unwatch(&self, id: WatchId) {
+        self.tell(|machine, now| machine.unwatch(now, id));
+        self.lock().watches.remove(&id);
+    }
+
+    /// The next thing a watch is told.
+    pub(crate) fn poll_event(&self, id: WatchId, cx: &Context<'_>) -> Poll<Told> {
+        let mut state = self.lock();
+        if let Some(why) = &state.broken {
+            return Poll::Ready(Told::Broken(Arc::clone(why)));
+        }
+        match state.machine.event(id) {
+            Some(event) => Poll::Ready(Told::Event(event)),
+            None => {
+                state.watches.insert(id, cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// A watch has applied what it was told.
+    pub(crate) fn applied(&self, id: WatchId) {
+        self.tell(|machine, _| machine.applied(id));
+    }
+
+    /// The next stream of a server that is to be opened.
+    pub(crate) async fn order(&self, server: ServerId) -> Ticket {
+        std::future::poll_fn(|cx| {
+            let mut state = self.lock();
+            let State { orders, lines, .. } = &mut *state;
+            let orders = orders.entry(server).or_default();
+            while let Some(ticket) = orders.due.pop_first() {
+                if lines.get(&ticket.stream).is_some_and(|line| line.number == ticket.number) {
+                    return Poll::Ready(ticket);
+                }
+            }
+            keep(&mut orders.channel, cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until it is time to tell the machine so, or that time has changed.
+    pub(crate) async fn rest(&self) {
+        let alarm = {
+            let mut state = self.lock();
+            state.alarm = state.machine.deadline();
+            state.alarm
+        };
+        match alarm {
+            Some(at) => {
+                let late = tokio::time::timeout_at(self.began + at.0, self.bell.notified()).await;
+                if late.is_err() {
+                    self.tick();
+                }
+            }
+            None => self.bell.notified().await,
+        }
+    }
+
+    /// Nothing will happen any more.
+    pub(crate) fn give_up(&self, why: &str) {
+        let mut state = self.lock();
+        state.broken.get_or_insert_with(|| why.into());
+        state.lines.clear();
+        let watches = std::mem::take(&mut state.watches);
+        drop(state);
+        watches.into_values().for_each(Waker::wake);
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time(self.began.elapsed())
+    }
+
+    /// The machine is a value: whatever panicked with the lock held has been told of elsewhere.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Passes on what the machine wants: whom to wake, and whether to ring for the keeper.
+    fn follow(&mut self) -> (Vec<Waker>, bool) {
+        let mut wakes = Vec::new();
+        while let Some(effect) = self.machine.poll() {
+            match effect {
+                Effect::Open(stream) => {
+                    self.last += 1;
+                    let number = self.last;
+                    self.lines.insert(stream.clone(), Line { number, ..Line::default() });
+                    let orders = self.orders.entry(stream.server).or_default();
+                    orders.due.insert(Ticket { stream, number });
+                    wakes.extend(orders.channel.take());
+                }
+                Effect::Close(stream) => {
+                    let line = self.lines.remove(&stream);
+                    wakes.extend(
+                        line.into_iter().flat_map(|line| [line.writer, line.reader]).flatten(),
+                    );
+                }
+                Effect::Send(stream) => wakes.extend(self.line(&stream, |line| &mut line.writer)),
+                Effect::Read(stream) => wakes.extend(self.line(&stream, |line| &mut line.reader)),
+                Effect::Tell(watch) => wakes.extend(self.watches.remove(&watch)),
+            }
+        }
+        let deadline = self.machine.deadline();
+        let ring = deadline.is_some_and(|at| self.alarm.is_none_or(|alarm| at < alarm));
+        (wakes, ring)
+    }
+
+    fn line(
+        &mut self,
+        stream: &StreamId,
+        waker: impl FnOnce(&mut Line) -> &mut Option<Waker>,
+    ) -> Option<Waker> {
+        waker(self.lines.get_mut(stream)?).take()
+    }
+}
+
+fn keep(place: &mut Option<Waker>, cx: &Context<'_>) {
+    match place {
+        Some(waker) => waker.clone_from(cx.waker()),
+        none => *none = Some(cx.waker().clone()),
+    }
+}

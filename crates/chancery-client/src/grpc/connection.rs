@@ -1,0 +1,83 @@
+//! One HTTP/2 connection to a server, which is asked now and then whether it lives (C-037).
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::{Builder, SendRequest};
+use h2::{Ping, PingPong};
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use crate::dial::{self, told};
+use crate::{Address, Credentials, Options};
+
+/// A connection that streams can be opened on.
+pub(super) struct Connection {
+    sender: SendRequest<Bytes>,
+    alive: tokio::sync::watch::Receiver<()>,
+}
+
+/// A connection, and what has to run for it to live.
+pub(super) async fn connect(
+    address: &Address,
+    credentials: &Credentials,
+    options: &Options,
+) -> Result<(Connection, impl Future<Output = ()> + use<>), String> {
+    let limit = options.connect_timeout;
+    let io = dial::connect(&options.dial, address, credentials, limit).await?;
+    let handshake = Builder::new()
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(HEADERS)
+        .enable_push(false)
+        .handshake::<_, Bytes>(io);
+    let done =
+        timeout(limit, handshake).await.map_err(|_| format!("no HTTP/2 within {limit:?}"))?;
+    let (sender, mut connection) = done.map_err(|error| format!("HTTP/2: {}", told(&error)))?;
+    let pings = connection.ping_pong();
+    let (interval, patience) = (options.keepalive_interval, options.keepalive_timeout);
+    let (living, alive) = tokio::sync::watch::channel(());
+    let driver = async move {
+        let _living = living;
+        let dead = pin!(dead(pings, interval, patience));
+        tokio::select! {
+            ended = connection => if let Err(error) = ended {
+                debug!("connection ended: {}", told(&error));
+            },
+            () = dead => debug!("connection is dead: no answer within {patience:?}"),
+        }
+    };
+    Ok((Connection { sender, alive }, driver))
+}
+
+impl Connection {
+    /// Whether it is worth asking for another stream.
+    pub(super) fn takes_streams(&self) -> bool {
+        self.alive.has_changed().is_ok()
+    }
+
+    pub(super) fn sender(&self) -> SendRequest<Bytes> {
+        self.sender.clone()
+    }
+}
+
+/// Ends when the peer does not answer.
+async fn dead(pings: Option<PingPong>, interval: Duration, patience: Duration) {
+    let Some(mut pings) = pings else { return std::future::pending().await };
+    loop {
+        sleep(interval).await;
+        match timeout(patience, pings.ping(Ping::opaque())).await {
+            Ok(Ok(_)) => {}
+            // The connection says itself what ended it.
+            Ok(Err(_)) => return std::future::pending().await,
+            Err(_) => return,
+        }
+    }
+}
+
+/// How much of one response may be on its way before it is read.
+const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+const HEADERS: u32 = 16 * 1024;

@@ -1,0 +1,94 @@
+//! How a call of gRPC ended, as it stands in headers and trailers.
+
+use chancery_core::ErrorDetail;
+use http::{HeaderMap, StatusCode};
+
+pub(super) const UNKNOWN: i32 = 2;
+pub(super) const PERMISSION_DENIED: i32 = 7;
+pub(super) const UNIMPLEMENTED: i32 = 12;
+pub(super) const INTERNAL: i32 = 13;
+pub(super) const UNAVAILABLE: i32 = 14;
+pub(super) const UNAUTHENTICATED: i32 = 16;
+
+/// What `grpc-status` says, if it is there.
+pub(super) fn of(headers: &HeaderMap) -> Option<ErrorDetail> {
+    let code = headers.get("grpc-status")?.to_str().ok().and_then(|code| code.parse().ok());
+    let message = headers.get("grpc-message").map(|text| decoded(text.as_bytes()));
+    Some(ErrorDetail { code: code.unwrap_or(UNKNOWN), message: message.unwrap_or_default() })
+}
+
+/// What an answer means that is no answer of gRPC.
+pub(super) fn of_http(status: StatusCode) -> Option<ErrorDetail> {
+    let code = match status {
+        StatusCode::OK => return None,
+        StatusCode::BAD_REQUEST => INTERNAL,
+        StatusCode::UNAUTHORIZED => UNAUTHENTICATED,
+        StatusCode::FORBIDDEN => PERMISSION_DENIED,
+        StatusCode::NOT_FOUND => UNIMPLEMENTED,
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => UNAVAILABLE,
+        _ => UNKNOWN,
+    };
+    Some(ErrorDetail { code, message: format!("the server answered with HTTP status {status}") })
+}
+
+/// With the name of the code, for people.
+pub(super) fn told(detail: ErrorDetail) -> ErrorDetail {
+    let code = ErrorDetail::name_of(detail.code);
+    let code = code.map_or_else(|| detail.code.to_string(), str::to_owned);
+    let message = match detail.message.as_str() {
+        "" => format!("the server ended the stream with {code}"),
+        text => format!("the server ended the stream with {code}: {text}"),
+    };
+    ErrorDetail { message, ..detail }
+}
+
+/// Undoes the percent-encoding of `grpc-message`; what is no encoding stays.
+fn decoded(text: &[u8]) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((byte, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(decoded) if *byte == b'%' => {
+                bytes.push(decoded);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_read_from_headers() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(of(&headers), None);
+        headers.insert("grpc-status", "7".parse().unwrap());
+        headers.insert("grpc-message", "no%20way%".parse().unwrap());
+        let detail = of(&headers).unwrap();
+        assert_eq!((detail.code, detail.message.as_str()), (7, "no way%"));
+        assert_eq!(
+            told(detail).message,
+            "the server ended the stream with PERMISSION_DENIED: no way%"
+        );
+    }
+
+    #[test]
+    fn garbage_is_an_unknown_status() {
+        let mut headers = HeaderMap::new();
+        headers.insert("grpc-status", "x".parse().unwrap());
+        assert_eq!(of(&headers).unwrap().code, UNKNOWN);
+        assert_eq!(of_http(StatusCode::IM_A_TEAPOT).unwrap().code, UNKNOWN);
+        assert_eq!(of_http(StatusCode::OK), None);
+    }
+}

@@ -1,0 +1,40 @@
+//! The task that owns all others of a client: one for each server, and the clock.
+//!
+//! It sees to it that no task ends unheard: if one panics, every watch is told (C-074).
+
+use std::sync::Arc;
+
+use tokio::task::{JoinError, JoinSet};
+
+use crate::engine::Engine;
+use crate::grpc;
+
+/// Runs until the client is dropped.
+pub(crate) async fn keep(engine: Arc<Engine>, servers: Vec<grpc::Channel>) {
+    let mut tasks = JoinSet::new();
+    for channel in servers {
+        tasks.spawn(channel.run(Arc::clone(&engine)));
+    }
+    loop {
+        tokio::select! {
+            Some(ended) = tasks.join_next() => {
+                return engine.give_up(&why(ended));
+            }
+            () = engine.rest() => {}
+        }
+    }
+}
+
+fn why(ended: Result<(), JoinError>) -> String {
+    match ended {
+        Err(error) if error.is_panic() => panicked(error.into_panic().as_ref()),
+        Err(_) => "the runtime shuts down".to_owned(),
+        Ok(()) => "a task of the client ended too early; this is a defect of the client".to_owned(),
+    }
+}
+
+fn panicked(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    format!("a task of the client panicked: {}", text.unwrap_or("it did not say why"))
+}

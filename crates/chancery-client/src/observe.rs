@@ -1,0 +1,54 @@
+//! What happened, as lines in a log: one event, one line, no body of any resource (C-139).
+
+use chancery_core::client::{ClientEvent, ServerId, Setup};
+use tracing::{debug, info, warn};
+
+/// Writes down what the machine tells.
+pub(crate) fn events(setup: &Setup, events: &[ClientEvent]) {
+    events.iter().for_each(|event| self::event(setup, event));
+}
+
+fn event(setup: &Setup, event: &ClientEvent) {
+    let uri = |server: ServerId| setup.find(server).map_or("", |server| &*server.key.uri);
+    let node = setup.node.id.as_str();
+    match event {
+        ClientEvent::Opened(stream) => info!(node, server = uri(stream.server), "stream opened"),
+        ClientEvent::Ended { stream, error, is_trouble: true } => {
+            warn!(node, server = uri(stream.server), "cannot reach the server: {}", error.message);
+        }
+        ClientEvent::Ended { stream, error, is_trouble: false } => {
+            info!(node, server = uri(stream.server), "stream ended: {}", error.message);
+        }
+        ClientEvent::Received { stream, type_url, version, nonce, good, flaws } => {
+            let (server, type_url) = (uri(stream.server), type_url.short());
+            if flaws.is_empty() {
+                debug!(node, server, type_url, %version, %nonce, good, "response accepted");
+            }
+            // A response may hold thousands; the answer to the server names them all.
+            for flaw in flaws.iter().take(LINES) {
+                warn!(node, server, type_url, %version, %nonce, "rejected {flaw}");
+            }
+            if flaws.len() > LINES {
+                let more = flaws.len() - LINES;
+                warn!(node, server, type_url, %version, %nonce, "rejected {more} more");
+            }
+        }
+        ClientEvent::Unasked { stream, type_url } => {
+            let (server, type_url) = (uri(stream.server), type_url.as_str());
+            warn!(node, server, type_url, "a response of a type nobody asked for is ignored");
+        }
+        ClientEvent::Overdue { server, type_url, name } => {
+            let (server, type_url) = (uri(*server), type_url.short());
+            warn!(node, server, type_url, %name, "did not come in time");
+        }
+        ClientEvent::FellBack { authority, server } => {
+            warn!(node, %authority, server = uri(*server), "fell back to another server");
+        }
+        ClientEvent::CameBack { authority, server } => {
+            info!(node, %authority, server = uri(*server), "back at a better server");
+        }
+    }
+}
+
+/// How many resources of one response get a line of their own.
+const LINES: usize = 10;

@@ -1,0 +1,97 @@
+//! What a program makes of the resources it watches.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use chancery_core::client::{Held, Reading};
+use chancery_core::{Resource, ResourceName, TypeUrl};
+use chancery_proto::reply::Decoder;
+
+/// A type of resources, decoded and checked.
+///
+/// The checks decide what the server hears: a body that fails them is rejected, and the good ones
+/// of the same response are used all the same.
+///
+/// ```
+/// use bytes::Bytes;
+/// use chancery_client::ResourceType;
+///
+/// /// A cluster, as far as this program cares.
+/// struct Cluster(Bytes);
+///
+/// impl ResourceType for Cluster {
+///     const TYPE_URL: &'static str = "envoy.config.cluster.v3.Cluster";
+///
+///     fn decode(_name: &str, body: &Bytes) -> Result<Self, String> {
+///         if body.is_empty() { Err("it is empty".to_owned()) } else { Ok(Self(body.clone())) }
+///     }
+/// }
+/// ```
+pub trait ResourceType: Send + Sync + Sized + 'static {
+    /// The full name of the message; `type.googleapis.com/` may be left out.
+    const TYPE_URL: &'static str;
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// Why it cannot be used, for the operator of the server. It must quote no secrets.
+    fn decode(name: &str, body: &Bytes) -> Result<Self, String>;
+}
+
+/// A resource, as it was received.
+#[derive(Clone, Debug)]
+pub struct Received<T> {
+    /// What was made of it.
+    pub value: Arc<T>,
+    /// Its name and bytes.
+    pub resource: Arc<Resource>,
+    /// Its own version where the protocol gives one, else that of the response it came in.
+    pub version: Arc<str>,
+    /// The URI of the server that gave it.
+    pub server: Arc<str>,
+}
+
+/// The decoders of all types that are watched as values.
+#[derive(Default)]
+pub(crate) struct Decoders(RwLock<HashMap<TypeUrl, Decode>>);
+
+type Decode = fn(&str, &Bytes) -> Result<Reading, String>;
+
+impl Decoders {
+    /// Has bodies of the type read as `T` from now on, unless they are read as something else.
+    pub(crate) fn add<T: ResourceType>(&self, type_url: &TypeUrl) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.entry(type_url.clone()).or_insert(reading::<T>);
+    }
+}
+
+impl Decoder for Decoders {
+    fn decode(
+        &self,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+        body: &Bytes,
+    ) -> Result<Option<Reading>, String> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let decode = all.get(type_url).copied();
+        drop(all);
+        decode.map(|decode| decode(name.as_str(), body)).transpose()
+    }
+}
+
+fn reading<T: ResourceType>(name: &str, body: &Bytes) -> Result<Reading, String> {
+    let value: Arc<dyn Any + Send + Sync> = Arc::new(T::decode(name, body)?);
+    Ok(Reading(value))
+}
+
+/// The value of what is held. It was read when it came, unless nobody asked for it as this then.
+pub(crate) fn value<T: ResourceType>(held: &Held) -> Result<Arc<T>, String> {
+    if let Some(Reading(reading)) = &held.reading
+        && let Ok(value) = Arc::clone(reading).downcast::<T>()
+    {
+        return Ok(value);
+    }
+    T::decode(held.resource.name().as_str(), held.resource.body()).map(Arc::new)
+}

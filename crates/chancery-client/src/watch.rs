@@ -1,0 +1,142 @@
+//! A watch: what becomes of one resource, or of a group of them.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use chancery_core::TypeUrl;
+use chancery_core::client::{ErrorKind, Held, WatchError, WatchEvent, WatchId};
+
+use crate::client::Handle;
+use crate::engine::Told;
+use crate::resource::{self, Received, ResourceType};
+
+/// What a watch tells.
+#[derive(Clone, Debug)]
+pub enum Event<T> {
+    /// There is a new value; or there is none, and the one before must not be used any more.
+    Changed {
+        /// Of which resource.
+        name: Arc<str>,
+        /// The value, or why there is none.
+        value: Result<Received<T>, Arc<WatchError>>,
+    },
+    /// Something is wrong, and what was told before can be used; `None` says that it is over.
+    Ambient {
+        /// With which resource; for trouble with the servers of a group, the name of the group.
+        name: Arc<str>,
+        /// What it is.
+        error: Option<Arc<WatchError>>,
+    },
+    /// All that a group had when it was first asked for has been told.
+    Settled,
+}
+
+/// A watch of resources as values of `T`, until it is dropped.
+///
+/// It holds no queue: whoever is slow misses what came between, and hears what is true. While news
+/// wait to be taken, the server that sent them is not listened to any further, for a time (C-038,
+/// [`ClientSettings::patience`](crate::ClientSettings::patience)): a watch that nobody reads should
+/// be dropped.
+pub struct Watch<T> {
+    raw: RawWatch,
+    of: PhantomData<fn() -> T>,
+}
+
+/// A watch of resources as bytes.
+pub struct RawWatch {
+    client: Arc<Handle>,
+    type_url: TypeUrl,
+    id: WatchId,
+    ended: bool,
+}
+
+impl<T: ResourceType> Watch<T> {
+    pub(crate) fn new(raw: RawWatch) -> Self {
+        Self { raw, of: PhantomData }
+    }
+
+    /// The next event; `None` once the client has come to an end. Dropping the future loses
+    /// nothing.
+    pub async fn next(&mut self) -> Option<Event<T>> {
+        let event = self.raw.heard().await?;
+        Some(self.raw.event(event, resource::value::<T>))
+    }
+}
+
+impl RawWatch {
+    pub(crate) fn new(client: Arc<Handle>, type_url: TypeUrl, name: &str) -> Self {
+        let id = client.engine.watch(&type_url, name);
+        Self { client, type_url, id, ended: false }
+    }
+
+    /// The type that is watched.
+    pub fn type_url(&self) -> &TypeUrl {
+        &self.type_url
+    }
+
+    /// The next event; `None` once the client has come to an end. Dropping the future loses
+    /// nothing.
+    pub async fn next(&mut self) -> Option<Event<()>> {
+        let event = self.heard().await?;
+        Some(self.event(event, |_| Ok(Arc::new(()))))
+    }
+
+    async fn heard(&mut self) -> Option<WatchEvent> {
+        if self.ended {
+            return None;
+        }
+        let engine = &self.client.engine;
+        match std::future::poll_fn(|cx| engine.poll_event(self.id, cx)).await {
+            Told::Event(event) => {
+                engine.applied(self.id);
+                Some(event)
+            }
+            Told::Broken(text) => {
+                self.ended = true;
+                let value = Err(Arc::new(WatchError::broken(&text)));
+                Some(WatchEvent::Changed { name: "".into(), value })
+            }
+        }
+    }
+
+    fn event<T>(
+        &self,
+        event: WatchEvent,
+        value_of: impl Fn(&Held) -> Result<Arc<T>, String>,
+    ) -> Event<T> {
+        match event {
+            WatchEvent::Changed { name, value } => {
+                let value = value.and_then(|held| {
+                    let value =
+                        value_of(&held).map_err(|why| Arc::new(self.unreadable(&held, &why)))?;
+                    Ok(self.received(&held, value))
+                });
+                Event::Changed { name, value }
+            }
+            WatchEvent::Ambient { name, error } => Event::Ambient { name, error },
+            WatchEvent::Settled => Event::Settled,
+        }
+    }
+
+    /// Bytes that came when nobody wanted them as a value, and are none.
+    fn unreadable(&self, held: &Held, why: &str) -> WatchError {
+        let (short, name) = (self.type_url.short(), held.resource.name());
+        let text = format!("{short} `{name}` cannot be used: {why}").into();
+        WatchError { kind: ErrorKind::Rejected, text, server: Some(held.server) }
+    }
+
+    fn received<T>(&self, held: &Held, value: Arc<T>) -> Received<T> {
+        Received {
+            value,
+            resource: Arc::clone(&held.resource),
+            version: Arc::clone(&held.version),
+            server: self.client.uri(held.server),
+        }
+    }
+}
+
+impl Drop for RawWatch {
+    fn drop(&mut self) {
+        self.client.engine.unwatch(self.id);
+    }
+}

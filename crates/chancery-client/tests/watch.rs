@@ -1,0 +1,239 @@
+//! Watches over gRPC, against the server of this project on real sockets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chancery_client::{
+    Bootstrap, ChannelCredentials, Client, ErrorKind, Event, Node, Options, RawWatch, ResourceType,
+    TypeUrl, Variant, XdsServer,
+};
+use chancery_core::{Resource, Snapshot};
+use chancery_testkit::TestServer;
+
+/// A cluster, as far as these tests care.
+#[derive(Debug, PartialEq)]
+struct Cluster(String);
+
+impl ResourceType for Cluster {
+    const TYPE_URL: &'static str = "envoy.config.cluster.v3.Cluster";
+
+    fn decode(name: &str, body: &Bytes) -> Result<Self, String> {
+        if name.starts_with("bad") {
+            return Err("it is bad".to_owned());
+        }
+        Ok(Self(format!("{name} of {} bytes", body.len())))
+    }
+}
+
+fn clusters() -> TypeUrl {
+    TypeUrl::new(Cluster::TYPE_URL)
+}
+
+/// Clusters by name, each with something else to tell versions apart by.
+fn snapshot(clusters: &[(&str, &str)]) -> Snapshot {
+    let mut snapshot = Snapshot::new();
+    for (name, other) in clusters {
+        // `name` is field 1, `alt_stat_name` field 28, and all of these texts are short.
+        let mut body = vec![0x0a, name.len() as u8];
+        body.extend_from_slice(name.as_bytes());
+        body.extend_from_slice(&[0xe2, 0x01, other.len() as u8]);
+        body.extend_from_slice(other.as_bytes());
+        let name = name.parse().expect("a plain name");
+        snapshot.insert(&self::clusters(), Resource::new(name, body.into()));
+    }
+    snapshot
+}
+
+fn server(at: impl std::fmt::Display) -> XdsServer {
+    let channel = ChannelCredentials::Insecure;
+    XdsServer { uri: at.to_string(), channel, ..XdsServer::default() }
+}
+
+fn client(servers: Vec<XdsServer>, options: Options) -> Client {
+    let node = Node { id: "test".to_owned(), ..Node::default() };
+    let bootstrap = Bootstrap { servers, node, ..Bootstrap::default() };
+    Client::new(&bootstrap, options).expect("a bootstrap with servers")
+}
+
+fn quick() -> Options {
+    let mut options = Options::default();
+    options.settings.backoff = Duration::from_millis(20);
+    options.settings.backoff_max = Duration::from_millis(100);
+    options
+}
+
+/// What a watch hears, as text.
+async fn heard(watch: &mut RawWatch) -> String {
+    match within(watch.next()).await.expect("the client lives") {
+        Event::Changed { name, value: Ok(value) } => {
+            let body = value.resource.body();
+            format!("{name}={}", String::from_utf8_lossy(&body[name.len() + 5..]))
+        }
+        Event::Changed { name, value: Err(error) } => format!("{name} none {:?}", error.kind),
+        Event::Ambient { name, error: Some(error) } => format!("{name} but {:?}", error.kind),
+        Event::Ambient { name, error: None } => format!("{name} fine"),
+        Event::Settled => "settled".to_owned(),
+    }
+}
+
+async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("what is waited for happens")
+}
+
+/// All ways to speak gRPC.
+fn ways() -> impl Iterator<Item = Options> {
+    let variants = [Variant::Sotw, Variant::Delta].into_iter();
+    variants.flat_map(|variant| {
+        [true, false].map(|aggregated| Options { variant, aggregated, ..quick() })
+    })
+}
+
+/// C-029, C-040, C-042
+#[tokio::test]
+async fn a_watch_follows_its_resource_over_every_kind_of_stream() {
+    for options in ways() {
+        let server = TestServer::start(snapshot(&[("a", "1"), ("b", "1")])).await.unwrap();
+        let client = client(vec![self::server(server.address())], options);
+        let mut one = client.watch_raw(&clusters(), "a");
+        let mut all = client.watch_raw(&clusters(), "*");
+        assert_eq!(heard(&mut one).await, "a=1");
+        assert_eq!(heard(&mut all).await, "a=1");
+        assert_eq!(heard(&mut all).await, "b=1");
+        assert_eq!(heard(&mut all).await, "settled");
+        server.publish(snapshot(&[("a", "2"), ("c", "1")]));
+        assert_eq!(heard(&mut one).await, "a=2");
+        let mut news = vec![heard(&mut all).await, heard(&mut all).await, heard(&mut all).await];
+        news.sort();
+        assert_eq!(news, ["a=2", "b none Missing", "c=1"]);
+    }
+}
+
+/// C-055, C-063, C-070
+#[tokio::test]
+async fn a_program_says_what_is_bad_and_keeps_what_is_good() {
+    let server = TestServer::start(snapshot(&[("bad", "1"), ("good", "1")])).await.unwrap();
+    let client = client(vec![self::server(server.address())], quick());
+    let mut good = client.watch::<Cluster>("good");
+    let mut bad = client.watch::<Cluster>("bad");
+    let Some(Event::Changed { value: Ok(value), .. }) = within(good.next()).await else { panic!() };
+    assert_eq!(*value.value, Cluster("good of 10 bytes".to_owned()));
+    assert_eq!(*value.server, *server.address().to_string());
+    let Some(Event::Changed { value: Err(error), .. }) = within(bad.next()).await else { panic!() };
+    assert_eq!(error.kind, ErrorKind::Rejected);
+    assert!(
+        error.to_string().contains("`bad`") && error.to_string().contains("it is bad"),
+        "{error}"
+    );
+    loop {
+        if let chancery_testkit::What::Rejected { error, .. } = server.event().await.what {
+            assert!(error.contains("`bad`: it is bad"), "{error}");
+            break;
+        }
+    }
+}
+
+/// C-065
+#[tokio::test]
+async fn one_question_has_one_answer() {
+    let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
+    let mut options = quick();
+    options.settings.missing_after = Duration::from_millis(50);
+    let client = client(vec![self::server(server.address())], options);
+    let cluster = within(client.get::<Cluster>("a")).await.unwrap();
+    assert_eq!(*cluster.value, Cluster("a of 7 bytes".to_owned()));
+    let error = within(client.get::<Cluster>("gone")).await.unwrap_err();
+    assert!(error.is_missing(), "{error}");
+    let error = within(client.get::<Cluster>("xdstp://nobody/envoy.config.cluster.v3.Cluster/x"));
+    assert_eq!(error.await.unwrap_err().kind, ErrorKind::Authority);
+}
+
+/// C-067, C-087, C-089
+#[tokio::test]
+async fn another_server_is_asked_while_the_first_is_away() {
+    let first = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
+    let second = TestServer::start(snapshot(&[("a", "2"), ("b", "2")])).await.unwrap();
+    let servers = vec![server(first.address()), server(second.address())];
+    let client = client(servers, quick());
+    let mut one = client.watch_raw(&clusters(), "a");
+    assert_eq!(heard(&mut one).await, "a=1");
+    first.stop().await;
+    assert_eq!(heard(&mut one).await, "a but Unreachable");
+    let mut other = client.watch_raw(&clusters(), "b");
+    assert_eq!(heard(&mut other).await, "b=2");
+    // That it is over may be said by the new value.
+    while heard(&mut one).await != "a=2" {}
+}
+
+/// C-067, C-073: nobody listens where the server should be.
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_told_of_at_once() {
+    let client = client(vec![server("127.0.0.1:1")], quick());
+    let mut watch = client.watch_raw(&clusters(), "a");
+    assert_eq!(heard(&mut watch).await, "a none Unreachable");
+    let Event::Changed { value: Err(error), .. } =
+        within(client.watch_raw(&clusters(), "b").next()).await.unwrap()
+    else {
+        panic!()
+    };
+    let text = error.to_string();
+    assert!(text.contains("127.0.0.1:1") && text.contains("`test`"), "{text}");
+}
+
+/// C-039: a client that is dropped leaves.
+#[tokio::test]
+async fn a_client_ends_with_its_last_watch() {
+    let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
+    let client = client(vec![self::server(server.address())], quick());
+    let mut watch = client.watch_raw(&clusters(), "a");
+    drop(client);
+    assert_eq!(heard(&mut watch).await, "a=1");
+    drop(watch);
+    loop {
+        if let chancery_testkit::What::Gone = server.event().await.what {
+            break;
+        }
+    }
+}
+
+/// C-074
+#[tokio::test]
+async fn a_panic_is_heard_of_by_every_watch() {
+    struct Broken;
+    impl ResourceType for Broken {
+        const TYPE_URL: &'static str = "envoy.config.cluster.v3.Cluster";
+        fn decode(_: &str, _: &Bytes) -> Result<Self, String> {
+            panic!("the decoder has a bug")
+        }
+    }
+    let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
+    let client = client(vec![self::server(server.address())], quick());
+    let mut other =
+        client.watch_raw(&TypeUrl::new("envoy.config.route.v3.RouteConfiguration"), "r");
+    let Err(error) = within(client.get::<Broken>("a")).await else { panic!() };
+    assert_eq!(error.kind, ErrorKind::Broken);
+    assert!(error.to_string().contains("the decoder has a bug"), "{error}");
+    assert_eq!(heard(&mut other).await, " none Broken");
+    assert!(other.next().await.is_none());
+    let late = client.watch_raw(&clusters(), "late");
+    let mut late = late;
+    assert_eq!(heard(&mut late).await, " none Broken");
+}
+
+/// C-038: everybody adds watches before they are done with what they were told.
+#[tokio::test]
+async fn thousands_of_watches_from_within_a_watch_stop_nobody() {
+    let names: Vec<_> = (0..5000).map(|number| format!("c{number}")).collect();
+    let all: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    let server = TestServer::start(snapshot(&all)).await.unwrap();
+    for options in ways() {
+        let client = Arc::new(client(vec![self::server(server.address())], options));
+        let mut first = client.watch_raw(&clusters(), "c0");
+        assert_eq!(heard(&mut first).await, "c0=1");
+        let mut watches: Vec<_> =
+            names.iter().map(|name| client.watch_raw(&clusters(), name)).collect();
+        for (watch, name) in watches.iter_mut().zip(&names) {
+            assert_eq!(heard(watch).await, format!("{name}=1"));
+        }
+    }
+}
