@@ -2,6 +2,7 @@
 
 mod backoff;
 mod channel;
+mod dependencies;
 mod entry;
 mod error;
 mod event;
@@ -19,6 +20,7 @@ mod template;
 mod topic;
 mod watchers;
 
+pub use dependencies::{Assembly, Dependencies, Need, Part, Published, ResourceKey};
 pub use entry::{ClientState, Held, Rejection};
 pub use error::{ErrorKind, WatchError};
 pub use event::ClientEvent;

@@ -1,0 +1,390 @@
+//! All that one listener needs, put together: published whole, or not at all ([gRFC A74]).
+//!
+//! ```text
+//!   listener --> routes --> clusters --> endpoints
+//!                             |  ^
+//!                             +--+ aggregates
+//! ```
+//!
+//! What is reachable from the listener is wanted; when all of it is known, it is published. Until
+//! then the last that was published stays in use, and what it is made of stays wanted (C-059). A
+//! cluster that is not there fails for itself alone; without a listener or its routes there is
+//! nothing (C-060). What nothing refers to any more is released with the next publication (C-057).
+//!
+//! Not here: how references are found in bodies, and the addresses behind names of DNS.
+//!
+//! [gRFC A74]: https://github.com/grpc/proposal/blob/master/A74-xds-config-tears.md
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::{Held, WatchError};
+use crate::{Api, Link, ResourceName, TypeUrl};
+
+/// A resource by type and name.
+pub type ResourceKey = (TypeUrl, ResourceName);
+
+/// A resource, or why there is none.
+pub type Part = Result<Held, Arc<WatchError>>;
+
+/// All that a listener needs, as it was at one time.
+#[derive(Clone, Debug)]
+pub struct Assembly {
+    /// The listener.
+    pub listener: Held,
+    /// Everything else that it leads to: routes, clusters and endpoints. Clusters and endpoints may
+    /// be missing, each for itself.
+    pub parts: BTreeMap<ResourceKey, Part>,
+}
+
+/// What is published.
+pub type Published = Result<Arc<Assembly>, Arc<WatchError>>;
+
+/// What is to be watched, or no longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Watch this from now on.
+    Watch(ResourceKey),
+    /// Nobody needs this any more.
+    Release(ResourceKey),
+}
+
+/// Puts together what a listener needs.
+///
+/// What is new costs what is new. All of it is looked at when something is published, and when
+/// something stops referring to something else.
+#[derive(Debug)]
+pub struct Dependencies {
+    root: ResourceKey,
+    /// Clusters that are wanted for a reason of their own, and for how many.
+    held: BTreeMap<ResourceName, usize>,
+    wanted: BTreeSet<ResourceKey>,
+    /// What is known of those that are wanted.
+    nodes: BTreeMap<ResourceKey, Node>,
+    /// What the last publication is made of.
+    published: BTreeSet<ResourceKey>,
+    /// Whether something is different from the last publication.
+    changed: bool,
+    needs: VecDeque<Need>,
+}
+
+#[derive(Debug)]
+struct Node {
+    part: Part,
+    links: Vec<ResourceKey>,
+}
+
+impl Dependencies {
+    /// For the listener of this name.
+    pub fn new(listener: ResourceName) -> Self {
+        let root = (TypeUrl::new(LISTENER), listener);
+        let mut dependencies = Self {
+            root: root.clone(),
+            held: BTreeMap::new(),
+            wanted: BTreeSet::new(),
+            nodes: BTreeMap::new(),
+            published: BTreeSet::new(),
+            changed: false,
+            needs: VecDeque::new(),
+        };
+        dependencies.want(root);
+        dependencies
+    }
+
+    /// Keeps a cluster, whether routes lead to it or not, until it is released as often.
+    pub fn hold(&mut self, cluster: ResourceName) {
+        self.want((TypeUrl::new(CLUSTER), cluster.clone()));
+        *self.held.entry(cluster).or_default() += 1;
+        self.changed = true;
+    }
+
+    /// Lets go of a cluster that was held.
+    pub fn release(&mut self, cluster: &ResourceName) {
+        let Some(times) = self.held.get_mut(cluster) else { return };
+        *times -= 1;
+        if *times == 0 {
+            self.held.remove(cluster);
+            self.changed = true;
+            self.prune(&self.reachable());
+        }
+    }
+
+    /// What is to be watched or no longer, each told once, in order.
+    pub fn need(&mut self) -> Option<Need> {
+        self.needs.pop_front()
+    }
+
+    /// A resource that is watched is there, with what it refers to; or there is none.
+    pub fn heard(&mut self, key: ResourceKey, part: Part, links: &[Link]) {
+        if !self.wanted.contains(&key) {
+            return;
+        }
+        let links = links.iter().filter(|link| link.aggregated && is_followed(link.type_url.api()));
+        let links: Vec<_> = links.map(|link| (link.type_url.clone(), link.name.clone())).collect();
+        links.iter().for_each(|link| self.want(link.clone()));
+        let kept: BTreeSet<_> = links.iter().cloned().collect();
+        let before = self.nodes.insert(key, Node { part, links });
+        self.changed = true;
+        if before.is_some_and(|before| before.links.iter().any(|link| !kept.contains(link))) {
+            self.prune(&self.reachable());
+        }
+    }
+
+    /// The next publication: if something has changed, and all there must be is known.
+    pub fn poll(&mut self) -> Option<Published> {
+        if !self.changed || self.nodes.len() < self.wanted.len() {
+            return None;
+        }
+        self.changed = false;
+        self.published = self.reachable();
+        self.prune(&BTreeSet::new());
+        Some(self.assembled())
+    }
+
+    fn assembled(&self) -> Published {
+        let mut parts = BTreeMap::new();
+        for (key, node) in &self.nodes {
+            if let (Api::Lds | Api::Rds, Err(error)) = (key.0.api(), &node.part) {
+                return Err(Arc::clone(error));
+            }
+            parts.insert(key.clone(), node.part.clone());
+        }
+        match parts.remove(&self.root) {
+            Some(Ok(listener)) => Ok(Arc::new(Assembly { listener, parts })),
+            Some(Err(error)) => Err(error),
+            None => Err(Arc::new(WatchError::broken("a listener is not part of what it needs"))),
+        }
+    }
+
+    fn want(&mut self, key: ResourceKey) {
+        if self.wanted.insert(key.clone()) {
+            self.needs.push_back(Need::Watch(key));
+        }
+    }
+
+    /// Releases what is neither among these nor in use.
+    fn prune(&mut self, reachable: &BTreeSet<ResourceKey>) {
+        let (published, nodes, needs) = (&self.published, &mut self.nodes, &mut self.needs);
+        self.wanted.retain(|key| {
+            let stays = reachable.contains(key) || published.contains(key);
+            if !stays {
+                nodes.remove(key);
+                needs.push_back(Need::Release(key.clone()));
+            }
+            stays
+        });
+    }
+
+    /// What the listener and the clusters that are held lead to, as far as that is known.
+    fn reachable(&self) -> BTreeSet<ResourceKey> {
+        let clusters = self.held.keys().map(|name| (TypeUrl::new(CLUSTER), name.clone()));
+        let mut open: Vec<ResourceKey> = clusters.chain([self.root.clone()]).collect();
+        let mut found = BTreeSet::new();
+        while let Some(key) = open.pop() {
+            if let Some(node) = self.nodes.get(&key) {
+                open.extend(node.links.iter().filter(|link| !found.contains(*link)).cloned());
+            }
+            found.insert(key);
+        }
+        found
+    }
+}
+
+impl Assembly {
+    /// A cluster, if the listener leads to it.
+    pub fn cluster(&self, name: &ResourceName) -> Option<&Part> {
+        self.parts.get(&(TypeUrl::new(CLUSTER), name.clone()))
+    }
+
+    /// All parts of one type.
+    pub fn of_type(&self, type_url: &TypeUrl) -> impl Iterator<Item = (&ResourceName, &Part)> {
+        let parts = self.parts.iter().filter(move |((of, _), _)| of == type_url);
+        parts.map(|((_, name), part)| (name, part))
+    }
+}
+
+/// What a gRPC data plane asks its servers for.
+fn is_followed(api: Api) -> bool {
+    matches!(api, Api::Rds | Api::Cds | Api::Eds)
+}
+
+const LISTENER: &str = "envoy.config.listener.v3.Listener";
+const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::super::{ErrorKind, ServerKey, Setup};
+    use super::*;
+    use crate::{Resource, Time, Variant};
+
+    fn type_url(short: &str) -> TypeUrl {
+        TypeUrl::known().find(|known| known.short() == short).expect("a short name")
+    }
+
+    /// `cds a`
+    fn key(text: &str) -> ResourceKey {
+        let (short, name) = text.split_once(' ').expect("a type and a name");
+        (type_url(short), name.parse().expect("a name"))
+    }
+
+    fn held(text: &str) -> Held {
+        let key =
+            ServerKey { uri: "s".into(), credentials: "".into(), features: Default::default() };
+        let mut setup = Setup::new(Arc::default(), Default::default());
+        let protocol = super::super::Protocol { variant: Variant::Sotw, aggregated: true };
+        let server = setup.server(key, protocol);
+        let (_, name) = self::key(text);
+        let resource = Arc::new(Resource::new(name, Bytes::from_static(b"x")));
+        Held {
+            resource,
+            reading: None,
+            version: "1".into(),
+            at: Time::default(),
+            server,
+            expires: None,
+        }
+    }
+
+    fn missing() -> Arc<WatchError> {
+        Arc::new(WatchError { kind: ErrorKind::Missing, text: "gone".into(), server: None })
+    }
+
+    /// Dependencies, and what is watched for them.
+    struct Play(Dependencies, BTreeSet<ResourceKey>);
+
+    impl Play {
+        fn heard(&mut self, text: &str, links: &[&str]) -> &mut Self {
+            let links: Vec<_> = links.iter().map(|link| key(link)).collect();
+            let links: Vec<_> = links
+                .into_iter()
+                .map(|(type_url, name)| Link { type_url, name, aggregated: true })
+                .collect();
+            self.0.heard(key(text), Ok(held(text)), &links);
+            self
+        }
+
+        fn gone(&mut self, text: &str) -> &mut Self {
+            self.0.heard(key(text), Err(missing()), &[]);
+            self
+        }
+
+        fn wanted(&mut self) -> String {
+            while let Some(need) = self.0.need() {
+                let fresh = match need {
+                    Need::Watch(key) => self.1.insert(key),
+                    Need::Release(key) => self.1.remove(&key),
+                };
+                assert!(fresh, "each once");
+            }
+            text(self.1.iter())
+        }
+
+        fn published(&mut self) -> String {
+            match self.0.poll() {
+                None => "nothing".to_owned(),
+                Some(Err(error)) => format!("error {}", error.text),
+                Some(Ok(assembly)) => assembly
+                    .parts
+                    .iter()
+                    .map(|((of, name), part)| {
+                        let without = if part.is_ok() { "" } else { "!" };
+                        format!("{without}{} {name}", of.short())
+                    })
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            }
+        }
+    }
+
+    fn text<'a>(keys: impl Iterator<Item = &'a ResourceKey>) -> String {
+        let keys = keys.map(|(of, name)| format!("{} {name}", of.short()));
+        keys.collect::<Vec<_>>().join(", ")
+    }
+
+    fn play() -> Play {
+        Play(Dependencies::new("l".parse().expect("a name")), BTreeSet::new())
+    }
+
+    /// C-059: the endpoints of a new cluster are late.
+    #[test]
+    fn what_is_published_is_complete() {
+        let mut play = play();
+        assert_eq!(play.wanted(), "lds l");
+        play.heard("lds l", &["rds r"]).heard("rds r", &["cds a"]).heard("cds a", &["eds a"]);
+        assert_eq!(play.published(), "nothing");
+        assert_eq!(play.wanted(), "cds a, eds a, lds l, rds r");
+        assert_eq!(play.heard("eds a", &[]).published(), "cds a, eds a, rds r");
+        assert_eq!(play.published(), "nothing", "once");
+        play.heard("rds r", &["cds b"]);
+        assert_eq!(play.published(), "nothing");
+        assert_eq!(play.wanted(), "cds a, cds b, eds a, lds l, rds r", "the old one is in use");
+        play.heard("cds b", &["eds b"]);
+        assert_eq!(play.published(), "nothing");
+        assert_eq!(play.heard("eds b", &[]).published(), "cds b, eds b, rds r");
+        assert_eq!(play.wanted(), "cds b, eds b, lds l, rds r");
+    }
+
+    /// C-060
+    #[test]
+    fn a_cluster_fails_for_itself_and_a_listener_for_all() {
+        let mut play = play();
+        play.heard("lds l", &["rds r"]).heard("rds r", &["cds a", "cds b", "cds c"]);
+        play.heard("cds a", &[]).gone("cds b").heard("cds c", &["eds c"]).gone("eds c");
+        assert_eq!(play.published(), "cds a, !cds b, cds c, !eds c, rds r");
+        assert_eq!(play.gone("rds r").published(), "error gone");
+        assert_eq!(play.wanted(), "lds l, rds r");
+        assert_eq!(play.gone("lds l").published(), "error gone");
+        assert_eq!(play.wanted(), "lds l");
+    }
+
+    /// C-057: nobody waits for what is not referred to any more.
+    #[test]
+    fn a_reference_that_is_taken_back_is_not_waited_for() {
+        let mut play = play();
+        play.heard("lds l", &["rds r"]).heard("rds r", &["cds a", "cds late"]).heard("cds a", &[]);
+        assert_eq!(play.published(), "nothing");
+        assert_eq!(play.heard("rds r", &["cds a"]).published(), "cds a, rds r");
+        assert_eq!(play.wanted(), "cds a, lds l, rds r");
+        play.heard("cds late", &[]);
+        assert_eq!(play.published(), "nothing", "nobody wants it");
+    }
+
+    /// C-057
+    #[test]
+    fn what_nothing_refers_to_is_released() {
+        let mut play = play();
+        play.heard("lds l", &["cds a", "cds b"]).heard("cds a", &[]).heard("cds b", &[]);
+        assert_eq!(play.published(), "cds a, cds b");
+        assert_eq!(play.heard("lds l", &["cds b"]).published(), "cds b");
+        assert_eq!(play.wanted(), "cds b, lds l");
+    }
+
+    /// C-059: a cluster of a plugin.
+    #[test]
+    fn a_cluster_that_is_held_stays_until_it_is_released() {
+        let mut play = play();
+        play.heard("lds l", &[]);
+        assert_eq!(play.published(), "");
+        let name: ResourceName = "x".parse().expect("a name");
+        play.0.hold(name.clone());
+        play.0.hold(name.clone());
+        assert_eq!(play.wanted(), "cds x, lds l");
+        assert_eq!(play.published(), "nothing");
+        assert_eq!(play.heard("cds x", &[]).published(), "cds x");
+        play.0.release(&name);
+        assert_eq!(play.published(), "nothing");
+        play.0.release(&name);
+        assert_eq!(play.published(), "");
+    }
+
+    /// C-119: aggregates, and one that leads back to itself.
+    #[test]
+    fn aggregates_may_lead_anywhere() {
+        let mut play = play();
+        play.heard("lds l", &["cds a"]).heard("cds a", &["cds b", "cds a"]);
+        play.heard("cds b", &["cds a", "eds b"]).heard("eds b", &[]);
+        assert_eq!(play.published(), "cds a, cds b, eds b");
+    }
+}
