@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use chancery_core::TypeUrl;
 use chancery_core::client::{ResourceStatus, ServerId, WatchError};
+use chancery_core::{ResourceName, TypeUrl};
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
 use tokio::task::JoinHandle;
@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::paths::Paths;
 use crate::resource::Decoders;
 use crate::watch::{Event, RawWatch, Watch};
-use crate::{Bootstrap, BootstrapError, Options, Received, ResourceType, grpc, keeper};
+use crate::{Bootstrap, BootstrapError, Follow, Options, Received, ResourceType, grpc, keeper};
 
 /// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
 /// the last clone and the last watch are.
@@ -67,6 +67,14 @@ impl Client {
         Ok(Self(Arc::new(Handle { engine, decoders, keeper })))
     }
 
+    pub(crate) fn of(handle: Arc<Handle>) -> Self {
+        Self(handle)
+    }
+
+    pub(crate) fn handle(&self) -> &Arc<Handle> {
+        &self.0
+    }
+
     /// Watches a resource as a value of `T`. The name may be `*`, for all of them, or the glob of a
     /// collection, `xdstp://AUTHORITY/TYPE/PATH/*`.
     ///
@@ -80,6 +88,12 @@ impl Client {
     /// Watches a resource as bytes.
     pub fn watch_raw(&self, type_url: &TypeUrl, name: &str) -> RawWatch {
         RawWatch::new(Arc::clone(&self.0), type_url.clone(), name)
+    }
+
+    /// Follows the listener of a target through all that it leads to, as a channel to the target
+    /// needs it.
+    pub fn follow(&self, listener: ResourceName) -> Follow {
+        Follow::new(Arc::clone(&self.0), Schema::bundled(), listener)
     }
 
     /// Waits for a resource, and watches it no longer.

@@ -34,12 +34,14 @@ mod client;
 mod credentials;
 mod dial;
 mod engine;
+mod follow;
 mod grpc;
 mod keeper;
 mod observe;
 mod options;
 mod paths;
 mod resource;
+mod shared;
 mod watch;
 
 // The public interface.
@@ -49,16 +51,19 @@ pub use bootstrap::{
     Service, XdsServer,
 };
 pub use chancery_core::client::{
-    AuthorityKey, ClientSettings, ClientState, ErrorKind, Fallback, InvalidPlace, InvalidTarget,
-    Place, ResourceStatus, Target, Template, WatchError,
+    Assembly, AuthorityKey, ClientSettings, ClientState, ErrorKind, Fallback, InvalidPlace,
+    InvalidTarget, Part, Place, Published, ResourceKey, ResourceStatus, Target, Template,
+    WatchError,
 };
-pub use chancery_core::{Locality, Node, Resource, TypeUrl, Value, Variant};
+pub use chancery_core::{Locality, Node, Resource, ResourceName, TypeUrl, Value, Variant};
 pub use client::Client;
 pub use credentials::{
     Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
     CredentialsError, Identity, Pending, Plugged, Plugins, TlsError, TlsFiles,
 };
 pub use dial::{Dial, Dialled, Io, Sockets};
+pub use follow::Follow;
 pub use options::Options;
 pub use resource::{Received, ResourceType};
+pub use shared::Clients;
 pub use watch::{Event, RawWatch, Watch};

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use chancery_core::TypeUrl;
 use chancery_core::client::{ErrorKind, Held, WatchError, WatchEvent, WatchId};
@@ -82,21 +83,28 @@ impl RawWatch {
     }
 
     async fn heard(&mut self) -> Option<WatchEvent> {
+        let event = std::future::poll_fn(|cx| self.poll_heard(cx)).await;
+        self.applied();
+        event
+    }
+
+    /// The next event, which the machine takes as applied when it is told so.
+    pub(crate) fn poll_heard(&mut self, cx: &Context<'_>) -> Poll<Option<WatchEvent>> {
         if self.ended {
-            return None;
+            return Poll::Ready(None);
         }
-        let engine = &self.client.engine;
-        match std::future::poll_fn(|cx| engine.poll_event(self.id, cx)).await {
-            Told::Event(event) => {
-                engine.applied(self.id);
-                Some(event)
-            }
+        match ready!(self.client.engine.poll_event(self.id, cx)) {
+            Told::Event(event) => Poll::Ready(Some(event)),
             Told::Broken(text) => {
                 self.ended = true;
                 let value = Err(Arc::new(WatchError::broken(&text)));
-                Some(WatchEvent::Changed { name: "".into(), value })
+                Poll::Ready(Some(WatchEvent::Changed { name: "".into(), value }))
             }
         }
+    }
+
+    pub(crate) fn applied(&self) {
+        self.client.engine.applied(self.id);
     }
 
     fn event<T>(

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, ErrorKind, Event, Node, Options, RawWatch, ResourceType,
-    TypeUrl, Variant, XdsServer,
+    Bootstrap, ChannelCredentials, Client, Clients, ErrorKind, Event, Node, Options, RawWatch,
+    ResourceType, TypeUrl, Variant, XdsServer,
 };
 use chancery_core::{Resource, Snapshot};
-use chancery_testkit::TestServer;
+use chancery_testkit::{TestServer, What};
 
 /// A cluster, as far as these tests care.
 #[derive(Debug, PartialEq)]
@@ -126,7 +126,7 @@ async fn a_program_says_what_is_bad_and_keeps_what_is_good() {
         "{error}"
     );
     loop {
-        if let chancery_testkit::What::Rejected { error, .. } = server.event().await.what {
+        if let What::Rejected { error, .. } = server.event().await.what {
             assert!(error.contains("`bad`: it is bad"), "{error}");
             break;
         }
@@ -190,7 +190,7 @@ async fn a_client_ends_with_its_last_watch() {
     assert_eq!(heard(&mut watch).await, "a=1");
     drop(watch);
     loop {
-        if let chancery_testkit::What::Gone = server.event().await.what {
+        if let What::Gone = server.event().await.what {
             break;
         }
     }
@@ -236,4 +236,34 @@ async fn thousands_of_watches_from_within_a_watch_stop_nobody() {
             assert_eq!(heard(watch).await, format!("{name}=1"));
         }
     }
+}
+
+/// C-058
+#[tokio::test]
+async fn channels_to_one_target_share_one_client_and_one_stream() {
+    let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
+    let servers = vec![self::server(server.address())];
+    let node = Node { id: "test".to_owned(), ..Node::default() };
+    let bootstrap = Bootstrap { servers, node, ..Bootstrap::default() };
+    let clients = Clients::new(bootstrap, quick()).unwrap();
+    let target = "xds:///service".parse().unwrap();
+    let channels: Vec<_> = (0..10).map(|_| clients.for_target(&target).unwrap()).collect();
+    let mut watches: Vec<_> =
+        channels.iter().map(|client| client.watch_raw(&clusters(), "a")).collect();
+    for watch in &mut watches {
+        assert_eq!(heard(watch).await, "a=1");
+    }
+    let mut other =
+        clients.for_target(&"xds:///other".parse().unwrap()).unwrap().watch_raw(&clusters(), "a");
+    assert_eq!(heard(&mut other).await, "a=1");
+    drop((channels, watches));
+    let mut opened = 0;
+    loop {
+        match server.event().await.what {
+            What::Connected => opened += 1,
+            What::Gone => break,
+            _ => {}
+        }
+    }
+    assert_eq!(opened, 2, "one for each target");
 }

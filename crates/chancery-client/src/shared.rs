@@ -1,0 +1,84 @@
+//! One client for each target, shared by all channels to it, and one for all servers of the process
+//! (C-058).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use chancery_core::client::Target;
+
+use crate::client::Handle;
+use crate::{Bootstrap, BootstrapError, Client, Options};
+
+/// The clients of a process, each for as long as somebody uses it.
+///
+/// Channels to one target share one client, so that a failure of one target's servers, and what is
+/// done about it, is no other target's concern (A71).
+pub struct Clients {
+    bootstrap: Bootstrap,
+    options: Options,
+    all: Mutex<BTreeMap<Scope, Weak<Handle>>>,
+}
+
+/// What a client is for: `client_scope` in CSDS.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Scope {
+    Target(String),
+    Servers,
+}
+
+impl Clients {
+    /// Clients of this bootstrap.
+    ///
+    /// # Errors
+    /// If the bootstrap cannot be used.
+    pub fn new(bootstrap: Bootstrap, options: Options) -> Result<Self, BootstrapError> {
+        bootstrap.check()?;
+        Ok(Self { bootstrap, options, all: Mutex::default() })
+    }
+
+    /// The bootstrap all of them have.
+    pub fn bootstrap(&self) -> &Bootstrap {
+        &self.bootstrap
+    }
+
+    /// The client of all channels to this target.
+    ///
+    /// # Errors
+    /// If the bootstrap cannot be used.
+    ///
+    /// # Panics
+    /// Outside of a runtime of tokio.
+    pub fn for_target(&self, target: &Target) -> Result<Client, BootstrapError> {
+        self.client(Scope::Target(target.to_string()))
+    }
+
+    /// The client of all servers in this process.
+    ///
+    /// # Errors
+    /// If the bootstrap cannot be used.
+    ///
+    /// # Panics
+    /// Outside of a runtime of tokio.
+    pub fn for_servers(&self) -> Result<Client, BootstrapError> {
+        self.client(Scope::Servers)
+    }
+
+    fn client(&self, scope: Scope) -> Result<Client, BootstrapError> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, handle| handle.strong_count() > 0);
+        if let Some(handle) = all.get(&scope).and_then(Weak::upgrade) {
+            return Ok(Client::of(handle));
+        }
+        let client = Client::new(&self.bootstrap, self.options.clone())?;
+        all.insert(scope, Arc::downgrade(client.handle()));
+        Ok(client)
+    }
+}
+
+impl fmt::Debug for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("Clients").field("scopes", &all.keys()).finish_non_exhaustive()
+    }
+}
