@@ -259,3 +259,59 @@ fn an_authority_may_fall_back_on_reachability_alone() {
          < two open",
     );
 }
+
+#[test]
+fn what_is_missing_from_a_server_that_answers_is_asked_of_no_other() {
+    // C-087
+    client(
+        "% server one
+         % server two
+         + u eds a
+         < one open
+         > one open
+         < one eds a node
+         ~ 15s
+         ! u a none missing
+         + v eds b
+         < one eds a b
+         ~ 1h
+         ! v b none missing
+         > one eds v=1 n=1 a@1
+         < one eds a b v=1 n=1
+         ! u a@1",
+    );
+}
+
+#[test]
+fn an_authority_that_moves_to_another_server_loses_no_watcher() {
+    // C-052: two authorities share a server, and one of them has another to go to
+    client(
+        "% server one
+         % server two
+         % authority a one two
+         % authority b one
+         + u eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x
+         < one open
+         + v eds xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x
+         > one end refused
+         < two open
+         ! v xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x none unreachable
+         > two open
+         < two eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x node
+         > two eds v=1 n=1 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
+         < two eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x v=1 n=1
+         ! u xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
+         + w eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/y
+         < two eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/y v=1 n=1
+         ~ 1s
+         < one open
+         > one open
+         < one eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/y xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x node
+         > one eds v=7 n=1 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@2 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/y@2 xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x@2
+         < two close
+         < one eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/y xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x v=7 n=1
+         ! u xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@2
+         ! v xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x@2
+         ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/y@2",
+    );
+}

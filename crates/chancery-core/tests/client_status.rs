@@ -1,0 +1,267 @@
+//! What a client says of its resources: their states, what is kept of each, and what an RPC is told.
+//!
+//! Each test names the rows of the catalogue it proves. Scripts show what is said and heard, and not
+//! how a resource stands, so the machine is driven by hand here.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::client::{
+    AuthorityKey, Client, ClientInput, ClientSettings, ClientState, ErrorKind, Fallback, Flaw,
+    Given, Item, Protocol, Reply, ServerFeatures, ServerKey, Setup, StreamId, WatchError,
+    WatchEvent, WatchId,
+};
+use chancery_core::{ErrorDetail, NameError, Node, Resource, Time, TypeUrl, Variant};
+
+const CDS: &str = "envoy.config.cluster.v3.Cluster";
+
+/// A client of one server, and the cluster `a` that it watches.
+struct Life {
+    client: Client,
+    stream: StreamId,
+    watch: WatchId,
+    now: Time,
+    version: u32,
+}
+
+/// What a server says of the cluster `a`.
+enum Said {
+    Body(&'static str),
+    Bad(&'static str),
+    Error(i32),
+    Nothing,
+}
+
+impl Life {
+    fn new(features: ServerFeatures) -> Self {
+        let node = Node { id: "node".to_owned(), ..Node::default() };
+        let mut setup = Setup::new(Arc::new(node), ClientSettings::default());
+        let key = ServerKey { uri: "one".into(), credentials: "insecure".into(), features };
+        let server = setup.server(key, Protocol { variant: Variant::Sotw, aggregated: true });
+        setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
+        let mut client = Client::new(setup);
+        let watch = client.watch(Time::default(), &TypeUrl::new(CDS), "a");
+        let stream = StreamId { server, type_url: None };
+        Self { client, stream, watch, now: Time::default(), version: 0 }
+    }
+
+    /// One whose stream is open and whose request is sent.
+    fn open(features: ServerFeatures) -> Self {
+        let mut life = Self::new(features);
+        life.opened();
+        life
+    }
+
+    fn opened(&mut self) {
+        while self.client.poll().is_some() {}
+        self.client.handle(self.now, ClientInput::Opened(self.stream.clone()));
+        while self.client.request(self.now, &self.stream).is_some() {}
+    }
+
+    fn says(&mut self, said: Said) {
+        self.version += 1;
+        let name = || "a".parse().unwrap();
+        let (mut items, mut errors) = (Vec::new(), Vec::new());
+        match said {
+            Said::Body(body) => {
+                let resource = Arc::new(Resource::new(name(), body.as_bytes().into()));
+                items.push(Ok(Item::Given(Given { resource, reading: None })));
+            }
+            Said::Bad(why) => items.push(Err(Flaw { name: Some(name()), why: why.to_owned() })),
+            Said::Error(code) => errors.push(NameError {
+                name: "a".into(),
+                error: ErrorDetail { code, message: "because".to_owned() },
+            }),
+            Said::Nothing => {}
+        }
+        let reply = Reply {
+            variant: Variant::Sotw,
+            type_url: TypeUrl::new(CDS),
+            version: self.version.to_string().into(),
+            nonce: self.version.to_string().into(),
+            items,
+            removed: Vec::new(),
+            errors,
+        };
+        self.client.handle(self.now, ClientInput::Received(self.stream.clone(), reply));
+        while self.client.request(self.now, &self.stream).is_some() {}
+    }
+
+    fn waits(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.client.handle(self.now, ClientInput::TimePassed);
+    }
+
+    /// The state, and what is held.
+    fn state(&self) -> (ClientState, Option<String>) {
+        let status = self.client.resources().next().unwrap();
+        let body = |held: &chancery_core::client::Held| {
+            String::from_utf8(held.resource.body().to_vec()).unwrap()
+        };
+        (status.state, status.held.map(body))
+    }
+
+    /// What the watcher is told last, if it is an error.
+    fn error(&mut self) -> Arc<WatchError> {
+        let mut last = None;
+        while let Some(event) = self.client.event(self.watch) {
+            last = match event {
+                WatchEvent::Changed { value: Err(error), .. }
+                | WatchEvent::Ambient { error: Some(error), .. } => Some(error),
+                _ => last,
+            };
+        }
+        last.unwrap()
+    }
+}
+
+const DROPS: ServerFeatures = ServerFeatures {
+    fail_on_data_errors: true,
+    resource_timer_is_transient_error: false,
+    trusted: false,
+};
+const LATE: ServerFeatures = ServerFeatures {
+    fail_on_data_errors: false,
+    resource_timer_is_transient_error: true,
+    trusted: false,
+};
+const KEEPS: ServerFeatures = ServerFeatures {
+    fail_on_data_errors: false,
+    resource_timer_is_transient_error: false,
+    trusted: false,
+};
+const NOT_FOUND: i32 = 5;
+
+/// C-054: from nothing to each of the states, without a value.
+#[test]
+fn a_resource_that_was_asked_for_can_come_to_every_state() {
+    use ClientState::{Acked, DoesNotExist, Nacked, ReceivedError, Requested, Timeout};
+    let came_to = |said| {
+        let mut life = Life::open(KEEPS);
+        assert_eq!(life.state(), (Requested, None));
+        life.says(said);
+        life.state()
+    };
+    assert_eq!(came_to(Said::Body("x")), (Acked, Some("x".to_owned())));
+    assert_eq!(came_to(Said::Bad("no")), (Nacked, None));
+    assert_eq!(came_to(Said::Error(NOT_FOUND)), (ReceivedError, None));
+    assert_eq!(came_to(Said::Nothing), (Requested, None), "absence says nothing of the unknown");
+    let overdue = |features, time| {
+        let mut life = Life::open(features);
+        life.waits(Duration::from_secs(time));
+        life.state()
+    };
+    assert_eq!(overdue(KEEPS, 14), (Requested, None));
+    assert_eq!(overdue(KEEPS, 15), (DoesNotExist, None));
+    assert_eq!(overdue(LATE, 29), (Requested, None));
+    assert_eq!(overdue(LATE, 30), (Timeout, None));
+    assert_eq!(Life::new(KEEPS).state(), (Requested, None), "before there is a stream");
+}
+
+/// C-054, C-070: from each state to each other, with the value kept or dropped.
+#[test]
+fn every_state_may_follow_every_other() {
+    use ClientState::{Acked, DoesNotExist, Nacked, ReceivedError};
+    let kept = |drops: bool| (!drops).then(|| "x".to_owned());
+    for (features, drops) in [(KEEPS, false), (DROPS, true)] {
+        let all: [(fn() -> Said, ClientState); 3] = [
+            (|| Said::Bad("no"), Nacked),
+            (|| Said::Nothing, DoesNotExist),
+            (|| Said::Error(NOT_FOUND), ReceivedError),
+        ];
+        for (first, state) in all {
+            let mut life = Life::open(features);
+            life.says(Said::Body("x"));
+            life.says(first());
+            assert_eq!(life.state(), (state, kept(drops)));
+            for (second, next) in all {
+                // What is not held any more cannot be missing from a response.
+                let next = if drops && next == DoesNotExist { state } else { next };
+                let mut life = Life::open(features);
+                life.says(Said::Body("x"));
+                life.says(first());
+                life.says(second());
+                assert_eq!(life.state(), (next, kept(drops)), "{state:?}");
+                life.says(Said::Body("y"));
+                assert_eq!(life.state(), (Acked, Some("y".to_owned())));
+            }
+        }
+    }
+    for features in [KEEPS, LATE] {
+        let mut life = Life::open(features);
+        life.waits(Duration::from_secs(60));
+        life.says(Said::Body("y"));
+        assert_eq!(life.state(), (Acked, Some("y".to_owned())), "an answer may come late");
+    }
+}
+
+/// C-061, C-063
+#[test]
+fn the_last_rejection_is_kept_beside_what_is_used() {
+    let mut life = Life::open(KEEPS);
+    life.says(Said::Body("x"));
+    life.waits(Duration::from_secs(3));
+    life.says(Said::Bad("no port"));
+    let status = life.client.resources().next().unwrap();
+    let held = status.held.unwrap();
+    assert_eq!(
+        (&*held.version, &held.resource.body()[..], held.at),
+        ("1", &b"x"[..], Time::default())
+    );
+    let rejection = status.rejection.unwrap();
+    assert_eq!((&*rejection.version, &*rejection.why), ("2", "no port"));
+    assert_eq!(rejection.at, Time(Duration::from_secs(3)));
+    life.says(Said::Body("y"));
+    assert_eq!(life.client.resources().next().unwrap().rejection, None);
+}
+
+/// C-072: whatever a server says, an RPC fails for want of configuration.
+#[test]
+fn no_code_of_a_server_is_the_code_of_an_rpc() {
+    const UNAVAILABLE: i32 = 14;
+    for code in 0..=17 {
+        let mut life = Life::open(KEEPS);
+        life.says(Said::Error(code));
+        let error = life.error();
+        assert_eq!(error.kind, ErrorKind::Refused(code));
+        assert_eq!(error.kind.code(), UNAVAILABLE);
+        // The original is inside the text.
+        assert!(error.text.contains("because"), "{error}");
+    }
+    let kinds = [
+        ErrorKind::Authority,
+        ErrorKind::Unreachable,
+        ErrorKind::Missing,
+        ErrorKind::Late,
+        ErrorKind::Rejected,
+        ErrorKind::Broken,
+    ];
+    assert_eq!(kinds.map(ErrorKind::code), [UNAVAILABLE; 6]);
+    assert_eq!(ErrorKind::Name.code(), 3, "the caller's own fault");
+}
+
+/// C-072
+#[test]
+fn an_error_names_the_node_the_resource_and_the_server() {
+    let told = |act: fn(&mut Life)| {
+        let mut life = Life::open(KEEPS);
+        act(&mut life);
+        life.error().text.to_string()
+    };
+    let refused = told(|life| life.says(Said::Error(NOT_FOUND)));
+    let rejected = told(|life| life.says(Said::Bad("no")));
+    let overdue = told(|life| life.waits(Duration::from_secs(15)));
+    for text in [refused, rejected, overdue] {
+        for part in ["`node`", "`a`", "one"] {
+            assert!(text.contains(part), "{text}: {part}");
+        }
+    }
+    let unreachable = told(|life| {
+        let error = ErrorDetail { code: 14, message: "refused".to_owned() };
+        life.client.handle(life.now, ClientInput::Ended(life.stream.clone(), error));
+    });
+    for part in ["`node`", "one", "refused"] {
+        assert!(unreachable.contains(part), "{unreachable}: {part}");
+    }
+}
