@@ -141,6 +141,10 @@ impl Engine {
             return Poll::Ready(None);
         }
         if let Some(request) = state.machine.request(now, &ticket.stream) {
+            // What was asked for has to come in time, and the keeper does not know of that yet.
+            if state.is_sooner() {
+                self.bell.notify_one();
+            }
             return Poll::Ready(Some(request));
         }
         keep(&mut line.writer, cx);
@@ -290,9 +294,14 @@ impl State {
                 Effect::Tell(watch) => wakes.extend(self.watches.remove(&watch)),
             }
         }
-        let deadline = self.machine.deadline();
-        let ring = deadline.is_some_and(|at| self.alarm.is_none_or(|alarm| at < alarm));
+        let ring = self.is_sooner();
         (wakes, ring)
+    }
+
+    /// Whether the machine has to see the time before the keeper would wake.
+    fn is_sooner(&mut self) -> bool {
+        let deadline = self.machine.deadline();
+        deadline.is_some_and(|at| self.alarm.is_none_or(|alarm| at < alarm))
     }
 
     fn line(
