@@ -1,7 +1,8 @@
 //! One HTTP/2 connection to a server, which is asked now and then whether it lives (C-037).
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use h2::{Ping, PingPong};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use crate::dial::{self, told};
+use crate::dial::{self, Io, told};
 use crate::{Address, Credentials, Options};
 
 /// A connection that streams can be opened on.
@@ -28,13 +29,15 @@ pub(super) async fn connect(
     let limit = options.connect_timeout;
     let io = dial::connect(&options.dial, address, credentials, limit).await?;
     let handshake = Builder::new()
+        // None until the server says how many: see `greeted`.
+        .initial_max_send_streams(0)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(HEADERS)
         .enable_push(false)
         .handshake::<_, Bytes>(io);
-    let done =
-        timeout(limit, handshake).await.map_err(|_| format!("no HTTP/2 within {limit:?}"))?;
+    let greeted = async { greeted(handshake.await?).await };
+    let done = timeout(limit, greeted).await.map_err(|_| format!("no HTTP/2 within {limit:?}"))?;
     let (sender, mut connection) = done.map_err(|error| format!("HTTP/2: {}", told(&error)))?;
     let pings = connection.ping_pong();
     let (interval, patience) = (options.keepalive_interval, options.keepalive_timeout);
@@ -61,6 +64,26 @@ impl Connection {
     pub(super) fn sender(&self) -> SendRequest<Bytes> {
         self.sender.clone()
     }
+}
+
+/// What a handshake makes.
+type Begun = (SendRequest<Bytes>, h2::client::Connection<Box<dyn Io>, Bytes>);
+
+/// Waits until the server has said how many streams it takes. Who accepts connections and says
+/// nothing is no server, and no resource is missing because of that (C-065).
+async fn greeted((sender, mut connection): Begun) -> Result<Begun, h2::Error> {
+    std::future::poll_fn(|cx| {
+        let ended = Pin::new(&mut connection).poll(cx);
+        if sender.current_max_send_streams() > 0 {
+            return Poll::Ready(Ok(()));
+        }
+        match ended {
+            Poll::Ready(Ok(())) => Poll::Ready(Err(h2::Reason::NO_ERROR.into())),
+            other => other,
+        }
+    })
+    .await?;
+    Ok((sender, connection))
 }
 
 /// Ends when the peer does not answer.
