@@ -1,0 +1,153 @@
+//! A server that a test plays itself, message by message, over HTTP/2: in memory, where time can be
+//! paused, or on loopback.
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chancery_client::{Address, Dial, Dialled, Io};
+use chancery_proto::frames::Messages;
+use h2::server::SendResponse;
+use h2::{RecvStream, SendStream};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// Where a client's connections come out, if it dials by the other half.
+pub(crate) struct Door(mpsc::Receiver<(String, DuplexStream)>);
+
+struct Lines(mpsc::Sender<(String, DuplexStream)>);
+
+/// Connections in memory. Nobody listens any more once the door is gone.
+pub(crate) fn door() -> (Door, Arc<dyn Dial>) {
+    let (send, receive) = mpsc::channel(64);
+    (Door(receive), Arc::new(Lines(send)))
+}
+
+impl Dial for Lines {
+    fn dial<'a>(&'a self, address: &'a Address) -> Dialled<'a> {
+        Box::pin(async move {
+            let (near, far) = tokio::io::duplex(1 << 20);
+            let refused = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
+            self.0.send((address.to_string(), far)).await.map_err(refused)?;
+            Ok(Box::new(near) as Box<dyn Io>)
+        })
+    }
+}
+
+impl Door {
+    /// The next connection, and whom it was meant for.
+    pub(crate) async fn next(&mut self) -> (String, DuplexStream) {
+        self.0.recv().await.expect("a client that may dial")
+    }
+
+    /// Who has been dialled and not been let in.
+    pub(crate) fn waiting(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.0.try_recv().ok()).map(|(address, _)| address).collect()
+    }
+
+    /// The next connection, as a server has it.
+    pub(crate) async fn peer(&mut self) -> Peer {
+        Peer::over(self.next().await.1)
+    }
+}
+
+/// One connection. It is cut when this is dropped.
+pub(crate) struct Peer {
+    calls: mpsc::Receiver<Call>,
+    _tasks: JoinSet<()>,
+}
+
+/// One call of gRPC.
+pub(crate) struct Call {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    body: RecvStream,
+    messages: Messages,
+    respond: SendResponse<Bytes>,
+    out: Option<SendStream<Bytes>>,
+}
+
+impl Peer {
+    pub(crate) fn over(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        let (send, calls) = mpsc::channel(64);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let Ok(mut connection) = h2::server::handshake(io).await else { return };
+            while let Some(Ok((request, respond))) = connection.accept().await {
+                let (head, body) = request.into_parts();
+                let call = Call {
+                    path: head.uri.path().to_owned(),
+                    headers: head.headers,
+                    body,
+                    messages: Messages::new(usize::MAX),
+                    respond,
+                    out: None,
+                };
+                let _ = send.send(call).await;
+            }
+        });
+        Self { calls, _tasks: tasks }
+    }
+
+    /// The next call; `None` once the connection is over.
+    pub(crate) async fn call(&mut self) -> Option<Call> {
+        self.calls.recv().await
+    }
+}
+
+impl Call {
+    /// The next message of the client; `None` once it has said all, or has gone.
+    pub(crate) async fn heard(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(message) = self.messages.next().expect("messages of gRPC") {
+                return Some(message);
+            }
+            let chunk = self.body.data().await?.ok()?;
+            let _ = self.body.flow_control().release_capacity(chunk.len());
+            self.messages.push(chunk);
+        }
+    }
+
+    /// Sends headers, unless they were.
+    pub(crate) fn open(&mut self) -> &mut SendStream<Bytes> {
+        let respond = &mut self.respond;
+        self.out.get_or_insert_with(|| {
+            let mut head = Response::new(());
+            let content = HeaderValue::from_static("application/grpc");
+            head.headers_mut().insert("content-type", content);
+            *head.status_mut() = StatusCode::OK;
+            respond.send_response(head, false).expect("a call that is open")
+        })
+    }
+
+    /// Sends a message. A client that has gone does not hear it.
+    pub(crate) fn say(&mut self, message: &[u8]) {
+        let mut frame = vec![0];
+        frame.extend((message.len() as u32).to_be_bytes());
+        frame.extend(message);
+        let _ = self.open().send_data(frame.into(), false);
+    }
+
+    /// Ends the call.
+    pub(crate) fn end(mut self, code: i32) {
+        let mut trailers = HeaderMap::new();
+        trailers.insert("grpc-status", code.into());
+        let _ = self.open().send_trailers(trailers);
+    }
+}
+
+/// A free port below the range of outgoing connections.
+pub(crate) async fn listen() -> TcpListener {
+    let start = std::process::id() % 12_000;
+    for step in 0..12_000 {
+        let port = u16::try_from(20_000 + (start + step) % 12_000).expect("a small number");
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)).await {
+            return listener;
+        }
+    }
+    panic!("every port from 20000 on is taken");
+}
