@@ -170,7 +170,10 @@ impl Client {
             let wants = Wants { realms: &self.realms, server: stream.server, type_url: &type_url };
             match variant {
                 Variant::Sotw => {
-                    let version = channel.accepted.get(&type_url).cloned().unwrap_or_default();
+                    // To a new stream, a version says what the client has (C-031).
+                    let says = topic.was_asked() || wants.holds_something();
+                    let version = channel.accepted.get(&type_url).filter(|_| says).cloned();
+                    let version = version.unwrap_or_default();
                     topic.sotw(&wants, &version, until).map(Request::Sotw)
                 }
                 Variant::Delta => topic.delta(&wants, until).map(Request::Delta),

@@ -192,13 +192,19 @@ impl<'a> Wants<'a> {
         shelf.slots.get(name).is_some_and(|slot| slot.entry.held().is_none())
     }
 
-    /// What is held from this very server, with the versions it gave (C-031, C-040).
+    /// Whether anything is held from this very server.
+    pub(super) fn holds_something(&self) -> bool {
+        let mut slots = self.shelves().flat_map(|shelf| shelf.slots.values());
+        slots.any(|slot| slot.entry.held().is_some_and(|held| held.server == self.server))
+    }
+
+    /// What is held from this very server, with the versions it gave (C-031, C-040). If something
+    /// is wrong with it all the same, the server has to say again what is true now.
     pub(super) fn versions(&self) -> Versions {
         let mut versions = Versions::default();
         for (name, slot) in self.shelves().flat_map(|shelf| &shelf.slots) {
-            let Some(held) = slot.entry.held().filter(|held| held.server == self.server) else {
-                continue;
-            };
+            let held = slot.entry.held().filter(|held| held.server == self.server);
+            let Some(held) = held.filter(|_| slot.entry.error().is_none()) else { continue };
             if let Version::Explicit(version) = held.resource.version() {
                 versions.push(name.as_str(), version);
             }
