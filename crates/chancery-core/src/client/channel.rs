@@ -8,9 +8,10 @@
 //!      +--not needed-- Waiting --its time--> Opening
 //! ```
 //!
-//! A server that cannot be connected to, or whose stream ends before it said anything, is in
-//! trouble until it says something (C-067); a stream that ends after a response is nothing to
-//! speak of (C-068).
+//! A stream that cannot be opened, or that ends before the server said anything on it, is in trouble
+//! until the server says something (C-067); one that ends after a response is nothing to speak of
+//! (C-068). A stream nobody needs is kept for a while, open or not: whoever asks again soon does not
+//! begin with the first wait again (C-069).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,8 +27,6 @@ pub(super) struct Channel {
     pub(super) server: Server,
     /// By type; under `None` the one that carries all.
     pub(super) streams: BTreeMap<Option<TypeUrl>, Stream>,
-    /// Why it cannot be reached.
-    pub(super) trouble: Option<Arc<WatchError>>,
     /// The versions accepted from this server (C-031).
     pub(super) accepted: BTreeMap<TypeUrl, Arc<str>>,
 }
@@ -37,6 +36,8 @@ pub(super) struct Channel {
 pub(super) struct Stream {
     pub(super) state: State,
     pub(super) topics: BTreeMap<TypeUrl, Topic>,
+    /// Why nothing is heard on it.
+    pub(super) trouble: Option<Arc<WatchError>>,
     backoff: Backoff,
     /// Whether the server has said anything on it.
     responded: bool,
@@ -60,12 +61,17 @@ pub(super) enum State {
 
 impl Channel {
     pub(super) fn new(server: Server) -> Self {
-        Self { server, streams: BTreeMap::new(), trouble: None, accepted: BTreeMap::new() }
+        Self { server, streams: BTreeMap::new(), accepted: BTreeMap::new() }
     }
 
     /// The stream that carries a type.
     pub(super) fn stream_of(&self, type_url: &TypeUrl) -> Option<TypeUrl> {
         (!self.server.protocol.aggregated).then(|| type_url.clone())
+    }
+
+    /// Why nothing is heard of a type.
+    pub(super) fn trouble(&self, type_url: &TypeUrl) -> Option<&Arc<WatchError>> {
+        self.streams.get(&self.stream_of(type_url))?.trouble.as_ref()
     }
 
     /// What is said of a type, on its stream if that is open.
@@ -90,6 +96,7 @@ impl Stream {
     /// The server said something.
     pub(super) fn respond(&mut self) {
         self.responded = true;
+        self.trouble = None;
         self.backoff.reset();
     }
 
@@ -120,7 +127,7 @@ impl Stream {
     pub(super) fn deadline(&mut self) -> Option<Time> {
         let topics = self.topics.values_mut().filter_map(Topic::deadline).min();
         let retry = match self.state {
-            State::Waiting(at) => Some(at),
+            State::Waiting(at) => Some(at).filter(|_| self.closes.is_none()),
             State::Closed | State::Opening | State::Open => None,
         };
         [topics, retry, self.closes].into_iter().flatten().min()
@@ -128,6 +135,7 @@ impl Stream {
 
     pub(super) fn close(&mut self) {
         self.lose();
+        self.trouble = None;
         self.state = State::Closed;
     }
 
@@ -137,6 +145,5 @@ impl Stream {
         self.responded = false;
         self.introduced = false;
         self.is_due = false;
-        self.closes = None;
     }
 }

@@ -212,8 +212,12 @@ impl Client {
         let name = ResourceName::read_of(name, type_url)
             .map_err(|fault| refused(ErrorKind::Name, fault.to_string()))?;
         let authority = AuthorityKey::of(&name);
-        if !self.realms.contains_key(&authority) {
-            let why = format!("the bootstrap has no authority `{authority}`");
+        let why = match self.realms.get(&authority).map(Realm::believed) {
+            Some(Some(_)) => None,
+            Some(None) => Some(format!("authority `{authority}` has no servers")),
+            None => Some(format!("the bootstrap has no authority `{authority}`")),
+        };
+        if let Some(why) = why {
             return Err(refused(ErrorKind::Authority, why));
         }
         Ok(Subject { authority, type_url: type_url.clone(), name })
@@ -223,7 +227,7 @@ impl Client {
     fn enrol(&mut self, id: WatchId, subject: &Subject) {
         let Some(realm) = self.realms.get_mut(&subject.authority) else { return };
         let shelf = realm.shelves.entry(subject.type_url.clone()).or_default();
-        let unreachable = realm.trouble.is_some();
+        let unreachable = shelf.trouble.is_some();
         if subject.is_group() {
             let group = shelf.groups.entry(subject.name.clone()).or_default();
             group.watchers.push(id);
@@ -306,12 +310,12 @@ impl Client {
         self.effects.send.remove(id);
         let number = id.server.place() as u64;
         let is_trouble = stream.end(now, &self.setup.settings, number);
-        if is_trouble && channel.trouble.is_none() {
+        if is_trouble && stream.trouble.is_none() {
             let text = format!(
                 "server {} cannot be reached (node `{}`): {}",
                 channel.server.key.uri, self.setup.node.id, error.message
             );
-            channel.trouble = Some(Arc::new(WatchError {
+            stream.trouble = Some(Arc::new(WatchError {
                 kind: ErrorKind::Unreachable,
                 text: text.into(),
                 server: Some(id.server),
@@ -348,17 +352,26 @@ impl Client {
 
     /// What follows from the state alone: which servers are asked, and which streams there are.
     fn settle(&mut self, now: Time) {
-        self.fall_back();
+        self.fall_back(now);
         self.spread_trouble();
         self.keep_streams(now);
     }
 
     /// C-087: a server that cannot be reached, and something is missing.
-    fn fall_back(&mut self) {
+    fn fall_back(&mut self, now: Time) {
+        let mut back = Vec::new();
         for (authority, realm) in &mut self.realms {
-            loop {
-                let believed = realm.believed().and_then(|id| self.channels.get(id.place()));
-                if believed.is_none_or(|channel| channel.trouble.is_none()) {
+            while let Some(believed) = realm.believed() {
+                let in_trouble = |server: &ServerId| {
+                    let channel = self.channels.get(server.place());
+                    channel.is_some_and(|channel| realm.trouble_with(channel).is_some())
+                };
+                if !in_trouble(&believed) {
+                    break;
+                }
+                // One that spoke since it was given up, and had nothing to deliver.
+                if let Some(better) = realm.asked().iter().copied().find(|id| !in_trouble(id)) {
+                    back.push((authority.clone(), better, realm.revert_to(better)));
                     break;
                 }
                 let Some(server) = realm.next() else { break };
@@ -371,28 +384,41 @@ impl Client {
                 }
             }
         }
+        for (authority, server, left) in back {
+            self.came_back(now, authority, server, &left);
+        }
+    }
+
+    /// An authority believes a better server again (C-089). What it was silent about while it was
+    /// not believed gets its time now.
+    pub(super) fn came_back(
+        &mut self,
+        now: Time,
+        authority: AuthorityKey,
+        server: ServerId,
+        left: &[ServerId],
+    ) {
+        self.leave(&authority, left);
+        let (realm, channel) = (self.realms.get(&authority), self.channels.get_mut(server.place()));
+        if let (Some(realm), Some(channel)) = (realm, channel) {
+            let until = now + missing_after(&self.setup, channel.server.key.features);
+            for (type_url, shelf) in &realm.shelves {
+                let Some(topic) = channel.topic(type_url) else { continue };
+                shelf.unknown().for_each(|name| topic.expect(name, until));
+            }
+        }
+        self.events.push(ClientEvent::CameBack { authority, server });
     }
 
     /// C-090: watchers hear of servers that cannot be reached when there is no other to ask.
     fn spread_trouble(&mut self) {
         for realm in self.realms.values_mut() {
             let believed = realm.believed().and_then(|id| self.channels.get(id.place()));
-            let trouble = believed.and_then(|channel| channel.trouble.clone());
-            if trouble == realm.trouble {
-                continue;
-            }
-            realm.trouble = trouble;
-            for shelf in realm.shelves.values() {
-                for (name, slot) in &shelf.slots {
-                    let held = slot.entry.held().is_some();
-                    if !held && slot.entry.error().is_some() {
-                        continue; // What is known of it is worse than that.
-                    }
-                    let news = if held { News::Ambient } else { News::Changed };
-                    self.watchers.tell(&slot.watchers, name, news, None);
-                }
-                for (name, group) in &shelf.groups {
-                    self.watchers.tell(&group.watchers, name, News::Ambient, None);
+            for (type_url, shelf) in &mut realm.shelves {
+                let trouble = believed.and_then(|channel| channel.trouble(type_url));
+                if trouble != shelf.trouble.as_ref() {
+                    shelf.trouble = trouble.cloned();
+                    shelf.spread_trouble(&mut self.watchers);
                 }
             }
         }
@@ -409,9 +435,6 @@ impl Client {
                 self.effects.keep(now, self.setup.settings.idle, &id, stream, is_needed);
             }
             channel.streams.retain(|_, stream| stream.state != State::Closed);
-            if channel.streams.is_empty() {
-                channel.trouble = None; // Nobody asked it lately.
-            }
         }
     }
 
@@ -450,12 +473,12 @@ impl Effects {
     ) {
         if is_needed {
             stream.closes = None;
-        } else if now >= *stream.closes.get_or_insert(now + idle) || !stream.is_open() {
+        } else if now >= *stream.closes.get_or_insert(now + idle) {
             return self.drop_stream(id, stream);
         }
         let due = match stream.state {
             State::Closed => true,
-            State::Waiting(at) => at <= now,
+            State::Waiting(at) => is_needed && at <= now,
             State::Opening | State::Open => false,
         };
         if due {

@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::watchers::{EVERYTHING, WatchId, is_group};
+use super::channel::Channel;
+use super::entry::{Entry, News};
+use super::watchers::{EVERYTHING, WatchId, Watchers, is_group};
 use super::{AuthorityKey, AuthoritySetup, Fallback, ServerId, WatchError};
 use crate::{ResourceName, TypeUrl, Version, Versions};
 
@@ -22,8 +23,6 @@ pub(super) struct Realm {
     /// The place of the server that is believed.
     active: usize,
     pub(super) shelves: BTreeMap<TypeUrl, Shelf>,
-    /// Why no server can be reached, once that is known.
-    pub(super) trouble: Option<Arc<WatchError>>,
 }
 
 /// What is watched and held of one type.
@@ -31,6 +30,8 @@ pub(super) struct Realm {
 pub(super) struct Shelf {
     pub(super) slots: BTreeMap<ResourceName, Slot>,
     pub(super) groups: BTreeMap<ResourceName, Group>,
+    /// Why no server can be reached, once that is known.
+    pub(super) trouble: Option<Arc<WatchError>>,
 }
 
 /// One resource, and who watches it by its name.
@@ -51,7 +52,12 @@ pub(super) struct Group {
 
 impl Realm {
     pub(super) fn new(setup: AuthoritySetup) -> Self {
-        Self { setup, active: 0, shelves: BTreeMap::new(), trouble: None }
+        Self { setup, active: 0, shelves: BTreeMap::new() }
+    }
+
+    /// Why a server cannot be reached, if that is so for anything that is watched.
+    pub(super) fn trouble_with<'c>(&self, channel: &'c Channel) -> Option<&'c Arc<WatchError>> {
+        self.shelves.keys().find_map(|type_url| channel.trouble(type_url))
     }
 
     /// The servers that are asked, the best first.
@@ -131,6 +137,28 @@ impl Shelf {
     pub(super) fn wanted(&self) -> impl Iterator<Item = &ResourceName> {
         let slots = self.slots.iter().filter(|(_, slot)| !slot.watchers.is_empty());
         self.groups.keys().chain(slots.map(|(name, _)| name))
+    }
+
+    /// Of these nothing is known.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = &ResourceName> {
+        let slots = self.slots.iter().filter(|(_, slot)| slot.entry.is_unknown());
+        let groups = self.groups.iter().filter(|(_, group)| !group.settled);
+        groups.map(|(name, _)| name).chain(slots.map(|(name, _)| name))
+    }
+
+    /// Tells the watchers that servers cannot be reached, or can be again.
+    pub(super) fn spread_trouble(&self, watchers: &mut Watchers) {
+        for (name, slot) in &self.slots {
+            let held = slot.entry.held().is_some();
+            if !held && slot.entry.error().is_some() {
+                continue; // What is known of it is worse than that.
+            }
+            let news = if held { News::Ambient } else { News::Changed };
+            watchers.tell(&slot.watchers, name, news, None);
+        }
+        for (name, group) in &self.groups {
+            watchers.tell(&group.watchers, name, News::Ambient, None);
+        }
     }
 
     /// The groups that a resource of this name is in, if they are watched.

@@ -33,7 +33,7 @@ impl Client {
         if !self.hears(stream, &reply.type_url) {
             return;
         }
-        self.come_back(stream.server, &reply);
+        self.come_back(now, stream.server, &reply);
         let taking = Taking { now, stream, type_url: &reply.type_url, version: &reply.version };
         let mut present = BTreeSet::new();
         let mut flaws = Vec::new();
@@ -88,10 +88,10 @@ impl Client {
     fn hears(&mut self, id: &StreamId, type_url: &TypeUrl) -> bool {
         let Some(channel) = self.channels.get_mut(id.server.place()) else { return false };
         let Some(stream) = channel.streams.get_mut(&id.type_url) else { return false };
-        stream.respond();
-        channel.trouble = None;
         let asked = stream.topics.get(type_url).is_some_and(super::topic::Topic::was_asked);
-        if !asked {
+        if asked {
+            stream.respond();
+        } else {
             let (stream, type_url) = (id.clone(), type_url.clone());
             self.events.push(ClientEvent::Unasked { stream, type_url });
         }
@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// C-089: a better server delivers, so the worse ones are let go.
-    fn come_back(&mut self, server: ServerId, reply: &Reply) {
+    fn come_back(&mut self, now: Time, server: ServerId, reply: &Reply) {
         let mut back = Vec::new();
         for (authority, realm) in &mut self.realms {
             if realm.believed() == Some(server) || !realm.asks(server) {
@@ -113,8 +113,7 @@ impl Client {
             back.push((authority.clone(), realm.revert_to(server)));
         }
         for (authority, left) in back {
-            self.leave(&authority, &left);
-            self.events.push(ClientEvent::CameBack { authority, server });
+            self.came_back(now, authority, server, &left);
         }
     }
 
@@ -317,8 +316,13 @@ impl Client {
         topic.owe(nonce, answer);
     }
 
-    /// A resource did not come in time (C-065, C-066).
+    /// A resource did not come in time (C-065, C-066). The silence of a server that is not believed
+    /// means nothing.
     pub(super) fn overdue(&mut self, server: ServerId, type_url: &TypeUrl, name: &ResourceName) {
+        let realm = self.realms.get(&AuthorityKey::of(name));
+        if realm.and_then(Realm::believed) != Some(server) {
+            return;
+        }
         if is_group(name) {
             return self.settled(None, type_url, name);
         }

@@ -47,6 +47,6 @@ impl Client {
         let channel = self.channels.get(server.place())?;
         let mut streams = channel.streams.values().peekable();
         streams.peek()?;
-        Some(channel.trouble.is_none() && streams.all(super::channel::Stream::is_open))
+        Some(streams.all(|stream| stream.is_open() && stream.trouble.is_none()))
     }
 }

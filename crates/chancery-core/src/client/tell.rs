@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::realm::{Realm, Shelf};
+use super::realm::Shelf;
 use super::watchers::{Subject, Untold, Watcher};
 use super::{Client, ErrorKind, Held, WatchError, WatchId};
 use crate::ResourceName;
@@ -43,13 +43,12 @@ impl Client {
                 return watcher.refusal(error);
             }
         };
-        let realm = self.realms.get(&subject.authority)?;
-        let shelf = realm.shelves.get(&subject.type_url)?;
+        let shelf = self.realms.get(&subject.authority)?.shelves.get(&subject.type_url)?;
         while let Some((name, untold)) = watcher.untold.pop_first() {
             let event = if subject.is_group() {
-                watcher.of_group(realm, shelf, &subject, &name, untold)
+                watcher.of_group(shelf, &subject, &name, untold)
             } else {
-                watcher.of_resource(realm, shelf, &name, untold)
+                watcher.of_resource(shelf, &name, untold)
             };
             if event.is_some() {
                 return event;
@@ -76,13 +75,12 @@ impl Watcher {
 
     fn of_resource(
         &mut self,
-        realm: &Realm,
         shelf: &Shelf,
         name: &ResourceName,
         untold: Untold,
     ) -> Option<WatchEvent> {
         let entry = &shelf.slots.get(name)?.entry;
-        let error = entry.error().or(realm.trouble.as_ref());
+        let error = entry.error().or(shelf.trouble.as_ref());
         match (entry.held(), error) {
             (Some(held), _) if untold.changed => Some(self.changed(name, Ok(held.clone()), error)),
             (None, Some(error)) if untold.changed => {
@@ -95,14 +93,13 @@ impl Watcher {
 
     fn of_group(
         &mut self,
-        realm: &Realm,
         shelf: &Shelf,
         subject: &Subject,
         name: &ResourceName,
         untold: Untold,
     ) -> Option<WatchEvent> {
         if *name == subject.name {
-            return self.ambient(name, realm.trouble.as_ref());
+            return self.ambient(name, shelf.trouble.as_ref());
         }
         let members = shelf.groups.get(&subject.name).map(|group| &group.members);
         let slot = shelf.slots.get(name).filter(|_| members.is_some_and(|all| all.contains(name)));

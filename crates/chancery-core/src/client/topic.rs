@@ -70,6 +70,13 @@ impl Topic {
         self.answer = Some(answer);
     }
 
+    /// A name that the server was asked for has until then.
+    pub(super) fn expect(&mut self, name: &ResourceName, until: Time) {
+        if self.told(name) {
+            self.awaited.add(name, until);
+        }
+    }
+
     /// The wait for a name is over.
     pub(super) fn came(&mut self, name: &ResourceName) {
         self.awaited.forget(name);
