@@ -3,6 +3,13 @@
 //! Each test names the rows of the catalogue it proves. The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
+use std::sync::Arc;
+
+use chancery_core::client::{
+    AuthorityKey, Client, ClientInput, ClientSettings, Fallback, Held, Protocol, ServerFeatures,
+    ServerKey, Setup, StreamId, WatchEvent,
+};
+use chancery_core::{Node, Request, Resource, ResourceName, Time, TypeUrl, Variant};
 use chancery_testkit::script::client;
 
 #[test]
@@ -198,4 +205,212 @@ fn an_authority_without_servers_is_nobody() {
          + w cds xdstp://a/envoy.config.cluster.v3.Cluster/x
          ! w - none authority",
     );
+}
+
+#[test]
+fn a_member_of_everything_that_is_under_an_authority_has_its_time_to_live() {
+    // C-045
+    client(
+        "% server one delta
+         % authority a one
+         + w cds *
+         < one open
+         > one open
+         < one cds node
+         > one cds n=1 xdstp://a/envoy.config.cluster.v3.Cluster/x@1(ttl=10s)
+         < one cds n=1
+         ! w xdstp://a/envoy.config.cluster.v3.Cluster/x@1
+         ! w settled
+         ~ 10s
+         ! w xdstp://a/envoy.config.cluster.v3.Cluster/x none missing",
+    );
+}
+
+#[test]
+fn everything_begins_with_what_is_held_by_name() {
+    // C-041, C-048: a delta server does not send again what the client has
+    client(
+        "% server one delta
+         + u cds a
+         < one open
+         > one open
+         < one cds +a node
+         > one cds n=1 a@1
+         < one cds n=1
+         ! u a@1
+         + w cds *
+         < one cds +*
+         ! w a@1
+         > one cds n=2 b@1
+         < one cds n=2
+         ! w b@1
+         ! w settled
+         > one cds n=3 -a
+         < one cds n=3
+         ! u a but missing
+         ! w a none missing",
+    );
+}
+
+#[test]
+fn a_collection_begins_with_what_is_held_by_name() {
+    // C-041, C-048
+    client(
+        "% server one delta
+         % authority a one
+         + u cds xdstp://a/envoy.config.cluster.v3.Cluster/edge/x
+         < one open
+         + v cds xdstp://a/envoy.config.cluster.v3.Cluster/other/x
+         > one open
+         < one cds +xdstp://a/envoy.config.cluster.v3.Cluster/edge/x +xdstp://a/envoy.config.cluster.v3.Cluster/other/x node
+         > one cds n=1 xdstp://a/envoy.config.cluster.v3.Cluster/edge/x@1 xdstp://a/envoy.config.cluster.v3.Cluster/other/x@1
+         < one cds n=1
+         ! u xdstp://a/envoy.config.cluster.v3.Cluster/edge/x@1
+         ! v xdstp://a/envoy.config.cluster.v3.Cluster/other/x@1
+         + w cds xdstp://a/envoy.config.cluster.v3.Cluster/edge/*
+         < one cds +xdstp://a/envoy.config.cluster.v3.Cluster/edge/*
+         ! w xdstp://a/envoy.config.cluster.v3.Cluster/edge/x@1",
+    );
+}
+
+#[test]
+fn a_member_that_was_never_good_goes_with_its_absence() {
+    // C-056
+    client(
+        "% server one
+         + w cds *
+         < one open
+         > one open
+         < one cds node
+         > one cds v=1 n=1 a@1 b@!bad
+         < one cds n=1 error=`b`: bad
+         ! w a@1
+         ! w b none rejected
+         ! w settled
+         > one cds v=2 n=2 a@1
+         < one cds v=2 n=2
+         + x cds *
+         ! x a@1
+         ! x settled",
+    );
+}
+
+#[test]
+fn what_has_outlived_its_time_is_missing_and_worth_another_server() {
+    // C-045, C-087
+    client(
+        "% server one
+         % server two
+         % backoff=1h
+         % backoff_max=1h
+         + u eds a
+         < one open
+         > one open
+         < one eds a node
+         ~ 2h
+         ! u a none missing
+         > one eds v=1 n=1 a@1(ttl=10s)
+         < one eds a v=1 n=1
+         ! u a@1
+         > one end
+         < one open
+         > one end refused
+         ! u a but unreachable
+         ~ 10s
+         < two open
+         ! u a none missing",
+    );
+}
+
+#[test]
+fn a_group_hears_why_it_is_not_given() {
+    // C-071
+    client(
+        "% server one
+         + w cds *
+         < one open
+         > one open
+         < one cds node
+         > one cds v=1 n=1 !*=PERMISSION_DENIED
+         < one cds v=1 n=1
+         ! w * but PERMISSION_DENIED
+         ! w settled
+         + x cds *
+         ! x * but PERMISSION_DENIED
+         ! x settled
+         > one cds v=2 n=2 a@1
+         < one cds v=2 n=2
+         ! w * fine
+         ! w a@1
+         ! x * fine
+         ! x a@1",
+    );
+}
+
+#[test]
+fn a_group_hears_of_a_resource_once_whatever_its_aliases() {
+    // C-041
+    client(
+        "% server one delta
+         + u vhds r/www
+         < one open
+         + w vhds *
+         > one open
+         < one vhds +* +r/www node
+         > one vhds n=1 r/www.example.com@1(alias=r/www)
+         < one vhds n=1
+         ! u r/www@1
+         ! w r/www.example.com@1
+         ! w settled",
+    );
+}
+
+#[test]
+fn who_watches_an_alias_hears_that_its_resource_is_gone() {
+    // C-041
+    client(
+        "% server one delta
+         + u vhds r/www
+         < one open
+         > one open
+         < one vhds +r/www node
+         > one vhds n=1 r/www.example.com@1(alias=r/www)
+         < one vhds n=1
+         ! u r/www@1
+         > one vhds n=2 -r/www.example.com
+         < one vhds n=2
+         ! u r/www but missing",
+    );
+}
+
+/// C-045, C-048, C-073: what is left of an earlier run is for groups, too.
+#[test]
+fn a_group_begins_with_what_is_left_of_an_earlier_run() {
+    let mut setup = Setup::new(Arc::new(Node::default()), ClientSettings::default());
+    let key = ServerKey {
+        uri: "one".into(),
+        credentials: "insecure".into(),
+        features: ServerFeatures::default(),
+    };
+    let protocol = Protocol { variant: Variant::Delta, aggregated: true };
+    let server = setup.server(key, protocol);
+    setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
+    setup.authority(AuthorityKey::Named("a".into()), vec![server], Fallback::Needed);
+    let mut client = Client::new(setup);
+    let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
+    for name in ["x", "xdstp://a/envoy.config.cluster.v3.Cluster/x"] {
+        let name = ResourceName::read(name).unwrap();
+        let resource = Resource::new(name, "1".into()).with_version("1").into();
+        let (version, at) = ("1".into(), Time::default());
+        let held = Held { resource, reading: None, version, at, server, expires: None };
+        client.restore(clusters.clone(), held);
+    }
+    let watch = client.watch(Time::default(), &clusters, "*");
+    let Some(WatchEvent::Changed { name, value: Ok(_) }) = client.event(watch) else { panic!() };
+    assert_eq!(&*name, "x");
+    assert!(client.event(watch).is_none());
+    let stream = StreamId { server, type_url: None };
+    client.handle(Time::default(), ClientInput::Opened(stream.clone()));
+    let Some(Request::Delta(request)) = client.request(Time::default(), &stream) else { panic!() };
+    assert_eq!(request.initial_versions.iter().collect::<Vec<_>>(), [("x", "1")]);
 }

@@ -76,6 +76,8 @@ pub(super) struct Entry {
     held: Option<Held>,
     error: Option<Arc<WatchError>>,
     rejection: Option<Rejection>,
+    /// Whether its time to live ran out, which says nothing of whether there is one.
+    outlived: bool,
 }
 
 impl Entry {
@@ -98,7 +100,8 @@ impl Entry {
 
     /// Whether it is neither held nor known not to exist (C-087).
     pub(super) fn is_unresolved(&self) -> bool {
-        self.held.is_none() && !self.error.as_ref().is_some_and(|error| error.is_missing())
+        let missing = self.error.as_ref().is_some_and(|error| error.is_missing());
+        self.held.is_none() && (self.outlived || !missing)
     }
 
     /// Whether nothing at all is known of it.
@@ -110,6 +113,7 @@ impl Entry {
     /// with the server (C-082).
     pub(super) fn give(&mut self, new: Held) -> News {
         self.rejection = None;
+        self.outlived = false;
         let had_error = self.error.take().is_some();
         let follows = new.resource.facts().reports_to_server;
         let same = self.held.as_ref().is_some_and(|old| {
@@ -142,11 +146,19 @@ impl Entry {
         if !drops && self.error.as_deref() == Some(&error) {
             return News::None;
         }
+        self.outlived = false;
         self.error = Some(Arc::new(error));
         if drops {
             self.held = None;
         }
         if self.held.is_some() { News::Ambient } else { News::Changed }
+    }
+
+    /// Its time to live is over: what is held is dropped, wherever there may be more (C-045).
+    pub(super) fn outlive(&mut self, error: WatchError) -> News {
+        let news = self.fault(error, true);
+        self.outlived = true;
+        news
     }
 
     pub(super) fn reject(&mut self, rejection: Rejection) {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use super::channel::{Channel, State, Stream};
 use super::entry::{Entry, News};
+use super::expiry::Expiries;
 use super::realm::{Realm, Realms, Shelf, Wants};
 use super::stock::Stock;
 use super::watchers::{Subject, Watchers};
@@ -34,7 +35,7 @@ pub struct Client {
     pub(super) realms: Realms,
     pub(super) channels: Vec<Channel>,
     pub(super) watchers: Watchers,
-    pub(super) expiries: BTreeSet<(Time, AuthorityKey, TypeUrl, ResourceName)>,
+    pub(super) expiries: Expiries,
     pub(super) events: Vec<ClientEvent>,
     stock: Stock,
     effects: Effects,
@@ -84,7 +85,7 @@ impl Client {
             realms: realms.map(|(key, setup)| (key.clone(), Realm::new(setup.clone()))).collect(),
             channels: setup.servers().map(|(_, server)| Channel::new(server.clone())).collect(),
             watchers: Watchers::default(),
-            expiries: BTreeSet::new(),
+            expiries: Expiries::default(),
             events: Vec::new(),
             stock: Stock::default(),
             effects: Effects::default(),
@@ -198,9 +199,8 @@ impl Client {
     pub fn deadline(&mut self) -> Option<Time> {
         let streams = self.channels.iter_mut().flat_map(|channel| channel.streams.values_mut());
         let waits = streams.filter_map(Stream::deadline).min();
-        let expiry = self.expiries.first().map(|(at, ..)| *at);
         let patience = self.watchers.deadline(self.setup.settings.patience);
-        [waits, expiry, patience].into_iter().flatten().min()
+        [waits, self.expiries.next(), patience].into_iter().flatten().min()
     }
 
     fn subject(&self, type_url: &TypeUrl, name: &str) -> Result<Subject, WatchError> {
@@ -229,7 +229,13 @@ impl Client {
         let shelf = realm.shelves.entry(subject.type_url.clone()).or_default();
         let unreachable = shelf.trouble.is_some();
         if subject.is_group() {
-            let group = shelf.groups.entry(subject.name.clone()).or_default();
+            for held in self.stock.take_in(&subject.type_url, &subject.name) {
+                let slot = shelf.slots.entry(held.resource.name().clone()).or_default();
+                if slot.entry.is_unknown() {
+                    slot.entry = Entry::restored(held);
+                }
+            }
+            let group = shelf.group(&subject.name);
             group.watchers.push(id);
             for name in &group.members {
                 self.watchers.tell(&[id], name, News::Changed, None);
@@ -237,7 +243,7 @@ impl Client {
             if group.settled {
                 self.watchers.settle(&[id], None);
             }
-            if unreachable {
+            if unreachable || group.error.is_some() {
                 self.watchers.tell(&[id], &subject.name, News::Ambient, None);
             }
             return;
@@ -331,10 +337,8 @@ impl Client {
         while let Some((server, type_url, name)) = self.next_overdue(now) {
             self.overdue(server, &type_url, &name);
         }
-        while self.expiries.first().is_some_and(|(at, ..)| *at <= now) {
-            if let Some((at, authority, type_url, name)) = self.expiries.pop_first() {
-                self.expired(at, &authority, &type_url, &name);
-            }
+        while let Some(expiry) = self.expiries.over(now) {
+            self.expired(&expiry);
         }
     }
 

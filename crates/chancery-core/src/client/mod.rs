@@ -6,6 +6,7 @@ mod dependencies;
 mod entry;
 mod error;
 mod event;
+mod expiry;
 mod machine;
 mod naming;
 mod realm;

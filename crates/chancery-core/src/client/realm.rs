@@ -32,6 +32,8 @@ pub(super) struct Shelf {
     pub(super) groups: BTreeMap<ResourceName, Group>,
     /// Why no server can be reached, once that is known.
     pub(super) trouble: Option<Arc<WatchError>>,
+    /// Whether a resource was ever given under a name that is not its own.
+    pub(super) has_aliases: bool,
 }
 
 /// One resource, and who watches it by its name.
@@ -48,6 +50,15 @@ pub(super) struct Group {
     pub(super) members: BTreeSet<ResourceName>,
     /// Whether the server has said what there is, or has had the time to.
     pub(super) settled: bool,
+    /// Why the server does not say.
+    pub(super) error: Option<Arc<WatchError>>,
+}
+
+impl Group {
+    /// Whether a resource of this name is in the group of that one.
+    pub(super) fn covers(group: &ResourceName, name: &ResourceName) -> bool {
+        group.as_str() == EVERYTHING || name.collection().as_ref() == Some(group)
+    }
 }
 
 impl Realm {
@@ -159,6 +170,17 @@ impl Shelf {
         for (name, group) in &self.groups {
             watchers.tell(&group.watchers, name, News::Ambient, None);
         }
+    }
+
+    /// Adds a group, with those of its members that are held already: a delta server does not send
+    /// them again.
+    pub(super) fn group(&mut self, name: &ResourceName) -> &mut Group {
+        let slots = &self.slots;
+        self.groups.entry(name.clone()).or_insert_with(|| {
+            let held = slots.iter().filter(|(_, slot)| slot.entry.held().is_some());
+            let members = held.map(|(one, _)| one).filter(|one| Group::covers(name, one));
+            Group { members: members.cloned().collect(), ..Group::default() }
+        })
     }
 
     /// The groups that a resource of this name is in, if they are watched.

@@ -4,12 +4,13 @@
 //! Good resources of a bad response are used (C-055); the answer names all that is bad (C-063), and
 //! is owed at once, whatever the watchers do (C-062).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::entry::{News, Rejection};
-use super::realm::{Realm, Slot};
-use super::watchers::{EVERYTHING, is_group};
+use super::expiry::Expiry;
+use super::realm::{Realm, Realms, Slot};
+use super::watchers::{EVERYTHING, Watchers, is_group};
 use super::{
     AuthorityKey, Bare, Client, ClientEvent, ErrorKind, Flaw, Given, Held, Item, Reply, ServerId,
     StreamId, WatchError,
@@ -38,16 +39,15 @@ impl Client {
         let mut present = BTreeSet::new();
         let mut flaws = Vec::new();
         let mut good = 0;
-        let errors: Vec<_> = reply.errors.iter().filter_map(named).collect();
+        let errors: BTreeMap<_, _> = reply.errors.iter().filter_map(named).collect();
         for item in reply.items {
-            let told_wrong = |name: &ResourceName| errors.iter().any(|(wrong, _)| wrong == name);
             match item {
                 Ok(item) => {
                     present.extend(names_of(&item).cloned());
                     good += 1;
                     match item {
                         // A name in both lists is not valid (C-071).
-                        Item::Given(given) if told_wrong(given.resource.name()) => {}
+                        Item::Given(given) if errors.contains_key(given.resource.name()) => {}
                         Item::Given(given) => self.give(&taking, &given),
                         Item::Bare(bare) => self.renew(&taking, &bare),
                     }
@@ -132,12 +132,9 @@ impl Client {
             server: taking.stream.server,
             expires,
         };
-        for name in std::iter::once(resource.name()).chain(resource.aliases()) {
-            self.touch(taking, name, Touch::Creates, |slot| slot.entry.give(held.clone()));
-            if let Some(at) = expires {
-                let (authority, type_url) = (AuthorityKey::of(name), taking.type_url.clone());
-                self.expiries.insert((at, authority, type_url, name.clone()));
-            }
+        self.touch(taking, resource.name(), Touch::Creates, |slot| slot.entry.give(held.clone()));
+        for alias in resource.aliases() {
+            self.touch(taking, alias, Touch::Finds, |slot| slot.entry.give(held.clone()));
         }
     }
 
@@ -158,10 +155,6 @@ impl Client {
                 slot.entry.renew(taking.now, expires);
                 News::None
             });
-            if let Some(at) = expires {
-                let (authority, type_url) = (AuthorityKey::of(name), taking.type_url.clone());
-                self.expiries.insert((at, authority, type_url, name.clone()));
-            }
         }
     }
 
@@ -187,9 +180,25 @@ impl Client {
         let drops = about_data && self.drops(taking.stream.server);
         let error = self.error(ErrorKind::Refused(detail.code), taking, name, &detail.message);
         if is_group(name) {
+            self.refuse_group(taking, name, error);
             return self.settle_group(taking, name);
         }
         self.touch(taking, name, Touch::Finds, |slot| slot.entry.fault(error.clone(), drops));
+    }
+
+    /// Nothing is known of the members of a group, and whoever watches it hears why.
+    fn refuse_group(&mut self, taking: &Taking<'_>, name: &ResourceName, error: WatchError) {
+        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
+        if realm.believed() != Some(taking.stream.server) {
+            return;
+        }
+        let Some(shelf) = realm.shelves.get_mut(taking.type_url) else { return };
+        let Some(group) = shelf.groups.get_mut(name) else { return };
+        if group.error.as_deref() != Some(&error) {
+            group.error = Some(Arc::new(error));
+            let stream = Some((taking.stream, taking.now));
+            self.watchers.tell(&group.watchers, name, News::Ambient, stream);
+        }
     }
 
     /// The server took a resource away.
@@ -199,18 +208,31 @@ impl Client {
         }
         let drops = self.drops(taking.stream.server);
         let error = self.error(ErrorKind::Missing, taking, name, "the server removed it");
-        self.touch(taking, name, Touch::Removes, |slot| slot.entry.fault(error.clone(), drops));
+        for name in self.aliases(taking, name).iter().chain([name]) {
+            self.touch(taking, name, Touch::Removes, |slot| slot.entry.fault(error.clone(), drops));
+        }
     }
 
-    /// C-056, C-077: what was received before and is not in a whole state is no more. Only this
-    /// server's authorities are judged.
+    /// Other names under which a resource is watched.
+    fn aliases(&self, taking: &Taking<'_>, name: &ResourceName) -> Vec<ResourceName> {
+        let shelves = self.realms.values().filter_map(|it| it.shelves.get(taking.type_url));
+        let slots = shelves.filter(|shelf| shelf.has_aliases).flat_map(|shelf| &shelf.slots);
+        let same = slots.filter(|(watched, slot)| {
+            *watched != name && slot.entry.held().is_some_and(|held| held.resource.name() == name)
+        });
+        same.map(|(watched, _)| watched.clone()).collect()
+    }
+
+    /// C-056, C-077: what was received before and is not in a whole state is no more, and what only
+    /// a group has was received. Only this server's authorities are judged.
     fn remove_absent(&mut self, taking: &Taking<'_>, present: &BTreeSet<ResourceName>) {
         let server = taking.stream.server;
         let believing = self.realms.values().filter(|realm| realm.believed() == Some(server));
         let slots = believing.filter_map(|realm| realm.shelves.get(taking.type_url));
         let held = slots
             .flat_map(|shelf| &shelf.slots)
-            .filter(|(name, slot)| slot.entry.held().is_some() && !present.contains(*name));
+            .filter(|(_, slot)| slot.entry.held().is_some() || slot.watchers.is_empty())
+            .filter(|(name, _)| !present.contains(*name));
         let absent: BTreeSet<_> = held.map(|(name, _)| name.clone()).collect();
         let known: Vec<_> = absent.into_iter().filter(|name| self.was_told(taking, name)).collect();
         known.iter().for_each(|name| self.remove(taking, name));
@@ -239,23 +261,20 @@ impl Client {
         {
             topic.came(name);
         }
-        for realm in self.realms.values_mut() {
+        let mut expiring = Vec::new();
+        for (authority, realm) in &mut self.realms {
             if realm.believed() != Some(server) {
                 continue;
             }
             let Some(found) = change(realm, taking.type_url, name, how, &act) else { continue };
-            self.watchers.tell(
-                &found.watchers,
-                name,
-                found.news,
-                Some((taking.stream, taking.now)),
-            );
-            self.watchers.tell(
-                &found.groups,
-                name,
-                found.news_of_group,
-                Some((taking.stream, taking.now)),
-            );
+            found.tell(&mut self.watchers, name, Some((taking.stream, taking.now)));
+            if let Some(at) = found.expires {
+                let (authority, type_url) = (authority.clone(), taking.type_url.clone());
+                expiring.push(Expiry { at, authority, type_url, name: name.clone() });
+            }
+        }
+        for expiry in expiring {
+            self.expiries.add(expiry, |one| expires(&self.realms, one));
         }
     }
 
@@ -266,7 +285,7 @@ impl Client {
         let mut spoken = Vec::new();
         for realm in self.realms.values().filter(|realm| realm.believed() == Some(server)) {
             let Some(shelf) = realm.shelves.get(taking.type_url) else { continue };
-            let alone = shelf.wanted().count() == 1;
+            let alone = shelf.wanted().nth(1).is_none();
             for (name, group) in shelf.groups.iter().filter(|(_, group)| !group.settled) {
                 let member = || present.iter().any(|one| group.members.contains(one));
                 if name.as_str() == EVERYTHING || alone || member() {
@@ -348,23 +367,20 @@ impl Client {
     }
 
     /// A resource was not refreshed in time (C-045).
-    pub(super) fn expired(
-        &mut self,
-        at: Time,
-        authority: &AuthorityKey,
-        type_url: &TypeUrl,
-        name: &ResourceName,
-    ) {
+    pub(super) fn expired(&mut self, expiry: &Expiry) {
+        if !expires(&self.realms, expiry) {
+            return;
+        }
+        let Expiry { authority, type_url, name, .. } = expiry;
         let Some(shelf) = self.shelf(authority, type_url) else { return };
         let held = shelf.slots.get(name).and_then(|slot| slot.entry.held());
-        let Some(held) = held.filter(|held| held.expires == Some(at)) else { return };
+        let Some(server) = held.map(|held| held.server) else { return };
         let why = "its time to live is over and the server did not renew it";
-        let error = self.error_of(ErrorKind::Missing, type_url, name, held.server, why);
+        let error = self.error_of(ErrorKind::Missing, type_url, name, server, why);
         let Some(realm) = self.realms.get_mut(authority) else { return };
-        let act = |slot: &mut Slot| slot.entry.fault(error.clone(), true);
+        let act = |slot: &mut Slot| slot.entry.outlive(error.clone());
         if let Some(found) = change(realm, type_url, name, Touch::Removes, &act) {
-            self.watchers.tell(&found.watchers, name, found.news, None);
-            self.watchers.tell(&found.groups, name, found.news_of_group, None);
+            found.tell(&mut self.watchers, name, None);
         }
     }
 
@@ -415,6 +431,25 @@ struct Found {
     news: News,
     groups: Vec<super::WatchId>,
     news_of_group: News,
+    /// Groups of which nothing is wrong any more, and who watches them.
+    mended: Vec<(ResourceName, Vec<super::WatchId>)>,
+    /// When it must not be used any more.
+    expires: Option<Time>,
+}
+
+impl Found {
+    fn tell(
+        &self,
+        watchers: &mut Watchers,
+        name: &ResourceName,
+        stream: Option<(&StreamId, Time)>,
+    ) {
+        watchers.tell(&self.watchers, name, self.news, stream);
+        watchers.tell(&self.groups, name, self.news_of_group, stream);
+        for (group, ids) in &self.mended {
+            watchers.tell(ids, group, News::Ambient, stream);
+        }
+    }
 }
 
 fn change(
@@ -431,10 +466,15 @@ fn change(
     }
     let slot = shelf.slots.get_mut(name)?;
     let news = act(slot);
+    shelf.has_aliases |= slot.entry.held().is_some_and(|held| held.resource.name() != name);
     let watchers = slot.watchers.clone();
-    let (mut listeners, mut membership) = (Vec::new(), false);
-    for group in &groups {
-        let Some(group) = shelf.groups.get_mut(group) else { continue };
+    let expires = slot.entry.held().and_then(|held| held.expires);
+    let (mut listeners, mut membership, mut mended) = (Vec::new(), false, Vec::new());
+    for name_of_group in groups {
+        let Some(group) = shelf.groups.get_mut(&name_of_group) else { continue };
+        if how == Touch::Creates && group.error.take().is_some() {
+            mended.push((name_of_group, group.watchers.clone()));
+        }
         membership |= match how {
             Touch::Creates => group.members.insert(name.clone()),
             Touch::Removes => group.members.remove(name),
@@ -444,7 +484,14 @@ fn change(
     }
     shelf.drop_unwatched(name);
     let news_of_group = if membership { News::Changed } else { news };
-    Some(Found { watchers, news, groups: listeners, news_of_group })
+    Some(Found { watchers, news, groups: listeners, news_of_group, mended, expires })
+}
+
+/// Whether this is still when a resource must not be used any more.
+fn expires(realms: &Realms, expiry: &Expiry) -> bool {
+    let shelf = realms.get(&expiry.authority).and_then(|it| it.shelves.get(&expiry.type_url));
+    let held = shelf.and_then(|shelf| shelf.slots.get(&expiry.name)?.entry.held());
+    held.is_some_and(|held| held.expires == Some(expiry.at))
 }
 
 fn names_of(item: &Item) -> impl Iterator<Item = &ResourceName> {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Held;
+use super::realm::Group;
+use super::{AuthorityKey, Held};
 use crate::{ResourceName, TypeUrl};
 
 /// Resources by type and name.
@@ -13,6 +14,15 @@ impl Stock {
     pub(super) fn put(&mut self, type_url: TypeUrl, held: Held) {
         let name = held.resource.name().clone();
         self.0.entry(type_url).or_default().insert(name, held);
+    }
+
+    /// All that are in a group.
+    pub(super) fn take_in(&mut self, type_url: &TypeUrl, group: &ResourceName) -> Vec<Held> {
+        let Some(all) = self.0.get_mut(type_url) else { return Vec::new() };
+        let of_realm = |name: &ResourceName| AuthorityKey::of(name) == AuthorityKey::of(group);
+        let named: Vec<_> = all.keys().filter(|name| of_realm(name)).cloned().collect();
+        let within = named.into_iter().filter(|name| Group::covers(group, name));
+        within.filter_map(|name| all.remove(&name)).collect()
     }
 
     pub(super) fn take(&mut self, type_url: &TypeUrl, name: &ResourceName) -> Option<Held> {

@@ -99,7 +99,8 @@ impl Watcher {
         untold: Untold,
     ) -> Option<WatchEvent> {
         if *name == subject.name {
-            return self.ambient(name, shelf.trouble.as_ref());
+            let error = shelf.groups.get(name).and_then(|group| group.error.as_ref());
+            return self.ambient(name, error.or(shelf.trouble.as_ref()));
         }
         let members = shelf.groups.get(&subject.name).map(|group| &group.members);
         let slot = shelf.slots.get(name).filter(|_| members.is_some_and(|all| all.contains(name)));
