@@ -19,7 +19,7 @@ impl Subscription {
     ) -> Result<Option<Event>, Violation> {
         if is_first {
             // Later messages may carry a map too, and it means nothing (S-077).
-            self.first = Some(First::Delta(Earlier::new(&request.initial_versions)));
+            self.first = Some(Box::new(First::Delta(Earlier::new(&request.initial_versions))));
         }
         if request.subscribe.is_empty() && request.unsubscribe.is_empty() {
             // A wildcard even if it brings versions: that is how Envoy reconnects (S-052).
@@ -120,7 +120,7 @@ impl Subscription {
             return;
         }
         self.asked = true;
-        if !is_first && let Some(First::Delta(held)) = &mut self.first {
+        if !is_first && let Some(First::Delta(held)) = self.first.as_deref_mut() {
             // Asked for again before the first answer: it must be sent.
             names.iter().for_each(|name| held.forget(name));
         }

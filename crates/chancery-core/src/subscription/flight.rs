@@ -68,6 +68,9 @@ impl Flight {
         if self.out.len() == MAX_OUT {
             self.out.pop_front(); // Its answer will count as stale.
         }
+        if self.out.is_empty() {
+            self.out.reserve_exact(1); // There is rarely a second.
+        }
         self.out.push_back(sent);
     }
 

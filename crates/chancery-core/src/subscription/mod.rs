@@ -59,7 +59,7 @@ pub(crate) struct Subscription {
     /// A digest of the names of the last SotW request, which mostly are those of the one before.
     stated: Option<u128>,
     /// What the first request said of earlier streams, until there is something to compare it to.
-    first: Option<First>,
+    first: Option<Box<First>>,
     /// Whether a snapshot was ever given.
     ready: bool,
     books: Books,

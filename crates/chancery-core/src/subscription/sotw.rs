@@ -17,7 +17,7 @@ impl Subscription {
     ) -> Result<Option<Event>, Violation> {
         if is_first {
             self.returning = !request.version.is_empty();
-            self.first = Some(First::Sotw(Arc::clone(&request.version)));
+            self.first = Some(Box::new(First::Sotw(Arc::clone(&request.version))));
         }
         if request.names.is_empty() && !self.interest.ever_named() {
             return Ok(is_first.then(|| self.start_without_names(settings)));
