@@ -173,6 +173,8 @@ impl fmt::Debug for Store {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
 
     #[tokio::test]
@@ -186,7 +188,7 @@ mod tests {
         store.publish("g", Arc::clone(&newest));
         assert!(Arc::ptr_eq(&watch.state().await.snapshot.unwrap(), &newest));
         let cx = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(watch.poll_state(&cx).is_pending());
+        assert!(watch.poll_state(&cx, Instant::now()).is_pending());
     }
 
     #[tokio::test]

@@ -98,14 +98,14 @@ impl Account {
         self.observe(Happened::Sent { type_url, version, resources, bytes });
     }
 
-    /// What the machine says happened.
-    pub(crate) fn happened(&mut self, event: &Event) {
+    /// What the machine says happened just now.
+    pub(crate) fn happened(&mut self, event: &Event, now: Instant) {
         match event {
             Event::Subscribed { type_url, wildcard, names } => {
                 self.subscribed(type_url, *wildcard, *names);
             }
             Event::Acked { type_url, version, nonce, after } => {
-                self.acked(type_url, version, nonce, *after);
+                self.acked(type_url, version, nonce, *after, now);
             }
             Event::Nacked { type_url, version, nonce, error } => {
                 self.nacked(type_url, version, nonce, error);
@@ -152,14 +152,22 @@ impl Account {
         self.observe(Happened::Subscribed { type_url, wildcard, names });
     }
 
-    fn acked(&mut self, type_url: &TypeUrl, version: &str, nonce: &str, after: Duration) {
+    fn acked(
+        &mut self,
+        type_url: &TypeUrl,
+        version: &str,
+        nonce: &str,
+        after: Duration,
+        now: Instant,
+    ) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
         debug!(stream, node, r#type = of, version, nonce, ?after, "acked");
         let Seen { exchanges, published, .. } = self.seen(type_url);
         exchanges.acks.inc();
         exchanges.ack_latency.observe(after.as_secs_f64());
         if let Some(published) = published.take() {
-            exchanges.commit_to_ack.observe(published.elapsed().as_secs_f64());
+            let since = now.saturating_duration_since(published);
+            exchanges.commit_to_ack.observe(since.as_secs_f64());
         }
         self.observe(Happened::Acknowledged { type_url, version, after });
     }

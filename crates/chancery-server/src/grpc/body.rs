@@ -114,34 +114,35 @@ impl StreamBody {
         Poll::Ready(chunk)
     }
 
-    /// Does what there is to do, once; `true` if there may be more.
+    /// Does what there is to do, once and as of one moment; `true` if there may be more.
     fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
-        let more = self.take_requests(cx)?;
-        self.session.poll_group(cx)?;
-        while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out) {}
+        let now = Instant::now();
+        let more = self.take_requests(cx, now)?;
+        self.session.poll_group(cx, now)?;
+        while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now) {}
         if self.out.len() > 0 {
-            self.said_all = !more && self.out.len() < BYTES_AT_ONCE && self.goes_on(cx);
+            self.said_all = !more && self.out.len() < BYTES_AT_ONCE && self.goes_on(cx, now);
             return Ok(true);
         }
         self.check_drain(cx)?;
         if let Stage::HalfClosed = self.stage {
             return Err(Status::ok(""));
         }
-        Ok(self.is_due(cx) || more)
+        Ok(self.is_due(cx, now) || more)
     }
 
     /// Whether nothing follows but what the stream will be woken for.
-    fn goes_on(&mut self, cx: &mut Context<'_>) -> bool {
+    fn goes_on(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let staying = matches!(&self.drain, Drain::No(activity) if !activity.is_draining());
-        matches!(self.stage, Stage::Open) && staying && !self.is_due(cx)
+        matches!(self.stage, Stage::Open) && staying && !self.is_due(cx, now)
     }
 
     /// Takes the requests that are here; `true` if there may be more.
-    fn take_requests(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
+    fn take_requests(&mut self, cx: &mut Context<'_>, now: Instant) -> Result<bool, Status> {
         for _ in 0..REQUESTS_AT_ONCE {
             let Stage::Open = self.stage else { return Ok(false) };
             match self.messages.poll_next(cx)? {
-                Poll::Ready(Read::Message(message)) => self.session.receive(&message)?,
+                Poll::Ready(Read::Message(message)) => self.session.receive(&message, now)?,
                 Poll::Ready(Read::End) => self.stage = Stage::HalfClosed,
                 Poll::Ready(Read::Gone) => self.stage = Stage::Ended,
                 Poll::Pending => return Ok(false),
@@ -151,12 +152,12 @@ impl StreamBody {
     }
 
     /// Whether the machine wants to be asked again.
-    fn is_due(&mut self, cx: &mut Context<'_>) -> bool {
+    fn is_due(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let Some(deadline) = self.session.deadline() else {
             self.timer = None;
             return false;
         };
-        let at = deadline.max(Instant::now() + SHORTEST_WAIT);
+        let at = deadline.max(now + SHORTEST_WAIT);
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
         if timer.deadline() != deadline && !timer.is_elapsed() {
             timer.as_mut().reset(at);

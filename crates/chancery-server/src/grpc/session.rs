@@ -48,7 +48,7 @@ impl Session {
     ///
     /// # Errors
     /// With the status to end the stream with.
-    pub(crate) fn receive(&mut self, message: &Bytes) -> Result<(), Status> {
+    pub(crate) fn receive(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
         let request = match self.variant {
             Variant::Sotw => wire::decode_sotw(message).map(Request::Sotw),
             Variant::Delta => wire::decode_delta(message).map(Request::Delta),
@@ -61,7 +61,7 @@ impl Session {
             Request::Delta(request) if !request.subscribe.is_empty() => request.subscribe.clone(),
             _ => Names::default(),
         };
-        for event in self.handle(Input::Request(request))? {
+        for event in self.handle(Input::Request(request), now)? {
             if let Event::Subscribed { type_url, .. } = event {
                 self.want(&type_url, &added);
             }
@@ -73,17 +73,17 @@ impl Session {
     ///
     /// # Errors
     /// With the status to end the stream with.
-    pub(crate) fn poll_group(&mut self, cx: &Context<'_>) -> Result<(), Status> {
+    pub(crate) fn poll_group(&mut self, cx: &Context<'_>, now: Instant) -> Result<(), Status> {
         while let Some(watch) = &mut self.watch {
-            let Poll::Ready(state) = watch.poll_state(cx) else { break };
-            self.see(state)?;
+            let Poll::Ready(state) = watch.poll_state(cx, now) else { break };
+            self.see(state, now)?;
         }
         Ok(())
     }
 
     /// Adds the next response, if there is one; `false` if not.
-    pub(crate) fn respond(&mut self, out: &mut Frames) -> bool {
-        let Some(response) = self.machine.poll(self.now()) else { return false };
+    pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> bool {
+        let Some(response) = self.machine.poll(self.time(now)) else { return false };
         let shared = self.shared();
         let entries = shared.cache.entries(&response);
         let tail = wire::encode_tail(&response, &shared.config.control_plane);
@@ -131,13 +131,13 @@ impl Session {
         });
     }
 
-    fn handle(&mut self, input: Input) -> Result<Vec<Event>, Status> {
-        let events = self.machine.handle(self.now(), input).map_err(|violation| {
+    fn handle(&mut self, input: Input, now: Instant) -> Result<Vec<Event>, Status> {
+        let events = self.machine.handle(self.time(now), input).map_err(|violation| {
             self.account.at_fault(&violation);
             status_of(&violation)
         })?;
         for event in &events {
-            self.account.happened(event);
+            self.account.happened(event, now);
             match event {
                 Event::Identified(node) | Event::ParametersChanged(node) => {
                     self.account.identified(Arc::clone(node));
@@ -168,7 +168,7 @@ impl Session {
     }
 
     /// Without a snapshot the client waits, or keeps what it has.
-    fn see(&mut self, state: State) -> Result<(), Status> {
+    fn see(&mut self, state: State, now: Instant) -> Result<(), Status> {
         if std::mem::replace(&mut self.epoch, state.epoch) != state.epoch {
             let before = self.watch.as_ref().map(|watch| watch.group().clone());
             self.choose_group()?;
@@ -180,12 +180,13 @@ impl Session {
         let Some(snapshot) = state.snapshot else { return Ok(()) };
         self.shown = true;
         self.account.published(state.published);
-        self.handle(Input::Snapshot(snapshot))?;
+        self.handle(Input::Snapshot(snapshot), now)?;
         Ok(())
     }
 
-    fn now(&self) -> Time {
-        Time(self.account.started().elapsed())
+    /// How long the stream had lived then.
+    fn time(&self, now: Instant) -> Time {
+        Time(now.saturating_duration_since(self.account.started()))
     }
 }
 

@@ -115,7 +115,7 @@ impl Group {
     }
 
     fn wake(&self, whom: impl Fn(&Wants) -> bool) {
-        let now = self.now();
+        let now = self.age(Instant::now());
         for ear in lock(&self.watchers).ears.values() {
             let looked = ear.looked.load(Ordering::Relaxed);
             if now.saturating_sub(looked) >= LONG || lock(&ear.wants).as_ref().is_none_or(&whom) {
@@ -124,15 +124,17 @@ impl Group {
         }
     }
 
-    fn now(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    /// For how many milliseconds there had been the group then.
+    fn age(&self, now: Instant) -> u64 {
+        let age = now.saturating_duration_since(self.begun);
+        u64::try_from(age.as_millis()).unwrap_or(u64::MAX)
     }
 }
 
 impl Watch {
     /// Call it with the store's lock held, so that the group is not forgotten meanwhile.
     pub(super) fn new(store: Arc<Store>, name: GroupName, group: Arc<Group>) -> Self {
-        let looked = AtomicU64::new(group.now());
+        let looked = AtomicU64::new(group.age(Instant::now()));
         let ear = Arc::new(Ear { waker: AtomicWaker::new(), wants: Mutex::default(), looked });
         let mut watchers = lock(&group.watchers);
         watchers.last += 1;
@@ -157,13 +159,13 @@ impl Watch {
     }
 
     /// The newest state, if it has not been seen yet. The waker is woken by the next news.
-    pub(crate) fn poll_state(&mut self, cx: &Context<'_>) -> Poll<State> {
+    pub(crate) fn poll_state(&mut self, cx: &Context<'_>, now: Instant) -> Poll<State> {
         // First the waker, then the look: what comes between them wakes.
         self.ear.waker.register(cx.waker());
         if self.seen == Some(self.group.count.load(Ordering::Acquire)) {
             return Poll::Pending;
         }
-        self.ear.looked.store(self.group.now(), Ordering::Relaxed);
+        self.ear.looked.store(self.group.age(now), Ordering::Relaxed);
         let state = lock(&self.group.state);
         self.seen = Some(self.group.count.load(Ordering::Acquire));
         Poll::Ready(state.clone())
@@ -171,7 +173,7 @@ impl Watch {
 
     /// Waits for a state that has not been seen yet. Cancel-safe.
     pub(crate) async fn state(&mut self) -> State {
-        poll_fn(|cx| self.poll_state(cx)).await
+        poll_fn(|cx| self.poll_state(cx, Instant::now())).await
     }
 }
 
@@ -236,14 +238,14 @@ mod tests {
         let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
         watch.want(|_| {});
-        assert!(watch.poll_state(&cx).is_ready());
+        assert!(watch.poll_state(&cx, Instant::now()).is_ready());
         tokio::time::advance(Duration::from_millis(LONG - 1)).await;
         store.publish("g", snapshot("2"));
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
         tokio::time::advance(Duration::from_millis(1)).await;
         store.publish("g", snapshot("3"));
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
-        assert!(watch.poll_state(&cx).is_ready());
+        assert!(watch.poll_state(&cx, Instant::now()).is_ready());
         store.publish("g", snapshot("4"));
         assert_eq!(count.0.load(Ordering::Relaxed), 1, "it has looked just now");
     }
@@ -253,13 +255,15 @@ mod tests {
         // S-107
         let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
-        assert!(watch.poll_state(&cx).is_ready());
+        assert!(watch.poll_state(&cx, Instant::now()).is_ready());
         watch.want(|wants| wants.want_names(&eds(), ["b"].into_iter()));
-        assert!(watch.poll_state(&cx).is_pending());
+        assert!(watch.poll_state(&cx, Instant::now()).is_pending());
         let newest = Arc::new(snapshot("2"));
         store.publish("g", Arc::clone(&newest));
         assert_eq!(count.0.load(Ordering::Relaxed), 0, "it is not for this watch");
-        let Poll::Ready(state) = watch.poll_state(&cx) else { panic!("there is news") };
+        let Poll::Ready(state) = watch.poll_state(&cx, Instant::now()) else {
+            panic!("there is news")
+        };
         assert!(Arc::ptr_eq(&state.snapshot.unwrap(), &newest));
         watch.want(|wants| wants.want_everything(&eds()));
         store.publish("g", snapshot("3"));
@@ -274,10 +278,12 @@ mod tests {
         let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
         watch.want(|_| {});
-        assert!(watch.poll_state(&cx).is_ready());
+        assert!(watch.poll_state(&cx, Instant::now()).is_ready());
         store.regroup();
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
-        let Poll::Ready(state) = watch.poll_state(&cx) else { panic!("there is news") };
+        let Poll::Ready(state) = watch.poll_state(&cx, Instant::now()) else {
+            panic!("there is news")
+        };
         assert_eq!(state.epoch, 1);
     }
 }
