@@ -7,10 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The type of a resource: a full type URL, and the protocol's rules for it.
+///
+/// One of the table is a pointer, so that thousands of streams share no count and hold no text.
 #[derive(Clone)]
 pub struct TypeUrl {
-    url: Arc<str>,
-    rules: &'static TypeRules,
+    row: &'static Row,
+    /// The URL, if it is not in the table.
+    other: Option<Arc<str>>,
 }
 
 /// What the protocol says differently about one type.
@@ -50,51 +53,54 @@ impl TypeUrl {
     /// A type by its URL; the usual prefix may be left out.
     pub fn new(url: &str) -> Self {
         let message = url.strip_prefix(PREFIX).unwrap_or(url);
-        let rules =
-            TABLE.iter().find(|(name, _)| *name == message).map_or(&OTHER, |(_, rules)| rules);
+        if let Some(row) = TABLE.iter().find(|row| row.message() == message) {
+            return Self { row, other: None };
+        }
         let url = if url.contains('/') { url.into() } else { format!("{PREFIX}{url}").into() };
-        Self { url, rules }
+        Self { row: &OTHER, other: Some(url) }
     }
 
     /// The URL as it stands on the wire.
     pub fn as_str(&self) -> &str {
-        &self.url
+        self.other.as_deref().unwrap_or(self.row.url)
     }
 
     /// The full name of the message, without the prefix.
     pub fn message_name(&self) -> &str {
-        self.url.rsplit_once('/').map_or(&self.url, |(_, name)| name)
+        let url = self.as_str();
+        url.rsplit_once('/').map_or(url, |(_, name)| name)
     }
 
     /// What the protocol says about this type.
     pub fn rules(&self) -> &'static TypeRules {
-        self.rules
+        &self.row.rules
     }
 
     /// Which API this is.
     pub fn api(&self) -> Api {
-        self.rules.api
+        self.row.rules.api
     }
 
     /// `cds` and the like; the message name for types without a short one.
     pub fn short(&self) -> &str {
-        if self.rules.short.is_empty() { self.message_name() } else { self.rules.short }
+        let short = self.row.rules.short;
+        if short.is_empty() { self.message_name() } else { short }
     }
 
     /// All types the table knows: the v3 ones first, then v2.
     pub fn known() -> impl Iterator<Item = Self> {
-        TABLE.iter().map(|(name, _)| Self::new(name))
+        TABLE.iter().map(|row| Self { row, other: None })
     }
 
     /// The position of this type in one change on an aggregated stream: rank, then name.
     pub(crate) fn order(&self) -> (u8, &str) {
-        (self.rules.rank, &self.url)
+        (self.row.rules.rank, self.as_str())
     }
 }
 
 impl PartialEq for TypeUrl {
     fn eq(&self, other: &Self) -> bool {
-        self.url == other.url
+        std::ptr::eq(self.row, other.row) && self.other == other.other
     }
 }
 impl Eq for TypeUrl {}
@@ -113,19 +119,31 @@ impl PartialOrd for TypeUrl {
 
 impl std::hash::Hash for TypeUrl {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.url.hash(state);
+        self.as_str().hash(state);
     }
 }
 
 impl fmt::Display for TypeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.url)
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for TypeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.short())
+    }
+}
+
+/// One row of the table.
+struct Row {
+    url: &'static str,
+    rules: TypeRules,
+}
+
+impl Row {
+    fn message(&self) -> &'static str {
+        self.url.strip_prefix(PREFIX).unwrap_or(self.url)
     }
 }
 
@@ -152,29 +170,35 @@ const VHDS: TypeRules = rules("vhds", Api::Vhds, 70, false, false);
 const SDS: TypeRules = rules("sds", Api::Sds, 80, false, false);
 const ECDS: TypeRules = rules("ecds", Api::Ecds, 82, false, true);
 const RTDS: TypeRules = rules("rtds", Api::Rtds, 84, false, true);
-static OTHER: TypeRules = rules("", Api::Other, 90, false, true);
+static OTHER: Row = Row { url: "", rules: rules("", Api::Other, 90, false, true) };
+
+macro_rules! row {
+    ($message:literal, $rules:ident) => {
+        Row { url: concat!("type.googleapis.com/", $message), rules: $rules }
+    };
+}
 
 /// Appendix A of the catalogue: v3 names, then v2 names.
-static TABLE: [(&str, TypeRules); 19] = [
-    ("envoy.config.cluster.v3.Cluster", CDS),
-    ("envoy.config.endpoint.v3.ClusterLoadAssignment", EDS),
-    ("envoy.config.endpoint.v3.LbEndpoint", LEDS),
-    ("envoy.config.listener.v3.Listener", LDS),
-    ("envoy.config.listener.v3.FilterChain", FCDS),
-    ("envoy.config.route.v3.ScopedRouteConfiguration", SRDS),
-    ("envoy.config.route.v3.RouteConfiguration", RDS),
-    ("envoy.config.route.v3.VirtualHost", VHDS),
-    ("envoy.extensions.transport_sockets.tls.v3.Secret", SDS),
-    ("envoy.config.core.v3.TypedExtensionConfig", ECDS),
-    ("envoy.service.runtime.v3.Runtime", RTDS),
-    ("envoy.api.v2.Cluster", CDS),
-    ("envoy.api.v2.ClusterLoadAssignment", EDS),
-    ("envoy.api.v2.Listener", LDS),
-    ("envoy.api.v2.ScopedRouteConfiguration", SRDS),
-    ("envoy.api.v2.RouteConfiguration", RDS),
-    ("envoy.api.v2.route.VirtualHost", VHDS),
-    ("envoy.api.v2.auth.Secret", SDS),
-    ("envoy.service.discovery.v2.Runtime", RTDS),
+static TABLE: [Row; 19] = [
+    row!("envoy.config.cluster.v3.Cluster", CDS),
+    row!("envoy.config.endpoint.v3.ClusterLoadAssignment", EDS),
+    row!("envoy.config.endpoint.v3.LbEndpoint", LEDS),
+    row!("envoy.config.listener.v3.Listener", LDS),
+    row!("envoy.config.listener.v3.FilterChain", FCDS),
+    row!("envoy.config.route.v3.ScopedRouteConfiguration", SRDS),
+    row!("envoy.config.route.v3.RouteConfiguration", RDS),
+    row!("envoy.config.route.v3.VirtualHost", VHDS),
+    row!("envoy.extensions.transport_sockets.tls.v3.Secret", SDS),
+    row!("envoy.config.core.v3.TypedExtensionConfig", ECDS),
+    row!("envoy.service.runtime.v3.Runtime", RTDS),
+    row!("envoy.api.v2.Cluster", CDS),
+    row!("envoy.api.v2.ClusterLoadAssignment", EDS),
+    row!("envoy.api.v2.Listener", LDS),
+    row!("envoy.api.v2.ScopedRouteConfiguration", SRDS),
+    row!("envoy.api.v2.RouteConfiguration", RDS),
+    row!("envoy.api.v2.route.VirtualHost", VHDS),
+    row!("envoy.api.v2.auth.Secret", SDS),
+    row!("envoy.service.discovery.v2.Runtime", RTDS),
 ];
 
 #[cfg(test)]
@@ -208,5 +232,22 @@ mod tests {
         let short = TypeUrl::new("envoy.config.cluster.v3.Cluster");
         assert_eq!(short.as_str(), "type.googleapis.com/envoy.config.cluster.v3.Cluster");
         assert_eq!(short, TypeUrl::new(short.as_str()));
+    }
+
+    #[test]
+    fn types_are_equal_if_their_urls_are() {
+        let urls = [
+            "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+            "example.com/envoy.config.cluster.v3.Cluster",
+            "type.googleapis.com/envoy.api.v2.Cluster",
+            "type.googleapis.com/foo.Bar",
+            "foo.Baz",
+        ];
+        let types = urls.map(TypeUrl::new);
+        for one in &types {
+            assert_eq!(*one, TypeUrl::new(one.as_str()));
+            assert_eq!(types.iter().filter(|other| *other == one).count(), 1);
+        }
+        assert!(TypeUrl::known().all(|known| TypeUrl::new(known.message_name()) == known));
     }
 }
