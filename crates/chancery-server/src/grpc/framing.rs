@@ -102,8 +102,7 @@ pub(crate) struct Frames {
 impl Frames {
     /// The next chunk.
     pub(crate) fn pop(&mut self) -> Option<Bytes> {
-        self.close();
-        let chunk = self.chunks.pop_front()?;
+        let chunk = self.chunks.pop_front().or_else(|| self.take_open())?;
         self.bytes = self.bytes.saturating_sub(chunk.len());
         Some(chunk)
     }
@@ -113,10 +112,14 @@ impl Frames {
         self.bytes
     }
 
+    /// What follows is another chunk.
     fn close(&mut self) {
-        if !self.open.is_empty() {
-            self.chunks.push_back(std::mem::take(&mut self.open).freeze());
-        }
+        let closed = self.take_open();
+        self.chunks.extend(closed);
+    }
+
+    fn take_open(&mut self) -> Option<Bytes> {
+        (!self.open.is_empty()).then(|| std::mem::take(&mut self.open).freeze())
     }
 }
 
