@@ -33,6 +33,10 @@ fn event(setup: &Setup, event: &ClientEvent) {
                 warn!(node, server, type_url, %version, %nonce, "rejected {more} more");
             }
         }
+        ClientEvent::Unusable { stream, why } => {
+            let type_url = stream.type_url.as_ref().map_or("", |type_url| type_url.short());
+            warn!(node, server = uri(stream.server), type_url, "nothing can be used: {why}");
+        }
         ClientEvent::Unasked { stream, type_url } => {
             let (server, type_url) = (uri(stream.server), type_url.as_str());
             warn!(node, server, type_url, "a response of a type nobody asked for is ignored");

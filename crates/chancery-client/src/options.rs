@@ -50,7 +50,7 @@ impl Default for Options {
 
 impl Options {
     pub(crate) fn protocol(&self) -> Protocol {
-        Protocol { variant: self.variant, aggregated: self.aggregated }
+        Protocol { variant: self.variant, aggregated: self.aggregated, refresh: None }
     }
 }
 

@@ -392,7 +392,7 @@ fn a_group_begins_with_what_is_left_of_an_earlier_run() {
         credentials: "insecure".into(),
         features: ServerFeatures::default(),
     };
-    let protocol = Protocol { variant: Variant::Delta, aggregated: true };
+    let protocol = Protocol { variant: Variant::Delta, aggregated: true, refresh: None };
     let server = setup.server(key, protocol);
     setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
     setup.authority(AuthorityKey::Named("a".into()), vec![server], Fallback::Needed);

@@ -38,7 +38,8 @@ impl Life {
         let node = Node { id: "node".to_owned(), ..Node::default() };
         let mut setup = Setup::new(Arc::new(node), ClientSettings::default());
         let key = ServerKey { uri: "one".into(), credentials: "insecure".into(), features };
-        let server = setup.server(key, Protocol { variant: Variant::Sotw, aggregated: true });
+        let server =
+            setup.server(key, Protocol { variant: Variant::Sotw, aggregated: true, refresh: None });
         setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
         let mut client = Client::new(setup);
         let watch = client.watch(Time::default(), &TypeUrl::new(CDS), "a");

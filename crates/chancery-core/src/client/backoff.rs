@@ -35,6 +35,17 @@ impl Backoff {
         Duration::try_from_secs_f64(nominal.as_secs_f64() * part).unwrap_or(settings.backoff_max)
     }
 
+    /// The wait until the next poll: never shorter than asked for, and never quite the same.
+    pub(super) fn spread(
+        &mut self,
+        settings: &ClientSettings,
+        stream: u64,
+        refresh: Duration,
+    ) -> Duration {
+        let part = 1.0 + settings.jitter.clamp(0.0, 1.0) * self.chance(settings.seed, stream);
+        Duration::try_from_secs_f64(refresh.as_secs_f64() * part).unwrap_or(refresh)
+    }
+
     /// Between 0 and 1.
     fn chance(&mut self, seed: u64, stream: u64) -> f64 {
         self.drawn += 1;

@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::backoff::Backoff;
 use super::topic::Topic;
@@ -48,6 +49,10 @@ pub(super) struct Stream {
     pub(super) is_due: bool,
     /// When it is closed, because nobody needs it (C-039).
     pub(super) closes: Option<Time>,
+    /// When it is polled again, if it is polled and has answered.
+    pub(super) next_poll: Option<Time>,
+    /// Whether an answer to a poll is awaited: there is one at a time (C-044).
+    pub(super) is_asked: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,8 +124,27 @@ impl Stream {
         self.state == State::Open
     }
 
-    pub(super) fn may_be_due(&self) -> bool {
-        self.topics.values().any(Topic::may_be_due)
+    /// Whether there may be something to say. A poll carries the answer to the one before, and is
+    /// not made for that.
+    pub(super) fn may_be_due(&self, now: Time, is_polled: bool) -> bool {
+        let topic = if is_polled { Topic::may_ask_more } else { Topic::may_be_due };
+        !self.is_asked && (self.topics.values().any(topic) || self.is_time_to_poll(now))
+    }
+
+    pub(super) fn is_time_to_poll(&self, now: Time) -> bool {
+        self.next_poll.is_some_and(|at| at <= now)
+    }
+
+    /// A poll was answered (C-044).
+    pub(super) fn poll_again(
+        &mut self,
+        now: Time,
+        refresh: Duration,
+        settings: &ClientSettings,
+        number: u64,
+    ) {
+        self.is_asked = false;
+        self.next_poll = Some(now + self.backoff.spread(settings, number, refresh));
     }
 
     /// When something follows from the time alone.
@@ -130,7 +154,8 @@ impl Stream {
             State::Waiting(at) => Some(at).filter(|_| self.closes.is_none()),
             State::Closed | State::Opening | State::Open => None,
         };
-        [topics, retry, self.closes].into_iter().flatten().min()
+        let poll = self.next_poll.filter(|_| !self.is_due);
+        [topics, retry, poll, self.closes].into_iter().flatten().min()
     }
 
     pub(super) fn close(&mut self) {
@@ -145,5 +170,7 @@ impl Stream {
         self.responded = false;
         self.introduced = false;
         self.is_due = false;
+        self.next_poll = None;
+        self.is_asked = false;
     }
 }

@@ -78,6 +78,8 @@ pub(super) struct Entry {
     rejection: Option<Rejection>,
     /// Whether its time to live ran out, which says nothing of whether there is one.
     outlived: bool,
+    /// Whether what is held is from an earlier run, and nobody has said it again.
+    restored: bool,
 }
 
 impl Entry {
@@ -95,7 +97,12 @@ impl Entry {
 
     /// A value from an earlier run.
     pub(super) fn restored(held: Held) -> Self {
-        Self { held: Some(held), ..Self::default() }
+        Self { held: Some(held), restored: true, ..Self::default() }
+    }
+
+    /// Whether what is held is from an earlier run, and nobody has said it again.
+    pub(super) fn is_restored(&self) -> bool {
+        self.restored
     }
 
     /// Whether it is neither held nor known not to exist (C-087).
@@ -114,6 +121,7 @@ impl Entry {
     pub(super) fn give(&mut self, new: Held) -> News {
         self.rejection = None;
         self.outlived = false;
+        self.restored = false;
         let had_error = self.error.take().is_some();
         let follows = new.resource.facts().reports_to_server;
         let same = self.held.as_ref().is_some_and(|old| {
@@ -134,6 +142,7 @@ impl Entry {
 
     /// The body lives on (a heartbeat).
     pub(super) fn renew(&mut self, now: Time, expires: Option<Time>) {
+        self.restored = false;
         if let Some(held) = &mut self.held {
             held.at = now;
             held.expires = expires;
@@ -159,6 +168,18 @@ impl Entry {
         let news = self.fault(error, true);
         self.outlived = true;
         news
+    }
+
+    /// An error is over, if it is this one. Without a value there is another one to be told.
+    pub(super) fn recover(&mut self, from: &WatchError, missing: WatchError) -> News {
+        if self.error.as_deref() != Some(from) {
+            return News::None;
+        }
+        if self.held.is_none() {
+            return self.fault(missing, false);
+        }
+        self.error = None;
+        News::Ambient
     }
 
     pub(super) fn reject(&mut self, rejection: Rejection) {

@@ -34,6 +34,13 @@ pub enum ClientEvent {
         /// What is wrong with the others.
         flaws: Vec<Flaw>,
     },
+    /// A source gave nothing that could be used at all (C-043).
+    Unusable {
+        /// On which stream.
+        stream: StreamId,
+        /// What is wrong.
+        why: String,
+    },
     /// A response was of a type that was never asked for: it is ignored (C-035).
     Unasked {
         /// On which stream.

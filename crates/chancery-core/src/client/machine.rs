@@ -23,8 +23,8 @@ use super::realm::{Realm, Realms, Shelf, Wants};
 use super::stock::Stock;
 use super::watchers::{Subject, Watchers};
 use super::{
-    AuthorityKey, ClientEvent, ErrorKind, Held, Reply, ServerId, Setup, StreamId, WatchError,
-    WatchId,
+    AuthorityKey, ClientEvent, ErrorKind, Held, Protocol, Reply, ServerId, Setup, StreamId,
+    WatchError, WatchId,
 };
 use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
 
@@ -50,6 +50,11 @@ pub enum ClientInput {
     Ended(StreamId, ErrorDetail),
     /// The server said something.
     Received(StreamId, Reply),
+    /// A poll was answered: nothing is new (C-044).
+    Unchanged(StreamId),
+    /// A poll was answered with nothing that could be used at all, as a broken file is (C-043). What
+    /// is held stays, and everybody who watches is told why.
+    Unusable(StreamId, ErrorKind, String),
     /// Time has passed.
     TimePassed,
 }
@@ -98,9 +103,18 @@ impl Client {
         &self.setup
     }
 
-    /// Keeps a resource of an earlier run for whoever will watch it.
+    /// Keeps a resource of an earlier run for whoever watches it, now or later. What is known of it
+    /// already is newer.
     pub fn restore(&mut self, type_url: TypeUrl, held: Held) {
-        self.stock.put(type_url, held);
+        let name = held.resource.name().clone();
+        let realm = self.realms.get_mut(&AuthorityKey::of(&name));
+        let Some(shelf) = realm.and_then(|realm| realm.shelves.get_mut(&type_url)) else {
+            return self.stock.put(type_url, held);
+        };
+        match shelf.restore(held) {
+            Ok(listeners) => self.watchers.tell(&listeners, &name, News::Changed, None),
+            Err(held) => self.stock.put(type_url, held),
+        }
     }
 
     /// Watches a resource by its name; `*` stands for all resources of the type, and the glob of a
@@ -133,6 +147,8 @@ impl Client {
             ClientInput::Opened(stream) => self.opened(now, &stream),
             ClientInput::Ended(stream, error) => self.ended(now, &stream, &error),
             ClientInput::Received(stream, reply) => self.received(now, &stream, reply),
+            ClientInput::Unchanged(stream) => self.unchanged(now, &stream),
+            ClientInput::Unusable(stream, kind, why) => self.unusable(now, &stream, kind, &why),
             ClientInput::TimePassed => {}
         }
         self.pass(now);
@@ -161,15 +177,21 @@ impl Client {
     pub fn request(&mut self, now: Time, stream: &StreamId) -> Option<Request> {
         let channel = self.channels.get_mut(stream.server.place())?;
         let open = channel.streams.get_mut(&stream.type_url)?;
-        if open.state != State::Open {
+        if open.state != State::Open || open.is_asked {
+            open.is_due = false;
             return None;
         }
-        let variant = channel.server.protocol.variant;
+        let Protocol { variant, refresh, .. } = channel.server.protocol;
+        let is_time = open.is_time_to_poll(now);
         let until = now + missing_after(&self.setup, channel.server.key.features);
         let request = open.topics.values_mut().find_map(|topic| {
             let type_url = topic.type_url.clone();
             let wants = Wants { realms: &self.realms, server: stream.server, type_url: &type_url };
             match variant {
+                _ if refresh.is_some() => {
+                    let version = channel.accepted.get(&type_url).cloned().unwrap_or_default();
+                    topic.poll(&wants, &version, until, is_time).map(Request::Sotw)
+                }
                 Variant::Sotw => {
                     // To a new stream, a version says what the client has (C-031).
                     let says = topic.was_asked() || wants.holds_something();
@@ -180,11 +202,15 @@ impl Client {
                 Variant::Delta => topic.delta(&wants, until).map(Request::Delta),
             }
         });
+        if is_time || request.is_some() {
+            open.next_poll = None;
+        }
         let Some(mut request) = request else {
             open.is_due = false;
             return None;
         };
-        if !std::mem::replace(&mut open.introduced, true) {
+        open.is_asked = refresh.is_some();
+        if !std::mem::replace(&mut open.introduced, true) || refresh.is_some() {
             request.introduce(&self.setup.node);
         }
         Some(request)
@@ -243,7 +269,7 @@ impl Client {
             if group.settled {
                 self.watchers.settle(&[id], None);
             }
-            if unreachable || group.error.is_some() {
+            if unreachable || group.error.is_some() || shelf.unusable.is_some() {
                 self.watchers.tell(&[id], &subject.name, News::Ambient, None);
             }
             return;
@@ -433,10 +459,12 @@ impl Client {
             for type_url in needed_streams(&self.realms, server, channel) {
                 channel.streams.entry(type_url).or_default();
             }
+            let is_polled = channel.server.protocol.refresh.is_some();
             for (type_url, stream) in &mut channel.streams {
                 let id = StreamId { server, type_url: type_url.clone() };
                 let is_needed = is_needed(&self.realms, &id);
                 self.effects.keep(now, self.setup.settings.idle, &id, stream, is_needed);
+                self.effects.say(now, &id, stream, is_polled);
             }
             channel.streams.retain(|_, stream| stream.state != State::Closed);
         }
@@ -466,7 +494,7 @@ impl Client {
 }
 
 impl Effects {
-    /// Opens what is needed, closes what is not, and has said what is due.
+    /// Opens what is needed, and closes what is not.
     fn keep(
         &mut self,
         now: Time,
@@ -489,7 +517,11 @@ impl Effects {
             stream.state = State::Opening;
             self.open.insert(id.clone());
         }
-        if stream.state == State::Open && !stream.is_due && stream.may_be_due() {
+    }
+
+    /// Has said what is due.
+    fn say(&mut self, now: Time, id: &StreamId, stream: &mut Stream, is_polled: bool) {
+        if stream.is_open() && !stream.is_due && stream.may_be_due(now, is_polled) {
             stream.is_due = true;
             self.send.insert(id.clone());
         }

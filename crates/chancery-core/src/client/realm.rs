@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::channel::Channel;
 use super::entry::{Entry, News};
 use super::watchers::{EVERYTHING, WatchId, Watchers, is_group};
-use super::{AuthorityKey, AuthoritySetup, Fallback, ServerId, WatchError};
+use super::{AuthorityKey, AuthoritySetup, Fallback, Held, ServerId, WatchError};
 use crate::{ResourceName, TypeUrl, Version, Versions};
 
 /// All authorities.
@@ -34,6 +34,8 @@ pub(super) struct Shelf {
     pub(super) trouble: Option<Arc<WatchError>>,
     /// Whether a resource was ever given under a name that is not its own.
     pub(super) has_aliases: bool,
+    /// Why the newest of what there is cannot be used as a whole (C-043).
+    pub(super) unusable: Option<Arc<WatchError>>,
 }
 
 /// One resource, and who watches it by its name.
@@ -205,6 +207,28 @@ impl Shelf {
         all
     }
 
+    /// Takes back what is left of an earlier run, if it is watched and nothing newer is known. Who
+    /// hears of it; or it is handed back, to be kept for others.
+    pub(super) fn restore(&mut self, held: Held) -> Result<Vec<WatchId>, Held> {
+        let name = held.resource.name().clone();
+        let groups = self.groups_of(&name);
+        if groups.is_empty() && !self.slots.contains_key(&name) {
+            return Err(held);
+        }
+        let slot = self.slots.entry(name.clone()).or_default();
+        if !slot.entry.is_unknown() {
+            return Ok(Vec::new());
+        }
+        slot.entry = Entry::restored(held);
+        for group in groups {
+            let group = self.groups.get_mut(&group);
+            group.into_iter().for_each(|group| {
+                group.members.insert(name.clone());
+            });
+        }
+        Ok(self.listeners(&name))
+    }
+
     /// Forgets a resource that neither a watcher nor a group has.
     pub(super) fn drop_unwatched(&mut self, name: &ResourceName) {
         let grouped = self.groups.values().any(|group| group.members.contains(name));
@@ -240,6 +264,13 @@ impl<'a> Wants<'a> {
             return shelf.groups.get(name).is_some_and(|group| !group.settled);
         }
         shelf.slots.get(name).is_some_and(|slot| slot.entry.held().is_none())
+    }
+
+    /// The same, or it is only known from an earlier run: a server that repeats what it has must
+    /// repeat this too.
+    pub(super) fn is_unconfirmed(&self, name: &ResourceName) -> bool {
+        let slot = self.shelf_of(name).and_then(|shelf| shelf.slots.get(name));
+        self.is_unknown(name) || slot.is_some_and(|slot| slot.entry.is_restored())
     }
 
     /// Whether anything is held from this very server.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::channel::Stream;
 use super::entry::{News, Rejection};
 use super::expiry::Expiry;
 use super::realm::{Realm, Realms, Slot};
@@ -31,7 +32,7 @@ struct Taking<'a> {
 
 impl Client {
     pub(super) fn received(&mut self, now: Time, stream: &StreamId, reply: Reply) {
-        if !self.hears(stream, &reply.type_url) {
+        if !self.hears(now, stream, &reply.type_url) {
             return;
         }
         self.come_back(now, stream.server, &reply);
@@ -72,6 +73,7 @@ impl Client {
         if reply.variant == Variant::Sotw && reply.type_url.rules().full_state && is_whole {
             self.remove_absent(&taking, &present);
         }
+        self.recover(&taking);
         self.settle_groups(&taking, &present);
         self.answer(&taking, &reply.nonce, &flaws);
         self.events.push(ClientEvent::Received {
@@ -85,7 +87,8 @@ impl Client {
     }
 
     /// The server spoke. Whether it speaks of something it was asked for on this stream (C-035).
-    fn hears(&mut self, id: &StreamId, type_url: &TypeUrl) -> bool {
+    fn hears(&mut self, now: Time, id: &StreamId, type_url: &TypeUrl) -> bool {
+        self.answered(now, id);
         let Some(channel) = self.channels.get_mut(id.server.place()) else { return false };
         let Some(stream) = channel.streams.get_mut(&id.type_url) else { return false };
         let asked = stream.topics.get(type_url).is_some_and(super::topic::Topic::was_asked);
@@ -96,6 +99,71 @@ impl Client {
             self.events.push(ClientEvent::Unasked { stream, type_url });
         }
         asked
+    }
+
+    /// The server said nothing, but is there.
+    pub(super) fn unchanged(&mut self, now: Time, id: &StreamId) {
+        self.answered(now, id);
+        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
+        channel.streams.get_mut(&id.type_url).into_iter().for_each(Stream::respond);
+    }
+
+    /// A poll is over, if it was one.
+    fn answered(&mut self, now: Time, id: &StreamId) {
+        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
+        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
+        if let Some(refresh) = channel.server.protocol.refresh {
+            stream.poll_again(now, refresh, &self.setup.settings, id.server.place() as u64);
+        }
+    }
+
+    /// The source of a type is there, and nothing in it can be used.
+    pub(super) fn unusable(&mut self, now: Time, id: &StreamId, kind: ErrorKind, why: &str) {
+        self.unchanged(now, id);
+        let Some(type_url) = &id.type_url else { return };
+        let drops = self.drops(id.server);
+        let uri = self.setup.find(id.server).map_or("", |server| &server.key.uri);
+        let (short, node) = (type_url.short(), &self.setup.node.id);
+        let text = format!("{short} from {uri} (node `{node}`): {why}").into();
+        let error = WatchError { kind, text, server: Some(id.server) };
+        for realm in self.realms.values_mut() {
+            if realm.believed() != Some(id.server) {
+                continue;
+            }
+            let Some(shelf) = realm.shelves.get_mut(type_url) else { continue };
+            shelf.unusable = Some(Arc::new(error.clone()));
+            for (name, slot) in &mut shelf.slots {
+                let news = slot.entry.fault(error.clone(), drops);
+                self.watchers.tell(&slot.watchers, name, news, Some((id, now)));
+            }
+            for (name, group) in &shelf.groups {
+                self.watchers.tell(&group.watchers, name, News::Ambient, Some((id, now)));
+            }
+        }
+        self.events.push(ClientEvent::Unusable { stream: id.clone(), why: why.to_owned() });
+    }
+
+    /// The source can be used again: what was wrong with it as a whole is over.
+    fn recover(&mut self, taking: &Taking<'_>) {
+        let Taking { now, stream, type_url, .. } = *taking;
+        let node = Arc::clone(&self.setup.node);
+        for realm in self.realms.values_mut() {
+            if realm.believed() != Some(stream.server) {
+                continue;
+            }
+            let Some(shelf) = realm.shelves.get_mut(type_url) else { continue };
+            let Some(was) = shelf.unusable.take() else { continue };
+            for (name, slot) in &mut shelf.slots {
+                let (short, node) = (type_url.short(), &node.id);
+                let text = format!("{short} `{name}` (node `{node}`): there is none").into();
+                let (kind, server) = (ErrorKind::Missing, Some(stream.server));
+                let news = slot.entry.recover(&was, WatchError { kind, text, server });
+                self.watchers.tell(&slot.watchers, name, news, Some((stream, now)));
+            }
+            for (name, group) in &shelf.groups {
+                self.watchers.tell(&group.watchers, name, News::Ambient, Some((stream, now)));
+            }
+        }
     }
 
     /// C-089: a better server delivers, so the worse ones are let go.
@@ -358,7 +426,7 @@ impl Client {
         let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
         let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
         let Some(slot) = shelf.slots.get_mut(name) else { return };
-        if slot.entry.held().is_none() {
+        if slot.entry.held().is_none() || slot.entry.is_restored() {
             let news = slot.entry.fault(error, false);
             self.watchers.tell(&shelf.listeners(name), name, news, None);
             let (type_url, name) = (type_url.clone(), name.clone());

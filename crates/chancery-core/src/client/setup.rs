@@ -39,6 +39,10 @@ pub struct Protocol {
     pub variant: Variant,
     /// Whether one stream carries all types (ADS); otherwise each has its own (C-042).
     pub aggregated: bool,
+    /// Of a source that is polled, how long after an answer it is asked again (C-044): each type is
+    /// a stream of its own then, on which each request is a whole question. `None` for a server that
+    /// speaks by itself.
+    pub refresh: Option<Duration>,
 }
 
 /// One server of a client.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AuthorityKey, Client, ClientState, Held, Rejection, ServerId, WatchError};
+use super::{AuthorityKey, Client, ClientState, Held, Rejection, ServerId, StreamId, WatchError};
 use crate::{ResourceName, TypeUrl};
 
 /// One resource of a client.
@@ -40,6 +40,12 @@ impl Client {
                 })
             })
         })
+    }
+
+    /// Why nothing is heard on a stream, as far as that is known.
+    pub fn trouble(&self, stream: &StreamId) -> Option<&Arc<WatchError>> {
+        let channel = self.channels.get(stream.server.place())?;
+        channel.streams.get(&stream.type_url)?.trouble.as_ref()
     }
 
     /// Whether a server has spoken since it last could not be reached; `None` if nobody asks it.

@@ -100,7 +100,8 @@ impl Watcher {
     ) -> Option<WatchEvent> {
         if *name == subject.name {
             let error = shelf.groups.get(name).and_then(|group| group.error.as_ref());
-            return self.ambient(name, error.or(shelf.trouble.as_ref()));
+            let error = error.or(shelf.trouble.as_ref()).or(shelf.unusable.as_ref());
+            return self.ambient(name, error);
         }
         let members = shelf.groups.get(&subject.name).map(|group| &group.members);
         let slot = shelf.slots.get(name).filter(|_| members.is_some_and(|all| all.contains(name)));

@@ -97,6 +97,51 @@ impl Topic {
         self.told.is_none() || self.answer.is_some() || !self.changed.is_empty()
     }
 
+    /// Whether there may be something to ask for that was not asked for before.
+    pub(super) fn may_ask_more(&self) -> bool {
+        self.told.is_none() || !self.changed.is_empty()
+    }
+
+    /// The next poll (C-044), if it is time for one or there are new names. What is polled keeps no
+    /// session: the question is whole each time, and the answer to the last one is its version.
+    ///
+    /// A poll with new names carries no version, because many servers compare nothing else, and
+    /// would say that nothing is new.
+    pub(super) fn poll(
+        &mut self,
+        wants: &Wants<'_>,
+        version: &Arc<str>,
+        until: Time,
+        is_time: bool,
+    ) -> Option<SotwRequest> {
+        let wanted = wants.names();
+        self.changed.clear();
+        let mut told = self.told.take().unwrap_or_default();
+        told.difference(&wanted).for_each(|name| self.awaited.forget(name));
+        let is_new = !wanted.is_subset(&told);
+        if wanted.is_empty() || !(is_new || is_time) {
+            told.retain(|name| wanted.contains(name));
+            self.told = Some(told);
+            return None;
+        }
+        for name in wanted.difference(&told).filter(|name| wants.is_unconfirmed(name)) {
+            self.awaited.add(name, until);
+        }
+        let mut names = Names::default();
+        if !(self.type_url.rules().legacy_wildcard && is_everything(&wanted)) {
+            wanted.iter().for_each(|name| names.push(name.as_str()));
+        }
+        self.told = Some(wanted);
+        Some(SotwRequest {
+            node: None,
+            type_url: self.type_url.as_str().into(),
+            version: if is_new { "".into() } else { Arc::clone(version) },
+            nonce: "".into(),
+            names,
+            error: self.answer.take().and_then(Result::err),
+        })
+    }
+
     /// The next SotW request, if one is due.
     pub(super) fn sotw(
         &mut self,
@@ -117,7 +162,7 @@ impl Topic {
             self.changed.insert(everything());
         }
         let told = self.told.take().unwrap_or_default();
-        for name in wanted.difference(&told).filter(|name| wants.is_unknown(name)) {
+        for name in wanted.difference(&told).filter(|name| wants.is_unconfirmed(name)) {
             self.awaited.add(name, until);
         }
         told.difference(&wanted).for_each(|name| self.awaited.forget(name));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chancery_core::client::{
-    AuthorityKey, Client, ClientInput, ClientSettings, Effect, ErrorKind, Fallback, Protocol,
+    AuthorityKey, Client, ClientInput, ClientSettings, Effect, ErrorKind, Fallback, Held, Protocol,
     ServerFeatures, ServerId, ServerKey, Setup, StreamId, WatchEvent, WatchId,
 };
 use chancery_core::{ErrorDetail, Node, Request, Time, TypeUrl, Variant};
@@ -94,6 +94,23 @@ impl Life {
             Line::Ended(place, error) => {
                 let stream = self.stream(&place)?;
                 self.client.handle(self.now, ClientInput::Ended(stream, error));
+            }
+            Line::Unchanged(place) => {
+                let stream = self.stream(&place)?;
+                self.client.handle(self.now, ClientInput::Unchanged(stream));
+            }
+            Line::Unusable(place, why) => {
+                let stream = self.stream(&place)?;
+                let input = ClientInput::Unusable(stream, ErrorKind::Rejected, why);
+                self.client.handle(self.now, input);
+            }
+            Line::Restored { type_url, resource } => {
+                let server = self.servers.values().next().copied().ok_or("there is no server")?;
+                let version = resource.version().to_string().into();
+                let resource = Arc::new(resource);
+                let (at, expires) = (self.now, None);
+                let held = Held { resource, reading: None, version, at, server, expires };
+                self.client.restore(type_url, held);
             }
             Line::Said { server, reply } => self.said(&server, reply)?,
             Line::Wait(time) => self.wait(self.now + time),
@@ -200,7 +217,10 @@ fn server(setup: &mut Setup, name: &str, words: &[String]) -> ServerId {
     };
     let key = ServerKey { uri: name.into(), credentials: "insecure".into(), features };
     let variant = if has("delta") { Variant::Delta } else { Variant::Sotw };
-    setup.server(key, Protocol { variant, aggregated: !has("per-type") })
+    let refresh = words.iter().find_map(|word| word.strip_prefix("refresh="));
+    let refresh = refresh.and_then(|time| duration(time).ok());
+    let aggregated = !has("per-type") && refresh.is_none();
+    setup.server(key, Protocol { variant, aggregated, refresh })
 }
 
 fn set(settings: &mut ClientSettings, key: &str, value: &str) {

@@ -18,6 +18,9 @@ pub(super) enum Line {
     Take(String),
     Opened(Place),
     Ended(Place, ErrorDetail),
+    Unchanged(Place),
+    Unusable(Place, String),
+    Restored { type_url: TypeUrl, resource: Resource },
     Said { server: String, reply: Said },
     Wait(Duration),
 }
@@ -72,8 +75,12 @@ impl Line {
             "-" => word("name").map(Self::Unwatch),
             "." => word("name").map(Self::Take),
             "~" => duration(&word("time")?).map(Self::Wait),
+            "=" => {
+                let (type_url, term) = (type_url(&word("type")?), word("resource")?);
+                Ok(Self::Restored { type_url, resource: restored(&term)? })
+            }
             ">" => said(text),
-            _ => Err("a line begins with one of % + - . ~ > < ! #".to_owned()),
+            _ => Err("a line begins with one of % + - . ~ = > < ! #".to_owned()),
         }
     }
 }
@@ -87,6 +94,8 @@ fn said(text: &str) -> Result<Line, String> {
             let message = words.collect::<Vec<_>>().join(" ");
             Ok(Line::Ended(place, ErrorDetail { code: 14, message }))
         }
+        "unchanged" => Ok(Line::Unchanged(place)),
+        "unusable" => Ok(Line::Unusable(place, words.collect::<Vec<_>>().join(" "))),
         short => {
             let mut said = Said {
                 type_url: type_url(short),
@@ -101,6 +110,13 @@ fn said(text: &str) -> Result<Line, String> {
             Ok(Line::Said { server: place.server, reply: said })
         }
     }
+}
+
+/// `name@body`, with its body as its version.
+fn restored(text: &str) -> Result<Resource, String> {
+    let resource = term(text)?;
+    let version = String::from_utf8_lossy(resource.body()).into_owned();
+    Ok(resource.with_version(&version))
 }
 
 fn place(word: &str) -> Place {

@@ -21,7 +21,7 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `% server s …` | there is a server; words: `delta`, `per-type`, `fail_on_data_errors`, `resource_timer_is_transient_error` |
+//! | `% server s …` | there is a server; words: `delta`, `per-type`, `refresh=10s` (it is polled), `fail_on_data_errors`, `resource_timer_is_transient_error` |
 //! | `% authority a s1 s2 …` | whom an authority asks; `#old` has all servers unless it is stated; the word `reachability` is the other way to fall back |
 //! | `% missing_after=15s …` | settings, also `timeout_after`, `patience`, `idle`, `backoff`, `backoff_max`, `factor`; chance is off |
 //! | `+ w cds a` | a watch, called `w`; with `slow` at the end it hears nothing by itself |
@@ -29,6 +29,8 @@
 //! | `. w` | a slow watcher takes all there is, and applies it |
 //! | `> s open`, `> s end text` | the stream is there; it ended. A stream of one type is `s/cds` |
 //! | `> s cds v=1 n=1 a@1 …` | a response. `a@1` is a resource, `a@!text` and `@!text` one that cannot be used (`_` for blanks), `a@1(beat)` one without a body, `-a` is removed, `!a=NOT_FOUND` an entry of the errors |
+//! | `> s/cds unchanged`, `> s/cds unusable text` | a poll was answered: with nothing new, or with nothing that can be used |
+//! | `= cds a@1` | the first server gave `a` in an earlier run |
 //! | `~ 5s` | time passes |
 //! | `< s open`, `< s close` | what the driver is told to do |
 //! | `< s cds a b v=1 n=1 node error=text` | a request: names, or `+a -b init=a:1` in delta; words that would be empty are left out; `node` if it says who asks |

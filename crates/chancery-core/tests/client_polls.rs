@@ -1,0 +1,270 @@
+//! Sources that are polled: REST servers and files. What is asked, when it is asked again, and what
+//! becomes of a source that cannot be used.
+//!
+//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! [`chancery_testkit::script`].
+
+use chancery_testkit::script::client;
+
+#[test]
+fn a_poll_is_a_whole_question_and_answers_the_one_before() {
+    // C-044
+    client(
+        "% server one refresh=10s
+         + w cds a
+         < one/cds open
+         > one/cds open
+         < one cds a node
+         > one cds v=1 n=1 a@1
+         ! w a@1
+         ~ 9s
+         ~ 1s
+         < one cds a v=1 node
+         > one/cds unchanged
+         ~ 10s
+         < one cds a v=1 node
+         > one cds v=2 a@2
+         ! w a@2
+         ~ 10s
+         < one cds a v=2 node",
+    );
+}
+
+#[test]
+fn new_names_are_asked_for_at_once_and_whatever_the_version() {
+    // C-044: a server that compares versions alone would answer that nothing is new
+    client(
+        "% server one refresh=10s
+         + v eds a
+         < one/eds open
+         > one/eds open
+         < one eds a node
+         > one eds v=1 a@1
+         ! v a@1
+         + w eds b
+         < one eds a b node
+         > one eds v=1 a@1 b@1
+         ! w b@1
+         - v
+         ~ 10s
+         < one eds b v=1 node",
+    );
+}
+
+#[test]
+fn names_that_come_while_a_poll_is_on_its_way_are_in_the_next() {
+    // C-044: there is one at a time
+    client(
+        "% server one refresh=10s
+         + v eds a
+         < one/eds open
+         + w eds b
+         > one/eds open
+         < one eds a b node
+         - w
+         + w eds c
+         ~ 10s
+         > one eds v=1 a@1 b@1
+         < one eds a c node
+         ! v a@1
+         > one eds v=1 a@1 c@1
+         ! w c@1",
+    );
+}
+
+#[test]
+fn what_was_rejected_is_said_with_the_next_poll() {
+    // C-044, C-063
+    client(
+        "% server one refresh=10s
+         + w cds a
+         < one/cds open
+         > one/cds open
+         < one cds a node
+         > one cds v=1 a@1
+         ! w a@1
+         ~ 10s
+         < one cds a v=1 node
+         > one cds v=2 a@!bad
+         ! w a but rejected
+         ~ 10s
+         < one cds a v=1 node error=`a`: bad",
+    );
+}
+
+#[test]
+fn everything_is_asked_for_as_old_servers_understand_it() {
+    // C-033, C-044
+    client(
+        "% server one refresh=10s
+         + w cds *
+         < one/cds open
+         > one/cds open
+         < one cds node
+         > one cds v=1 a@1 b@1
+         ! w a@1
+         ! w b@1
+         ! w settled
+         ~ 10s
+         < one cds v=1 node
+         > one cds v=2 b@1
+         ! w a none missing",
+    );
+}
+
+#[test]
+fn a_poll_that_fails_is_a_server_that_cannot_be_reached() {
+    // C-044, C-067, C-068
+    client(
+        "% server one refresh=10s
+         % backoff=1s
+         + w cds a
+         < one/cds open
+         > one/cds open
+         < one cds a node
+         > one cds v=1 a@1
+         ! w a@1
+         ~ 10s
+         < one cds a v=1 node
+         > one/cds end the answer was late
+         < one/cds open
+         > one/cds open
+         < one cds a node
+         > one/cds end the answer was late
+         ! w a but unreachable
+         ~ 1s
+         < one/cds open
+         > one/cds open
+         < one cds a node
+         > one cds v=1 a@1
+         ! w a fine",
+    );
+}
+
+#[test]
+fn nothing_is_asked_when_nothing_is_watched() {
+    // C-039, C-044
+    client(
+        "% server one refresh=10s
+         % idle=1m
+         + w cds a
+         < one/cds open
+         > one/cds open
+         < one cds a node
+         > one cds v=1 a@1
+         ! w a@1
+         - w
+         ~ 59s
+         ~ 1s
+         < one/cds close",
+    );
+}
+
+#[test]
+fn a_source_that_cannot_be_used_at_all_is_told_to_all_who_watch_it() {
+    // C-043
+    client(
+        "% server one refresh=1s
+         + v cds a
+         < one/cds open
+         + w cds b
+         + x cds *
+         > one/cds open
+         < one cds * a b node
+         > one cds v=1 a@1
+         ! v a@1
+         ! x a@1
+         ! x settled
+         ~ 1s
+         < one cds * a b v=1 node
+         > one/cds unusable line 3 makes no sense
+         ! v a but rejected
+         ! w b none rejected
+         ! x * but rejected
+         + y cds a
+         ! y a@1
+         ! y a but rejected
+         + z cds *
+         ! z * but rejected
+         ! z a@1
+         ! z a but rejected
+         ! z settled
+         ~ 1s
+         < one cds * a b v=1 node
+         > one/cds unchanged
+         ~ 1s
+         < one cds * a b v=1 node
+         > one cds v=2 a@1
+         ! v a fine
+         ! w b none missing
+         ! x * fine
+         ! y a fine
+         ! z * fine
+         ! z a fine",
+    );
+}
+
+#[test]
+fn what_is_left_of_an_earlier_run_is_told_before_anybody_is_asked() {
+    // C-040: its versions are the first thing a server of delta hears
+    client(
+        "% server one delta
+         = cds a@1
+         = cds b@1
+         + v cds a
+         < one open
+         ! v a@1
+         + w cds *
+         ! w a@1
+         ! w b@1
+         > one open
+         < one cds +* +a init=a:1 init=b:1 node
+         > one cds n=1 b@2 -a
+         < one cds n=1
+         ! v a but missing
+         ! w a none missing
+         ! w b@2
+         ! w settled",
+    );
+}
+
+#[test]
+fn what_was_loaded_late_is_told_to_those_who_watch_already() {
+    // C-048
+    client(
+        "% server one
+         + v cds a
+         < one open
+         + w cds *
+         = cds a@1
+         ! v a@1
+         ! w a@1
+         > one open
+         < one cds * a node
+         > one cds v=1 n=1 a@2
+         < one cds * a v=1 n=1
+         ! v a@2
+         ! w a@2
+         ! w settled
+         = cds a@0",
+    );
+}
+
+#[test]
+fn a_server_of_the_whole_state_must_repeat_what_is_left_of_an_earlier_run() {
+    // C-065: else it is known to be old, and is used all the same
+    client(
+        "% server one
+         = eds a@1
+         + v eds a
+         < one open
+         ! v a@1
+         > one open
+         < one eds a node
+         ~ 15s
+         ! v a but missing
+         > one eds v=1 n=1 a@1
+         < one eds a v=1 n=1
+         ! v a fine",
+    );
+}
