@@ -140,15 +140,16 @@ impl Engine {
         if line.number != ticket.number {
             return Poll::Ready(None);
         }
-        if let Some(request) = state.machine.request(now, &ticket.stream) {
-            // What was asked for has to come in time, and the keeper does not know of that yet.
-            if state.is_sooner() {
-                self.bell.notify_one();
-            }
-            return Poll::Ready(Some(request));
+        let request = state.machine.request(now, &ticket.stream);
+        if request.is_none() {
+            keep(&mut line.writer, cx);
         }
-        keep(&mut line.writer, cx);
-        Poll::Pending
+        // What was asked for has to come in time, and what is polled has a next time; the keeper does
+        // not know of that yet.
+        if state.is_sooner() {
+            self.bell.notify_one();
+        }
+        request.map_or(Poll::Pending, |request| Poll::Ready(Some(request)))
     }
 
     /// Waits until the stream may be read (C-038); `false` if it is closed.
