@@ -41,13 +41,18 @@ impl Address {
             return Ok(Self::Unix(path.into()));
         }
         let place = Self::place(uri).ok_or_else(|| invalid("an authority in the URI of DNS"))?;
-        let (host, port) = split(place).ok_or_else(|| invalid("write `HOST:PORT`"))?;
+        Self::tcp(place, DEFAULT_PORT).map_err(invalid)
+    }
+
+    /// Reads `HOST:PORT`, where the port may be missing.
+    pub(crate) fn tcp(place: &str, default: u16) -> Result<Self, &'static str> {
+        let (host, port) = split(place).ok_or("write `HOST:PORT`")?;
         if host.is_empty() {
-            return Err(invalid("there is no host; write `HOST:PORT`"));
+            return Err("there is no host; write `HOST:PORT`");
         }
         let port = match port {
-            None => DEFAULT_PORT,
-            Some(port) => port.parse().map_err(|_| invalid("the port is no number below 65536"))?,
+            None => default,
+            Some(port) => port.parse().map_err(|_| "the port is no number below 65536")?,
         };
         Ok(Self::Tcp { host: host.to_owned(), port })
     }

@@ -12,8 +12,11 @@ use tokio::task::JoinHandle;
 use crate::engine::Engine;
 use crate::paths::Paths;
 use crate::resource::Decoders;
+use crate::server::Server;
 use crate::watch::{Event, RawWatch, Watch};
-use crate::{Bootstrap, BootstrapError, Follow, Options, Received, ResourceType, grpc, keeper};
+use crate::{
+    Bootstrap, BootstrapError, Follow, Options, Received, ResourceType, XdsServer, keeper,
+};
 
 /// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
 /// the last clone and the last watch are.
@@ -52,14 +55,15 @@ impl Client {
     /// Outside of a runtime of tokio.
     pub fn new(bootstrap: &Bootstrap, options: Options) -> Result<Self, BootstrapError> {
         bootstrap.check()?;
-        let plan = bootstrap.plan(options.protocol(), options.settings.clone());
+        let protocol = |server: &XdsServer| options.protocol(server);
+        let plan = bootstrap.plan_with(protocol, options.settings.clone());
         let schema = Schema::bundled();
         let paths = Paths::new(&schema);
         let decoders = Arc::new(Decoders::default());
         let reader = Reader::new(schema).with_decoder(Arc::clone(&decoders) as _);
         let servers = plan.setup.servers().zip(&plan.servers).map(|((id, server), xds)| {
             let (reader, paths) = (reader.clone(), paths.clone());
-            grpc::Channel::new(id, server.clone(), xds, reader, paths, options.clone())
+            Server::new(id, server.clone(), xds, reader, paths, options.clone())
         });
         let channels = servers.collect();
         let engine = Arc::new(Engine::new(plan.setup));

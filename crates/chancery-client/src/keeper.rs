@@ -7,13 +7,13 @@ use std::sync::Arc;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::engine::Engine;
-use crate::grpc;
+use crate::server::Server;
 
 /// Runs until the client is dropped.
-pub(crate) async fn keep(engine: Arc<Engine>, servers: Vec<grpc::Channel>) {
+pub(crate) async fn keep(engine: Arc<Engine>, servers: Vec<Server>) {
     let mut tasks = JoinSet::new();
-    for channel in servers {
-        tasks.spawn(channel.run(Arc::clone(&engine)));
+    for server in servers {
+        tasks.spawn(server.run(Arc::clone(&engine)));
     }
     loop {
         tokio::select! {

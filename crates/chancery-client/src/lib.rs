@@ -34,13 +34,18 @@ mod client;
 mod credentials;
 mod dial;
 mod engine;
+mod files;
 mod follow;
 mod grpc;
 mod keeper;
 mod observe;
 mod options;
 mod paths;
+mod poll;
 mod resource;
+mod rest;
+mod scheme;
+mod server;
 mod shared;
 mod watch;
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use chancery_core::Variant;
 use chancery_core::client::{ClientSettings, Protocol};
 
+use crate::XdsServer;
 use crate::dial::{Dial, Sockets};
+use crate::scheme::Scheme;
 
 /// How a client speaks to its servers.
 #[derive(Clone)]
@@ -26,6 +28,15 @@ pub struct Options {
     pub keepalive_interval: Duration,
     /// How long a connection may take to say that it lives.
     pub keepalive_timeout: Duration,
+    /// Of a REST server: how long after an answer it is polled again, but for new names, which are
+    /// asked for at once. A part is added by chance
+    /// ([`jitter`](chancery_core::client::ClientSettings::jitter)). By default ten seconds.
+    pub rest_refresh: Duration,
+    /// How long a REST server may take to answer. Servers that hold a poll until something changes
+    /// are told (`x-envoy-expected-rq-timeout-ms`). By default one second.
+    pub rest_timeout: Duration,
+    /// How long after a look at a file the next one comes. By default one second.
+    pub file_refresh: Duration,
     /// The largest response that is read, in bytes. A server that sends a larger one cannot be
     /// used.
     pub max_response_bytes: usize,
@@ -42,6 +53,9 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(20),
             keepalive_interval: Duration::from_secs(5 * 60),
             keepalive_timeout: Duration::from_secs(20),
+            rest_refresh: Duration::from_secs(10),
+            rest_timeout: Duration::from_secs(1),
+            file_refresh: Duration::from_secs(1),
             max_response_bytes: 64 * 1024 * 1024,
             dial: Arc::new(Sockets),
         }
@@ -49,8 +63,20 @@ impl Default for Options {
 }
 
 impl Options {
-    pub(crate) fn protocol(&self) -> Protocol {
-        Protocol { variant: self.variant, aggregated: self.aggregated, refresh: None }
+    /// How this server is spoken to.
+    pub(crate) fn protocol(&self, server: &XdsServer) -> Protocol {
+        let polled = |refresh| Protocol {
+            variant: Variant::Sotw,
+            aggregated: false,
+            refresh: Some(refresh),
+        };
+        match Scheme::of(server) {
+            Ok(Scheme::Rest(_)) => polled(self.rest_refresh),
+            Ok(Scheme::Files(_)) => polled(self.file_refresh),
+            Ok(Scheme::Grpc) | Err(_) => {
+                Protocol { variant: self.variant, aggregated: self.aggregated, refresh: None }
+            }
+        }
     }
 }
 

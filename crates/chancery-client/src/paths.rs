@@ -8,20 +8,40 @@ use chancery_proto::schema::{MethodKind, Schema};
 
 /// The paths of all discovery services.
 #[derive(Clone, Debug)]
-pub(crate) struct Paths(Arc<HashMap<(Option<TypeUrl>, bool), String>>);
+pub(crate) struct Paths(Arc<All>);
+
+#[derive(Debug)]
+struct All {
+    grpc: HashMap<(Option<TypeUrl>, bool), String>,
+    rest: HashMap<TypeUrl, String>,
+}
 
 impl Paths {
     pub(crate) fn new(schema: &Schema) -> Self {
         let methods = schema.services(false).into_iter().flat_map(|service| service.methods);
-        let stream = methods.filter(|method| method.kind != MethodKind::Fetch);
-        let paths =
-            stream.map(|method| ((method.type_url, method.kind == MethodKind::Delta), method.path));
-        Self(Arc::new(paths.collect()))
+        let mut all = All { grpc: HashMap::new(), rest: HashMap::new() };
+        for method in methods {
+            match (method.kind, method.type_url, method.rest_path) {
+                (MethodKind::Fetch, Some(type_url), Some(path)) => {
+                    all.rest.insert(type_url, path);
+                }
+                (MethodKind::Fetch, ..) => {}
+                (kind, type_url, _) => {
+                    all.grpc.insert((type_url, kind == MethodKind::Delta), method.path);
+                }
+            }
+        }
+        Self(Arc::new(all))
     }
 
     /// The method for a stream of this type, or of all.
     pub(crate) fn method(&self, type_url: Option<&TypeUrl>, variant: Variant) -> Option<&str> {
         let key = (type_url.cloned(), variant == Variant::Delta);
-        self.0.get(&key).map(String::as_str)
+        self.0.grpc.get(&key).map(String::as_str)
+    }
+
+    /// Where this type is polled.
+    pub(crate) fn rest(&self, type_url: &TypeUrl) -> Option<&str> {
+        self.0.rest.get(type_url).map(String::as_str)
     }
 }

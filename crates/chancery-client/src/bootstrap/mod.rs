@@ -23,6 +23,8 @@ use chancery_core::client::{
 };
 use chancery_core::{Node, TypeUrl, Value};
 
+use crate::scheme::Scheme;
+
 pub use fault::{BootstrapError, Fault};
 pub use plan::Plan;
 pub use reader::Reader;
@@ -244,8 +246,11 @@ fn server_faults<'a>(
     list: &'a str,
     servers: &'a [XdsServer],
 ) -> impl Iterator<Item = Fault> + use<'a> {
-    let nameless = servers.iter().enumerate().filter(|(_, server)| server.uri.is_empty());
-    nameless.map(move |(at, _)| {
-        Fault::new(format!("{list}[{at}].server_uri"), "is missing or empty; say where it is")
+    servers.iter().enumerate().filter_map(move |(at, server)| {
+        let problem = match server.uri.as_str() {
+            "" => "is missing or empty; say where it is".to_owned(),
+            _ => Scheme::of(server).err()?,
+        };
+        Some(Fault::new(format!("{list}[{at}].server_uri"), problem))
     })
 }

@@ -18,12 +18,21 @@ pub struct Plan {
 impl Bootstrap {
     /// Numbers the servers. Those that are the same get one number, and so one channel (C-076).
     pub fn plan(&self, protocol: Protocol, settings: ClientSettings) -> Plan {
+        self.plan_with(|_| protocol, settings)
+    }
+
+    /// The same, where not all servers are spoken to in one way.
+    pub fn plan_with(
+        &self,
+        protocol: impl Fn(&XdsServer) -> Protocol,
+        settings: ClientSettings,
+    ) -> Plan {
         let node = Arc::new(self.node_for(Service::Discovery));
         let mut plan = Plan { setup: Setup::new(node, settings), servers: Vec::new() };
-        plan.authority(self, AuthorityKey::Old, protocol, Fallback::Needed);
+        plan.authority(self, AuthorityKey::Old, &protocol, Fallback::Needed);
         for (name, entry) in &self.authorities {
             let key = AuthorityKey::Named(Arc::clone(name));
-            plan.authority(self, key, protocol, entry.fallback);
+            plan.authority(self, key, &protocol, entry.fallback);
         }
         plan
     }
@@ -34,11 +43,11 @@ impl Plan {
         &mut self,
         bootstrap: &Bootstrap,
         key: AuthorityKey,
-        protocol: Protocol,
+        protocol: &impl Fn(&XdsServer) -> Protocol,
         fallback: Fallback,
     ) {
         let servers = bootstrap.servers_of(&key).iter();
-        let servers = servers.map(|server| self.server(server, protocol)).collect();
+        let servers = servers.map(|server| self.server(server, protocol(server))).collect();
         self.setup.authority(key, servers, fallback);
     }
 

@@ -11,7 +11,8 @@ use crate::credentials::{CallCredentials, ChannelCredentials};
 /// (C-075).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct XdsServer {
-    /// `server_uri`: where it is.
+    /// `server_uri`: where it is, and so how it is spoken to. Any name of gRPC; `http://…` and
+    /// `https://…` for REST; `file:…` and `path:…` for a file or a directory of files.
     pub uri: String,
     /// The chosen one of `channel_creds`. By default TLS, with the authorities of the system.
     pub channel: ChannelCredentials,

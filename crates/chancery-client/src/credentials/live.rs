@@ -28,7 +28,9 @@ pub struct Credentials {
 pub enum Alpn {
     /// HTTP/2 alone, for gRPC.
     Http2,
-    /// HTTP/2 or HTTP/1.1, for REST.
+    /// HTTP/1.1 alone, for REST as this client speaks it.
+    Http1,
+    /// HTTP/2 or HTTP/1.1.
     Any,
 }
 
@@ -119,6 +121,7 @@ impl Alpn {
     fn protocols(self) -> Vec<Vec<u8>> {
         let protocols: &[&[u8]] = match self {
             Self::Http2 => &[b"h2"],
+            Self::Http1 => &[b"http/1.1"],
             Self::Any => &[b"h2", b"http/1.1"],
         };
         protocols.iter().map(|protocol| protocol.to_vec()).collect()

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::engine::{Engine, Ticket};
 use crate::paths::Paths;
+use crate::server::passed_on;
 use crate::{Address, Alpn, Credentials, Options, XdsServer};
 use connection::Connection;
 use status::UNAVAILABLE;
@@ -116,15 +117,6 @@ impl Channel {
             paths: self.paths.clone(),
             limit: self.options.max_response_bytes,
         }
-    }
-}
-
-/// A panic of a part is one of the whole; that a part was ended is nothing to speak of.
-fn passed_on(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended
-        && error.is_panic()
-    {
-        std::panic::resume_unwind(error.into_panic());
     }
 }
 

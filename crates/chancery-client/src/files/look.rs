@@ -1,0 +1,229 @@
+//! One look at the file of a type: whether it is another than before, and what it says.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use chancery_core::TypeUrl;
+use chancery_core::client::ErrorKind;
+use chancery_proto::document::{Fault, Format};
+use chancery_proto::reply::Reader;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::poll::Answer;
+
+/// What a look needs.
+pub(super) struct Look {
+    pub(super) root: PathBuf,
+    pub(super) of: TypeUrl,
+    pub(super) reader: Reader,
+    pub(super) limit: usize,
+    pub(super) seen: Option<Seen>,
+}
+
+/// What was there when somebody last looked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    stamp: Option<Stamp>,
+    content: u128,
+    /// Whether a write after that is sure to show in the stamp.
+    telling: bool,
+}
+
+/// What changes when a file does, as far as can be told without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    path: PathBuf,
+    file: (u64, u64),
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// What a look finds.
+pub(super) enum Sight {
+    /// Neither the file nor a directory that could have it.
+    Gone(String),
+    /// Somebody is writing: it is too early to read.
+    Unsteady,
+    /// The same as before.
+    Same(Seen),
+    /// Something else.
+    New(Seen, Answer),
+}
+
+/// Nothing that can be used, and why.
+type Unusable = (ErrorKind, String);
+
+impl Look {
+    pub(super) fn take(self) -> Sight {
+        match self.root.metadata() {
+            Err(error) => Sight::Gone(format!("cannot be looked at: {error}")),
+            Ok(root) if root.is_dir() => match self.find() {
+                Ok((path, format)) => self.at(&path, format),
+                Err(why) => self.nothing(None, why),
+            },
+            Ok(_) => match Format::of_path(&self.root) {
+                Some(format) => self.at(&self.root, format),
+                None => {
+                    let why = format!("the name of a file must end with {}", endings());
+                    self.nothing(None, (ErrorKind::Missing, why))
+                }
+            },
+        }
+    }
+
+    /// The file of the type in a directory.
+    fn find(&self) -> Result<(PathBuf, Format), Unusable> {
+        let paths =
+            ENDINGS.iter().map(|ending| self.root.join(format!("{}.{ending}", self.of.short())));
+        let mut there: Vec<_> = paths
+            .filter(|path| path.symlink_metadata().is_ok())
+            .filter_map(|path| Format::of_path(&path).map(|format| (path, format)))
+            .collect();
+        match (there.pop(), there.pop()) {
+            (Some(found), None) => Ok(found),
+            (Some((one, _)), Some((other, _))) => {
+                let (one, other) = (name(&one), name(&other));
+                let why = format!("there are `{other}` and `{one}`; which one counts?");
+                Err((ErrorKind::Rejected, why))
+            }
+            (None, _) => {
+                let why = format!("there is no file `{}` with {}", self.of.short(), endings());
+                Err((ErrorKind::Missing, why))
+            }
+        }
+    }
+
+    fn at(&self, path: &Path, format: Format) -> Sight {
+        let now = SystemTime::now();
+        let unreadable = |error: io::Error| {
+            let why = format!("`{}` cannot be read: {error}", name(path));
+            self.nothing(None, (ErrorKind::Rejected, why))
+        };
+        let before = match path.metadata() {
+            Ok(metadata) => metadata,
+            Err(error) => return unreadable(error),
+        };
+        let stamp = Stamp::of(path, &before);
+        if let Some(seen) = &self.seen
+            && seen.telling
+            && seen.stamp.as_ref() == Some(&stamp)
+        {
+            return Sight::Same(seen.clone());
+        }
+        if is_fresh(&before, now) {
+            return Sight::Unsteady;
+        }
+        let bytes = match self.read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => return unreadable(error),
+        };
+        if path.metadata().ok().is_none_or(|after| Stamp::of(path, &after) != stamp) {
+            return Sight::Unsteady;
+        }
+        let (content, telling) = (xxh3_128(&bytes), stamp.is_telling(now));
+        let is_same = self.seen.as_ref().is_some_and(|seen| seen.content == content);
+        let seen = Seen { stamp: Some(stamp), content, telling };
+        if is_same {
+            Sight::Same(seen)
+        } else {
+            Sight::New(seen, self.answer(path, format, &bytes))
+        }
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let limit = u64::try_from(self.limit).unwrap_or(u64::MAX);
+        let mut bytes = Vec::new();
+        File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() > self.limit {
+            return Err(io::Error::other(format!("it has more than {limit} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    /// A file is used as a whole or not at all, but for resources that the program itself refuses.
+    fn answer(&self, path: &Path, format: Format, bytes: &[u8]) -> Answer {
+        let rejected =
+            |why| Answer::Unusable(ErrorKind::Rejected, format!("`{}`: {why}", name(path)));
+        if bytes.is_empty() {
+            return rejected("is empty; where nothing is meant, an empty list says so".to_owned());
+        }
+        match self.reader.read_file(&self.of, format, bytes) {
+            Err(faults) => rejected(all(&faults)),
+            Ok(reply) => {
+                let flaws = reply.items.iter().filter_map(|item| item.as_ref().err());
+                let strange: Vec<_> =
+                    flaws.filter(|flaw| flaw.name.is_none()).map(|flaw| flaw.why.clone()).collect();
+                if strange.is_empty() { Answer::Reply(reply) } else { rejected(strange.join("; ")) }
+            }
+        }
+    }
+
+    /// There is nothing to read, which is told once.
+    fn nothing(&self, stamp: Option<Stamp>, (kind, why): Unusable) -> Sight {
+        let seen = Seen { stamp, content: xxh3_128(why.as_bytes()), telling: false };
+        match &self.seen {
+            Some(before) if *before == seen => Sight::Same(seen),
+            _ => Sight::New(seen, Answer::Unusable(kind, why)),
+        }
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path, metadata: &Metadata) -> Self {
+        Self {
+            path: path.to_owned(),
+            file: (metadata.dev(), metadata.ino()),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether a write after this moment is sure to show. The times of files are coarse: two writes
+    /// in one tick of the file system's clock have the same.
+    fn is_telling(&self, now: SystemTime) -> bool {
+        let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let changed = u64::try_from(self.changed.0).map(Duration::from_secs);
+        changed.is_ok_and(|changed| changed + COARSEST_TICK < since_epoch)
+    }
+}
+
+/// Whether it was written to a moment ago, and may be written to again in a moment: a half of a list
+/// is a list too, in YAML.
+fn is_fresh(metadata: &Metadata, now: SystemTime) -> bool {
+    let age = metadata.modified().ok().and_then(|at| now.duration_since(at).ok());
+    age.is_some_and(|age| age < CALM)
+}
+
+fn all(faults: &[Fault]) -> String {
+    let told = faults.iter().take(FAULTS).map(|fault| {
+        let place = fault.position.map(|position| format!("{position}: ")).unwrap_or_default();
+        let path = if fault.path.is_empty() { String::new() } else { format!("{}: ", fault.path) };
+        format!("{place}{path}{}", fault.message)
+    });
+    let mut told: Vec<_> = told.collect();
+    if faults.len() > FAULTS {
+        told.push(format!("and {} more", faults.len() - FAULTS));
+    }
+    told.join("; ")
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn endings() -> String {
+    format!("`.{}`", ENDINGS.join("`, `."))
+}
+
+const ENDINGS: [&str; 5] = ["yaml", "yml", "json", "pb_text", "pb"];
+/// How long a file must have been left alone.
+const CALM: Duration = Duration::from_millis(50);
+/// The coarsest clock of a file system in use, and some skew.
+const COARSEST_TICK: Duration = Duration::from_secs(3);
+/// How many faults of one file are told.
+const FAULTS: usize = 10;

@@ -1,0 +1,106 @@
+//! Files as a source: a directory with a file for each type, or one file (C-043).
+//!
+//! ```text
+//!   file:///etc/xds            a directory: cds.yaml, lds.json, eds.pb, …
+//!   file:///etc/xds/cds.yaml   one file, whatever is watched
+//! ```
+//!
+//! Files are looked at now and then. That finds a move, a swap of symlinks anywhere on the path and
+//! a write in place alike, works on every file system, and costs one `stat` for each type that is
+//! watched; a program that wants to know of a change within less than a second says so
+//! ([`Options::file_refresh`]). A file that cannot be used changes nothing: what is held stays, and
+//! those who watch are told why. So does one that is not there, and a directory that disappears is a
+//! server that cannot be reached. Nothing is removed but by a file that says so.
+
+mod look;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chancery_core::{Names, SotwRequest, TypeUrl};
+use chancery_proto::reply::Reader;
+use tokio::task;
+use tokio::time::sleep;
+
+use crate::Options;
+use crate::poll::Answer;
+use look::{Look, Seen, Sight};
+
+/// A file, or a directory of files.
+pub(crate) struct Files {
+    root: PathBuf,
+    reader: Reader,
+    refresh: Duration,
+    limit: usize,
+}
+
+/// One type in it.
+pub(crate) struct Line<'a> {
+    files: &'a Files,
+    of: TypeUrl,
+    seen: Option<Seen>,
+    /// What was asked for when it was seen.
+    names: Names,
+}
+
+impl Files {
+    pub(crate) fn new(root: PathBuf, reader: Reader, options: &Options) -> Self {
+        let (refresh, limit) = (options.file_refresh, options.max_response_bytes);
+        Self { root, reader, refresh, limit }
+    }
+
+    /// Waits until there is something to look at. While nobody has been told yet that there is
+    /// nothing, that is an error.
+    pub(crate) async fn wait(&self, is_known: impl Fn() -> bool) -> Result<(), String> {
+        loop {
+            let root = self.root.clone();
+            let found = blocking(move || root.metadata().map(|_| ())).await?;
+            match found {
+                Ok(()) => return Ok(()),
+                Err(error) if !is_known() => return Err(format!("cannot be looked at: {error}")),
+                Err(_) => sleep(self.refresh).await,
+            }
+        }
+    }
+
+    pub(crate) fn line(&self, of: &TypeUrl) -> Line<'_> {
+        Line { files: self, of: of.clone(), seen: None, names: Names::default() }
+    }
+}
+
+impl Line<'_> {
+    /// Looks at the file. What is asked for now and was not before is told although the file is the
+    /// same.
+    pub(crate) async fn answer(&mut self, request: &SotwRequest) -> Result<Answer, String> {
+        let seen = if request.names == self.names { self.seen.clone() } else { None };
+        let look = Look {
+            root: self.files.root.clone(),
+            of: self.of.clone(),
+            reader: self.files.reader.clone(),
+            limit: self.files.limit,
+            seen,
+        };
+        match blocking(move || look.take()).await? {
+            Sight::Gone(why) => Err(why),
+            Sight::Unsteady => Ok(Answer::Unchanged),
+            Sight::Same(seen) => {
+                self.seen = Some(seen);
+                Ok(Answer::Unchanged)
+            }
+            Sight::New(seen, answer) => {
+                (self.seen, self.names) = (Some(seen), request.names.clone());
+                Ok(answer)
+            }
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    match task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err("the runtime shuts down".to_owned()),
+    }
+}

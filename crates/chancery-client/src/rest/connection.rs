@@ -1,0 +1,91 @@
+//! One HTTP/1.1 connection to a REST server.
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::Options;
+use crate::dial::{Io, told};
+
+/// A connection that polls go over, one after the other. It is closed when it is dropped.
+pub(super) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    _driver: JoinSet<()>,
+}
+
+/// Why there is no answer.
+pub(super) enum Failure {
+    /// The connection is, which says nothing of the server if it was kept for long.
+    Gone(String),
+    /// The server has none, or a bad one.
+    Answer(String),
+}
+
+impl Failure {
+    fn of(error: &hyper::Error) -> Self {
+        let text = told(error);
+        if error.is_parse() { Self::Answer(text) } else { Self::Gone(text) }
+    }
+
+    pub(super) fn told(self) -> String {
+        match self {
+            Self::Gone(why) | Self::Answer(why) => why,
+        }
+    }
+}
+
+impl Connection {
+    pub(super) async fn new(io: Box<dyn Io>) -> Result<Self, String> {
+        let (sender, connection) = http1::Builder::new()
+            .max_headers(HEADERS)
+            .max_buf_size(HEADER_BYTES)
+            .handshake(TokioIo::new(io))
+            .await
+            .map_err(|error| format!("HTTP: {}", told(&error)))?;
+        let mut driver = JoinSet::new();
+        driver.spawn(async move {
+            // What ends it is told to whoever asks.
+            let _ = connection.await;
+        });
+        Ok(Self { sender, _driver: driver })
+    }
+
+    /// Asks, and reads the whole answer, in the time there is for that.
+    pub(super) async fn ask(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        options: &Options,
+    ) -> Result<(StatusCode, Bytes), Failure> {
+        let limit = options.rest_timeout;
+        match timeout(limit, self.converse(request, options.max_response_bytes)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Failure::Answer(format!("no answer within {limit:?}"))),
+        }
+    }
+
+    async fn converse(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        limit: usize,
+    ) -> Result<(StatusCode, Bytes), Failure> {
+        self.sender.ready().await.map_err(|error| Failure::of(&error))?;
+        let response = self.sender.send_request(request).await;
+        let response = response.map_err(|error| Failure::of(&error))?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, limit).collect().await.map_err(|error| {
+            Failure::Answer(if error.is::<LengthLimitError>() {
+                format!("an answer of more than {limit} bytes")
+            } else {
+                format!("the answer ends in its middle: {error}")
+            })
+        })?;
+        Ok((head.status, body.to_bytes()))
+    }
+}
+
+const HEADERS: usize = 100;
+const HEADER_BYTES: usize = 64 * 1024;

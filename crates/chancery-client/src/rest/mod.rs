@@ -1,0 +1,186 @@
+//! Discovery over REST: one poll for each type, on a connection that is kept while it can be (C-044).
+//!
+//! A server may have several addresses, of which one is asked until it fails. A poll has failed when
+//! all of them have; what that means is for the machine to say (C-067). Nothing is followed
+//! anywhere else: an answer that is neither 200 nor 304 is a failure.
+
+mod connection;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use chancery_core::client::{ErrorKind, Reply};
+use chancery_core::{SotwRequest, TypeUrl};
+use chancery_proto::json::request_to_json;
+use chancery_proto::reply::Reader;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http_body_util::Full;
+use tokio::task;
+use tokio::time::timeout;
+
+use crate::dial::{self, told};
+use crate::paths::Paths;
+use crate::poll::Answer;
+use crate::scheme::RestUri;
+use crate::{Address, Alpn, Credentials, Options, XdsServer};
+use connection::{Connection, Failure};
+
+/// One server that is polled over REST.
+pub(crate) struct Rest {
+    uri: RestUri,
+    /// The address that answered last, or is to be tried next.
+    current: AtomicUsize,
+    credentials: Credentials,
+    reader: Reader,
+    paths: Paths,
+    options: Options,
+}
+
+/// One type of it.
+pub(crate) struct Line<'a> {
+    rest: &'a Rest,
+    of: TypeUrl,
+    /// The connection of the last poll, and to which address it is.
+    kept: Option<(usize, Connection)>,
+}
+
+impl Rest {
+    pub(crate) fn new(
+        uri: RestUri,
+        xds: &XdsServer,
+        reader: Reader,
+        paths: Paths,
+        options: Options,
+    ) -> Self {
+        let credentials = Credentials::new(xds, Alpn::Http1);
+        Self { uri, current: AtomicUsize::new(0), credentials, reader, paths, options }
+    }
+
+    pub(crate) fn line(&self, of: &TypeUrl) -> Line<'_> {
+        Line { rest: self, of: of.clone(), kept: None }
+    }
+
+    fn current(&self) -> usize {
+        self.current.load(Ordering::Relaxed)
+    }
+
+    /// Whoever asks next asks another address, unless somebody has moved on already.
+    fn move_on(&self, from: usize) {
+        let next = (from + 1) % self.uri.addresses.len();
+        let _ = self.current.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn head(&self, path: &str, address: &Address) -> Result<Request<()>, String> {
+        let mut request = Request::new(());
+        *request.method_mut() = Method::POST;
+        let path = format!("{}{path}", self.uri.prefix);
+        *request.uri_mut() = path.parse().map_err(|error| format!("`{path}`: {error}"))?;
+        let host = HeaderValue::try_from(address.to_string());
+        let host = host.map_err(|_| format!("`{address}` is no name of a host"))?;
+        let patience = u64::try_from(self.options.rest_timeout.as_millis()).unwrap_or(u64::MAX);
+        let headers = request.headers_mut();
+        headers.insert(HOST, host);
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(ACCEPT, JSON);
+        headers.insert(USER_AGENT, AGENT);
+        headers.insert(PATIENCE, patience.into());
+        Ok(request)
+    }
+}
+
+impl Line<'_> {
+    /// Asks one address after the other.
+    pub(crate) async fn answer(&mut self, request: &SotwRequest) -> Result<Answer, String> {
+        let Some(path) = self.rest.paths.rest(&self.of) else {
+            let why = format!("REST has no path for `{}`", self.of.message_name());
+            return Ok(Answer::Unusable(ErrorKind::Missing, why));
+        };
+        let body = Bytes::from(request_to_json(request));
+        let mut failed = Vec::new();
+        for _ in &self.rest.uri.addresses {
+            let place = self.rest.current();
+            let Some(address) = self.rest.uri.addresses.get(place) else { break };
+            match self.ask(place, address, path, &body).await {
+                Ok(answer) => return Ok(answer),
+                Err(why) => failed.push(format!("{address}: {why}")),
+            }
+            self.kept = None;
+            self.rest.move_on(place);
+        }
+        Err(failed.join("; "))
+    }
+
+    /// Asks one address. A connection that was kept may be gone without anybody's fault, so that is
+    /// no failure yet.
+    async fn ask(
+        &mut self,
+        place: usize,
+        address: &Address,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<Answer, String> {
+        let metadata = self.rest.credentials.metadata(SystemTime::now()).await;
+        let metadata = metadata.map_err(|error| told(&error))?;
+        let head = self.rest.head(path, address)?;
+        let request = || asked(&head, &metadata, body);
+        if let Some((at, mut connection)) = self.kept.take()
+            && at == place
+        {
+            match connection.ask(request(), &self.rest.options).await {
+                Ok(answer) => {
+                    self.kept = Some((place, connection));
+                    return self.read(answer).await;
+                }
+                Err(Failure::Gone(_)) => {}
+                Err(Failure::Answer(why)) => return Err(why),
+            }
+        }
+        let options = &self.rest.options;
+        let (dial, limit) = (&options.dial, options.connect_timeout);
+        let io = dial::connect(dial, address, &self.rest.credentials, limit).await?;
+        let connected = timeout(limit, Connection::new(io)).await;
+        let mut connection = connected.map_err(|_| format!("no connection within {limit:?}"))??;
+        let answer = connection.ask(request(), options).await.map_err(Failure::told)?;
+        self.kept = Some((place, connection));
+        self.read(answer).await
+    }
+
+    async fn read(&self, (status, body): (StatusCode, Bytes)) -> Result<Answer, String> {
+        match status {
+            StatusCode::OK => self.reply(body).await.map(Answer::Reply),
+            StatusCode::NOT_MODIFIED => Ok(Answer::Unchanged),
+            status => Err(format!("it answered with HTTP status {status}")),
+        }
+    }
+
+    /// JSON is slow to read, so much of it is read where it is in nobody's way.
+    async fn reply(&self, body: Bytes) -> Result<Reply, String> {
+        let (reader, of) = (self.rest.reader.clone(), self.of.clone());
+        let is_long = body.len() >= LONG;
+        let read = move || reader.read_json(&of, &body).map_err(|error| told(&error));
+        if !is_long {
+            return read();
+        }
+        match task::spawn_blocking(read).await {
+            Ok(read) => read,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err("the runtime shuts down".to_owned()),
+        }
+    }
+}
+
+fn asked(head: &Request<()>, metadata: &HeaderMap, body: &Bytes) -> Request<Full<Bytes>> {
+    let mut request = head.clone().map(|()| Full::new(body.clone()));
+    request.headers_mut().extend(metadata.clone());
+    request
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("chancery/", env!("CARGO_PKG_VERSION")));
+/// Tells a server how long it may hold a poll.
+const PATIENCE: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
+/// From how many bytes on a body is long: some milliseconds of work.
+const LONG: usize = 256 * 1024;

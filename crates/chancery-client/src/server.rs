@@ -1,0 +1,63 @@
+//! One server of a client, whatever it is: the task that serves the streams the machine wants of it.
+
+use std::sync::Arc;
+
+use chancery_core::client::{self, ServerId};
+use chancery_proto::reply::Reader;
+
+use crate::engine::Engine;
+use crate::files::Files;
+use crate::paths::Paths;
+use crate::poll::{Channel, Source};
+use crate::rest::Rest;
+use crate::scheme::Scheme;
+use crate::{Options, XdsServer, grpc};
+
+/// One server.
+pub(crate) enum Server {
+    /// It speaks by itself.
+    Streamed(Box<grpc::Channel>),
+    /// It is asked again and again.
+    Polled(Channel),
+}
+
+impl Server {
+    pub(crate) fn new(
+        id: ServerId,
+        server: client::Server,
+        xds: &XdsServer,
+        reader: Reader,
+        paths: Paths,
+        options: Options,
+    ) -> Self {
+        let source = match Scheme::of(xds) {
+            Ok(Scheme::Rest(uri)) => {
+                Source::Rest(Box::new(Rest::new(uri, xds, reader, paths, options)))
+            }
+            Ok(Scheme::Files(path)) => Source::Files(Files::new(path, reader, &options)),
+            // That a URI says nowhere is told when it is connected to.
+            Ok(Scheme::Grpc) | Err(_) => {
+                let channel = grpc::Channel::new(id, server, xds, reader, paths, options);
+                return Self::Streamed(Box::new(channel));
+            }
+        };
+        Self::Polled(Channel::new(id, source))
+    }
+
+    /// Serves the streams of this server for as long as the client lives.
+    pub(crate) async fn run(self, engine: Arc<Engine>) {
+        match self {
+            Self::Streamed(channel) => channel.run(engine).await,
+            Self::Polled(channel) => channel.run(engine).await,
+        }
+    }
+}
+
+/// A panic of a part is one of the whole; that a part was ended is nothing to speak of.
+pub(crate) fn passed_on(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        std::panic::resume_unwind(error.into_panic());
+    }
+}
