@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::client::{Reading, Reply};
+use chancery_core::client::{Given, Reading, Reply};
 use chancery_core::{NameError, ResourceName, TypeUrl, Variant};
 
 use crate::document::{Fault, Format};
@@ -98,6 +98,21 @@ impl Reader {
     /// When the text is no JSON, or no response.
     pub fn read_json(&self, expected: &TypeUrl, text: &[u8]) -> Result<Reply, JsonError> {
         json::read(self, expected, text)
+    }
+
+    /// Reads a resource that was kept from an earlier run, as if it came now; `version` is its own,
+    /// and empty if it has none.
+    ///
+    /// # Errors
+    /// When the bytes are not of their type, or the name cannot be one.
+    pub fn read_kept(
+        &self,
+        type_url: &TypeUrl,
+        name: &str,
+        version: &str,
+        body: Bytes,
+    ) -> Result<Given, String> {
+        judge::kept(self, type_url, name, version, body)
     }
 
     /// Reads a file that a client subscribes to: resources of one type, in a response, a list or

@@ -177,6 +177,23 @@ impl<'r> Judge<'r> {
     }
 }
 
+/// Judges one resource that did not come in a response.
+pub(super) fn kept(
+    reader: &Reader,
+    type_url: &TypeUrl,
+    name: &str,
+    version: &str,
+    bytes: Bytes,
+) -> Result<Given, String> {
+    let judge = Judge::new(reader, type_url);
+    let body = Some(Body { type_url: type_url.as_str(), bytes: Ok(bytes) });
+    let entry = Entry { name: name.into(), version, body, ..Entry::default() };
+    match judge.item(&entry).map_err(|flaw| flaw.why)? {
+        Item::Given(given) => Ok(given),
+        Item::Bare(_) => Err("it has no body".to_owned()),
+    }
+}
+
 /// The text in a field of a message; empty if it is not there.
 fn text_field(message: &[u8], wanted: u32) -> Result<&str, Malformed> {
     let mut found = "";
