@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::realm::Group;
 use super::{AuthorityKey, Client, ClientState, Held, Rejection, ServerId, StreamId, WatchError};
 use crate::{ResourceName, TypeUrl};
 
@@ -40,6 +41,18 @@ impl Client {
                 })
             })
         })
+    }
+
+    /// Whether there is no such resource as far as the client knows: it is watched and missing, or a
+    /// group that it would be in has been told in full without it.
+    pub fn is_known_missing(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
+        let Some(shelf) = self.shelf(&AuthorityKey::of(name), type_url) else { return false };
+        if let Some(slot) = shelf.slots.get(name) {
+            let error = slot.entry.error();
+            return slot.entry.held().is_none() && error.is_some_and(|error| error.is_missing());
+        }
+        let mut groups = shelf.groups.iter();
+        groups.any(|(group, it)| it.settled && Group::covers(group, name))
     }
 
     /// Why nothing is heard on a stream, as far as that is known.
