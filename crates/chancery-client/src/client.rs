@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::paths::Paths;
 use crate::resource::Decoders;
 use crate::server::Server;
+use crate::stock::Store;
 use crate::watch::{Event, RawWatch, Watch};
 use crate::{
     Bootstrap, BootstrapError, Follow, Options, Received, ResourceType, XdsServer, keeper,
@@ -66,8 +67,9 @@ impl Client {
             Server::new(id, server.clone(), xds, reader, paths, options.clone())
         });
         let channels = servers.collect();
+        let stock = options.stock.clone().map(|stock| Store::new(stock, &plan.setup, reader));
         let engine = Arc::new(Engine::new(plan.setup));
-        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels));
+        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels, stock));
         Ok(Self(Arc::new(Handle { engine, decoders, keeper })))
     }
 

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use chancery_core::client::{
-    Client as Machine, ClientInput, Effect, Reply, ServerId, Setup, StreamId, WatchEvent, WatchId,
+    Client as Machine, ClientEvent, ClientInput, Effect, Held, Reply, ServerId, Setup, StreamId,
+    WatchEvent, WatchId,
 };
 use chancery_core::{ErrorDetail, Request, Time, TypeUrl};
 use tokio::sync::Notify;
@@ -26,6 +27,8 @@ pub(crate) struct Engine {
     began: Instant,
     /// Rung when the keeper has something to do.
     bell: Notify,
+    /// Rung when what is held may have changed.
+    news: Notify,
 }
 
 struct State {
@@ -80,7 +83,8 @@ impl Engine {
             alarm: None,
             broken: None,
         };
-        Self { state: Mutex::new(state), began: Instant::now(), bell: Notify::new() }
+        let (bell, news) = (Notify::new(), Notify::new());
+        Self { state: Mutex::new(state), began: Instant::now(), bell, news }
     }
 
     /// Looks at the machine, without telling it anything.
@@ -110,6 +114,9 @@ impl Engine {
         }
         let events = self.tell(|machine, now| machine.handle(now, input));
         self.look(|machine| observe::events(machine.setup(), &events));
+        if events.iter().any(|event| matches!(event, ClientEvent::Received { .. })) {
+            self.news.notify_one();
+        }
         true
     }
 
@@ -123,6 +130,20 @@ impl Engine {
 
     pub(crate) fn received(&self, ticket: &Ticket, reply: Reply) -> bool {
         self.happened(ticket, ClientInput::Received(ticket.stream.clone(), reply))
+    }
+
+    /// Waits until what is held may have changed.
+    pub(crate) async fn news(&self) {
+        self.news.notified().await;
+    }
+
+    /// Hands over what was held in an earlier run.
+    pub(crate) fn restore(&self, left: Vec<(TypeUrl, Held)>) {
+        self.tell(|machine, _| {
+            for (type_url, held) in left {
+                machine.restore(type_url, held);
+            }
+        });
     }
 
     /// Lets the machine see what time it is.

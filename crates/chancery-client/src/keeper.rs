@@ -8,10 +8,23 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::engine::Engine;
 use crate::server::Server;
+use crate::stock::Store;
 
 /// Runs until the client is dropped.
-pub(crate) async fn keep(engine: Arc<Engine>, servers: Vec<Server>) {
+pub(crate) async fn keep(engine: Arc<Engine>, servers: Vec<Server>, stock: Option<Store>) {
     let mut tasks = JoinSet::new();
+    if let Some(stock) = stock {
+        // Before anybody is asked for anything.
+        let mut opening = JoinSet::new();
+        opening.spawn(stock.open(Arc::clone(&engine)));
+        match opening.join_next().await {
+            Some(Ok(Some(keeping))) => {
+                tasks.spawn(keeping.keep(Arc::clone(&engine)));
+            }
+            Some(Err(error)) => return engine.give_up(&why(Err(error))),
+            Some(Ok(None)) | None => {}
+        }
+    }
     for server in servers {
         tasks.spawn(server.run(Arc::clone(&engine)));
     }

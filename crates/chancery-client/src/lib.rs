@@ -1,4 +1,4 @@
-//! An xDS client: federation, fallback, state of the world or delta, over gRPC.
+//! An xDS client: federation, fallback, state of the world or delta, over gRPC, REST and from files.
 //!
 //! A [`Bootstrap`] says all a client knows before it asks anybody. It is read from JSON, as other
 //! xDS clients read it, or built in code; nothing that arrives later can add a server to it.
@@ -47,6 +47,7 @@ mod rest;
 mod scheme;
 mod server;
 mod shared;
+mod stock;
 mod watch;
 
 // The public interface.
@@ -71,4 +72,10 @@ pub use follow::Follow;
 pub use options::Options;
 pub use resource::{Received, ResourceType};
 pub use shared::Clients;
+pub use stock::Stock;
 pub use watch::{Event, RawWatch, Watch};
+
+/// The examples of the page for users are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+struct Page;

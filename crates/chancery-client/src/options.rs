@@ -7,9 +7,9 @@ use std::time::Duration;
 use chancery_core::Variant;
 use chancery_core::client::{ClientSettings, Protocol};
 
-use crate::XdsServer;
 use crate::dial::{Dial, Sockets};
 use crate::scheme::Scheme;
+use crate::{Stock, XdsServer};
 
 /// How a client speaks to its servers.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ pub struct Options {
     /// The largest response that is read, in bytes. A server that sends a larger one cannot be
     /// used.
     pub max_response_bytes: usize,
+    /// Where what is held is kept for the next run. By default it is not.
+    pub stock: Option<Stock>,
     /// What makes the sockets.
     pub dial: Arc<dyn Dial>,
 }
@@ -57,6 +59,7 @@ impl Default for Options {
             rest_timeout: Duration::from_secs(1),
             file_refresh: Duration::from_secs(1),
             max_response_bytes: 64 * 1024 * 1024,
+            stock: None,
             dial: Arc::new(Sockets),
         }
     }

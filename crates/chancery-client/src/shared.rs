@@ -70,7 +70,12 @@ impl Clients {
         if let Some(handle) = all.get(&scope).and_then(Weak::upgrade) {
             return Ok(Client::of(handle));
         }
-        let client = Client::new(&self.bootstrap, self.options.clone())?;
+        let mut options = self.options.clone();
+        options.stock = options.stock.map(|stock| match &scope {
+            Scope::Target(target) => stock.part(&format!("target-{target}")),
+            Scope::Servers => stock.part("servers"),
+        });
+        let client = Client::new(&self.bootstrap, options)?;
         all.insert(scope, Arc::downgrade(client.handle()));
         Ok(client)
     }

@@ -1,0 +1,174 @@
+//! What a client keeps on disk for its next run, so that it can begin while nobody can be reached.
+//!
+//! ```text
+//!   start: [disk] --index, bodies--> checked --> the machine, before anybody is asked
+//!   then:  the machine --what is held, at most once a second--> [Ledger] --> [disk]
+//! ```
+//!
+//! What was not told by a server that this client would ask for it, under the same credentials, is
+//! not used. What is not watched any more is kept all the same: a program that ends drops its watches
+//! first. What its server says is no more is forgotten.
+//!
+//! Nothing here decides about the protocol, and nothing that goes wrong here stops a client: it is
+//! told in the log.
+
+mod disk;
+mod ledger;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::client::Setup;
+use chancery_proto::reply::Reader;
+use tokio::task;
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use crate::engine::Engine;
+use disk::Disk;
+use ledger::{Ledger, Sources};
+
+/// Where a client keeps what it holds, for its next run.
+///
+/// The next client with the same directory, node and servers tells it to its watches at once, with
+/// the versions it had, and goes on from there: servers of delta are told what the client has.
+/// Bodies are stored by their hash, everything is checked when it is read, and files are replaced,
+/// never changed. Resources with a time to live are not kept.
+///
+/// ```
+/// use chancery_client::{Options, Stock};
+///
+/// let options = Options { stock: Some(Stock::new("/var/lib/my-program/xds")), ..Options::default() };
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stock {
+    /// A directory for this client alone, which is made if need be. A second client in it goes
+    /// without. [`Clients`](crate::Clients) have a directory each in it.
+    pub directory: PathBuf,
+    /// Whether secrets (`sds`) are kept too. By default not. Files are readable by their owner alone.
+    pub secrets: bool,
+    /// How many bytes of bodies are kept. By default 256 MiB. What is not watched goes first.
+    pub max_bytes: usize,
+    /// How long after one writing the next one comes at the earliest. By default a second.
+    pub interval: Duration,
+}
+
+impl Stock {
+    /// Keeps what is held in this directory.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            secrets: false,
+            max_bytes: 256 * 1024 * 1024,
+            interval: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Stock {
+    /// The part of it for one client of several.
+    pub(crate) fn part(&self, name: &str) -> Self {
+        let safe = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let text = |byte| {
+            if safe(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") }
+        };
+        let name: String = name.bytes().map(text).collect();
+        Self { directory: self.directory.join(name), ..self.clone() }
+    }
+}
+
+/// A stock that was not opened yet.
+pub(crate) struct Store {
+    stock: Stock,
+    sources: Sources,
+    reader: Reader,
+}
+
+/// An open one.
+pub(crate) struct Keeping {
+    stock: Stock,
+    sources: Sources,
+    disk: Disk,
+    ledger: Ledger,
+}
+
+impl Store {
+    pub(crate) fn new(stock: Stock, setup: &Setup, reader: Reader) -> Self {
+        Self { stock, sources: Sources::of(setup), reader }
+    }
+
+    /// Tells the machine what is there; `None` if nothing can be kept.
+    pub(crate) async fn open(self, engine: Arc<Engine>) -> Option<Keeping> {
+        let Self { stock, sources, reader } = self;
+        let directory = stock.directory.clone();
+        let read = move || {
+            let disk = Disk::open(&stock.directory)?;
+            let (ledger, left, faults) = ledger::load(&disk, &sources, &reader, stock.secrets);
+            Ok((Keeping { stock, sources, disk, ledger }, left, faults))
+        };
+        match task::spawn_blocking(read).await {
+            Ok(Ok((keeping, left, faults))) => {
+                let (directory, resources) = (directory.display(), left.len());
+                info!(%directory, resources, "found what an earlier run held");
+                for fault in faults.iter().take(LINES) {
+                    warn!(%directory, "something kept from an earlier run is not used: {fault}");
+                }
+                if faults.len() > LINES {
+                    warn!(%directory, "and {} more", faults.len() - LINES);
+                }
+                engine.restore(left);
+                Some(keeping)
+            }
+            Ok(Err(why)) => {
+                let why: std::io::Error = why;
+                warn!(directory = %directory.display(), "nothing is kept for the next run: {why}");
+                None
+            }
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => None,
+        }
+    }
+}
+
+impl Keeping {
+    /// Writes what is held, whenever it has changed.
+    pub(crate) async fn keep(mut self, engine: Arc<Engine>) {
+        let mut failed = false;
+        loop {
+            if failed {
+                // Whether or not there is more to write by then.
+                let _ = timeout(RETRY, engine.news()).await;
+            } else {
+                engine.news().await;
+            }
+            engine.look(|machine| self.ledger.update(machine, &self.sources, &self.stock));
+            let write = move || {
+                let written = self.ledger.write(&self.disk, &self.sources);
+                (self, written)
+            };
+            let written = match task::spawn_blocking(write).await {
+                Ok((back, written)) => {
+                    self = back;
+                    written
+                }
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => return std::future::pending().await,
+            };
+            if let Err(why) = &written
+                && !failed
+            {
+                let directory = self.stock.directory.display();
+                warn!(%directory, "what is held is not kept for the next run: {why}");
+            }
+            failed = written.is_err();
+            sleep(self.stock.interval).await;
+        }
+    }
+}
+
+/// How many faults get a line of their own.
+const LINES: usize = 10;
+/// How long after a failure it is tried again.
+const RETRY: Duration = Duration::from_secs(30);
