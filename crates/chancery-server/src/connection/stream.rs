@@ -98,15 +98,8 @@ impl Sending {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         let mut said_all = false;
         loop {
-            if self.chunk.is_some() {
-                ready!(self.poll_room(cx))?;
-            }
-            if let Some(chunk) = self.chunk.take() {
-                let last = self.body.is_end_stream();
-                self.to.send_data(chunk, last)?;
-                if last {
-                    return Poll::Ready(Ok(()));
-                }
+            if ready!(self.poll_chunk(cx))? {
+                return Poll::Ready(Ok(()));
             }
             if said_all {
                 return self.poll_reset(cx);
@@ -133,6 +126,19 @@ impl Sending {
         }
     }
 
+    /// Sends the chunk that is held, if there is one, when there is room. Says whether it was the
+    /// last.
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, h2::Error>> {
+        let Some(chunk) = self.chunk.take() else { return Poll::Ready(Ok(false)) };
+        if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
+            self.chunk = Some(chunk);
+            return Poll::Pending;
+        }
+        let last = self.body.is_end_stream();
+        self.to.send_data(chunk, last)?;
+        Poll::Ready(Ok(last))
+    }
+
     /// The only other that can happen is that the peer wants no more.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         self.to.poll_reset(cx).map(|why| Err(why?.into()))
@@ -150,8 +156,7 @@ impl Sending {
     }
 
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        let needed = self.chunk.as_ref().is_some_and(|chunk| !chunk.is_empty());
-        while needed && self.to.capacity() == 0 {
+        while self.to.capacity() == 0 {
             let Some(room) = ready!(self.to.poll_capacity(cx)) else {
                 return Poll::Ready(Err(Reason::CANCEL.into()));
             };
