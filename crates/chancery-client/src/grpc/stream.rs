@@ -81,7 +81,11 @@ impl Line {
             let Some(Ok(_)) = room else { return };
             let request =
                 std::future::poll_fn(|cx| self.engine.poll_request(&self.ticket, cx)).await;
-            let Some(request) = request else { return };
+            let Some(request) = request else {
+                // Nobody is left to be told that this cannot be said either.
+                out.send_data(Bytes::new(), true).ok();
+                return;
+            };
             if out.send_data(framed(&request), false).is_err() {
                 return;
             }
