@@ -28,6 +28,8 @@ pub enum Notation {
     Yaml,
     /// JSON, over several lines.
     Json,
+    /// JSON, in one line.
+    JsonLine,
     /// Protobuf text.
     Text,
 }
@@ -74,6 +76,7 @@ impl Viewer {
         match notation {
             Notation::Text => text::write(self, type_url, body),
             Notation::Json => format!("{:#}\n", Tree::of(self, type_url, body)),
+            Notation::JsonLine => format!("{}\n", Tree::of(self, type_url, body)),
             Notation::Yaml => yaml::write(&Tree::of(self, type_url, body)),
         }
     }

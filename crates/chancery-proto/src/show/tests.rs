@@ -102,6 +102,10 @@ typed_extension_protocol_options:
 #[test]
 fn json_says_the_same_in_the_same_order() {
     let text = shown(Notation::Json, CLUSTER, &cluster());
+    let line = shown(Notation::JsonLine, CLUSTER, &cluster());
+    assert_eq!(line.lines().count(), 1);
+    let values = [&text, &line].map(|text| serde_json::from_str::<Value>(text).unwrap());
+    assert_eq!(values[0], values[1]);
     let first: Vec<_> = text.lines().take(4).map(str::trim).collect();
     let type_line = format!("\"@type\": \"{CLUSTER}\",");
     assert_eq!(first, ["{", &type_line, "\"name\": \"c\",", "\"type\": \"STRICT_DNS\","]);
