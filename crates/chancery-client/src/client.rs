@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chancery_core::client::{ResourceStatus, ServerId, WatchError};
 use chancery_core::{ResourceName, TypeUrl};
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::paths::Paths;
@@ -68,7 +70,7 @@ impl Client {
         });
         let channels = servers.collect();
         let stock = options.stock.clone().map(|stock| Store::new(stock, &plan.setup, reader));
-        let engine = Arc::new(Engine::new(plan.setup));
+        let engine = Arc::new(Engine::new(plan.setup, options.reject));
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels, stock));
         Ok(Self(Arc::new(Handle { engine, decoders, keeper })))
     }
@@ -115,6 +117,15 @@ impl Client {
                 None => return Err(Arc::new(WatchError::broken("the client has come to an end"))),
             }
         }
+    }
+
+    /// Ends in good order: servers are told what they have to be told yet, as whether their last
+    /// responses were good, and then that it was the last word. A client that is dropped breaks
+    /// off. Whether all of them have ended their streams within this time; what is watched after it
+    /// is heard of no more.
+    pub async fn close(self, patience: Duration) -> bool {
+        self.0.engine.close();
+        timeout(patience, self.0.engine.quiet()).await.is_ok()
     }
 
     /// Looks at all resources that are watched, as CSDS shows them.

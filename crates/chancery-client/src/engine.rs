@@ -29,6 +29,8 @@ pub(crate) struct Engine {
     bell: Notify,
     /// Rung when what is held may have changed.
     news: Notify,
+    /// Why every response is rejected.
+    reject: Option<String>,
 }
 
 struct State {
@@ -41,12 +43,22 @@ struct State {
     /// When the keeper wakes by itself.
     alarm: Option<Time>,
     broken: Option<Arc<str>>,
+    closing: Closing,
+}
+
+/// Whether the client ends, and who waits for that.
+#[derive(Default)]
+struct Closing {
+    begun: bool,
+    waker: Option<Waker>,
 }
 
 /// A stream that the machine wants, and the task that serves it.
 #[derive(Default)]
 struct Line {
     number: u64,
+    /// Whether there is a stream.
+    live: bool,
     writer: Option<Waker>,
     reader: Option<Waker>,
 }
@@ -73,7 +85,7 @@ pub(crate) enum Told {
 }
 
 impl Engine {
-    pub(crate) fn new(setup: Setup) -> Self {
+    pub(crate) fn new(setup: Setup, reject: Option<String>) -> Self {
         let state = State {
             machine: Machine::new(setup),
             watches: HashMap::new(),
@@ -82,9 +94,10 @@ impl Engine {
             orders: BTreeMap::new(),
             alarm: None,
             broken: None,
+            closing: Closing::default(),
         };
         let (bell, news) = (Notify::new(), Notify::new());
-        Self { state: Mutex::new(state), began: Instant::now(), bell, news }
+        Self { state: Mutex::new(state), began: Instant::now(), bell, news, reject }
     }
 
     /// Looks at the machine, without telling it anything.
@@ -108,7 +121,10 @@ impl Engine {
 
     /// Tells the machine what happened on a stream, unless it has closed that meanwhile. Whether it
     /// has not.
-    pub(crate) fn happened(&self, ticket: &Ticket, input: ClientInput) -> bool {
+    pub(crate) fn happened(&self, ticket: &Ticket, mut input: ClientInput) -> bool {
+        if let (Some(why), ClientInput::Received(_, reply)) = (&self.reject, &mut input) {
+            reply.reject(why);
+        }
         if !self.is_valid(ticket) {
             return false;
         }
@@ -121,10 +137,12 @@ impl Engine {
     }
 
     pub(crate) fn opened(&self, ticket: &Ticket) -> bool {
+        self.set_live(ticket, true);
         self.happened(ticket, ClientInput::Opened(ticket.stream.clone()))
     }
 
     pub(crate) fn ended(&self, ticket: &Ticket, error: ErrorDetail) {
+        self.set_live(ticket, false);
         self.happened(ticket, ClientInput::Ended(ticket.stream.clone(), error));
     }
 
@@ -146,13 +164,47 @@ impl Engine {
         });
     }
 
+    fn set_live(&self, ticket: &Ticket, live: bool) {
+        let mut state = self.lock();
+        let State { lines, closing, .. } = &mut *state;
+        if let Some(line) = lines.get_mut(&ticket.stream)
+            && line.number == ticket.number
+        {
+            line.live = live;
+            closing.waker.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Has all streams end once everything is said that is due now.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closing.begun = true;
+        let writers: Vec<_> =
+            state.lines.values_mut().filter_map(|line| line.writer.take()).collect();
+        drop(state);
+        writers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until there is no stream.
+    pub(crate) async fn quiet(&self) {
+        std::future::poll_fn(|cx| {
+            let mut state = self.lock();
+            if !state.lines.values().any(|line| line.live) {
+                return Poll::Ready(());
+            }
+            keep(&mut state.closing.waker, cx);
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Lets the machine see what time it is.
     pub(crate) fn tick(&self) {
         let events = self.tell(|machine, now| machine.handle(now, ClientInput::TimePassed));
         self.look(|machine| observe::events(machine.setup(), &events));
     }
 
-    /// The next request of a stream that has room for one; `None` if it is closed.
+    /// The next request of a stream that has room for one; `None` if there will be none.
     pub(crate) fn poll_request(&self, ticket: &Ticket, cx: &Context<'_>) -> Poll<Option<Request>> {
         let now = self.now();
         let mut state = self.lock();
@@ -170,7 +222,11 @@ impl Engine {
         if state.is_sooner() {
             self.bell.notify_one();
         }
-        request.map_or(Poll::Pending, |request| Poll::Ready(Some(request)))
+        match request {
+            Some(request) => Poll::Ready(Some(request)),
+            None if state.closing.begun => Poll::Ready(None),
+            None => Poll::Pending,
+        }
     }
 
     /// Waits until the stream may be read (C-038); `false` if it is closed.
@@ -297,6 +353,7 @@ impl State {
         let mut wakes = Vec::new();
         while let Some(effect) = self.machine.poll() {
             match effect {
+                Effect::Open(_) if self.closing.begun => {}
                 Effect::Open(stream) => {
                     self.last += 1;
                     let number = self.last;

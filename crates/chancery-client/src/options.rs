@@ -42,6 +42,8 @@ pub struct Options {
     pub max_response_bytes: usize,
     /// Where what is held is kept for the next run. By default it is not.
     pub stock: Option<Stock>,
+    /// Rejects all that any server says, for this reason: to see what servers make of that.
+    pub reject: Option<String>,
     /// What makes the sockets.
     pub dial: Arc<dyn Dial>,
 }
@@ -60,6 +62,7 @@ impl Default for Options {
             file_refresh: Duration::from_secs(1),
             max_response_bytes: 64 * 1024 * 1024,
             stock: None,
+            reject: None,
             dial: Arc::new(Sockets),
         }
     }

@@ -128,6 +128,29 @@ async fn a_client_ends_with_its_last_watch() {
     }
 }
 
+/// C-062: for whoever tests a server.
+#[tokio::test]
+async fn everything_can_be_rejected_and_the_server_hears_of_it_before_the_end() {
+    for options in ways() {
+        let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
+        let options = Options { reject: Some("a test".to_owned()), ..options };
+        let client = client(vec![self::server(server.address())], options);
+        let mut watch = client.watch_raw(&clusters(), "*");
+        assert_eq!(heard(&mut watch).await, "a none Rejected");
+        assert_eq!(heard(&mut watch).await, "settled");
+        assert!(within(client.close(Duration::from_secs(20))).await);
+        let mut rejected = None;
+        loop {
+            match server.event().await.what {
+                What::Rejected { error, .. } => rejected = Some(error),
+                What::Gone => break,
+                _ => {}
+            }
+        }
+        assert_eq!(rejected.as_deref(), Some("`a`: a test"));
+    }
+}
+
 /// C-074
 #[tokio::test]
 async fn a_panic_is_heard_of_by_every_watch() {

@@ -36,11 +36,15 @@ impl Line {
         if !self.engine.opened(&self.ticket) {
             return ErrorDetail::default();
         }
+        // Whatever stops the writing is seen by the reading, which knows more of it and goes on.
+        let write = async {
+            self.write(out).await;
+            std::future::pending::<()>().await;
+        };
         tokio::select! {
             biased;
             error = self.read(response) => error,
-            // Whatever stops the writing is seen by the reading, which knows more of it.
-            () = self.write(out) => std::future::pending().await,
+            () = write => ErrorDetail::default(),
         }
     }
 

@@ -70,6 +70,25 @@ pub struct Flaw {
     pub why: String,
 }
 
+impl Reply {
+    /// Finds this fault with all of it, also if there is nothing in it.
+    pub fn reject(&mut self, why: &str) {
+        let flaw = |name| Err(Flaw { name, why: why.to_owned() });
+        for item in &mut self.items {
+            *item = flaw(match item {
+                Ok(Item::Given(given)) => Some(given.resource.name().clone()),
+                Ok(Item::Bare(bare)) => Some(bare.name.clone()),
+                Err(found) => found.name.take(),
+            });
+        }
+        if self.items.is_empty() {
+            self.items.push(flaw(None));
+        }
+        self.removed.clear();
+        self.errors.clear();
+    }
+}
+
 /// What a decoder made of a body. Opaque here, and shared by all watchers.
 #[derive(Clone)]
 pub struct Reading(pub Arc<dyn Any + Send + Sync>);
