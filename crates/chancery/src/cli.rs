@@ -10,8 +10,10 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::config::{Admin, Level, Listen, LogFormat};
+use crate::get::Get;
 
-/// An xDS management server: tells Envoy proxies and gRPC services what to do.
+/// An xDS management server, which tells Envoy proxies and gRPC services what to do, and tools for
+/// this and any other.
 #[derive(Debug, Parser)]
 #[command(name = "chancery", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -24,7 +26,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     // Its help is the documentation of the struct.
     Serve(Box<Serve>),
-    // Likewise.
+    // Likewise, as those of the others.
+    Get(Box<Get>),
     Bench(Box<Bench>),
 }
 
@@ -150,7 +153,7 @@ mod tests {
         let args = ["chancery", "serve"].iter().chain(args);
         match Cli::try_parse_from(args)?.command {
             Command::Serve(serve) => Ok(*serve),
-            Command::Bench(_) => unreachable!("the arguments say serve"),
+            _ => unreachable!("the arguments say serve"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! How the command ends: one failure type, one function to exit codes, one way of printing.
 //!
-//! 0 is done, 1 a negative answer (a configuration with faults), 2 a failure (an address that
+//! 0 is done, 1 a negative answer (a configuration with faults, no such resource), 2 a failure (an address that
 //! cannot be bound), 64 misuse of the command line. Scripts tell "you asked and the answer is no"
 //! from "it could not be found out" by these.
 
@@ -47,6 +47,12 @@ impl Failure {
     pub(crate) fn misuse(told: &clap::Error) -> Self {
         let details = told.render().to_string();
         Self { kind: Kind::Misuse, details, error: None, hint: None }
+    }
+
+    /// The same, where it keeps a question from being answered.
+    #[must_use]
+    pub(crate) fn breaks(self) -> Self {
+        Self { kind: Kind::Broken, ..self }
     }
 
     /// Tells before anything else what was found.

@@ -41,8 +41,14 @@ fn filter(level: Level) -> LevelFilter {
     }
 }
 
-const CRATES: [&str; 5] =
-    ["chancery", "chancery_core", "chancery_proto", "chancery_server", "chancery_sources"];
+const CRATES: [&str; 6] = [
+    "chancery",
+    "chancery_client",
+    "chancery_core",
+    "chancery_proto",
+    "chancery_server",
+    "chancery_sources",
+];
 
 #[cfg(test)]
 mod tests {

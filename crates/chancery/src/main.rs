@@ -1,14 +1,16 @@
-//! The `chancery` command: the daemon and, later, the tools around it.
+//! The `chancery` command: the daemon and the tools around it.
 //!
 //! This crate wires the others together and is the only one that knows flags, the environment,
 //! `chancery.yaml`, signals and exit codes. Nobody depends on it.
 
 mod admin;
+mod ask;
 mod bench;
 mod cli;
 mod config;
 mod exit;
 mod finding;
+mod get;
 mod logging;
 mod serve;
 
@@ -42,6 +44,7 @@ fn run() -> Result<(), Failure> {
     };
     match cli.command {
         Command::Serve(flags) => serve::run(&flags),
+        Command::Get(flags) => get::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use chancery_proto::schema::Schema;
@@ -27,10 +27,10 @@ pub(crate) fn exists(dir: &Path) -> Result<(), Failure> {
     if found.is_dir() { Ok(()) } else { Err(Failure::broken(anyhow!("`{shown}` is no directory"))) }
 }
 
-/// All messages the server knows.
-pub(crate) fn schema(config: &Config) -> Result<Schema, Failure> {
+/// All messages that are known, with those of more descriptor sets.
+pub(crate) fn schema(descriptor_sets: &[PathBuf]) -> Result<Schema, Failure> {
     let mut schema = Schema::bundled();
-    for path in &config.descriptor_sets {
+    for path in descriptor_sets {
         let shown = path.display();
         let bytes = fs::read(path).with_context(|| format!("cannot read `{shown}`"))?;
         schema = schema.with_descriptor_set(&bytes).map_err(|error| {

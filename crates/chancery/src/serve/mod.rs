@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use self::audiences::Audiences;
+pub(crate) use self::first::schema;
 use self::follower::Follower;
 use self::grouping::Grouping;
 use self::listeners::Listeners;
@@ -56,7 +57,7 @@ pub(crate) fn run(flags: &cli::Serve) -> Result<(), Failure> {
     }
     logging::start(config.log.format, config.log.level);
     first::exists(&flags.dir)?;
-    let schema = first::schema(&config)?;
+    let schema = schema(&config.descriptor_sets)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .event_interval(TASKS_BETWEEN_READS)
         .enable_all()

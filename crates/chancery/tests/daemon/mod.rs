@@ -140,7 +140,9 @@ pub(crate) fn exchange(stream: &mut (impl Read + Write), line: &str, body: &str)
 pub(crate) fn chancery(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
     command.args(args).env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped());
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CHANCERY_")) {
+    for (name, _) in std::env::vars()
+        .filter(|(name, _)| name.starts_with("CHANCERY_") || name.starts_with("GRPC_"))
+    {
         command.env_remove(name);
     }
     command

@@ -1,0 +1,228 @@
+//! The flags that `get` and `watch` have in common: these structs are their help.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chancery_client::{Locality, Value, Variant};
+use clap::{ArgAction, Args, ValueEnum};
+
+use crate::config::{Level, Span};
+
+/// What is asked for, of whom, by whom and how.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Asking {
+    /// A type (cds, eds, lds, rds, …, or a full type URL; cds,lds is both), then names, by default
+    /// `*` for all; or names that begin with xdstp:// and say their types, which may end in /*
+    #[arg(value_name = "TYPE|NAME", required_unless_present = "target")]
+    pub(super) words: Vec<String>,
+
+    /// The listener that a gRPC channel to this target starts from, as xds:///NAME or
+    /// xds://AUTHORITY/NAME
+    #[arg(long, value_name = "TARGET")]
+    pub(super) target: Option<String>,
+
+    #[command(flatten)]
+    pub(super) whom: Whom,
+    #[command(flatten)]
+    pub(super) who: Who,
+    #[command(flatten)]
+    pub(super) how: How,
+    #[command(flatten)]
+    pub(super) shown: Shown,
+}
+
+/// The servers.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Whom {
+    /// The server: HOST:PORT or unix:PATH, http://HOST:PORT for REST, file:PATH; further ones are
+    /// asked when those before cannot be reached [default: what --bootstrap or the environment says]
+    #[arg(long = "server", value_name = "URI", help_heading = "Server")]
+    pub(super) servers: Vec<String>,
+
+    /// A bootstrap as gRPC clients have one [default: the file that GRPC_XDS_BOOTSTRAP names, or
+    /// the JSON in GRPC_XDS_BOOTSTRAP_CONFIG]
+    #[arg(long, value_name = "FILE", conflicts_with = "servers", help_heading = "Server")]
+    pub(super) bootstrap: Option<PathBuf>,
+
+    /// How long a server may take to be connected to, and then to answer
+    #[arg(long, value_name = "TIME", default_value = "15s", help_heading = "Server")]
+    pub(super) timeout: Span,
+
+    /// Connect with TLS, to servers that the authorities of the system vouch for, or --ca
+    #[arg(long, requires = "servers", help_heading = "TLS")]
+    pub(super) tls: bool,
+
+    /// Who vouches for the server, PEM; implies --tls
+    #[arg(long, value_name = "FILE", requires = "servers", help_heading = "TLS")]
+    pub(super) ca: Option<PathBuf>,
+
+    /// Certificate chain to show, PEM; implies --tls
+    #[arg(long, value_name = "FILE", requires_all = ["servers", "key"], help_heading = "TLS")]
+    pub(super) cert: Option<PathBuf>,
+
+    /// Private key of --cert, PEM
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
+    pub(super) key: Option<PathBuf>,
+
+    /// A file with a token (JWT) to show; needs TLS
+    #[arg(long, value_name = "FILE", requires = "servers", help_heading = "TLS")]
+    pub(super) token: Option<PathBuf>,
+}
+
+/// The node. What is not said is as in the bootstrap.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Who {
+    /// Who asks [default: chancery]
+    #[arg(long, value_name = "ID", help_heading = "Node")]
+    pub(super) node: Option<String>,
+
+    /// The cluster the node is in
+    #[arg(long, value_name = "NAME", help_heading = "Node")]
+    pub(super) cluster: Option<String>,
+
+    /// Metadata of the node; a value that is JSON is taken as such, any other is a text; may be
+    /// given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = "Node")]
+    pub(super) metadata: Vec<(String, Value)>,
+
+    /// Where the node is
+    #[arg(long, value_name = "REGION[/ZONE[/SUBZONE]]", value_parser = locality)]
+    #[arg(help_heading = "Node")]
+    pub(super) locality: Option<Locality>,
+}
+
+/// The protocol.
+#[derive(Args, Clone, Debug)]
+pub(super) struct How {
+    /// State of the world, or delta [default: delta for names that end in /*, which no other knows;
+    /// otherwise sotw, which all servers know]
+    #[arg(long, value_enum, help_heading = "Protocol")]
+    pub(super) protocol: Option<Protocol>,
+
+    /// A stream for each type, on the type's own service, instead of one aggregated stream
+    #[arg(long, help_heading = "Protocol")]
+    pub(super) per_type: bool,
+
+    /// Reject every response, for this reason: to see what the server makes of it
+    #[arg(long, value_name = "REASON", help_heading = "Protocol")]
+    pub(super) nack: Option<String>,
+}
+
+/// What is shown of all that comes.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Shown {
+    /// Show private keys, passwords and the like too
+    #[arg(long, help_heading = "Output")]
+    pub(super) show_secrets: bool,
+
+    /// More message types, as a FileDescriptorSet; may be given several times
+    #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
+    #[arg(value_delimiter = ',', help_heading = "Output", hide_env_values = true)]
+    pub(super) descriptor_sets: Vec<PathBuf>,
+
+    /// Tell on stderr what happens between here and the server; twice for more
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
+    pub(super) verbose: u8,
+}
+
+/// The variants of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Protocol {
+    /// State of the world
+    Sotw,
+    /// Incremental
+    Delta,
+}
+
+impl From<Protocol> for Variant {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Sotw => Self::Sotw,
+            Protocol::Delta => Self::Delta,
+        }
+    }
+}
+
+impl Whom {
+    pub(super) fn is_secure(&self) -> bool {
+        self.tls || self.ca.is_some() || self.cert.is_some()
+    }
+}
+
+impl Shown {
+    /// The level of log lines, if there are to be any.
+    pub(super) fn level(&self) -> Option<Level> {
+        match self.verbose {
+            0 => None,
+            1 => Some(Level::Info),
+            2 => Some(Level::Debug),
+            _ => Some(Level::Trace),
+        }
+    }
+}
+
+fn pair(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| format!("`{text}` lacks a `=`"))?;
+    let json = serde_json::from_str::<serde_json::Value>(value);
+    if value.starts_with(['{', '[', '"'])
+        && let Err(error) = &json
+    {
+        return Err(format!("the value of `{key}` begins like JSON and is none: {error}"));
+    }
+    Ok((key.to_owned(), json.map_or_else(|_| Value::Text(value.to_owned()), of_json)))
+}
+
+fn of_json(json: serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(is) => Value::Bool(is),
+        // The numbers of metadata are doubles.
+        Json::Number(number) => Value::Number(number.as_f64().unwrap_or_default()),
+        Json::String(text) => Value::Text(text),
+        Json::Array(values) => Value::List(values.into_iter().map(of_json).collect()),
+        Json::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| (key, of_json(value)));
+            Value::Map(fields.collect::<BTreeMap<_, _>>())
+        }
+    }
+}
+
+fn locality(text: &str) -> Result<Locality, String> {
+    let mut parts = text.split('/').map(str::to_owned);
+    let mut part = || parts.next().unwrap_or_default();
+    let locality = Locality { region: part(), zone: part(), sub_zone: part() };
+    match parts.next() {
+        None => Ok(locality),
+        Some(_) => Err(format!("`{text}` has too many parts; write `REGION/ZONE/SUBZONE`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_json_where_it_can_be() {
+        let value = |text: &str| pair(&format!("k={text}")).unwrap().1;
+        assert_eq!(value("a"), Value::Text("a".to_owned()));
+        assert_eq!(value("a=b"), Value::Text("a=b".to_owned()));
+        assert_eq!(value(""), Value::Text(String::new()));
+        assert_eq!(value("true"), Value::Bool(true));
+        assert_eq!(value("1.5"), Value::Number(1.5));
+        assert_eq!(value("\"1.5\""), Value::Text("1.5".to_owned()));
+        let nested = value("{\"a\": [1, null]}");
+        let list = Value::List(vec![Value::Number(1.0), Value::Null]);
+        assert_eq!(nested, Value::Map([("a".to_owned(), list)].into()));
+        assert!(pair("k={a}").unwrap_err().contains("`k`"));
+        assert!(pair("k").unwrap_err().contains("`k`"));
+    }
+
+    #[test]
+    fn a_locality_has_up_to_three_parts() {
+        let full = locality("r/z/s").unwrap();
+        assert_eq!((&*full.region, &*full.zone, &*full.sub_zone), ("r", "z", "s"));
+        assert_eq!(locality("r").unwrap().zone, "");
+        assert!(locality("r/z/s/x").is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! Resources as text: what every format of `get` and `watch` is made of.
+//!
+//! YAML is a stream of documents and protobuf text one `DiscoveryResponse`, so that both can be
+//! kept as files and served again; a comment before each resource says what is not in it. What a
+//! server says reaches the terminal without its control characters.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use chancery_client::{Received, Resource, TypeUrl, Variant};
+use chancery_core::{Entry, ResourceName, Response};
+use chancery_proto::show::{Notation, Viewer};
+use chancery_proto::wire::{encode_entries, encode_tail};
+
+use super::Plan;
+use crate::exit::Failure;
+
+/// A resource that came.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) type_url: TypeUrl,
+    pub(crate) name: Arc<str>,
+    pub(crate) version: Arc<str>,
+    pub(crate) server: Arc<str>,
+    pub(crate) resource: Arc<Resource>,
+}
+
+/// Writes resources.
+pub(crate) struct Sheet {
+    viewer: Viewer,
+    /// Shows secrets too; what it shows otherwise than the other one has some.
+    open: Viewer,
+    secrets: bool,
+}
+
+impl Row {
+    pub(crate) fn new(type_url: &TypeUrl, name: Arc<str>, came: Received<()>) -> Self {
+        let Received { resource, version, server, .. } = came;
+        Self { type_url: type_url.clone(), name, version, server, resource }
+    }
+}
+
+impl Sheet {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let open = Viewer::new(&plan.schema).with_secrets();
+        Self { viewer: plan.viewer.clone(), open, secrets: plan.secrets }
+    }
+
+    /// Columns for people.
+    pub(crate) fn table(&self, rows: &[Row]) -> String {
+        let heads = ["TYPE", "NAME", "VERSION", "BYTES", "SERVER"].map(str::to_owned);
+        let row = |row: &Row| {
+            let bytes = row.resource.body().len().to_string();
+            let [name, version, server] =
+                [&row.name, &row.version, &row.server].map(|text| plain(text).into_owned());
+            [row.type_url.short().to_owned(), name, version, bytes, server]
+        };
+        columns(&std::iter::once(heads).chain(rows.iter().map(row)).collect::<Vec<_>>())
+    }
+
+    /// One document.
+    pub(crate) fn yaml(&self, row: &Row) -> String {
+        self.shown(Notation::Yaml, row)
+    }
+
+    /// One entry of a `DiscoveryResponse`.
+    pub(crate) fn text(&self, row: &Row) -> String {
+        let mut out = "resources {\n".to_owned();
+        for line in self.shown(Notation::Text, row).lines() {
+            // A line feed in a value is written as `\n`, so that this changes none.
+            out += "  ";
+            out += line;
+            out.push('\n');
+        }
+        out + "}\n"
+    }
+
+    /// A JSON object, in one line without its end.
+    pub(crate) fn json(&self, row: &Row) -> String {
+        self.shown(Notation::JsonLine, row).trim_end().to_owned()
+    }
+
+    /// A discovery response with these resources of one type, in protobuf's own format.
+    ///
+    /// # Errors
+    /// A resource has a secret that must not be shown, and bytes cannot do without it.
+    pub(crate) fn binary(
+        &self,
+        variant: Variant,
+        type_url: &TypeUrl,
+        rows: &[Row],
+        removed: Vec<Arc<str>>,
+    ) -> Result<Vec<u8>, Failure> {
+        if let Some(row) = rows.iter().find(|row| !self.secrets && self.has_secrets(row)) {
+            let (short, name) = (row.type_url.short(), plain(&row.name));
+            let error = anyhow!("{short} `{name}` has secrets, and its bytes cannot do without");
+            return Err(Failure::broken(error).hint("`--show-secrets` writes them too"));
+        }
+        let version = match rows {
+            [first, rest @ ..] if rest.iter().all(|row| row.version == first.version) => {
+                Arc::clone(&first.version)
+            }
+            _ => "".into(),
+        };
+        let response = Response {
+            variant,
+            type_url: type_url.clone(),
+            version,
+            nonce: "".into(),
+            entries: rows.iter().map(entry).collect(),
+            removed,
+            errors: Vec::new(),
+            wrapped: false,
+            share: None,
+        };
+        Ok([encode_entries(&response).as_ref(), &encode_tail(&response, "")].concat())
+    }
+
+    /// What stands before a resource where only that is shown.
+    pub(crate) fn comment(row: &Row) -> String {
+        let (short, name) = (row.type_url.short(), plain(&row.name));
+        let mut comment = format!("# {short} {name}");
+        if !row.version.is_empty() {
+            write!(comment, ", version {}", plain(&row.version)).ok(); // It is a string.
+        }
+        comment + &format!(", from {}\n", plain(&row.server))
+    }
+
+    fn shown(&self, notation: Notation, row: &Row) -> String {
+        self.viewer.show(notation, &row.type_url, row.resource.body())
+    }
+
+    fn has_secrets(&self, row: &Row) -> bool {
+        let body = row.resource.body();
+        self.shown(Notation::JsonLine, row)
+            != self.open.show(Notation::JsonLine, &row.type_url, body)
+    }
+}
+
+fn entry(row: &Row) -> Entry {
+    // The version in a wrapper is the resource's own.
+    let resource = (*row.resource).clone().with_version(&row.version);
+    Entry {
+        name: Arc::clone(&row.name),
+        aliases: resource.aliases().iter().map(ResourceName::shared).collect(),
+        ttl: resource.ttl().is_some(),
+        resource: Some(Arc::new(resource)),
+        heartbeat: false,
+    }
+}
+
+/// Without what a terminal would take for orders.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_control() { out.extend(char.escape_default()) } else { out.push(char) }
+    }
+    Cow::Owned(out)
+}
+
+/// Every column as wide as it must be, texts to the left.
+fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            write!(line, "{cell:width$}  ").ok(); // It is a string.
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_they_must_be() {
+        let rows = [["A", "B"], ["xyz", "1"], ["", "2"]].map(|row| row.map(str::to_owned));
+        assert_eq!(columns(&rows), "A    B\nxyz  1\n     2\n");
+    }
+
+    #[test]
+    fn what_a_server_says_gives_the_terminal_no_orders() {
+        assert_eq!(plain("a\u{1b}[31mb\nc\u{9b}"), "a\\u{1b}[31mb\\nc\\u{9b}");
+        assert_eq!(plain("ä b"), "ä b");
+    }
+}

@@ -1,0 +1,132 @@
+//! What is asked for, as it stands on the command line: types by their short names or URLs, names,
+//! and names that say their types.
+
+use chancery_client::TypeUrl;
+
+/// A name of one type; `*` stands for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub(crate) type_url: TypeUrl,
+    pub(crate) name: String,
+}
+
+impl Subject {
+    pub(super) fn new(type_url: TypeUrl, name: &str) -> Self {
+        Self { type_url, name: name.to_owned() }
+    }
+
+    /// Whether there can be more than one of it.
+    pub(crate) fn is_group(&self) -> bool {
+        self.name == EVERYTHING || self.is_glob()
+    }
+
+    /// Whether it is a collection.
+    pub(super) fn is_glob(&self) -> bool {
+        let path = self.name.split('?').next().unwrap_or_default();
+        is_xdstp(&self.name) && path.ends_with("/*")
+    }
+
+    /// The authority that it names, if it does.
+    pub(super) fn authority(&self) -> Option<&str> {
+        let rest = self.name.strip_prefix(XDSTP)?;
+        Some(rest.split('/').next().unwrap_or(rest))
+    }
+}
+
+/// All subjects that the words name, each of them once.
+///
+/// # Errors
+/// What is wrong with a word.
+pub(super) fn read(words: &[String]) -> Result<Vec<Subject>, String> {
+    let Some((first, rest)) = words.split_first() else { return Ok(Vec::new()) };
+    if is_xdstp(first) {
+        return words.iter().map(|name| of_name(name)).collect::<Result<_, _>>().map(once);
+    }
+    let types: Vec<_> = first.split(',').map(type_of).collect::<Result<_, _>>()?;
+    let everything = [EVERYTHING.to_owned()];
+    let names = if rest.is_empty() { &everything } else { rest };
+    let all = types.iter().flat_map(|url| names.iter().map(|name| Subject::new(url.clone(), name)));
+    Ok(once(all.collect()))
+}
+
+/// A type by its short name, its URL, or the name of its message.
+pub(super) fn type_of(text: &str) -> Result<TypeUrl, String> {
+    if text.contains(['/', '.']) {
+        return Ok(TypeUrl::new(text));
+    }
+    // Those of v3 come first, and have the same short names.
+    TypeUrl::known().find(|url| url.short() == text).ok_or_else(|| {
+        let shorts = TypeUrl::known().filter(|url| !url.message_name().contains("v2"));
+        let shorts: Vec<_> = shorts.map(|url| url.short().to_owned()).collect();
+        format!("no type is called `{text}`; write one of {}, or a full URL", shorts.join(", "))
+    })
+}
+
+/// The name says its type.
+fn of_name(name: &str) -> Result<Subject, String> {
+    let mut parts = name.strip_prefix(XDSTP).unwrap_or(name).splitn(3, '/').skip(1);
+    match (parts.next(), parts.next()) {
+        (Some(kind), Some(_)) if is_xdstp(name) && !kind.is_empty() => {
+            Ok(Subject::new(TypeUrl::new(kind), name))
+        }
+        _ if is_xdstp(name) => {
+            Err(format!("`{name}` says no type; write `xdstp://AUTHORITY/TYPE/ID`"))
+        }
+        _ => Err(format!("`{name}` says no type; names after one with `xdstp://` begin so too")),
+    }
+}
+
+fn is_xdstp(text: &str) -> bool {
+    text.starts_with(XDSTP)
+}
+
+fn once(all: Vec<Subject>) -> Vec<Subject> {
+    let mut once: Vec<Subject> = Vec::with_capacity(all.len());
+    let mut seen = std::collections::HashSet::new();
+    for subject in all {
+        if seen.insert((subject.type_url.clone(), subject.name.clone())) {
+            once.push(subject);
+        }
+    }
+    once
+}
+
+const XDSTP: &str = "xdstp://";
+const EVERYTHING: &str = "*";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Vec<String>, String> {
+        let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+        let all = super::read(&words)?;
+        Ok(all.iter().map(|it| format!("{} {}", it.type_url.short(), it.name)).collect())
+    }
+
+    #[test]
+    fn a_type_comes_first_and_then_names() {
+        assert_eq!(read(&["cds"]).unwrap(), ["cds *"]);
+        assert_eq!(read(&["eds", "a", "b", "a"]).unwrap(), ["eds a", "eds b"]);
+        assert_eq!(read(&["cds,lds"]).unwrap(), ["cds *", "lds *"]);
+        let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+        assert_eq!(read(&[url, "a"]).unwrap(), ["cds a"]);
+        assert_eq!(read(&["envoy.config.cluster.v3.Cluster"]).unwrap(), ["cds *"]);
+        assert_eq!(read(&["of.mine"]).unwrap(), ["of.mine *"]);
+        assert_eq!(type_of("cds").unwrap().as_str(), url);
+    }
+
+    #[test]
+    fn names_may_say_their_types() {
+        let cluster = "xdstp://a/envoy.config.cluster.v3.Cluster/edge/*";
+        let route = "xdstp://b/envoy.config.route.v3.RouteConfiguration/r";
+        let expected = [format!("cds {cluster}"), format!("rds {route}")];
+        assert_eq!(read(&[cluster, route]).unwrap(), expected);
+        assert!(read(&[cluster, "x"]).unwrap_err().contains("`x`"));
+        assert!(read(&["xdstp://a"]).unwrap_err().contains("`xdstp://a`"));
+        assert!(read(&["cdx"]).unwrap_err().contains("`cdx`"));
+        assert!(Subject::new(TypeUrl::new("x.y"), cluster).is_group());
+        assert_eq!(Subject::new(TypeUrl::new("x.y"), route).authority(), Some("b"));
+        assert_eq!(Subject::new(TypeUrl::new("x.y"), "a").authority(), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! Who is asked, and who asks: a bootstrap, made of flags or found and completed by them.
+
+use std::fs;
+
+use anyhow::{Context, anyhow};
+use chancery_client::{
+    Authority, Bootstrap, BootstrapError, CallCredentials, ChannelCredentials, Identity, Node,
+    Target, TlsFiles, XdsServer,
+};
+use chancery_core::client::ServerFeatures;
+
+use super::misuse;
+use super::options::{Who, Whom};
+use super::subject::Subject;
+use crate::exit::Failure;
+
+/// The bootstrap to work with. `subjects` and `target` are what will be asked for.
+pub(super) fn bootstrap(
+    whom: &Whom,
+    who: &Who,
+    subjects: &[Subject],
+    target: Option<&Target>,
+) -> Result<Bootstrap, Failure> {
+    let mut bootstrap = if whom.servers.is_empty() { found(whom)? } else { given(whom)? };
+    if !whom.servers.is_empty() {
+        // Whoever names a server means it for everything.
+        let named = subjects.iter().filter_map(Subject::authority);
+        let named = named.chain(target.and_then(Target::authority));
+        bootstrap.authorities = named.map(|name| (name.into(), Authority::default())).collect();
+    }
+    introduce(&mut bootstrap.node, who);
+    Ok(bootstrap)
+}
+
+/// What a file says, or the environment.
+fn found(whom: &Whom) -> Result<Bootstrap, Failure> {
+    let Some(path) = &whom.bootstrap else {
+        return Bootstrap::discover(None).map_err(|error| match error {
+            BootstrapError::Missing => misuse("nobody to ask: give `--server` or `--bootstrap`"),
+            error => Failure::broken(error),
+        });
+    };
+    let shown = path.display();
+    let json = fs::read_to_string(path).with_context(|| format!("cannot read `{shown}`"))?;
+    let read = json.parse::<Bootstrap>();
+    read.with_context(|| format!("cannot use `{shown}`")).map_err(Failure::broken)
+}
+
+/// The servers that the flags name. What they delete is gone, whatever was said of it before.
+fn given(whom: &Whom) -> Result<Bootstrap, Failure> {
+    if whom.token.is_some() && !whom.is_secure() && !whom.servers.iter().all(|uri| is_https(uri)) {
+        return Err(misuse("`--token` needs TLS: give `--tls` or `--ca` too"));
+    }
+    if let Some(empty) = whom.servers.iter().find(|uri| uri.is_empty()) {
+        return Err(misuse(format!("`{empty}` is no server; write `HOST:PORT` or `unix:/PATH`")));
+    }
+    let features = ServerFeatures { fail_on_data_errors: true, ..ServerFeatures::default() };
+    let server = |uri: &String| XdsServer {
+        uri: uri.clone(),
+        channel: channel(whom, uri),
+        calls: whom.token.iter().cloned().map(CallCredentials::JwtTokenFile).collect(),
+        features,
+    };
+    let servers = whom.servers.iter().map(server).collect();
+    Ok(Bootstrap { servers, ..Bootstrap::default() })
+}
+
+fn channel(whom: &Whom, uri: &str) -> ChannelCredentials {
+    if !whom.is_secure() && !is_https(uri) {
+        return ChannelCredentials::Insecure;
+    }
+    let pair = whom.cert.clone().zip(whom.key.clone());
+    let identity = pair.map(|(cert, key)| Identity { cert, key });
+    ChannelCredentials::Tls(TlsFiles { ca: whom.ca.clone(), identity, ..TlsFiles::default() })
+}
+
+/// The only scheme that says it by itself.
+fn is_https(uri: &str) -> bool {
+    uri.starts_with("https://")
+}
+
+/// Flags come before what the bootstrap says.
+fn introduce(node: &mut Node, who: &Who) {
+    if let Some(id) = &who.node {
+        node.id.clone_from(id);
+    } else if node.id.is_empty() {
+        node.id = NOBODY.to_owned();
+    }
+    if let Some(cluster) = &who.cluster {
+        node.cluster.clone_from(cluster);
+    }
+    if let Some(locality) = &who.locality {
+        node.locality = locality.clone();
+    }
+    node.metadata.extend(who.metadata.iter().cloned());
+}
+
+/// Reads a target.
+pub(super) fn target(text: &str) -> Result<Target, Failure> {
+    text.parse::<Target>().map_err(|error| Failure::broken(anyhow!("{error}")))
+}
+
+/// Servers refuse who has no name at all.
+const NOBODY: &str = "chancery";

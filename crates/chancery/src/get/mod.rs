@@ -1,0 +1,82 @@
+//! `chancery get`: asks once, prints what came, and says what did not.
+//!
+//! Every subject is one watch until it has been told what there is. Not here: what is common with
+//! `watch` ([`crate::ask`]).
+
+mod answer;
+mod options;
+mod output;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use tokio::task::JoinSet;
+
+use self::answer::Answer;
+pub(crate) use self::options::Get;
+use crate::ask::{self, Plan, plain};
+use crate::exit::Failure;
+
+/// Does what the flags say.
+pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
+    let plan = Plan::new(&flags.asking)?;
+    output::check(flags.output, &plan.subjects)?;
+    let runtime = ask::runtime()?;
+    let answers = runtime.block_on(answers(&plan))?;
+    runtime.shutdown_background();
+    let (rows, errors): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    let rows: Vec<_> = rows.into_iter().flatten().collect();
+    let errors: Vec<_> = errors.into_iter().filter_map(Result::err).collect();
+    let there = rows.len();
+    if there == 0 && errors.is_empty() {
+        // Not on stdout, where a program may look for something else.
+        writeln!(io::stderr(), "no resources").ok();
+    }
+    if output::write(flags.output, &plan, &rows)? { verdict(there, &errors) } else { Ok(()) }
+}
+
+/// All answers, in the order of the questions, and of their names where one has many.
+async fn answers(plan: &Plan) -> Result<Vec<Answer>, Failure> {
+    let client = plan.client()?;
+    let mut asking = JoinSet::new();
+    for (place, subject) in plan.subjects.iter().enumerate() {
+        let watch = client.watch_raw(&subject.type_url, &subject.name);
+        let question = answer::Question::new(subject, plan);
+        asking.spawn(async move { (place, question.ask(watch).await) });
+    }
+    let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); plan.subjects.len()];
+    while let Some(done) = asking.join_next().await {
+        let (place, found) = done.map_err(|error| Failure::broken(anyhow!(error)))?;
+        answers[place] = found;
+    }
+    if plan.rejects() {
+        client.close(LAST_WORD).await;
+    }
+    Ok(answers.into_iter().flatten().collect())
+}
+
+/// Whether all that was asked for is there. Each reason why not is told once.
+fn verdict(there: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
+    let failed = errors.iter().any(|trouble| trouble.is_failure);
+    let mut texts: Vec<String> = Vec::new();
+    for trouble in errors {
+        let text = plain(&trouble.text).into_owned();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    let failure = if failed { Failure::broken } else { Failure::negative };
+    match texts.as_slice() {
+        [] => Ok(()),
+        [one] => Err(failure(anyhow!("{one}"))),
+        many => {
+            let details: String = many.iter().map(|text| format!("{text}\n")).collect();
+            let told = anyhow!("{} of {} did not come", errors.len(), errors.len() + there);
+            Err(failure(told).details(details))
+        }
+    }
+}
+
+/// How long servers have to end their streams when the client ends in good order.
+const LAST_WORD: Duration = Duration::from_secs(2);

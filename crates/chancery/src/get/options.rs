@@ -1,0 +1,50 @@
+//! The flags of `chancery get`: these structs are its help.
+
+use clap::{Args, ValueEnum};
+
+use crate::ask::Asking;
+
+/// Ask an xDS server for resources, and print them.
+///
+/// The server may be of any make. Resources are asked for by type and, if need be, by name; what
+/// does not come within --timeout does not exist. Private keys and the like are left out. Data goes
+/// to stdout and everything else to stderr. docs/get.md has examples.
+#[derive(Args, Clone, Debug)]
+#[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
+pub(crate) struct Get {
+    #[command(flatten)]
+    pub(super) asking: Asking,
+
+    /// How resources are printed
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    #[arg(help_heading = "Output")]
+    pub(super) output: Format,
+}
+
+/// How resources are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// A line for each: type, name, version, size, and who gave it
+    Table,
+    /// A document for each
+    Yaml,
+    /// An object in a line for each: {type, name, version, resource}
+    Json,
+    /// A DiscoveryResponse as protobuf text
+    Text,
+    /// A DiscoveryResponse in protobuf's own format
+    Binary,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  chancery get cds --server istiod.example:15010 --node sidecar~10.0.0.1~web.prod~prod.svc -o yaml
+  chancery get eds web-1 web-2 --server 127.0.0.1:18000
+  chancery get xdstp://team-b/envoy.config.cluster.v3.Cluster/edge/* --bootstrap bootstrap.json
+  GRPC_XDS_BOOTSTRAP=bootstrap.json chancery get lds --target xds://team-b/billing:8080
+
+Exit codes:
+  0   everything came
+  1   a resource does not exist, or it cannot be used
+  2   no server could be reached, or it gave no answer; or the target, a name or a file is no good
+  64  the command line makes no sense";

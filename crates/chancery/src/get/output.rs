@@ -1,0 +1,70 @@
+//! How the resources that came are written to stdout.
+
+use std::io::{self, Write};
+
+use chancery_client::{TypeUrl, Variant};
+use serde_json::Value;
+
+use super::options::Format;
+use crate::ask::{self, Plan, Row, Sheet, Subject};
+use crate::exit::Failure;
+
+/// Whether what will come can be written like this.
+pub(super) fn check(format: Format, subjects: &[Subject]) -> Result<(), Failure> {
+    let mut types = subjects.iter().map(|subject| &subject.type_url);
+    let first = types.next();
+    if format == Format::Binary && types.any(|other| Some(other) != first) {
+        return Err(ask::misuse("`-o binary` is one response, which has one type"));
+    }
+    Ok(())
+}
+
+/// Writes them; `false` if nobody reads any more.
+pub(super) fn write(format: Format, plan: &Plan, rows: &[Row]) -> Result<bool, Failure> {
+    let sheet = Sheet::new(plan);
+    if format == Format::Table && rows.is_empty() {
+        return Ok(true);
+    }
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let wrote = match format {
+        Format::Table => out.write_all(sheet.table(rows).as_bytes()),
+        Format::Yaml => each(&mut out, rows, |row, first| {
+            let mark = if first { "" } else { "---\n" };
+            format!("{mark}{}{}", Sheet::comment(row), sheet.yaml(row))
+        }),
+        Format::Json => each(&mut out, rows, |row, _| object(&sheet, row)),
+        Format::Text => {
+            each(&mut out, rows, |row, _| format!("{}{}", Sheet::comment(row), sheet.text(row)))
+        }
+        Format::Binary => out.write_all(&response(&sheet, plan, rows)?),
+    };
+    ask::written(wrote.and_then(|()| out.flush()))
+}
+
+fn each(
+    out: &mut impl Write,
+    rows: &[Row],
+    mut text: impl FnMut(&Row, bool) -> String,
+) -> io::Result<()> {
+    rows.iter().enumerate().try_for_each(|(at, row)| out.write_all(text(row, at == 0).as_bytes()))
+}
+
+/// The keys are promised; new ones may be added at the end.
+fn object(sheet: &Sheet, row: &Row) -> String {
+    let text = |text: &str| Value::from(text).to_string();
+    format!(
+        "{{\"type\":{},\"name\":{},\"version\":{},\"resource\":{}}}\n",
+        text(row.type_url.as_str()),
+        text(&row.name),
+        text(&row.version),
+        sheet.json(row)
+    )
+}
+
+fn response(sheet: &Sheet, plan: &Plan, rows: &[Row]) -> Result<Vec<u8>, Failure> {
+    let types = rows.iter().map(|row| &row.type_url);
+    let type_url: Option<&TypeUrl> =
+        types.chain(plan.subjects.iter().map(|subject| &subject.type_url)).next();
+    let Some(type_url) = type_url else { return Ok(Vec::new()) };
+    sheet.binary(Variant::Sotw, type_url, rows, Vec::new())
+}
