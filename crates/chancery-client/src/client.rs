@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::client::{ResourceStatus, ServerId, WatchError};
-use chancery_core::{ResourceName, TypeUrl};
+use chancery_core::client::{AuthorityKey, Held, ResourceStatus, ServerId, WatchError};
+use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
 use tokio::task::JoinHandle;
@@ -117,6 +117,21 @@ impl Client {
                 None => return Err(Arc::new(WatchError::broken("the client has come to an end"))),
             }
         }
+    }
+
+    /// Keeps a resource of an earlier run for whoever will watch it. They are told of it at once,
+    /// and a server of delta that gave it in this version says nothing more of it. What no server
+    /// is responsible for is dropped.
+    pub fn restore(&self, type_url: &TypeUrl, resource: Resource) {
+        self.0.engine.tell(|machine, now| {
+            let authority = AuthorityKey::of(resource.name());
+            let servers = machine.setup().authorities().get(&authority);
+            let Some(server) = servers.and_then(|it| it.servers.first()).copied() else { return };
+            let version = resource.version().to_string().into();
+            let (resource, reading) = (Arc::new(resource), None);
+            let held = Held { resource, reading, version, at: now, server, expires: None };
+            machine.restore(type_url.clone(), held);
+        });
     }
 
     /// Ends in good order: servers are told what they have to be told yet, as whether their last
