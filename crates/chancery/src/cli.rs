@@ -11,6 +11,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::bench::Bench;
 use crate::config::{Admin, Level, Listen, LogFormat};
 use crate::get::Get;
+use crate::watch::Watch;
 
 /// An xDS management server, which tells Envoy proxies and gRPC services what to do, and tools for
 /// this and any other.
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     // Likewise, as those of the others.
     Get(Box<Get>),
+    Watch(Box<Watch>),
     Bench(Box<Bench>),
 }
 

@@ -13,6 +13,7 @@ mod finding;
 mod get;
 mod logging;
 mod serve;
+mod watch;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ fn run() -> Result<(), Failure> {
     match cli.command {
         Command::Serve(flags) => serve::run(&flags),
         Command::Get(flags) => get::run(&flags),
+        Command::Watch(flags) => watch::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     }
 }

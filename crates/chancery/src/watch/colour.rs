@@ -1,0 +1,43 @@
+//! Colours, on a terminal that has some and whose user wants them.
+
+use std::env;
+use std::io::{self, IsTerminal};
+
+/// Whether there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paint {
+    /// As ANSI terminals have them.
+    Ansi,
+    /// Text is text.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Colour {
+    Faint,
+    Red,
+    Green,
+    Yellow,
+}
+
+impl Paint {
+    /// For stdout.
+    pub(super) fn of_stdout() -> Self {
+        let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let wanted = env::var_os("NO_COLOR").is_none();
+        if io::stdout().is_terminal() && wanted && !dumb { Self::Ansi } else { Self::None }
+    }
+
+    pub(super) fn with(self, colour: Colour, text: &str) -> String {
+        let code = match colour {
+            Colour::Faint => 2,
+            Colour::Red => 31,
+            Colour::Green => 32,
+            Colour::Yellow => 33,
+        };
+        match self {
+            Self::None => text.to_owned(),
+            Self::Ansi => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What has changed in a text, as the lines around it.
+
+use std::time::Duration;
+
+use similar::{ChangeTag, TextDiff};
+
+use super::colour::{Colour, Paint};
+
+/// The lines that are other ones, and some around them. Empty if none is.
+pub(super) fn lines(before: &str, after: &str, paint: Paint) -> String {
+    // Texts that have nothing in common would take long; then what is found so far will do.
+    let diff = TextDiff::configure().timeout(LONGEST).diff_lines(before, after);
+    let mut out = String::new();
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        out += &format!("  {}\n", paint.with(Colour::Faint, &hunk.header().to_string()));
+        for change in hunk.iter_changes() {
+            let line = change.value().trim_end_matches('\n');
+            out += &match change.tag() {
+                ChangeTag::Equal => format!("    {line}\n"),
+                ChangeTag::Delete => paint.with(Colour::Red, &format!("  - {line}")) + "\n",
+                ChangeTag::Insert => paint.with(Colour::Green, &format!("  + {line}")) + "\n",
+            };
+        }
+    }
+    out
+}
+
+const CONTEXT: usize = 3;
+const LONGEST: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_around_a_change_are_shown_too() {
+        let before = "a\nb\nc\nd\ne\nf\n";
+        let after = before.replace("e\n", "x\n");
+        let expected = "  @@ -2,5 +2,5 @@\n    b\n    c\n    d\n  - e\n  + x\n    f\n";
+        assert_eq!(lines(before, &after, Paint::None), expected);
+        assert_eq!(lines(before, before, Paint::None), "");
+        let coloured = lines("a\n", "b\n", Paint::Ansi);
+        assert!(coloured.contains("\u{1b}[31m  - a\u{1b}[0m\n"), "{coloured:?}");
+    }
+}

@@ -1,0 +1,72 @@
+//! What is told of a resource: four kinds of events, made of what a watch hears.
+
+use std::sync::Arc;
+
+use chancery_client::{Event as Heard, TypeUrl, WatchError};
+
+use crate::ask::Row;
+
+/// Something that became of a resource, or of a group of them.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) type_url: TypeUrl,
+    pub(super) name: Arc<str>,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    /// There is a value, and it is new.
+    Changed(Row),
+    /// There is none any more.
+    Removed(Arc<WatchError>),
+    /// There is none that may be used.
+    Error(Arc<WatchError>),
+    /// Something is wrong although the value may be used; `None` says that it is over.
+    Ambient(Option<Arc<WatchError>>),
+}
+
+impl Event {
+    /// What a watch heard, if it is to be told.
+    pub(super) fn of(type_url: &TypeUrl, heard: Heard<()>) -> Option<Self> {
+        let type_url = type_url.clone();
+        let (name, what) = match heard {
+            Heard::Changed { name, value: Ok(came) } => {
+                let row = Row::new(&type_url, Arc::clone(&name), came);
+                (name, What::Changed(row))
+            }
+            Heard::Changed { name, value: Err(error) } if error.is_missing() => {
+                (name, What::Removed(error))
+            }
+            Heard::Changed { name, value: Err(error) } => (name, What::Error(error)),
+            Heard::Ambient { name, error } => (name, What::Ambient(error)),
+            Heard::Settled => return None,
+        };
+        Some(Self { type_url, name, what })
+    }
+
+    /// The word for it.
+    pub(super) fn word(&self) -> &'static str {
+        match self.what {
+            What::Changed(_) => "changed",
+            What::Removed(_) => "removed",
+            What::Error(_) => "error",
+            What::Ambient(_) => "ambient",
+        }
+    }
+
+    pub(super) fn row(&self) -> Option<&Row> {
+        match &self.what {
+            What::Changed(row) => Some(row),
+            What::Removed(_) | What::Error(_) | What::Ambient(_) => None,
+        }
+    }
+
+    pub(super) fn error(&self) -> Option<&WatchError> {
+        match &self.what {
+            What::Changed(_) => None,
+            What::Removed(error) | What::Error(error) => Some(error),
+            What::Ambient(error) => error.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! How events are written to stdout: each at once, and whole.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use chancery_client::{Resource, TypeUrl, Variant};
+use serde_json::Value;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+
+use super::colour::{Colour, Paint};
+use super::diff;
+use super::event::{Event, What};
+use super::options::Format;
+use crate::ask::{self, Plan, Row, Sheet, plain};
+use crate::exit::Failure;
+
+/// Writes events.
+pub(super) struct Output {
+    format: Format,
+    sheet: Sheet,
+    paint: Paint,
+    /// What was there when it was last told of.
+    known: HashMap<(TypeUrl, Arc<str>), Known>,
+}
+
+struct Known {
+    row: Row,
+    /// Whether an earlier run told of it, and this one has not.
+    restored: bool,
+}
+
+impl Output {
+    pub(super) fn new(format: Format, plan: &Plan) -> Self {
+        let sheet = Sheet::new(plan);
+        Self { format, sheet, paint: Paint::of_stdout(), known: HashMap::new() }
+    }
+
+    /// An earlier run told of this.
+    pub(super) fn restore(&mut self, type_url: &TypeUrl, resource: &Resource) {
+        let row = Row {
+            type_url: type_url.clone(),
+            name: resource.name().shared(),
+            version: resource.version().to_string().into(),
+            server: "".into(),
+            resource: Arc::new(resource.clone()),
+        };
+        let key = (type_url.clone(), Arc::clone(&row.name));
+        self.known.insert(key, Known { row, restored: true });
+    }
+
+    /// Writes an event, unless it is known from an earlier run. Whether it did, and whether
+    /// somebody reads it.
+    pub(super) fn write(&mut self, event: &Event) -> Result<Wrote, Failure> {
+        let key = (event.type_url.clone(), Arc::clone(&event.name));
+        let before = match &event.what {
+            What::Ambient(_) => None,
+            _ => self.known.remove(&key),
+        };
+        let told = before.as_ref().zip(event.row()).is_some_and(|(before, row)| {
+            before.restored && self.sheet.json(&before.row) == self.sheet.json(row)
+        });
+        let text = if told { Vec::new() } else { self.text(event, before.map(|it| it.row))? };
+        if let Some(row) = event.row() {
+            // Only those two have a use for it.
+            if told || self.format == Format::Diff {
+                self.known.insert(key, Known { row: row.clone(), restored: told });
+            }
+        }
+        if told {
+            return Ok(Wrote::Nothing);
+        }
+        let mut out = io::stdout().lock();
+        let wrote = out.write_all(&text).and_then(|()| out.flush());
+        Ok(if ask::written(wrote)? { Wrote::Event } else { Wrote::ToNobody })
+    }
+
+    fn text(&self, event: &Event, before: Option<Row>) -> Result<Vec<u8>, Failure> {
+        let now = now();
+        Ok(match self.format {
+            Format::Json => self.object(event, &now).into_bytes(),
+            Format::Table => self.line(event, &now, self.paint).into_bytes(),
+            Format::Diff => {
+                let change = before.zip(event.row()).map(|(before, after)| {
+                    diff::lines(&self.sheet.yaml(&before), &self.sheet.yaml(after), self.paint)
+                });
+                (self.line(event, &now, self.paint) + &change.unwrap_or_default()).into_bytes()
+            }
+            Format::Yaml => {
+                let body = event.row().map(|row| format!("---\n{}", self.sheet.yaml(row)));
+                (self.comment(event, &now) + &body.unwrap_or_default()).into_bytes()
+            }
+            Format::Text => {
+                let body = event.row().map(|row| self.sheet.text(row));
+                (self.comment(event, &now) + &body.unwrap_or_default()).into_bytes()
+            }
+            Format::Binary => self.message(event)?,
+        })
+    }
+
+    /// The keys are promised; new ones may be added at the end.
+    fn object(&self, event: &Event, now: &str) -> String {
+        let text = |text: &str| Value::from(text).to_string();
+        let null = || "null".to_owned();
+        let row = event.row();
+        format!(
+            "{{\"time\":{},\"type\":{},\"name\":{},\"event\":{},\"version\":{},\"resource\":{},\
+             \"error\":{}}}\n",
+            text(now),
+            text(event.type_url.as_str()),
+            text(&event.name),
+            text(event.word()),
+            row.map_or_else(null, |row| text(&row.version)),
+            row.map_or_else(null, |row| self.sheet.json(row)),
+            event.error().map_or_else(null, |error| text(&error.text)),
+        )
+    }
+
+    /// `TIME TYPE NAME EVENT…`
+    fn line(&self, event: &Event, now: &str, paint: Paint) -> String {
+        let (short, name) = (event.type_url.short(), plain(&event.name));
+        let time = paint.with(Colour::Faint, clock(now));
+        let word = event.word();
+        let (colour, rest) = match &event.what {
+            What::Changed(row) if row.version.is_empty() => (Colour::Green, String::new()),
+            What::Changed(row) => (Colour::Green, format!(", version {}", plain(&row.version))),
+            What::Removed(_) => (Colour::Red, String::new()),
+            What::Error(error) => (Colour::Red, format!(": {}", plain(&error.text))),
+            What::Ambient(Some(error)) => (Colour::Yellow, format!(": {}", plain(&error.text))),
+            What::Ambient(None) => (Colour::Yellow, ": over".to_owned()),
+        };
+        format!("{time} {short} {name} {}{rest}\n", paint.with(colour, word))
+    }
+
+    fn comment(&self, event: &Event, now: &str) -> String {
+        format!("# {}", self.line(event, now, Paint::None))
+    }
+
+    /// Length and message; nothing for what is no change.
+    fn message(&self, event: &Event) -> Result<Vec<u8>, Failure> {
+        let (rows, removed) = match &event.what {
+            What::Changed(row) => (std::slice::from_ref(row), Vec::new()),
+            What::Removed(_) | What::Error(_) => (&[][..], vec![Arc::clone(&event.name)]),
+            What::Ambient(_) => return Ok(Vec::new()),
+        };
+        let message = self.sheet.binary(Variant::Delta, &event.type_url, rows, removed)?;
+        let mut out = varint(message.len());
+        out.extend(message);
+        Ok(out)
+    }
+}
+
+/// What came of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrote {
+    Event,
+    /// It was known.
+    Nothing,
+    /// Nobody reads any more.
+    ToNobody,
+}
+
+/// As RFC 3339 has it, in UTC.
+fn now() -> String {
+    let mut text = String::new();
+    // A string takes all that is written to it.
+    SystemTime.format_time(&mut Writer::new(&mut text)).ok();
+    text
+}
+
+/// The time of the day, in milliseconds.
+fn clock(now: &str) -> &str {
+    now.get("2026-01-01T".len().."2026-01-01T00:00:00.000".len()).unwrap_or(now)
+}
+
+fn varint(mut number: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    while number >= 0x80 {
+        out.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_told_with_milliseconds() {
+        assert_eq!(clock("2026-11-22T05:11:49.155744Z"), "05:11:49.155");
+        assert_eq!(clock(&now()).len(), 12);
+    }
+
+    #[test]
+    fn a_length_is_a_varint() {
+        assert_eq!(varint(1), [1]);
+        assert_eq!(varint(300), [0xac, 2]);
+    }
+}
