@@ -1,6 +1,7 @@
 //! An HTTP/1.1 server that does what a test says, and shows what it was asked.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -51,7 +52,7 @@ impl Http {
         let mut task = JoinSet::new();
         task.spawn(async move {
             let mut connections = JoinSet::new();
-            let number = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+            let number = Arc::new(AtomicUsize::new(0));
             let does = Arc::new(does);
             while let Ok((io, _)) = listener.accept().await {
                 let (does, number, tell) = (Arc::clone(&does), Arc::clone(&number), tell.clone());
@@ -65,7 +66,7 @@ impl Http {
                         },
                     };
                     while let Some(asked) = read(&mut *io).await {
-                        let at = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        let at = number.fetch_add(1, Ordering::SeqCst);
                         let what = does(at, &asked.body);
                         let _ = tell.send(asked);
                         match what {
@@ -130,7 +131,9 @@ async fn read(io: &mut dyn Io) -> Option<Asked> {
 
 /// A free port below the range of outgoing connections.
 pub(crate) async fn listen() -> (TcpListener, u16) {
-    let start = std::process::id() % 12_000;
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    // Away from the servers of the testkit, and never twice the same.
+    let start = (std::process::id() + 6_000) % 12_000 + STARTED.fetch_add(1, Ordering::SeqCst) * 7;
     for step in 0..12_000 {
         let port = u16::try_from(20_000 + (start + step * 7) % 12_000).unwrap();
         if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)).await {

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use chancery_core::{Node, Snapshot, TypeUrl};
@@ -198,9 +199,11 @@ async fn within<F: Future>(future: F) -> F::Output {
 /// A listener on a port that outgoing connections do not take: those come from above 32768.
 async fn free_port() -> io::Result<Listener> {
     let mut last = None;
-    let from = std::process::id() % 12_000;
+    // Tests run in parallel, so each process begins elsewhere, and each server of it: a port that was
+    // let go should stay empty for whoever tests what clients make of that.
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    let from = std::process::id() % 12_000 + STARTED.fetch_add(1, Ordering::Relaxed) * 7;
     for offset in 0..12_000 {
-        // Tests run in parallel, so each process begins elsewhere.
         let port = u16::try_from(20_000 + (from + offset * 7) % 12_000).unwrap_or(20_000);
         match Listener::tcp(([127, 0, 0, 1], port).into()).await {
             Ok(listener) => return Ok(listener),
