@@ -414,3 +414,44 @@ fn a_group_begins_with_what_is_left_of_an_earlier_run() {
     let Some(Request::Delta(request)) = client.request(Time::default(), &stream) else { panic!() };
     assert_eq!(request.initial_versions.iter().collect::<Vec<_>>(), [("x", "1")]);
 }
+
+/// C-032, C-050: who watches again what nobody watched for a moment is told again, although the wire
+/// had no room meanwhile.
+#[test]
+fn a_server_is_asked_again_for_what_was_forgotten() {
+    let all = |variant, refresh, name: &str| {
+        let mut setup = Setup::new(Arc::new(Node::default()), ClientSettings::default());
+        let key = ServerKey {
+            uri: "one".into(),
+            credentials: "insecure".into(),
+            features: ServerFeatures::default(),
+        };
+        let server = setup.server(key, Protocol { variant, aggregated: false, refresh });
+        setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
+        let mut client = Client::new(setup);
+        let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
+        let now = Time::default();
+        let watch = client.watch(now, &clusters, name);
+        let stream = StreamId { server, type_url: Some(clusters.clone()) };
+        client.handle(now, ClientInput::Opened(stream.clone()));
+        client.request(now, &stream).expect("there is a name to ask for");
+        client.handle(now, ClientInput::Unchanged(stream.clone()));
+        assert!(client.request(now, &stream).is_none());
+        client.unwatch(now, watch);
+        client.watch(now, &clusters, name);
+        let requests = std::iter::from_fn(|| client.request(now, &stream));
+        let said = requests.map(|request| match request {
+            Request::Sotw(request) => request.names.iter().collect::<Vec<_>>().join(" "),
+            Request::Delta(request) => {
+                assert!(request.unsubscribe.is_empty());
+                request.subscribe.iter().map(|name| format!("+{name}")).collect()
+            }
+        });
+        said.take(5).collect::<Vec<_>>()
+    };
+    assert_eq!(all(Variant::Sotw, None, "a"), ["", "a"]);
+    assert_eq!(all(Variant::Delta, None, "a"), ["+a"]);
+    assert_eq!(all(Variant::Sotw, Some(std::time::Duration::from_secs(9)), "a"), ["a"]);
+    assert_eq!(all(Variant::Sotw, None, "*"), ["*", "", "*"]);
+    assert_eq!(all(Variant::Delta, None, "*"), ["+*"]);
+}

@@ -135,6 +135,7 @@ impl Client {
         let Ok(subject) = watcher.subject else { return };
         self.strike(id, &subject);
         self.renamed(&subject);
+        self.forgotten(&subject);
         if let Some(realm) = self.realms.get_mut(&subject.authority) {
             realm.sweep(&subject.type_url);
         }
@@ -303,6 +304,21 @@ impl Client {
             let members = std::mem::take(&mut group.members);
             shelf.groups.remove(&subject.name);
             members.iter().for_each(|name| shelf.drop_unwatched(name));
+        }
+    }
+
+    /// If nothing is left of what was watched, whoever watches it again has to be told again (C-050).
+    fn forgotten(&mut self, subject: &Subject) {
+        let Some(realm) = self.realms.get(&subject.authority) else { return };
+        let shelf = realm.shelves.get(&subject.type_url);
+        if shelf.is_some_and(|shelf| shelf.wants(&subject.name)) {
+            return;
+        }
+        for server in realm.asked() {
+            let Some(channel) = self.channels.get_mut(server.place()) else { continue };
+            if let Some(topic) = channel.topic(&subject.type_url) {
+                topic.forget(&subject.name);
+            }
         }
     }
 

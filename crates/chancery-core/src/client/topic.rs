@@ -21,6 +21,9 @@ pub(super) struct Topic {
     pub(super) type_url: TypeUrl,
     /// Names that may have become wanted or unwanted since the server was told.
     changed: BTreeSet<ResourceName>,
+    /// Names of which all was forgotten since the server was told that they are wanted. Who wants
+    /// them again must have the server say again what it said.
+    forgotten: BTreeSet<ResourceName>,
     /// What the server was told; `None` before the first request.
     told: Option<BTreeSet<ResourceName>>,
     /// Whether a name was ever said: if not, an empty list means everything (C-033).
@@ -36,6 +39,7 @@ impl Topic {
         Self {
             type_url,
             changed: BTreeSet::new(),
+            forgotten: BTreeSet::new(),
             told: None,
             named: false,
             nonce: "".into(),
@@ -62,6 +66,25 @@ impl Topic {
     /// Something about the names may have changed.
     pub(super) fn change(&mut self, name: &ResourceName) {
         self.changed.insert(name.clone());
+    }
+
+    /// All that was known of a name is forgotten.
+    pub(super) fn forget(&mut self, name: &ResourceName) {
+        if self.told(name) {
+            self.forgotten.insert(name.clone());
+        }
+    }
+
+    /// Names that are wanted again before the server heard that they are not. From now on it counts
+    /// as not told of them.
+    fn wanted_again(&mut self, wants: &Wants<'_>) -> BTreeSet<ResourceName> {
+        let mut again = std::mem::take(&mut self.forgotten);
+        again.retain(|name| wants.wants(name));
+        if let Some(told) = &mut self.told {
+            again.retain(|name| told.remove(name));
+        }
+        again.iter().for_each(|name| self.awaited.forget(name));
+        again
     }
 
     /// A response came and has to be answered.
@@ -94,12 +117,12 @@ impl Topic {
 
     /// Whether there may be something to say.
     pub(super) fn may_be_due(&self) -> bool {
-        self.told.is_none() || self.answer.is_some() || !self.changed.is_empty()
+        self.may_ask_more() || self.answer.is_some()
     }
 
     /// Whether there may be something to ask for that was not asked for before.
     pub(super) fn may_ask_more(&self) -> bool {
-        self.told.is_none() || !self.changed.is_empty()
+        self.told.is_none() || !self.changed.is_empty() || !self.forgotten.is_empty()
     }
 
     /// The next poll (C-044), if it is time for one or there are new names. What is polled keeps no
@@ -115,6 +138,7 @@ impl Topic {
         is_time: bool,
     ) -> Option<SotwRequest> {
         let wanted = wants.names();
+        self.wanted_again(wants);
         self.changed.clear();
         let mut told = self.told.take().unwrap_or_default();
         told.difference(&wanted).for_each(|name| self.awaited.forget(name));
@@ -155,10 +179,16 @@ impl Topic {
         let mut wanted = wants.names();
         // The only way out of an empty list that means everything is to say `*` first, and the
         // empty list again then.
-        let leaves = wanted.is_empty() && self.is_silent_wildcard();
-        self.changed.clear();
+        let silent = self.is_silent_wildcard();
+        // A server that repeats nothing by itself has to hear both that a name is not wanted and,
+        // next, that it is.
+        let again = self.wanted_again(wants);
+        wanted.retain(|name| !again.contains(name));
+        let leaves = wanted.is_empty() && silent;
+        self.changed = again;
         if leaves {
             wanted.insert(everything());
+            self.forgotten.extend(self.changed.take(EVERYTHING));
             self.changed.insert(everything());
         }
         let told = self.told.take().unwrap_or_default();
@@ -212,6 +242,9 @@ impl Topic {
     }
 
     fn edit(&mut self, wants: &Wants<'_>, until: Time, request: &mut DeltaRequest) {
+        // Whoever subscribes again is told again.
+        let again = self.wanted_again(wants);
+        self.changed.extend(again);
         let Some(told) = &mut self.told else { return };
         for name in std::mem::take(&mut self.changed) {
             if !wants.wants(&name) {
@@ -232,7 +265,9 @@ impl Topic {
     fn is_due(&mut self, wants: &Wants<'_>) -> bool {
         let Some(told) = &self.told else { return !wants.names().is_empty() };
         self.changed.retain(|name| wants.wants(name) != told.contains(name));
-        self.answer.is_some() || !self.changed.is_empty()
+        self.forgotten.retain(|name| told.contains(name));
+        let again = self.forgotten.iter().any(|name| wants.wants(name));
+        again || self.answer.is_some() || !self.changed.is_empty()
     }
 
     /// Whether the server was told by an empty list that everything is wanted.
