@@ -222,3 +222,16 @@ async fn channels_to_one_target_share_one_client_and_one_stream() {
     }
     assert_eq!(opened, 2, "one for each target");
 }
+
+/// C-050: each question forgets its answer, and the next one is asked again.
+#[tokio::test]
+async fn the_same_question_can_be_asked_again_at_once() {
+    let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
+    for options in ways() {
+        let client = client(vec![self::server(server.address())], options);
+        for _ in 0..20 {
+            let cluster = within(client.get::<Cluster>("a")).await.unwrap();
+            assert_eq!(*cluster.value, Cluster("a of 7 bytes".to_owned()));
+        }
+    }
+}
