@@ -187,14 +187,9 @@ impl Shelf {
 
     /// The groups that a resource of this name is in, if they are watched.
     pub(super) fn groups_of(&self, name: &ResourceName) -> Vec<ResourceName> {
-        if self.groups.is_empty() {
-            return Vec::new();
-        }
-        let collection = name.collection();
-        let in_group = |group: &&ResourceName| {
-            group.as_str() == EVERYTHING || collection.as_ref() == Some(group)
-        };
-        self.groups.keys().filter(in_group).cloned().collect()
+        let everything = self.groups.get_key_value(EVERYTHING);
+        let collection = name.collection().and_then(|name| self.groups.get_key_value(&name));
+        everything.into_iter().chain(collection).map(|(group, _)| group.clone()).collect()
     }
 
     /// Everybody who hears of a resource: who watches it, and who watches a group it is in.
