@@ -250,6 +250,29 @@ fn a_watcher_nobody_reads_costs_the_others_time_and_no_more() {
 }
 
 #[test]
+fn news_that_are_not_true_any_more_hold_nothing_back() {
+    // C-038: the watcher is told nothing, so there is nothing that it could apply
+    client(
+        "% server one delta
+         + w cds * slow
+         < one open
+         > one open
+         < one cds node
+         > one cds n=1 b@1
+         < one cds n=1
+         . w
+         ! w b@1
+         ! w settled
+         ! one reads
+         > one cds n=2 a@1(ttl=1s)
+         < one cds n=2
+         ~ 1s
+         . w
+         ! one reads",
+    );
+}
+
+#[test]
 fn a_watcher_that_goes_away_holds_nothing_back() {
     // C-038
     client(

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::entry::Entry;
 use super::realm::Shelf;
 use super::watchers::{Subject, Untold, Watcher};
 use super::{Client, ErrorKind, Held, WatchError, WatchId};
@@ -33,8 +34,25 @@ pub enum WatchEvent {
 }
 
 impl Client {
-    /// The next thing to tell a watcher.
+    /// The next thing to tell a watcher. If what there was to tell is not true any more, and it has
+    /// applied what it was told before, nobody waits for it.
     pub fn event(&mut self, id: WatchId) -> Option<WatchEvent> {
+        let event = self.next_event(id);
+        let watcher = self.watchers.get_mut(id)?;
+        watcher.is_busy |= event.is_some();
+        if !watcher.is_busy {
+            self.watchers.applied(id);
+        }
+        event
+    }
+
+    /// A watcher has applied what it was told. What it has not been told yet keeps its stream
+    /// waiting (C-038).
+    pub fn applied(&mut self, id: WatchId) {
+        self.watchers.applied(id);
+    }
+
+    fn next_event(&mut self, id: WatchId) -> Option<WatchEvent> {
         let watcher = self.watchers.get_mut(id)?;
         let subject = match &watcher.subject {
             Ok(subject) => subject.clone(),
@@ -48,19 +66,17 @@ impl Client {
             let event = if subject.is_group() {
                 watcher.of_group(shelf, &subject, &name, untold)
             } else {
-                watcher.of_resource(shelf, &name, untold)
+                let entry = shelf.slots.get(&name).map(|slot| &slot.entry);
+                entry.and_then(|entry| {
+                    let error = entry.error().or(shelf.trouble.as_ref());
+                    watcher.of_entry(entry, error, &name, untold)
+                })
             };
             if event.is_some() {
                 return event;
             }
         }
         std::mem::take(&mut watcher.settled).then_some(WatchEvent::Settled)
-    }
-
-    /// A watcher has applied what it was told. What it has not been told yet keeps its stream
-    /// waiting (C-038).
-    pub fn applied(&mut self, id: WatchId) {
-        self.watchers.applied(id);
     }
 }
 
@@ -73,14 +89,14 @@ impl Watcher {
         Some(WatchEvent::Changed { name: "".into(), value: Err(error) })
     }
 
-    fn of_resource(
+    /// What there is to tell of a resource with which this is wrong.
+    fn of_entry(
         &mut self,
-        shelf: &Shelf,
+        entry: &Entry,
+        error: Option<&Arc<WatchError>>,
         name: &ResourceName,
         untold: Untold,
     ) -> Option<WatchEvent> {
-        let entry = &shelf.slots.get(name)?.entry;
-        let error = entry.error().or(shelf.trouble.as_ref());
         match (entry.held(), error) {
             (Some(held), _) if untold.changed => Some(self.changed(name, Ok(held.clone()), error)),
             (None, Some(error)) if untold.changed => {
@@ -106,19 +122,13 @@ impl Watcher {
         let members = shelf.groups.get(&subject.name).map(|group| &group.members);
         let slot = shelf.slots.get(name).filter(|_| members.is_some_and(|all| all.contains(name)));
         let Some(entry) = slot.map(|slot| &slot.entry) else { return self.gone(subject, name) };
-        let error = entry.error();
-        match (entry.held(), error) {
-            (Some(held), _) if untold.changed => {
-                self.known.insert(name.clone());
-                Some(self.changed(name, Ok(held.clone()), error))
-            }
-            (None, Some(error)) if untold.changed => {
-                self.known.remove(name);
-                Some(self.changed(name, Err(Arc::clone(error)), None))
-            }
-            (Some(_), error) => self.ambient(name, error),
-            (None, _) => None,
-        }
+        let event = self.of_entry(entry, entry.error(), name, untold);
+        match event {
+            Some(WatchEvent::Changed { value: Ok(_), .. }) => self.known.insert(name.clone()),
+            Some(WatchEvent::Changed { value: Err(_), .. }) => self.known.remove(name),
+            Some(WatchEvent::Ambient { .. } | WatchEvent::Settled) | None => false,
+        };
+        event
     }
 
     /// A change; what is wrong all the same is told next.

@@ -59,6 +59,8 @@ pub(super) struct Watcher {
     pub(super) troubled: BTreeSet<ResourceName>,
     /// Of a group: the names it believes to be there.
     pub(super) known: BTreeSet<ResourceName>,
+    /// Whether it was told something that it has not applied yet.
+    pub(super) is_busy: bool,
     /// The streams that wait for this watcher.
     owes: Vec<StreamId>,
 }
@@ -90,6 +92,7 @@ impl Watchers {
                 settled,
                 troubled: BTreeSet::new(),
                 known: BTreeSet::new(),
+                is_busy: false,
                 owes: Vec::new(),
             },
         );
@@ -148,6 +151,7 @@ impl Watchers {
     /// The watcher has applied all it was told, if it was told all there is.
     pub(super) fn applied(&mut self, id: WatchId) {
         let Some(watcher) = self.all.get_mut(&id) else { return };
+        watcher.is_busy = false;
         if watcher.untold.is_empty() && !watcher.settled {
             let owes = std::mem::take(&mut watcher.owes);
             self.release(owes);

@@ -174,12 +174,17 @@ impl Life {
         }
     }
 
+    /// Whoever was told nothing has nothing to apply.
     fn take(&mut self, id: WatchId) {
+        let mut told = false;
         while let Some(event) = self.client.event(id) {
+            told = true;
             let name = self.watches.get(&id).map(|watch| watch.name.clone()).unwrap_or_default();
             self.note(&format!("! {name} {}", heard(&event)));
         }
-        self.client.applied(id);
+        if told {
+            self.client.applied(id);
+        }
     }
 
     fn watch(&self, name: &str) -> Result<WatchId, String> {
