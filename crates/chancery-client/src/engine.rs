@@ -25,6 +25,8 @@ use crate::observe;
 pub(crate) struct Engine {
     state: Mutex<State>,
     began: Instant,
+    /// What the machine was told when it began.
+    setup: Setup,
     /// Rung when the keeper has something to do.
     bell: Notify,
     /// Rung when what is held may have changed.
@@ -87,7 +89,7 @@ pub(crate) enum Told {
 impl Engine {
     pub(crate) fn new(setup: Setup, reject: Option<String>) -> Self {
         let state = State {
-            machine: Machine::new(setup),
+            machine: Machine::new(setup.clone()),
             watches: HashMap::new(),
             lines: BTreeMap::new(),
             last: 0,
@@ -97,7 +99,7 @@ impl Engine {
             closing: Closing::default(),
         };
         let (bell, news) = (Notify::new(), Notify::new());
-        Self { state: Mutex::new(state), began: Instant::now(), bell, news, reject }
+        Self { state: Mutex::new(state), began: Instant::now(), setup, bell, news, reject }
     }
 
     /// Looks at the machine, without telling it anything.
@@ -108,8 +110,13 @@ impl Engine {
     /// Tells the machine something, and wakes whoever that concerns.
     pub(crate) fn tell<T>(&self, tell: impl FnOnce(&mut Machine, Time) -> T) -> T {
         let now = self.now();
+        self.tell_all(|state| tell(&mut state.machine, now))
+    }
+
+    /// The same, with what is known beside the machine.
+    fn tell_all<T>(&self, tell: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
-        let answer = tell(&mut state.machine, now);
+        let answer = tell(&mut state);
         let (wakes, ring) = state.follow();
         drop(state);
         wakes.into_iter().for_each(Waker::wake);
@@ -125,11 +132,12 @@ impl Engine {
         if let (Some(why), ClientInput::Received(_, reply)) = (&self.reject, &mut input) {
             reply.reject(why);
         }
-        if !self.is_valid(ticket) {
-            return false;
-        }
-        let events = self.tell(|machine, now| machine.handle(now, input));
-        self.look(|machine| observe::events(machine.setup(), &events));
+        let now = self.now();
+        // Under one lock: another stream may have the same place a moment later.
+        let events =
+            self.tell_all(|state| state.has(ticket).then(|| state.machine.handle(now, input)));
+        let Some(events) = events else { return false };
+        observe::events(&self.setup, &events);
         if events.iter().any(|event| matches!(event, ClientEvent::Received { .. })) {
             self.news.notify_one();
         }
@@ -166,12 +174,9 @@ impl Engine {
 
     fn set_live(&self, ticket: &Ticket, live: bool) {
         let mut state = self.lock();
-        let State { lines, closing, .. } = &mut *state;
-        if let Some(line) = lines.get_mut(&ticket.stream)
-            && line.number == ticket.number
-        {
+        if let Some(line) = state.line_of(ticket) {
             line.live = live;
-            closing.waker.take().into_iter().for_each(Waker::wake);
+            state.closing.waker.take().into_iter().for_each(Waker::wake);
         }
     }
 
@@ -201,20 +206,18 @@ impl Engine {
     /// Lets the machine see what time it is.
     pub(crate) fn tick(&self) {
         let events = self.tell(|machine, now| machine.handle(now, ClientInput::TimePassed));
-        self.look(|machine| observe::events(machine.setup(), &events));
+        observe::events(&self.setup, &events);
     }
 
     /// The next request of a stream that has room for one; `None` if there will be none.
     pub(crate) fn poll_request(&self, ticket: &Ticket, cx: &Context<'_>) -> Poll<Option<Request>> {
         let now = self.now();
         let mut state = self.lock();
-        let state = &mut *state;
-        let Some(line) = state.lines.get_mut(&ticket.stream) else { return Poll::Ready(None) };
-        if line.number != ticket.number {
+        if !state.has(ticket) {
             return Poll::Ready(None);
         }
         let request = state.machine.request(now, &ticket.stream);
-        if request.is_none() {
+        if let (None, Some(line)) = (&request, state.line_of(ticket)) {
             keep(&mut line.writer, cx);
         }
         // What was asked for has to come in time, and what is polled has a next time; the keeper does
@@ -232,32 +235,22 @@ impl Engine {
     /// Waits until the stream may be read (C-038); `false` if it is closed.
     pub(crate) fn poll_read(&self, ticket: &Ticket, cx: &Context<'_>) -> Poll<bool> {
         let mut state = self.lock();
-        let state = &mut *state;
-        let Some(line) = state.lines.get_mut(&ticket.stream) else { return Poll::Ready(false) };
-        if line.number != ticket.number {
-            return Poll::Ready(false);
-        }
+        let Some(line) = state.line_of(ticket) else { return Poll::Ready(false) };
         // The waker stays also when reading goes on: a close has to be heard of.
         keep(&mut line.reader, cx);
         if state.machine.may_read(&ticket.stream) { Poll::Ready(true) } else { Poll::Pending }
-    }
-
-    /// Whether the stream has not been closed.
-    pub(crate) fn is_valid(&self, ticket: &Ticket) -> bool {
-        let state = self.lock();
-        state.lines.get(&ticket.stream).is_some_and(|line| line.number == ticket.number)
     }
 
     /// Waits until the stream is closed by the machine.
     pub(crate) async fn closed(&self, ticket: &Ticket) {
         std::future::poll_fn(|cx| {
             let mut state = self.lock();
-            match state.lines.get_mut(&ticket.stream) {
-                Some(line) if line.number == ticket.number => {
+            match state.line_of(ticket) {
+                Some(line) => {
                     keep(&mut line.reader, cx);
                     Poll::Pending
                 }
-                _ => Poll::Ready(()),
+                None => Poll::Ready(()),
             }
         })
         .await;
@@ -269,22 +262,29 @@ impl Engine {
 
     pub(crate) fn unwatch(&self, id: WatchId) {
         self.tell(|machine, now| machine.unwatch(now, id));
-        self.lock().watches.remove(&id);
+        // Dropped after the lock is: a waker may own whoever waits.
+        let waker = self.lock().watches.remove(&id);
+        drop(waker);
     }
 
     /// The next thing a watch is told.
     pub(crate) fn poll_event(&self, id: WatchId, cx: &Context<'_>) -> Poll<Told> {
-        let mut state = self.lock();
-        if let Some(why) = &state.broken {
-            return Poll::Ready(Told::Broken(Arc::clone(why)));
-        }
-        match state.machine.event(id) {
-            Some(event) => Poll::Ready(Told::Event(event)),
-            None => {
-                state.watches.insert(id, cx.waker().clone());
-                Poll::Pending
+        let mut before = None;
+        let told = self.tell_all(|state| {
+            if let Some(why) = &state.broken {
+                return Poll::Ready(Told::Broken(Arc::clone(why)));
             }
-        }
+            match state.machine.event(id) {
+                Some(event) => Poll::Ready(Told::Event(event)),
+                None => {
+                    before = state.watches.insert(id, cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        });
+        // Dropped after the lock is: a waker may own whoever waits.
+        drop(before);
+        told
     }
 
     /// A watch has applied what it was told.
@@ -316,9 +316,10 @@ impl Engine {
             state.alarm = state.machine.deadline();
             state.alarm
         };
-        match alarm {
+        // A time that no clock will ever show does not come.
+        match alarm.and_then(|at| self.began.checked_add(at.0)) {
             Some(at) => {
-                let late = tokio::time::timeout_at(self.began + at.0, self.bell.notified()).await;
+                let late = tokio::time::timeout_at(at, self.bell.notified()).await;
                 if late.is_err() {
                     self.tick();
                 }
@@ -375,6 +376,16 @@ impl State {
         }
         let ring = self.is_sooner();
         (wakes, ring)
+    }
+
+    /// Whether a stream has not been closed.
+    fn has(&self, ticket: &Ticket) -> bool {
+        self.lines.get(&ticket.stream).is_some_and(|line| line.number == ticket.number)
+    }
+
+    /// A stream that has not been closed.
+    fn line_of(&mut self, ticket: &Ticket) -> Option<&mut Line> {
+        self.lines.get_mut(&ticket.stream).filter(|line| line.number == ticket.number)
     }
 
     /// Whether the machine has to see the time before the keeper would wake.

@@ -12,6 +12,7 @@ use crate::stock::Store;
 
 /// Runs until the client is dropped.
 pub(crate) async fn keep(engine: Arc<Engine>, servers: Vec<Server>, stock: Option<Store>) {
+    let _last = Last(Arc::clone(&engine));
     let mut tasks = JoinSet::new();
     if let Some(stock) = stock {
         // Before anybody is asked for anything.
@@ -35,6 +36,15 @@ pub(crate) async fn keep(engine: Arc<Engine>, servers: Vec<Server>, stock: Optio
             }
             () = engine.rest() => {}
         }
+    }
+}
+
+/// Says that nothing will happen any more, also if it is the keeper that panics.
+struct Last(Arc<Engine>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.give_up("the task that keeps the client came to an end");
     }
 }
 
