@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::ErrorDetail;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -82,4 +83,9 @@ pub(crate) fn told(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
+}
+
+/// A server that cannot be reached, for this reason.
+pub(crate) fn unavailable(message: String) -> ErrorDetail {
+    ErrorDetail { code: ErrorDetail::UNAVAILABLE, message }
 }

@@ -11,6 +11,7 @@ use chancery_core::client::{ClientInput, ErrorKind, Reply, ServerId, StreamId};
 use chancery_core::{ErrorDetail, Request, SotwRequest, TypeUrl};
 use tokio::task::JoinSet;
 
+use crate::dial::unavailable;
 use crate::engine::{Engine, Ticket};
 use crate::files::{self, Files};
 use crate::rest::{self, Rest};
@@ -126,9 +127,4 @@ impl Line<'_> {
             Self::Files(line) => line.answer(request).await,
         }
     }
-}
-
-fn unavailable(message: String) -> ErrorDetail {
-    const UNAVAILABLE: i32 = 14;
-    ErrorDetail { code: UNAVAILABLE, message }
 }

@@ -121,6 +121,23 @@ pub struct ErrorDetail {
 }
 
 impl ErrorDetail {
+    /// Nobody can tell what went wrong.
+    pub const UNKNOWN: i32 = 2;
+    /// What was sent cannot be used.
+    pub const INVALID_ARGUMENT: i32 = 3;
+    /// There is no such thing.
+    pub const NOT_FOUND: i32 = 5;
+    /// Not for this peer.
+    pub const PERMISSION_DENIED: i32 = 7;
+    /// The server does not know how.
+    pub const UNIMPLEMENTED: i32 = 12;
+    /// The peer broke a rule of the transport.
+    pub const INTERNAL: i32 = 13;
+    /// Not now; it may pass by itself.
+    pub const UNAVAILABLE: i32 = 14;
+    /// The peer did not prove who it is.
+    pub const UNAUTHENTICATED: i32 = 16;
+
     /// What gRPC calls a status code, if it has a name.
     pub fn name_of(code: i32) -> Option<&'static str> {
         const NAMES: [&str; 17] = [

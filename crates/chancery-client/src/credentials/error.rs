@@ -5,6 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use chancery_core::ErrorDetail;
+
 use super::TlsError;
 
 /// Why no connection can be made, or nothing can be asked on it: the environment's fault.
@@ -49,11 +51,11 @@ pub enum CredentialsError {
 impl CredentialsError {
     /// What gRPC calls this: `UNAVAILABLE` if it may pass by itself, else `UNAUTHENTICATED` (C-009).
     pub fn code(&self) -> i32 {
-        const UNAVAILABLE: i32 = 14;
-        const UNAUTHENTICATED: i32 = 16;
         match self {
-            Self::Tls(_) | Self::TokenUnreadable { .. } | Self::Plugged { .. } => UNAVAILABLE,
-            Self::TokenInvalid { .. } | Self::Insecure { .. } => UNAUTHENTICATED,
+            Self::Tls(_) | Self::TokenUnreadable { .. } | Self::Plugged { .. } => {
+                ErrorDetail::UNAVAILABLE
+            }
+            Self::TokenInvalid { .. } | Self::Insecure { .. } => ErrorDetail::UNAUTHENTICATED,
         }
     }
 }

@@ -9,17 +9,16 @@ mod stream;
 
 use std::sync::Arc;
 
-use chancery_core::ErrorDetail;
 use chancery_core::client::{Server, ServerId};
 use chancery_proto::reply::Reader;
 use tokio::task::JoinSet;
 
+use crate::dial::unavailable;
 use crate::engine::{Engine, Ticket};
 use crate::paths::Paths;
 use crate::server::passed_on;
 use crate::{Address, Alpn, Credentials, Options, XdsServer};
 use connection::Connection;
-use status::UNAVAILABLE;
 
 /// One server, spoken to over gRPC.
 pub(crate) struct Channel {
@@ -81,16 +80,15 @@ impl Channel {
             };
             if open.as_ref().is_none_or(|connection| !connection.takes_streams()) {
                 open = tokio::select! {
-                    connected = self.connect(&mut connections) => match connected {
-                        Ok(connection) => Some(connection),
-                        Err(why) => {
-                            let message = why;
-                            engine.ended(&ticket, ErrorDetail { code: UNAVAILABLE, message });
-                            None
-                        }
-                    },
-                    () = engine.closed(&ticket) => None,
-                };
+                                   connected = self.connect(&mut connections) => match connected {
+                                       Ok(connection) => Some(connection),
+                                       Err(why) => {
+                engine.ended(&ticket, unavailable(why));
+                None
+                }
+                                   },
+                                   () = engine.closed(&ticket) => None,
+                               };
             }
             if let Some(connection) = &open {
                 streams.spawn(stream::run(self.line(&engine, ticket), connection.sender()));

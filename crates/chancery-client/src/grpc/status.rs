@@ -3,33 +3,29 @@
 use chancery_core::ErrorDetail;
 use http::{HeaderMap, StatusCode};
 
-pub(super) const UNKNOWN: i32 = 2;
-pub(super) const PERMISSION_DENIED: i32 = 7;
-pub(super) const UNIMPLEMENTED: i32 = 12;
-pub(super) const INTERNAL: i32 = 13;
-pub(super) const UNAVAILABLE: i32 = 14;
-pub(super) const UNAUTHENTICATED: i32 = 16;
-
 /// What `grpc-status` says, if it is there.
 pub(super) fn of(headers: &HeaderMap) -> Option<ErrorDetail> {
     let code = headers.get("grpc-status")?.to_str().ok().and_then(|code| code.parse().ok());
     let message = headers.get("grpc-message").map(|text| decoded(text.as_bytes()));
-    Some(ErrorDetail { code: code.unwrap_or(UNKNOWN), message: message.unwrap_or_default() })
+    Some(ErrorDetail {
+        code: code.unwrap_or(ErrorDetail::UNKNOWN),
+        message: message.unwrap_or_default(),
+    })
 }
 
 /// What an answer means that is no answer of gRPC.
 pub(super) fn of_http(status: StatusCode) -> Option<ErrorDetail> {
     let code = match status {
         StatusCode::OK => return None,
-        StatusCode::BAD_REQUEST => INTERNAL,
-        StatusCode::UNAUTHORIZED => UNAUTHENTICATED,
-        StatusCode::FORBIDDEN => PERMISSION_DENIED,
-        StatusCode::NOT_FOUND => UNIMPLEMENTED,
+        StatusCode::BAD_REQUEST => ErrorDetail::INTERNAL,
+        StatusCode::UNAUTHORIZED => ErrorDetail::UNAUTHENTICATED,
+        StatusCode::FORBIDDEN => ErrorDetail::PERMISSION_DENIED,
+        StatusCode::NOT_FOUND => ErrorDetail::UNIMPLEMENTED,
         StatusCode::TOO_MANY_REQUESTS
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => UNAVAILABLE,
-        _ => UNKNOWN,
+        | StatusCode::GATEWAY_TIMEOUT => ErrorDetail::UNAVAILABLE,
+        _ => ErrorDetail::UNKNOWN,
     };
     Some(ErrorDetail { code, message: format!("the server answered with HTTP status {status}") })
 }
@@ -87,8 +83,8 @@ mod tests {
     fn garbage_is_an_unknown_status() {
         let mut headers = HeaderMap::new();
         headers.insert("grpc-status", "x".parse().unwrap());
-        assert_eq!(of(&headers).unwrap().code, UNKNOWN);
-        assert_eq!(of_http(StatusCode::IM_A_TEAPOT).unwrap().code, UNKNOWN);
+        assert_eq!(of(&headers).unwrap().code, ErrorDetail::UNKNOWN);
+        assert_eq!(of_http(StatusCode::IM_A_TEAPOT).unwrap().code, ErrorDetail::UNKNOWN);
         assert_eq!(of_http(StatusCode::OK), None);
     }
 }

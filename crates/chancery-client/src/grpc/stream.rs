@@ -15,8 +15,8 @@ use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use super::Line;
-use super::status::{self, INTERNAL, UNAVAILABLE};
-use crate::dial::told;
+use super::status;
+use crate::dial::{told, unavailable};
 
 /// Serves one stream to its end, and tells the machine how that was.
 pub(super) async fn run(line: Line, sender: SendRequest<Bytes>) {
@@ -166,12 +166,8 @@ fn framed(request: &Request) -> Bytes {
     frame.into()
 }
 
-fn unavailable(message: String) -> ErrorDetail {
-    ErrorDetail { code: UNAVAILABLE, message }
-}
-
 fn internal(message: String) -> ErrorDetail {
-    ErrorDetail { code: INTERNAL, message }
+    ErrorDetail { code: ErrorDetail::INTERNAL, message }
 }
 
 const AGENT: &str = concat!("chancery/", env!("CARGO_PKG_VERSION"));

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::ServerId;
+use crate::ErrorDetail;
 
 /// Why a resource is not there, or not up to date. The text names the node, the resource and the
 /// server, as far as there are any (C-072).
@@ -42,8 +43,7 @@ pub enum ErrorKind {
 impl WatchError {
     /// Whether there is no such resource, as far as anybody can tell.
     pub fn is_missing(&self) -> bool {
-        const NOT_FOUND: i32 = 5;
-        matches!(self.kind, ErrorKind::Missing | ErrorKind::Refused(NOT_FOUND))
+        matches!(self.kind, ErrorKind::Missing | ErrorKind::Refused(ErrorDetail::NOT_FOUND))
     }
 
     /// The client itself has come to an end (C-074).
@@ -56,17 +56,15 @@ impl ErrorKind {
     /// The gRPC code that an RPC fails with for want of the resource: never the code that the
     /// server sent (C-072).
     pub fn code(self) -> i32 {
-        const INVALID_ARGUMENT: i32 = 3;
-        const UNAVAILABLE: i32 = 14;
         match self {
-            Self::Name => INVALID_ARGUMENT,
+            Self::Name => ErrorDetail::INVALID_ARGUMENT,
             Self::Authority
             | Self::Unreachable
             | Self::Missing
             | Self::Late
             | Self::Rejected
             | Self::Refused(_)
-            | Self::Broken => UNAVAILABLE,
+            | Self::Broken => ErrorDetail::UNAVAILABLE,
         }
     }
 }

@@ -18,10 +18,6 @@ use super::{
 };
 use crate::{ErrorDetail, NameError, ResourceName, Time, TypeUrl, Variant, Version};
 
-const INVALID_ARGUMENT: i32 = 3;
-const NOT_FOUND: i32 = 5;
-const PERMISSION_DENIED: i32 = 7;
-
 /// A response that is being taken in.
 struct Taking<'a> {
     now: Time,
@@ -244,7 +240,8 @@ impl Client {
 
     /// The server says why it does not give a resource (C-071).
     fn refuse(&mut self, taking: &Taking<'_>, name: &ResourceName, detail: &ErrorDetail) {
-        let about_data = matches!(detail.code, NOT_FOUND | PERMISSION_DENIED);
+        let about_data =
+            matches!(detail.code, ErrorDetail::NOT_FOUND | ErrorDetail::PERMISSION_DENIED);
         let drops = about_data && self.drops(taking.stream.server);
         let error = self.error(ErrorKind::Refused(detail.code), taking, name, &detail.message);
         if is_group(name) {
@@ -398,7 +395,7 @@ impl Client {
             Ok(())
         } else {
             let all: Vec<_> = flaws.iter().map(ToString::to_string).collect();
-            Err(ErrorDetail { code: INVALID_ARGUMENT, message: all.join("; ") })
+            Err(ErrorDetail { code: ErrorDetail::INVALID_ARGUMENT, message: all.join("; ") })
         };
         topic.owe(nonce, answer);
     }

@@ -306,9 +306,11 @@ fn with_alias(mut aliases: Vec<Spelling>, alias: &Spelling) -> Vec<Spelling> {
 /// may not have, need not be kept.
 fn why(interest: &super::Interest, name: &str, withheld: bool) -> ErrorDetail {
     let (code, message) = match interest.malformed(name) {
-        Some(fault) => (INVALID_ARGUMENT, fault.to_owned()),
-        None if withheld => (PERMISSION_DENIED, format!("`{name}` is withheld from this peer")),
-        None => (NOT_FOUND, format!("there is no `{name}`")),
+        Some(fault) => (ErrorDetail::INVALID_ARGUMENT, fault.to_owned()),
+        None if withheld => {
+            (ErrorDetail::PERMISSION_DENIED, format!("`{name}` is withheld from this peer"))
+        }
+        None => (ErrorDetail::NOT_FOUND, format!("there is no `{name}`")),
     };
     ErrorDetail { code, message }
 }
@@ -317,7 +319,3 @@ fn why(interest: &super::Interest, name: &str, withheld: bool) -> ErrorDetail {
 fn error_size(name: &str) -> usize {
     2 * name.len() + 40
 }
-
-const INVALID_ARGUMENT: i32 = 3;
-const NOT_FOUND: i32 = 5;
-const PERMISSION_DENIED: i32 = 7;

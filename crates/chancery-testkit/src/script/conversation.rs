@@ -316,7 +316,8 @@ impl Stream {
         let before = line.answer.as_ref().and_then(|_| self.names.get(key));
         let names = line.names.as_ref().or(before).cloned().unwrap_or_default();
         self.names.insert(key.to_owned(), names.clone());
-        let error = error.map(|message| ErrorDetail { code: INVALID_ARGUMENT, message });
+        let error =
+            error.map(|message| ErrorDetail { code: ErrorDetail::INVALID_ARGUMENT, message });
         Ok(Said { version: accepted, nonce, names, error })
     }
 
@@ -397,5 +398,3 @@ impl Labels for Names<'_> {
         Some((at + 1).to_string())
     }
 }
-
-const INVALID_ARGUMENT: i32 = 3;
