@@ -3,9 +3,10 @@
 //! A message is a flag, a length in four bytes, and that many bytes. A message that lies in one
 //! chunk is not copied; a longer one is gathered as it arrives, never on the word of its length.
 //!
-//! Not here: where chunks come from, and how messages are laid into chunks to be sent.
+//! Not here: where chunks come from, and how a server lays many messages, parts of which it shares,
+//! into chunks.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// A flag and a length.
 const HEADER: usize = 5;
@@ -35,6 +36,16 @@ pub enum FrameError {
         /// How many it may have.
         limit: usize,
     },
+}
+
+/// A message as it stands in a stream, in a chunk of its own.
+pub fn framed(message: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(HEADER + message.len());
+    frame.put_u8(0);
+    // A message of 4 GiB cannot be sent at all; nobody takes anything near it.
+    frame.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    frame.extend_from_slice(message);
+    frame.freeze()
 }
 
 impl Messages {
@@ -113,11 +124,6 @@ mod tests {
 
     use super::*;
 
-    fn framed(message: &[u8]) -> Vec<u8> {
-        let size = u32::try_from(message.len()).unwrap();
-        [&[0][..], &size.to_be_bytes(), message].concat()
-    }
-
     /// All messages in the chunks, and whether they end with the last.
     fn found<'c>(
         chunks: impl IntoIterator<Item = &'c [u8]>,
@@ -132,6 +138,11 @@ mod tests {
             }
         }
         Ok((all, messages.is_between()))
+    }
+
+    #[test]
+    fn a_message_is_a_flag_a_length_and_its_bytes() {
+        assert_eq!(&framed(b"ab")[..], b"\0\0\0\0\x02ab");
     }
 
     proptest! {

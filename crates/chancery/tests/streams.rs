@@ -9,7 +9,8 @@ mod daemon;
 
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
+use chancery_proto::frames::framed;
 use daemon::{Server, cluster, dir_write, directory, eventually};
 use h2::{RecvStream, SendStream};
 use tokio::net::TcpStream;
@@ -110,7 +111,7 @@ impl Stream {
         let mut send = send.ready().await.unwrap();
         let (response, mut send) = send.send_request(request.body(()).unwrap(), false).unwrap();
         let node = field(2, &field(1, node.as_bytes()));
-        send.send_data(frame(&[node, field(4, CLUSTER.as_bytes())].concat()), false).unwrap();
+        send.send_data(framed(&[node, field(4, CLUSTER.as_bytes())].concat()), false).unwrap();
         let receive = response.await.unwrap().into_body();
         Self { send, receive, read: BytesMut::new() }
     }
@@ -123,7 +124,7 @@ impl Stream {
             field(4, CLUSTER.as_bytes()),
             field(5, response.field(5)),
         ];
-        self.send.send_data(frame(&accepted.concat()), false).unwrap();
+        self.send.send_data(framed(&accepted.concat()), false).unwrap();
         response
     }
 
@@ -189,14 +190,6 @@ fn varint(rest: &mut &[u8]) -> u64 {
         }
     }
     number
-}
-
-fn frame(message: &[u8]) -> Bytes {
-    let mut frame = BytesMut::new();
-    frame.put_u8(0);
-    frame.put_u32(u32::try_from(message.len()).unwrap());
-    frame.extend_from_slice(message);
-    frame.freeze()
 }
 
 const METHOD: &str = "http://test/envoy.service.discovery.v3.AggregatedDiscoveryService/\

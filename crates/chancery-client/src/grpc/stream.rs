@@ -6,9 +6,9 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use chancery_core::ErrorDetail;
 use chancery_core::client::Reply;
-use chancery_core::{ErrorDetail, Request};
-use chancery_proto::frames::Messages;
+use chancery_proto::frames::{Messages, framed};
 use chancery_proto::wire::encode_request;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
@@ -90,7 +90,7 @@ impl Line {
                 out.send_data(Bytes::new(), true).ok();
                 return;
             };
-            if out.send_data(framed(&request), false).is_err() {
+            if out.send_data(framed(&encode_request(&request)), false).is_err() {
                 return;
             }
         }
@@ -154,16 +154,6 @@ async fn end(body: &mut RecvStream) -> ErrorDetail {
         Ok(None) => internal("the stream ended without a status".to_owned()),
         Err(error) => unavailable(told(&error)),
     }
-}
-
-/// A message of gRPC: not compressed, its length, its bytes.
-fn framed(request: &Request) -> Bytes {
-    let message = encode_request(request);
-    let mut frame = Vec::with_capacity(5 + message.len());
-    frame.push(0);
-    frame.extend_from_slice(&u32::try_from(message.len()).unwrap_or(u32::MAX).to_be_bytes());
-    frame.extend_from_slice(&message);
-    frame.into()
 }
 
 fn internal(message: String) -> ErrorDetail {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_client::{Address, Dial, Dialled, Io};
-use chancery_proto::frames::Messages;
+use chancery_proto::frames::{Messages, framed};
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -126,10 +126,7 @@ impl Call {
 
     /// Sends a message. A client that has gone does not hear it.
     pub(crate) fn say(&mut self, message: &[u8]) {
-        let mut frame = vec![0];
-        frame.extend((message.len() as u32).to_be_bytes());
-        frame.extend(message);
-        let _ = self.open().send_data(frame.into(), false);
+        let _ = self.open().send_data(framed(message), false);
     }
 
     /// Ends the call.

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
+use chancery_proto::frames::framed;
 use h2::client::{SendRequest, handshake};
 use h2::{Ping, PingPong, RecvStream, SendStream};
 use http::{HeaderMap, Method, Request, Response};
@@ -171,14 +172,6 @@ impl Stream {
         self.read.advance(5);
         Some(self.read.split_to(size).freeze())
     }
-}
-
-fn framed(message: &[u8]) -> Bytes {
-    let mut framed = BytesMut::with_capacity(message.len() + 5);
-    framed.put_u8(0);
-    framed.put_u32(message.len() as u32);
-    framed.extend_from_slice(message);
-    framed.freeze()
 }
 
 fn status(headers: &HeaderMap) -> (i32, String) {
