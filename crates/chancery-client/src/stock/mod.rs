@@ -65,9 +65,7 @@ impl Stock {
             interval: Duration::from_secs(1),
         }
     }
-}
 
-impl Stock {
     /// The part of it for one client of several.
     pub(crate) fn part(&self, name: &str) -> Self {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
