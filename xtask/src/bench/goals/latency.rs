@@ -10,7 +10,7 @@ const P99: Figure = Figure { name: "receipt_p99_ms", unit: "ms", per: 1.0 };
 
 /// Each change comes after a pause, when caches are cold and everybody sleeps.
 pub(super) fn after_idle(lab: &Lab) -> Result<Comparison> {
-    let scenario = fan_out(lab, lab.or_quick(30, 5), "--gap 30");
+    let scenario = fan_out(lab.or_quick(30, 5), "--gap 30");
     let mut comparison = Comparison::new("From a publish to the last of 1,000 clients, after idle");
     comparison.commands = Lab::commands(Side::Chancery, &scenario);
     let sides = [Side::Chancery, Side::TcpDraining, Side::H2];
@@ -24,7 +24,7 @@ pub(super) fn after_idle(lab: &Lab) -> Result<Comparison> {
 /// So many rounds that one which the machine disturbed does not decide the slowest of a hundred.
 pub(super) fn stalled(lab: &Lab) -> Result<Comparison> {
     let job = |stalled: u32| {
-        let scenario = fan_out(lab, lab.or_quick(300, 5), &format!("--stalled {stalled}"));
+        let scenario = fan_out(lab.or_quick(300, 5), &format!("--stalled {stalled}"));
         let x = Some(("stalled", f64::from(stalled)));
         (Side::Chancery, Scenario { x, ..scenario })
     };
@@ -36,7 +36,7 @@ pub(super) fn stalled(lab: &Lab) -> Result<Comparison> {
     Ok(comparison)
 }
 
-fn fan_out(lab: &Lab, rounds: u32, more: &str) -> Scenario {
+fn fan_out(rounds: u32, more: &str) -> Scenario {
     Scenario {
         verb: "fan-out",
         driver: format!(

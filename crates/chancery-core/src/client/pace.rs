@@ -1,0 +1,81 @@
+//! How often a stream may ask: a bucket of tokens, of which each request takes one (C-045).
+//!
+//! The bucket is the time at which it would be full again: nothing is counted, and nothing has to
+//! happen for it to fill.
+
+use std::time::Duration;
+
+use crate::Time;
+
+/// A bound on the requests of a stream, answers among them. What is held back is not queued: the
+/// next request says what is true then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// How many may be said in a row. None is as one.
+    pub burst: u32,
+    /// How long it takes until one more may be said.
+    pub interval: Duration,
+}
+
+/// As Envoy has it, where its `rate_limit_settings` do not say otherwise.
+impl Default for RateLimit {
+    fn default() -> Self {
+        Self { burst: 100, interval: Duration::from_millis(100) }
+    }
+}
+
+/// The bucket of one stream. It outlives a connection, so that one that breaks again and again is
+/// not a way around the bound.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    full: Time,
+}
+
+impl Pace {
+    /// When the next request may be said.
+    pub(super) fn next(&self, limit: RateLimit) -> Time {
+        let ahead = limit.interval.saturating_mul(limit.burst.saturating_sub(1));
+        Time(self.full.0.saturating_sub(ahead))
+    }
+
+    /// One is said.
+    pub(super) fn take(&mut self, now: Time, limit: RateLimit) {
+        self.full = self.full.max(now) + limit.interval;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many may be said now.
+    fn said(pace: &mut Pace, now: u64, limit: RateLimit) -> usize {
+        let now = Time(Duration::from_millis(now));
+        let may = |pace: &Pace| pace.next(limit) <= now;
+        std::iter::from_fn(|| may(pace).then(|| pace.take(now, limit))).take(1000).count()
+    }
+
+    /// C-045
+    #[test]
+    fn a_burst_may_be_said_and_then_one_at_a_time() {
+        let (mut pace, limit) = (Pace::default(), RateLimit::default());
+        assert_eq!(said(&mut pace, 0, limit), 100);
+        assert_eq!(said(&mut pace, 99, limit), 0);
+        assert_eq!(said(&mut pace, 100, limit), 1);
+        assert_eq!(said(&mut pace, 1_150, limit), 10);
+        assert_eq!(said(&mut pace, 1_200, limit), 1, "what is left of an interval counts");
+        assert_eq!(said(&mut pace, 3_600_000, limit), 100, "a bucket does not overflow");
+    }
+
+    /// C-045: whatever the settings say.
+    #[test]
+    fn no_setting_overflows_or_stops_for_good() {
+        let none = RateLimit { burst: 0, interval: Duration::from_millis(10) };
+        let mut pace = Pace::default();
+        assert_eq!((said(&mut pace, 0, none), said(&mut pace, 10, none)), (1, 1));
+        let free = RateLimit { burst: 1, interval: Duration::ZERO };
+        assert_eq!(said(&mut Pace::default(), 0, free), 1000);
+        let vast = RateLimit { burst: u32::MAX, interval: Duration::MAX };
+        assert_eq!(said(&mut Pace::default(), 0, vast), 1000);
+    }
+}
