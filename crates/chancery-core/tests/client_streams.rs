@@ -442,3 +442,53 @@ fn each_type_may_have_a_stream_of_its_own() {
          < one/eds open",
     );
 }
+
+#[test]
+fn a_stream_asks_no_more_often_than_it_may() {
+    // C-045
+    client(
+        "% server one
+         % burst=2
+         % interval=10s
+         + u eds a
+         < one open
+         > one open
+         < one eds a node
+         + v cds b
+         < one cds b
+         + w lds c
+         > one eds v=1 n=1 a@1
+         ! u a@1
+         ~ 9s
+         ~ 1s
+         < one eds a v=1 n=1
+         ~ 10s
+         ! v b none missing
+         < one lds c
+         > one end
+         < one open
+         > one open
+         ~ 9s
+         ~ 1s
+         < one cds b node
+         ~ 10s
+         < one eds a v=1",
+    );
+}
+
+#[test]
+fn a_client_may_wait_for_as_long_as_it_takes() {
+    // C-045
+    client(
+        "% server one
+         % missing_after=0s
+         + u eds a
+         < one open
+         > one open
+         < one eds a node
+         ~ 100000s
+         > one eds v=1 n=1 a@1
+         < one eds a v=1 n=1
+         ! u a@1",
+    );
+}

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backoff::Backoff;
+use super::pace::Pace;
 use super::topic::Topic;
-use super::{ClientSettings, Server, WatchError};
+use super::{ClientSettings, RateLimit, Server, WatchError};
 use crate::{Time, TypeUrl};
 
 /// One server.
@@ -40,6 +41,9 @@ pub(super) struct Stream {
     /// Why nothing is heard on it.
     pub(super) trouble: Option<Arc<WatchError>>,
     backoff: Backoff,
+    pub(super) pace: Pace,
+    /// Until when nothing may be asked, although there may be something to ask (C-045).
+    pub(super) paused: Option<Time>,
     /// Whether the server has said anything on it.
     responded: bool,
     opened: Time,
@@ -128,7 +132,15 @@ impl Stream {
     /// not made for that.
     pub(super) fn may_be_due(&self, now: Time, is_polled: bool) -> bool {
         let topic = if is_polled { Topic::may_ask_more } else { Topic::may_be_due };
-        !self.is_asked && (self.topics.values().any(topic) || self.is_time_to_poll(now))
+        !self.is_asked
+            && self.paused.is_none()
+            && (self.topics.values().any(topic) || self.is_time_to_poll(now))
+    }
+
+    /// Whether a request may be said; if not, when there is to be asked again.
+    pub(super) fn is_paused(&mut self, now: Time, limit: Option<RateLimit>) -> bool {
+        self.paused = limit.map(|limit| self.pace.next(limit)).filter(|next| *next > now);
+        self.paused.is_some()
     }
 
     pub(super) fn is_time_to_poll(&self, now: Time) -> bool {
@@ -155,7 +167,7 @@ impl Stream {
             State::Closed | State::Opening | State::Open => None,
         };
         let poll = self.next_poll.filter(|_| !self.is_due);
-        [topics, retry, poll, self.closes].into_iter().flatten().min()
+        [topics, retry, poll, self.paused, self.closes].into_iter().flatten().min()
     }
 
     pub(super) fn close(&mut self) {
@@ -170,6 +182,7 @@ impl Stream {
         self.responded = false;
         self.introduced = false;
         self.is_due = false;
+        self.paused = None;
         self.next_poll = None;
         self.is_asked = false;
     }

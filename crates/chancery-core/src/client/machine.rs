@@ -183,6 +183,12 @@ impl Client {
             return None;
         }
         let Protocol { variant, refresh, .. } = channel.server.protocol;
+        // What is polled has a pace of its own.
+        let limit = self.setup.settings.rate_limit.filter(|_| refresh.is_none());
+        if open.is_paused(now, limit) {
+            open.is_due = false;
+            return None;
+        }
         let is_time = open.is_time_to_poll(now);
         let until = now + missing_after(&self.setup, channel.server.key.features);
         let request = open.topics.values_mut().find_map(|topic| {
@@ -210,6 +216,7 @@ impl Client {
             open.is_due = false;
             return None;
         };
+        limit.into_iter().for_each(|limit| open.pace.take(now, limit));
         open.is_asked = refresh.is_some();
         if !std::mem::replace(&mut open.introduced, true) || refresh.is_some() {
             request.introduce(&self.setup.node);
@@ -537,6 +544,7 @@ impl Effects {
 
     /// Has said what is due.
     fn say(&mut self, now: Time, id: &StreamId, stream: &mut Stream, is_polled: bool) {
+        stream.paused = stream.paused.filter(|until| *until > now);
         if stream.is_open() && !stream.is_due && stream.may_be_due(now, is_polled) {
             stream.is_due = true;
             self.send.insert(id.clone());
@@ -555,11 +563,12 @@ impl Effects {
 }
 
 fn missing_after(setup: &Setup, features: super::ServerFeatures) -> Duration {
-    if features.resource_timer_is_transient_error {
+    let wait = if features.resource_timer_is_transient_error {
         setup.settings.timeout_after
     } else {
         setup.settings.missing_after
-    }
+    };
+    if wait.is_zero() { Duration::MAX } else { wait }
 }
 
 fn needed_streams(

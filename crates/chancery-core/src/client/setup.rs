@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::AuthorityKey;
+use super::{AuthorityKey, RateLimit};
 use crate::{Node, TypeUrl, Variant};
 
 /// What makes two servers of a bootstrap the same one, with one channel (C-075).
@@ -91,10 +91,13 @@ pub struct Setup {
 /// Waits and limits of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientSettings {
-    /// How long after it was asked for a resource counts as missing (C-065).
+    /// How long after it was asked for a resource counts as missing (C-065). Nothing does if this is
+    /// zero.
     pub missing_after: Duration,
     /// The same for servers whose timer is a transient error (C-066).
     pub timeout_after: Duration,
+    /// How often a stream may ask (C-045). By default as often as there is something to say.
+    pub rate_limit: Option<RateLimit>,
     /// How long a stream waits for watchers to apply what came on it (C-038).
     pub patience: Duration,
     /// How long a server that nobody needs is kept (C-039).
@@ -116,6 +119,7 @@ impl Default for ClientSettings {
         Self {
             missing_after: Duration::from_secs(15),
             timeout_after: Duration::from_secs(30),
+            rate_limit: None,
             patience: Duration::from_secs(5),
             idle: Duration::from_secs(5 * 60),
             backoff: Duration::from_secs(1),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chancery_core::client::{
     AuthorityKey, Client, ClientInput, ClientSettings, Effect, ErrorKind, Fallback, Held, Protocol,
-    ServerFeatures, ServerId, ServerKey, Setup, StreamId, WatchEvent, WatchId,
+    RateLimit, ServerFeatures, ServerId, ServerKey, Setup, StreamId, WatchEvent, WatchId,
 };
 use chancery_core::{ErrorDetail, Node, Request, Time, TypeUrl, Variant};
 
@@ -237,9 +237,15 @@ fn set(settings: &mut ClientSettings, key: &str, value: &str) {
         "patience" => settings.patience = time(),
         "backoff" => settings.backoff = time(),
         "backoff_max" => settings.backoff_max = time(),
+        "burst" => limit(settings).burst = value.parse().unwrap_or(1),
+        "interval" => limit(settings).interval = time(),
         "factor" => settings.backoff_factor = value.parse().unwrap_or(1.0),
         _ => panic!("`{key}` is no setting"),
     }
+}
+
+fn limit(settings: &mut ClientSettings) -> &mut RateLimit {
+    settings.rate_limit.get_or_insert_default()
 }
 
 /// A request as the text of a script.

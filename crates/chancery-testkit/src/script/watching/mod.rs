@@ -23,7 +23,7 @@
 //! |---|---|
 //! | `% server s …` | there is a server; words: `delta`, `per-type`, `refresh=10s` (it is polled), `fail_on_data_errors`, `resource_timer_is_transient_error` |
 //! | `% authority a s1 s2 …` | whom an authority asks; `#old` has all servers unless it is stated; the word `reachability` is the other way to fall back |
-//! | `% missing_after=15s …` | settings, also `timeout_after`, `patience`, `idle`, `backoff`, `backoff_max`, `factor`; chance is off |
+//! | `% missing_after=15s …` | settings, also `timeout_after`, `patience`, `idle`, `backoff`, `backoff_max`, `factor`, `burst`, `interval`; chance is off |
 //! | `+ w cds a` | a watch, called `w`; with `slow` at the end it hears nothing by itself |
 //! | `- w` | the watch ends |
 //! | `. w` | a slow watcher takes all there is, and applies it |
