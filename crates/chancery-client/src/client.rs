@@ -63,7 +63,8 @@ impl Client {
         let schema = Schema::bundled();
         let paths = Paths::new(&schema);
         let decoders = Arc::new(Decoders::default());
-        let reader = Reader::new(schema).with_decoder(Arc::clone(&decoders) as _);
+        let reader =
+            Reader::new(schema).with_decoder(Arc::clone(&decoders) as _).for_grpc(options.for_grpc);
         let servers = plan.setup.servers().zip(&plan.servers).map(|((id, server), xds)| {
             let (reader, paths) = (reader.clone(), paths.clone());
             Server::new(id, server.clone(), xds, reader, paths, options.clone())
@@ -119,9 +120,11 @@ impl Client {
         }
     }
 
-    /// Keeps a resource of an earlier run for whoever will watch it. They are told of it at once,
-    /// and a server of delta that gave it in this version says nothing more of it. What no server
-    /// is responsible for is dropped.
+    /// Keeps a resource of an earlier run for whoever will watch it, as
+    /// [`Options::stock`](crate::Options) does by itself; this is for programs that have it from
+    /// elsewhere. Watches are told of it at once. It counts as given by the first server of its
+    /// authority: a server of delta is told its version, and says nothing more of it if that is still
+    /// true. What no server is responsible for is dropped.
     pub fn restore(&self, type_url: &TypeUrl, resource: Resource) {
         self.0.engine.tell(|machine, now| {
             let authority = AuthorityKey::of(resource.name());

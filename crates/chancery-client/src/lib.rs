@@ -48,6 +48,8 @@ mod scheme;
 mod server;
 mod shared;
 mod stock;
+#[cfg(feature = "envoy-types")]
+mod typed;
 mod watch;
 
 // The public interface.
@@ -57,9 +59,9 @@ pub use bootstrap::{
     Service, XdsServer,
 };
 pub use chancery_core::client::{
-    Assembly, AuthorityKey, ClientSettings, ClientState, ErrorKind, Fallback, InvalidPlace,
-    InvalidTarget, Part, Place, Published, ResourceKey, ResourceStatus, Target, Template,
-    WatchError,
+    Assembly, AuthorityKey, ClientSettings, ClientState, ErrorKind, Fallback, Held, InvalidPlace,
+    InvalidTarget, Part, Place, Published, RateLimit, ResourceKey, ResourceStatus, Target,
+    Template, WatchError,
 };
 pub use chancery_core::{Locality, Node, Resource, ResourceName, TypeUrl, Value, Variant};
 pub use client::Client;

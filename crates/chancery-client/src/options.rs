@@ -42,6 +42,11 @@ pub struct Options {
     pub max_response_bytes: usize,
     /// Where what is held is kept for the next run. By default it is not.
     pub stock: Option<Stock>,
+    /// Whether what gRPC clients must refuse is rejected: routes and endpoints from elsewhere than
+    /// the stream, loads reported elsewhere than to the server of the cluster, a cluster with an
+    /// `xdstp:` name that does not name its endpoints. Programs that connect to what they watch as
+    /// gRPC does want it; those that look at what Envoy gets do not.
+    pub for_grpc: bool,
     /// Rejects all that any server says, for this reason: to see what servers make of that.
     pub reject: Option<String>,
     /// What makes the sockets.
@@ -62,6 +67,7 @@ impl Default for Options {
             file_refresh: Duration::from_secs(1),
             max_response_bytes: 64 * 1024 * 1024,
             stock: None,
+            for_grpc: false,
             reject: None,
             dial: Arc::new(Sockets),
         }

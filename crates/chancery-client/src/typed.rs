@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn bytes_of_another_type_are_refused() {
-        let why = <Cluster as ResourceType>::decode("a", &Bytes::from_static(b"\x08\x01")).unwrap_err();
+        let why =
+            <Cluster as ResourceType>::decode("a", &Bytes::from_static(b"\x08\x01")).unwrap_err();
         assert!(why.contains("name"), "{why}");
     }
 }

@@ -13,9 +13,14 @@ use watching::{client, quick, server, within};
 
 /// Clusters in YAML.
 fn snapshot(clusters: &[&str]) -> Snapshot {
-    let text: String = clusters.iter().map(|cluster| {
-        format!("- {{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, {cluster}}}\n")
-    }).collect();
+    let text: String = clusters
+        .iter()
+        .map(|cluster| {
+            format!(
+                "- {{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, {cluster}}}\n"
+            )
+        })
+        .collect();
     let parsed = parse(&Schema::bundled(), Format::Yaml, text.as_bytes());
     assert!(parsed.faults.is_empty(), "{:?}", parsed.faults);
     let mut snapshot = Snapshot::new();

@@ -70,7 +70,7 @@ fn message_at(field: &FieldDescriptor, body: &[u8]) -> Option<DynamicMessage> {
 }
 
 /// Of clusters, v3 and v2: the server that loads are reported to (C-082).
-const LOAD_SERVER: &str = "lrs_server";
+pub(crate) const LOAD_SERVER: &str = "lrs_server";
 
 fn is_own_server(source: Option<&DynamicMessage>) -> bool {
     source.map(Source::of) == Some(Source::OwnServer)
@@ -168,14 +168,19 @@ static NAMED: [(&str, Api, &str); 19] = [
 
 /// A cluster of type EDS waits for its load assignment.
 fn load_assignment(cluster: &DynamicMessage, links: &mut Links) {
-    const EDS: i32 = 3;
-    if value_in(cluster, "type").and_then(Value::as_enum_number) != Some(EDS) {
+    if !is_eds(cluster) {
         return;
     }
     let Some(config) = message_in(cluster, "eds_cluster_config") else { return };
     let service = text_in(config, "service_name");
     let name = if service.is_empty() { text_in(cluster, "name") } else { service };
     links.add(Api::Eds, name, config, "eds_config");
+}
+
+/// Whether the endpoints of a cluster are a resource of their own.
+pub(crate) fn is_eds(cluster: &DynamicMessage) -> bool {
+    const EDS: i32 = 3;
+    value_in(cluster, "type").and_then(Value::as_enum_number) == Some(EDS)
 }
 
 /// Filters of every sort say `config_discovery` for "from ECDS, under my name".

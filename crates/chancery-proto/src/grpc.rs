@@ -78,9 +78,9 @@ mod tests {
     use super::*;
     use crate::schema::Schema;
 
-    fn check_of(type_name: &str, json: &Value) -> Result<(), String> {
+    fn message(type_name: &str, json: &Value) -> DynamicMessage {
         let descriptor = Schema::bundled().message(type_name).unwrap();
-        check(&TypeUrl::new(type_name), &descriptor.deserialize(json).unwrap())
+        descriptor.deserialize(json).unwrap()
     }
 
     /// All sources, and whether gRPC has them.
@@ -95,7 +95,8 @@ mod tests {
     }
 
     fn cluster_of(json: &Value) -> Result<(), String> {
-        check_of("envoy.config.cluster.v3.Cluster", json)
+        const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
+        check(&TypeUrl::new(CLUSTER), &message(CLUSTER, json))
     }
 
     #[test]
@@ -110,7 +111,8 @@ mod tests {
             let chain = json!({"name": "l", "filterChains": [{"filters":
                 [{"name": "f", "typedConfig": rds}]}]});
             for listener in [api, chain] {
-                let checked = check_of("envoy.config.listener.v3.Listener", &listener);
+                const LISTENER: &str = "envoy.config.listener.v3.Listener";
+                let checked = check(&TypeUrl::new(LISTENER), &message(LISTENER, &listener));
                 assert_eq!(checked.is_ok(), good, "{listener}: {checked:?}");
             }
             let cluster = json!({"name": "c", "type": "EDS",

@@ -26,6 +26,7 @@
 mod any;
 mod canonical;
 mod facts;
+mod grpc;
 #[cfg(test)]
 mod samples;
 mod walk;

@@ -60,18 +60,28 @@ impl Decoder for () {
 pub struct Reader {
     schema: Schema,
     decoder: Arc<dyn Decoder>,
+    for_grpc: bool,
 }
 
 impl Reader {
     /// A reader that knows these types and leaves bodies as bytes.
     pub fn new(schema: Schema) -> Self {
-        Self { schema, decoder: Arc::new(()) }
+        Self { schema, decoder: Arc::new(()), for_grpc: false }
     }
 
     /// Lets a program's own decoder see each body.
     #[must_use]
     pub fn with_decoder(mut self, decoder: Arc<dyn Decoder>) -> Self {
         self.decoder = decoder;
+        self
+    }
+
+    /// Rejects also what a gRPC client must: routes and endpoints from elsewhere than the stream
+    /// (C-080), a load report server other than `self` (C-081), a cluster with an `xdstp:` name that
+    /// does not name its endpoints (C-028).
+    #[must_use]
+    pub fn for_grpc(mut self, yes: bool) -> Self {
+        self.for_grpc = yes;
         self
     }
 

@@ -236,6 +236,22 @@ async fn a_server_hears_of_a_rejection() {
     }
 }
 
+/// C-080
+#[test]
+fn what_grpc_clients_refuse_is_refused_if_asked_for() {
+    let dir = directory(&[(
+        "c.yaml",
+        "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\ntype: EDS\n\
+         eds_cluster_config: {eds_config: {path_config_source: {path: /etc/a.yaml}}}\n",
+    )]);
+    let site = Site { server: Server::start(&dir, &[]), dir };
+    assert_eq!(site.get(&["cds", "a"]).status.code(), Some(0));
+    let refused = site.get(&["cds", "a", "--as-grpc"]);
+    assert_eq!((refused.status.code(), text(&refused.stdout).as_str()), (Some(1), ""));
+    let why = err(&refused);
+    assert!(why.contains("`eds_cluster_config.eds_config` must be `ads` or `self`"), "{why}");
+}
+
 #[test]
 fn a_bootstrap_names_servers_authorities_and_targets() {
     let listener = "type.googleapis.com/envoy.config.listener.v3.Listener";

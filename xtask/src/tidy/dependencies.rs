@@ -35,18 +35,12 @@ const WALLS: [(&str, &[&str]); 6] = [
             "chancery-testkit",
         ],
     ),
-    (
-        "chancery-client",
-        &["chancery-server", "chancery-sources", "clap", "anyhow", "envoy-types", "notify"],
-    ),
+    ("chancery-client", &["chancery-server", "chancery-sources", "clap", "anyhow", "notify"]),
     (
         "chancery-proto",
         &["tokio", "tonic", "hyper", "chancery-client", "chancery-server", "chancery-sources"],
     ),
-    (
-        "chancery-server",
-        &["chancery-client", "chancery-sources", "clap", "anyhow", "envoy-types", "notify"],
-    ),
+    ("chancery-server", &["chancery-client", "chancery-sources", "clap", "anyhow", "notify"]),
     ("chancery-sources", &["chancery-server", "tonic", "hyper", "clap", "anyhow"]),
     ("chancery-testkit", &["chancery-sources", "clap", "anyhow"]),
 ];

@@ -14,6 +14,7 @@ use prost_reflect::{DynamicMessage, MessageDescriptor};
 
 use super::Reader;
 use crate::facts::ClientFacts;
+use crate::grpc;
 use crate::resource::{ResourceError, is_wrapper, naming_field, own_name};
 use crate::wire::Malformed;
 use crate::wire::fields::{Fields, text};
@@ -167,11 +168,15 @@ impl<'r> Judge<'r> {
     /// What is made of a body; where nothing is, whether it is of its type.
     fn reading(&self, name: &ResourceName, body: &Bytes) -> Result<Option<Reading>, String> {
         let reading = self.reader.decoder.decode(self.type_url, name, body)?;
-        if let (None, Some(descriptor)) = (&reading, &self.descriptor) {
-            DynamicMessage::decode(descriptor.clone(), &**body).map_err(|source| {
+        let is_checked = reading.is_none() || self.reader.for_grpc;
+        if let Some(descriptor) = self.descriptor.clone().filter(|_| is_checked) {
+            let message = DynamicMessage::decode(descriptor, &**body).map_err(|source| {
                 let type_name = self.type_url.message_name().to_owned();
                 ResourceError::Decode { type_name, source }.told()
             })?;
+            if self.reader.for_grpc {
+                grpc::check(self.type_url, &message)?;
+            }
         }
         Ok(reading)
     }

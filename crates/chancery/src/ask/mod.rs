@@ -147,6 +147,7 @@ fn options(asking: &Asking, subjects: &[Subject]) -> Options {
     let mut options = Options {
         variant: asking.how.protocol.map_or(usual, Variant::from),
         aggregated: !asking.how.per_type,
+        for_grpc: asking.how.as_grpc,
         reject: asking.how.nack.clone(),
         connect_timeout: asking.whom.timeout.0,
         rest_timeout: asking.whom.timeout.0,

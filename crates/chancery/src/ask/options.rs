@@ -103,6 +103,11 @@ pub(super) struct How {
     #[arg(long, help_heading = "Protocol")]
     pub(super) per_type: bool,
 
+    /// Reject what gRPC clients have to reject, although Envoy might take it: other sources than `ads`
+    /// and `self`, and clusters with an `xdstp:` name that do not name their endpoints
+    #[arg(long, help_heading = "Protocol")]
+    pub(super) as_grpc: bool,
+
     /// Reject every response, for this reason: to see what the server makes of it
     #[arg(long, value_name = "REASON", help_heading = "Protocol")]
     pub(super) nack: Option<String>,
