@@ -60,8 +60,8 @@ pub use bootstrap::{
 };
 pub use chancery_core::client::{
     Assembly, AuthorityKey, ClientSettings, ClientState, ErrorKind, Fallback, Held, InvalidPlace,
-    InvalidTarget, Part, Place, Published, RateLimit, ResourceKey, ResourceStatus, Target,
-    Template, WatchError,
+    InvalidTarget, Part, Place, Published, RateLimit, Rejection, ResourceKey, ResourceStatus,
+    ServerFeatures, ServerId, ServerKey, Target, Template, WatchError,
 };
 pub use chancery_core::{Locality, Node, Resource, ResourceName, TypeUrl, Value, Variant};
 pub use client::Client;
