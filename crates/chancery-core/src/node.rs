@@ -27,7 +27,7 @@ pub struct Node {
 }
 
 /// Where a node runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the fields are named as on the wire")]
 pub struct Locality {
     pub region: String,

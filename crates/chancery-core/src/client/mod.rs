@@ -7,6 +7,7 @@ mod entry;
 mod error;
 mod event;
 mod expiry;
+pub mod load;
 mod machine;
 mod naming;
 mod pace;
