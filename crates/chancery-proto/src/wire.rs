@@ -1,4 +1,5 @@
-//! The discovery messages on the gRPC wire; responses as a client reads them are in [`crate::reply`].
+//! The discovery messages on the gRPC wire, and those of load reports; responses of discovery as a
+//! client reads them are in [`crate::reply`].
 //!
 //! Requests are decoded into the core's values, and only as far as the core looks: Envoy's node is
 //! some 77 kB, nearly all of it skipped here. Responses are encoded in two parts, because protobuf
@@ -10,6 +11,7 @@
 //! `Node.build_version`. Nesting is bounded by the decoder (100 levels).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use chancery_core::{ErrorDetail, Locality, Node, TypeUrl, Value};
 use prost::Message;
@@ -17,10 +19,12 @@ use prost::Message;
 mod ask;
 mod entries;
 pub(crate) mod fields;
+mod load;
 mod requests;
 mod tail;
 pub use ask::encode_request;
 pub use entries::encode_entries;
+pub use load::{decode_load_answer, decode_load_report, encode_load_answer, encode_load_report};
 pub use requests::{decode_delta, decode_sotw};
 pub use tail::encode_tail;
 
@@ -103,6 +107,15 @@ struct WireLocality {
     sub_zone: String,
 }
 
+/// A `google.protobuf.Duration`, or a `Timestamp`, which has the same fields.
+#[derive(Clone, Copy, PartialEq, Message)]
+struct WireDuration {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+    #[prost(int32, tag = "2")]
+    nanos: i32,
+}
+
 #[derive(Clone, Copy, PartialEq, Message)]
 struct BuildVersion {
     #[prost(message, optional, tag = "1")]
@@ -162,22 +175,43 @@ enum Kind {
 impl From<WireNode> for Node {
     fn from(node: WireNode) -> Self {
         let user_agent_version = node.version();
-        let locality = node.locality.unwrap_or_default();
+        let locality = node.locality.map(Locality::from).unwrap_or_default();
         let parameters = node.dynamic_parameters.into_iter();
         Self {
             id: node.id,
             cluster: node.cluster,
-            locality: Locality {
-                region: locality.region,
-                zone: locality.zone,
-                sub_zone: locality.sub_zone,
-            },
+            locality,
             metadata: node.metadata.map(map_of).unwrap_or_default(),
             user_agent_name: node.user_agent_name,
             user_agent_version,
             client_features: node.client_features,
             dynamic_parameters: parameters.map(|(of, context)| (of, context.params)).collect(),
         }
+    }
+}
+
+impl From<WireLocality> for Locality {
+    fn from(locality: WireLocality) -> Self {
+        let WireLocality { region, zone, sub_zone } = locality;
+        Self { region, zone, sub_zone }
+    }
+}
+
+impl From<Duration> for WireDuration {
+    fn from(time: Duration) -> Self {
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        // Below a billion, always.
+        Self { seconds, nanos: time.subsec_nanos().cast_signed() }
+    }
+}
+
+/// Times that are negative, or whose parts do not fit, are none.
+impl TryFrom<WireDuration> for Duration {
+    type Error = ();
+    fn try_from(time: WireDuration) -> Result<Self, ()> {
+        let seconds = u64::try_from(time.seconds).map_err(|_| ())?;
+        let nanos = u32::try_from(time.nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
+        Ok(Self::new(seconds, nanos.ok_or(())?))
     }
 }
 

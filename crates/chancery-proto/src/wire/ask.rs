@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use chancery_core::{DeltaRequest, ErrorDetail, Names, Node, Request, SotwRequest, Value};
+use chancery_core::{
+    DeltaRequest, ErrorDetail, Locality, Names, Node, Request, SotwRequest, Value,
+};
 use prost::Message;
 
 use super::entries::{field_size, put_field, put_header};
@@ -81,11 +83,7 @@ fn put_error(out: &mut Vec<u8>, number: u8, error: Option<&ErrorDetail>) {
 
 impl From<&Node> for WireNode {
     fn from(node: &Node) -> Self {
-        let locality = WireLocality {
-            region: node.locality.region.clone(),
-            zone: node.locality.zone.clone(),
-            sub_zone: node.locality.sub_zone.clone(),
-        };
+        let locality = WireLocality::from(&node.locality);
         let parameters = node.dynamic_parameters.iter();
         Self {
             id: node.id.clone(),
@@ -101,6 +99,13 @@ impl From<&Node> for WireNode {
                 .map(|(of, params)| (of.clone(), ContextParams { params: params.clone() }))
                 .collect(),
         }
+    }
+}
+
+impl From<&Locality> for WireLocality {
+    fn from(locality: &Locality) -> Self {
+        let Locality { region, zone, sub_zone } = locality.clone();
+        Self { region, zone, sub_zone }
     }
 }
 
