@@ -12,7 +12,7 @@ use chancery_client::{
     TypeUrl, XdsServer,
 };
 use chancery_proto::wire::decode_sotw;
-use stage::{Door, door};
+use stage::{Door, door, field, response};
 
 fn clusters() -> TypeUrl {
     TypeUrl::new("envoy.config.cluster.v3.Cluster")
@@ -28,35 +28,6 @@ fn client(dial: Arc<dyn Dial>, change: impl FnOnce(&mut Options)) -> Client {
     options.settings.jitter = 0.0;
     change(&mut options);
     Client::new(&bootstrap, options).unwrap()
-}
-
-fn field(number: u32, content: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    varint(&mut out, u64::from(number) << 3 | 2);
-    varint(&mut out, content.len() as u64);
-    out.extend_from_slice(content);
-    out
-}
-
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value > 0x7f {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// A response with clusters, as bytes.
-fn response(nonce: &str, bodies: &[Vec<u8>]) -> Vec<u8> {
-    let type_url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-    let mut out = field(1, b"7");
-    for body in bodies {
-        let any = [field(1, type_url.as_bytes()), field(2, body)].concat();
-        out.extend(field(2, &any));
-    }
-    out.extend(field(4, type_url.as_bytes()));
-    out.extend(field(5, nonce.as_bytes()));
-    out
 }
 
 /// The body that a watch is told of next.

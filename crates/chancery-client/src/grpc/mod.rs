@@ -3,6 +3,7 @@
 //! A channel is a task. It connects when the machine wants a stream and there is no connection that
 //! can take one, and lets the connection go with its last stream (C-039).
 
+mod call;
 mod connection;
 mod status;
 mod stream;
@@ -17,17 +18,16 @@ use crate::dial::unavailable;
 use crate::engine::{Engine, Ticket};
 use crate::paths::Paths;
 use crate::server::passed_on;
-use crate::{Address, Alpn, Credentials, Options, XdsServer};
+use crate::{Options, XdsServer};
+use call::Caller;
 use connection::Connection;
 
 /// One server, spoken to over gRPC.
 pub(crate) struct Channel {
     server: Server,
-    address: Result<Address, String>,
-    credentials: Arc<Credentials>,
+    caller: Arc<Caller>,
     reader: Reader,
     paths: Paths,
-    options: Options,
     id: ServerId,
 }
 
@@ -35,13 +35,10 @@ pub(crate) struct Channel {
 struct Line {
     engine: Arc<Engine>,
     ticket: Ticket,
-    credentials: Arc<Credentials>,
+    caller: Arc<Caller>,
     reader: Reader,
     server: Server,
-    /// What the server is called in requests.
-    authority: Arc<str>,
     paths: Paths,
-    limit: usize,
 }
 
 impl Channel {
@@ -53,9 +50,8 @@ impl Channel {
         paths: Paths,
         options: Options,
     ) -> Self {
-        let address = Address::parse(&xds.uri).map_err(|error| error.to_string());
-        let credentials = Arc::new(Credentials::new(xds, Alpn::Http2));
-        Self { server, address, credentials, reader, paths, options, id }
+        let caller = Arc::new(Caller::new(xds, options));
+        Self { server, caller, reader, paths, id }
     }
 
     /// Serves the streams of this server for as long as the client lives.
@@ -79,16 +75,7 @@ impl Channel {
                 }
             };
             if open.as_ref().is_none_or(|connection| !connection.takes_streams()) {
-                open = tokio::select! {
-                                   connected = self.connect(&mut connections) => match connected {
-                                       Ok(connection) => Some(connection),
-                                       Err(why) => {
-                engine.ended(&ticket, unavailable(why));
-                None
-                }
-                                   },
-                                   () = engine.closed(&ticket) => None,
-                               };
+                open = self.connect(&engine, &ticket, &mut connections).await;
             }
             if let Some(connection) = &open {
                 streams.spawn(stream::run(self.line(&engine, ticket), connection.sender()));
@@ -96,32 +83,37 @@ impl Channel {
         }
     }
 
-    async fn connect(&self, connections: &mut JoinSet<()>) -> Result<Connection, String> {
-        let address = self.address.as_ref().map_err(Clone::clone)?;
-        let connected = connection::connect(address, &self.credentials, &self.options).await;
-        let (connection, driver) = connected?;
-        connections.spawn(driver);
-        Ok(connection)
+    /// A connection for a stream, unless that is closed meanwhile.
+    async fn connect(
+        &self,
+        engine: &Engine,
+        ticket: &Ticket,
+        connections: &mut JoinSet<()>,
+    ) -> Option<Connection> {
+        let connected = tokio::select! {
+            connected = self.caller.connect() => connected,
+            () = engine.closed(ticket) => return None,
+        };
+        match connected {
+            Ok((connection, driver)) => {
+                connections.spawn(driver);
+                Some(connection)
+            }
+            Err(why) => {
+                engine.ended(ticket, unavailable(why));
+                None
+            }
+        }
     }
 
     fn line(&self, engine: &Arc<Engine>, ticket: Ticket) -> Line {
         Line {
             engine: Arc::clone(engine),
             ticket,
-            credentials: Arc::clone(&self.credentials),
+            caller: Arc::clone(&self.caller),
             reader: self.reader.clone(),
             server: self.server.clone(),
-            authority: self.address.as_ref().map_or_else(|_| "localhost".into(), authority),
             paths: self.paths.clone(),
-            limit: self.options.max_response_bytes,
         }
-    }
-}
-
-/// A socket in the file system has no name of its own.
-fn authority(address: &Address) -> Arc<str> {
-    match address {
-        Address::Tcp { .. } => address.to_string().into(),
-        Address::Unix(_) => address.host().into(),
     }
 }

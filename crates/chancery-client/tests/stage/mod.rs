@@ -2,6 +2,8 @@
 //! paused, or on loopback.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+mod message;
+
 use std::io;
 use std::sync::Arc;
 
@@ -15,6 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+
+#[allow(unused_imports, reason = "each test uses some of it")]
+pub(crate) use message::{field, response, response_of};
 
 /// Where a client's connections come out, if it dials by the other half.
 pub(crate) struct Door(mpsc::Receiver<(String, DuplexStream)>);

@@ -1,0 +1,152 @@
+//! A call of gRPC on which both sides speak: how it begins, what is heard on it, and how it ends.
+//!
+//! It is the same for discovery and for load reports. Not here: what is said on it, and when.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use chancery_core::ErrorDetail;
+use chancery_proto::frames::Messages;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{RecvStream, SendStream};
+use http::{HeaderMap, HeaderValue, Method, Uri};
+
+use super::connection::{self, Connection};
+use super::status;
+use crate::dial::{told, unavailable};
+use crate::{Address, Alpn, Credentials, Options, XdsServer};
+
+/// One server, as calls need it.
+pub(super) struct Caller {
+    address: Result<Address, String>,
+    credentials: Credentials,
+    /// What the server is called in requests.
+    authority: Arc<str>,
+    options: Options,
+}
+
+/// What the server says on a call.
+pub(super) struct Inbox {
+    state: State,
+    messages: Messages,
+}
+
+enum State {
+    Called(ResponseFuture),
+    Answered(RecvStream),
+}
+
+impl Caller {
+    pub(super) fn new(xds: &XdsServer, options: Options) -> Self {
+        let address = Address::parse(&xds.uri).map_err(|error| error.to_string());
+        let authority = address.as_ref().map_or_else(|_| "localhost".into(), authority);
+        Self { address, credentials: Credentials::new(xds, Alpn::Http2), authority, options }
+    }
+
+    /// A connection, and what has to run for it to live.
+    pub(super) async fn connect(
+        &self,
+    ) -> Result<(Connection, impl Future<Output = ()> + use<>), String> {
+        let address = self.address.as_ref().map_err(Clone::clone)?;
+        connection::connect(address, &self.credentials, &self.options).await
+    }
+
+    /// Begins a call. The server need not have said anything for the first message to go out.
+    pub(super) async fn open(
+        &self,
+        sender: SendRequest<Bytes>,
+        path: &str,
+    ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
+        let metadata = self.credentials.metadata(SystemTime::now()).await;
+        let metadata = metadata.map_err(|error| unavailable(told(&error)))?;
+        let request = self.head(path, metadata)?;
+        let mut sender = sender.ready().await.map_err(|error| unavailable(told(&error)))?;
+        let called = sender.send_request(request, false);
+        let (response, out) = called.map_err(|error| unavailable(told(&error)))?;
+        let messages = Messages::new(self.options.max_response_bytes);
+        Ok((Inbox { state: State::Called(response), messages }, out))
+    }
+
+    fn head(&self, path: &str, metadata: HeaderMap) -> Result<http::Request<()>, ErrorDetail> {
+        let uri = Uri::builder().scheme("http").authority(&*self.authority).path_and_query(path);
+        let uri = uri.build().map_err(|error| unavailable(error.to_string()))?;
+        let mut request = http::Request::new(());
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri;
+        *request.version_mut() = http::Version::HTTP_2;
+        let headers = request.headers_mut();
+        headers.insert("content-type", HeaderValue::from_static("application/grpc"));
+        headers.insert("te", HeaderValue::from_static("trailers"));
+        headers.insert("user-agent", HeaderValue::from_static(AGENT));
+        headers.extend(metadata);
+        Ok(request)
+    }
+}
+
+impl Inbox {
+    /// The next message; the error says how the call ended, which it does with one of some sort.
+    /// Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Result<Bytes, ErrorDetail> {
+        loop {
+            let body = match &mut self.state {
+                State::Called(response) => {
+                    self.state = State::Answered(answered(response).await?);
+                    continue;
+                }
+                State::Answered(body) => body,
+            };
+            let message = self.messages.next().map_err(|error| internal(error.to_string()))?;
+            if let Some(message) = message {
+                return Ok(message);
+            }
+            let Some(chunk) = body.data().await else {
+                let is_whole = self.messages.is_between();
+                return Err(if is_whole { end(body).await } else { cut_short() });
+            };
+            let chunk = chunk.map_err(|error| unavailable(told(&error)))?;
+            let _ = body.flow_control().release_capacity(chunk.len());
+            self.messages.push(chunk);
+        }
+    }
+}
+
+/// The body of an answer that has one.
+async fn answered(response: &mut ResponseFuture) -> Result<RecvStream, ErrorDetail> {
+    let response = response.await.map_err(|error| unavailable(told(&error)))?;
+    if let Some(error) = status::of(response.headers()) {
+        return Err(status::told(error));
+    }
+    match status::of_http(response.status()) {
+        Some(error) => Err(error),
+        None => Ok(response.into_body()),
+    }
+}
+
+/// How the call ended, as its trailers say.
+async fn end(body: &mut RecvStream) -> ErrorDetail {
+    match body.trailers().await {
+        Ok(Some(trailers)) => status::of(&trailers)
+            .map_or_else(|| internal("the stream ended without a status".to_owned()), status::told),
+        Ok(None) => internal("the stream ended without a status".to_owned()),
+        Err(error) => unavailable(told(&error)),
+    }
+}
+
+fn cut_short() -> ErrorDetail {
+    internal("a response ends in its middle".to_owned())
+}
+
+pub(super) fn internal(message: String) -> ErrorDetail {
+    ErrorDetail { code: ErrorDetail::INTERNAL, message }
+}
+
+/// A socket in the file system has no name of its own.
+fn authority(address: &Address) -> Arc<str> {
+    match address {
+        Address::Tcp { .. } => address.to_string().into(),
+        Address::Unix(_) => address.host().into(),
+    }
+}
+
+const AGENT: &str = concat!("chancery/", env!("CARGO_PKG_VERSION"));
