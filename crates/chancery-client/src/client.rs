@@ -4,21 +4,25 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::client::load::LoadKey;
 use chancery_core::client::{AuthorityKey, Held, ResourceStatus, ServerId, WatchError};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tracing::warn;
 
 use crate::engine::Engine;
+use crate::load::Desks;
 use crate::paths::Paths;
 use crate::resource::Decoders;
 use crate::server::Server;
 use crate::stock::Store;
 use crate::watch::{Event, RawWatch, Watch};
 use crate::{
-    Bootstrap, BootstrapError, Follow, Options, Received, ResourceType, XdsServer, keeper,
+    Bootstrap, BootstrapError, Follow, Load, LoadError, Options, Received, ResourceType, Service,
+    XdsServer, keeper,
 };
 
 /// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
@@ -30,6 +34,7 @@ pub struct Client(Arc<Handle>);
 pub(crate) struct Handle {
     pub(crate) engine: Arc<Engine>,
     decoders: Arc<Decoders>,
+    desks: Desks,
     keeper: JoinHandle<()>,
 }
 
@@ -71,9 +76,12 @@ impl Client {
         });
         let channels = servers.collect();
         let stock = options.stock.clone().map(|stock| Store::new(stock, &plan.setup, reader));
+        let node = bootstrap.node_for(Service::LoadReports);
+        let desks = Desks::new(&plan.servers, node, &options.settings);
+        let reports = desks.tasks(&options);
         let engine = Arc::new(Engine::new(plan.setup, options.reject));
-        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels, stock));
-        Ok(Self(Arc::new(Handle { engine, decoders, keeper })))
+        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels, reports, stock));
+        Ok(Self(Arc::new(Handle { engine, decoders, desks, keeper })))
     }
 
     pub(crate) fn of(handle: Arc<Handle>) -> Self {
@@ -137,13 +145,39 @@ impl Client {
         });
     }
 
+    /// Counts the calls to a cluster, for a server that wants to know of them: one of the
+    /// bootstrap's. `service` is the name the endpoints of the cluster are found under, and empty if
+    /// that is the cluster's own. Counters of the same are one.
+    ///
+    /// # Errors
+    /// If the bootstrap has no such server, or it is not spoken to over gRPC.
+    pub fn load(
+        &self,
+        server: &XdsServer,
+        cluster: &str,
+        service: &str,
+    ) -> Result<Load, LoadError> {
+        let desk = self.0.desks.find(server);
+        let desk = desk.inspect_err(|error| warn!(cluster, "loads are not reported: {error}"))?;
+        let key = LoadKey { cluster: cluster.into(), service: service.into() };
+        Ok(Load::new(Arc::clone(&self.0), Arc::clone(desk), key))
+    }
+
+    /// The server that gave a resource: whom a cluster reports its load to that says `self`
+    /// (`lrs_server`).
+    pub fn giver<T>(&self, resource: &Received<T>) -> Option<&XdsServer> {
+        self.0.desks.server(resource.giver.place())
+    }
+
     /// Ends in good order: servers are told what they have to be told yet, as whether their last
-    /// responses were good, and then that it was the last word. A client that is dropped breaks
+    /// responses were good and what was counted since the last load report, and then that it was the last word. A client that is dropped breaks
     /// off. Whether all of them have ended their streams within this time; what is watched after it
     /// is heard of no more.
     pub async fn close(self, patience: Duration) -> bool {
         self.0.engine.close();
-        timeout(patience, self.0.engine.quiet()).await.is_ok()
+        self.0.desks.close();
+        let quiet = async { tokio::join!(self.0.engine.quiet(), self.0.desks.quiet()) };
+        timeout(patience, quiet).await.is_ok()
     }
 
     /// Looks at all resources that are watched, as CSDS shows them.

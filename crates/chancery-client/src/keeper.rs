@@ -1,4 +1,4 @@
-//! The task that owns all others of a client: one for each server, and the clock.
+//! The task that owns all others of a client: two for each server, and the clock.
 //!
 //! It sees to it that no task ends unheard: if one panics, every watch is told (C-074).
 
@@ -7,11 +7,17 @@ use std::sync::Arc;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::engine::Engine;
+use crate::grpc::Reports;
 use crate::server::Server;
 use crate::stock::Store;
 
 /// Runs until the client is dropped.
-pub(crate) async fn keep(engine: Arc<Engine>, servers: Vec<Server>, stock: Option<Store>) {
+pub(crate) async fn keep(
+    engine: Arc<Engine>,
+    servers: Vec<Server>,
+    reports: Vec<Reports>,
+    stock: Option<Store>,
+) {
     let _last = Last(Arc::clone(&engine));
     let mut tasks = JoinSet::new();
     if let Some(stock) = stock {
@@ -28,6 +34,9 @@ pub(crate) async fn keep(engine: Arc<Engine>, servers: Vec<Server>, stock: Optio
     }
     for server in servers {
         tasks.spawn(server.run(Arc::clone(&engine)));
+    }
+    for report in reports {
+        tasks.spawn(report.run());
     }
     loop {
         tokio::select! {

@@ -38,6 +38,7 @@ mod files;
 mod follow;
 mod grpc;
 mod keeper;
+mod load;
 mod observe;
 mod options;
 mod paths;
@@ -58,6 +59,7 @@ pub use bootstrap::{
     Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, Plan, Reader, Resolved,
     Service, XdsServer,
 };
+pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 pub use chancery_core::client::{
     Assembly, AuthorityKey, ClientSettings, ClientState, ErrorKind, Fallback, Held, InvalidPlace,
     InvalidTarget, Part, Place, Published, RateLimit, Rejection, ResourceKey, ResourceStatus,
@@ -71,6 +73,7 @@ pub use credentials::{
 };
 pub use dial::{Dial, Dialled, Io, Sockets};
 pub use follow::Follow;
+pub use load::{Call, Load, LoadError, LocalityLoad};
 pub use options::Options;
 pub use resource::{Received, ResourceType};
 pub use shared::Clients;

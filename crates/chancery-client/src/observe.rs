@@ -1,5 +1,6 @@
 //! What happened, as lines in a log: one event, one line, no body of any resource (C-139).
 
+use chancery_core::client::load::{Asked, LoadEvent};
 use chancery_core::client::{ClientEvent, ServerId, Setup};
 use tracing::{debug, info, warn};
 
@@ -50,6 +51,32 @@ fn event(setup: &Setup, event: &ClientEvent) {
         }
         ClientEvent::CameBack { authority, server } => {
             info!(node, %authority, server = uri(*server), "back at a better server");
+        }
+    }
+}
+
+/// Writes down what becomes of load reports.
+pub(crate) fn loads(node: &str, server: &str, events: &[LoadEvent]) {
+    for event in events {
+        match event {
+            LoadEvent::Opened => info!(node, server, "stream of load reports opened"),
+            LoadEvent::Ended { error, is_trouble: true } => {
+                warn!(node, server, "cannot report loads to the server: {}", error.message);
+            }
+            LoadEvent::Ended { error, is_trouble: false } => {
+                info!(node, server, "stream of load reports ended: {}", error.message);
+            }
+            LoadEvent::Answered { clusters, interval } => {
+                let clusters = match clusters {
+                    Asked::All => "all".to_owned(),
+                    Asked::Named(names) => names.len().to_string(),
+                };
+                info!(node, server, ?interval, "the server asks for loads of {clusters} clusters");
+            }
+            LoadEvent::Unusable { why } => warn!(node, server, "loads are not reported: {why}"),
+            LoadEvent::Untold { calls } => {
+                warn!(node, server, calls, "calls were counted that could not be reported");
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use chancery_core::client::{Held, Reading};
+use chancery_core::client::{Held, Reading, ServerId};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Decoder;
 
@@ -51,6 +51,8 @@ pub struct Received<T> {
     pub version: Arc<str>,
     /// The URI of the server that gave it.
     pub server: Arc<str>,
+    /// The same server.
+    pub(crate) giver: ServerId,
 }
 
 /// The decoders of all types that are watched as values.

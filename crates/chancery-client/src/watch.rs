@@ -139,6 +139,7 @@ impl RawWatch {
             resource: Arc::clone(&held.resource),
             version: Arc::clone(&held.version),
             server: self.client.uri(held.server),
+            giver: held.server,
         }
     }
 }

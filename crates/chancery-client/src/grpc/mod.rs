@@ -1,10 +1,13 @@
-//! Discovery over gRPC: one connection for each server, with one stream for all types or for each.
+//! Discovery and load reports over gRPC.
 //!
-//! A channel is a task. It connects when the machine wants a stream and there is no connection that
-//! can take one, and lets the connection go with its last stream (C-039).
+//! For discovery, each server has one connection, with one stream for all types or for each. A
+//! channel is a task. It connects when the machine wants a stream and there is no connection that
+//! can take one, and lets the connection go with its last stream (C-039). Load reports have a
+//! connection of their own ([`reports`]).
 
 mod call;
 mod connection;
+mod reports;
 mod status;
 mod stream;
 
@@ -21,6 +24,7 @@ use crate::server::passed_on;
 use crate::{Options, XdsServer};
 use call::Caller;
 use connection::Connection;
+pub(crate) use reports::Reports;
 
 /// One server, spoken to over gRPC.
 pub(crate) struct Channel {

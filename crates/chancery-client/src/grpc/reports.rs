@@ -1,0 +1,126 @@
+//! The stream of load reports to one server, on a connection of its own: what becomes of discovery
+//! does not concern it (C-130).
+//!
+//! Not here: when there is a stream and what is said on it, which the machine decides.
+
+use std::future::{pending, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chancery_core::ErrorDetail;
+use chancery_core::client::load::Said;
+use chancery_proto::frames::framed;
+use chancery_proto::wire::{decode_load_answer, encode_load_report};
+use h2::SendStream;
+use h2::client::SendRequest;
+use tokio::time::sleep;
+
+use super::call::{Caller, Inbox, internal};
+use crate::dial::{told, unavailable};
+use crate::load::Desk;
+use crate::{Options, XdsServer};
+
+/// The load reports to one server.
+pub(crate) struct Reports {
+    caller: Caller,
+    desk: Arc<Desk>,
+}
+
+const PATH: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
+
+/// How long a server may take to end a stream on which the last word has been said.
+const LAST_WORD: Duration = Duration::from_secs(5);
+
+impl Reports {
+    pub(crate) fn new(xds: &XdsServer, desk: Arc<Desk>, options: Options) -> Self {
+        Self { caller: Caller::new(xds, options), desk }
+    }
+
+    /// Serves the streams of this server for as long as the client lives.
+    pub(crate) async fn run(self) {
+        loop {
+            self.desk.due().await;
+            let error = self.stream().await;
+            self.desk.ended(error);
+        }
+    }
+
+    async fn stream(&self) -> ErrorDetail {
+        let connected = tokio::select! {
+            connected = self.caller.connect() => connected,
+            () = self.desk.unwanted() => return nobody_reports(),
+        };
+        let (connection, driver) = match connected {
+            Ok(connected) => connected,
+            Err(why) => return unavailable(why),
+        };
+        let driver = pin!(driver);
+        tokio::select! {
+            error = self.converse(connection.sender()) => error,
+            // Whoever reads knows more of how the connection ended.
+            () = async { driver.await; pending().await } => ErrorDetail::default(),
+        }
+    }
+
+    async fn converse(&self, sender: SendRequest<Bytes>) -> ErrorDetail {
+        let (inbox, out) = match self.caller.open(sender, PATH).await {
+            Ok(opened) => opened,
+            Err(error) => return error,
+        };
+        self.desk.opened();
+        // Whatever stops the writing, the reading knows more of it; or the server has to end what
+        // the client has ended.
+        let write = async {
+            let error = self.write(out).await;
+            sleep(LAST_WORD).await;
+            error
+        };
+        tokio::select! {
+            biased;
+            error = self.read(inbox) => error,
+            error = write => error,
+        }
+    }
+
+    /// Writes until the last word, or until nothing can be written any more.
+    async fn write(&self, mut out: SendStream<Bytes>) -> ErrorDetail {
+        loop {
+            out.reserve_capacity(1);
+            let room = poll_fn(|cx| out.poll_capacity(cx)).await;
+            let Some(Ok(_)) = room else { return unwritable() };
+            let Said::Report(report) = self.desk.next().await else {
+                // Nobody is left to be told that this cannot be said either.
+                out.send_data(Bytes::new(), true).ok();
+                return nobody_reports();
+            };
+            if out.send_data(framed(&encode_load_report(&report)), false).is_err() {
+                self.desk.unsaid(&report);
+                return unwritable();
+            }
+        }
+    }
+
+    /// Reads until the stream ends, which it does with an error of some sort.
+    async fn read(&self, mut inbox: Inbox) -> ErrorDetail {
+        loop {
+            let message = match inbox.next().await {
+                Ok(message) => message,
+                Err(error) => return error,
+            };
+            match decode_load_answer(&message) {
+                Ok(answer) => self.desk.answered(answer),
+                Err(error) => return internal(told(&error)),
+            }
+        }
+    }
+}
+
+fn nobody_reports() -> ErrorDetail {
+    ErrorDetail { message: "nobody reports any more".to_owned(), ..ErrorDetail::default() }
+}
+
+fn unwritable() -> ErrorDetail {
+    unavailable("the stream takes no more reports".to_owned())
+}

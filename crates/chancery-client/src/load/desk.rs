@@ -1,0 +1,175 @@
+//! The machine of one report server while it runs: a lock, a clock, and who is to be woken.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chancery_core::client::ClientSettings;
+use chancery_core::client::load::{LoadAnswer, LoadKey, LoadReport, Reporter, Said, Tally};
+use chancery_core::{ErrorDetail, Node, Time};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use super::LoadError;
+use crate::scheme::Scheme;
+use crate::{Options, XdsServer, grpc, observe};
+
+/// All servers of a client, with a desk for each that loads can be reported to (C-134).
+pub(crate) struct Desks(Vec<(XdsServer, Option<Arc<Desk>>)>);
+
+/// One report server, shared by its task and by those who count.
+pub(crate) struct Desk {
+    reporter: Mutex<Reporter>,
+    began: Instant,
+    /// Rung when its task may have something to do. Only that waits for it, in one place at a time.
+    bell: Notify,
+    /// Rung when a stream has ended.
+    rest: Notify,
+    node: Arc<Node>,
+    uri: Arc<str>,
+}
+
+impl Desks {
+    /// For these servers.
+    pub(crate) fn new(servers: &[XdsServer], node: Node, settings: &ClientSettings) -> Self {
+        let node = Arc::new(node);
+        let all = servers.iter().zip(0..).map(|(server, place)| {
+            let is_streamed = matches!(Scheme::of(server), Ok(Scheme::Grpc));
+            let desk = || Arc::new(Desk::new(server, Arc::clone(&node), settings, place));
+            (server.clone(), is_streamed.then(desk))
+        });
+        Self(all.collect())
+    }
+
+    /// What has to run for reports to be told.
+    pub(crate) fn tasks(&self, options: &Options) -> Vec<grpc::Reports> {
+        let desks = self.0.iter().filter_map(|(server, desk)| Some((server, desk.as_ref()?)));
+        desks
+            .map(|(server, desk)| grpc::Reports::new(server, Arc::clone(desk), options.clone()))
+            .collect()
+    }
+
+    /// The desk of a server of the bootstrap; nothing reports to any other (C-083).
+    pub(crate) fn find(&self, server: &XdsServer) -> Result<&Arc<Desk>, LoadError> {
+        let known = self.0.iter().find(|(known, _)| known == server);
+        let uri = || server.uri.clone();
+        let (_, desk) = known.ok_or_else(|| LoadError::Unknown { uri: uri() })?;
+        desk.as_ref().ok_or_else(|| LoadError::NoStreams { uri: uri() })
+    }
+
+    /// A server by its place.
+    pub(crate) fn server(&self, place: usize) -> Option<&XdsServer> {
+        self.0.get(place).map(|(server, _)| server)
+    }
+
+    /// Has all of them tell what is left, and then that it was the last word.
+    pub(crate) fn close(&self) {
+        self.desks().for_each(|desk| desk.tell(|reporter, _| reporter.close()));
+    }
+
+    /// Waits until there is no stream.
+    pub(crate) async fn quiet(&self) {
+        for desk in self.desks() {
+            while !desk.lock().is_at_rest() {
+                desk.rest.notified().await;
+            }
+        }
+    }
+
+    fn desks(&self) -> impl Iterator<Item = &Arc<Desk>> {
+        self.0.iter().filter_map(|(_, desk)| desk.as_ref())
+    }
+}
+
+impl Desk {
+    fn new(server: &XdsServer, node: Arc<Node>, settings: &ClientSettings, place: u64) -> Self {
+        // Not the number of a stream of discovery, so that they do not retry in step.
+        let number = place | (1 << 32);
+        let reporter = Reporter::new(Arc::clone(&node), settings.clone(), number);
+        Self {
+            reporter: Mutex::new(reporter),
+            began: Instant::now(),
+            bell: Notify::new(),
+            rest: Notify::new(),
+            node,
+            uri: server.uri.as_str().into(),
+        }
+    }
+
+    pub(super) fn join(&self, key: LoadKey) -> Arc<Tally> {
+        self.tell(|reporter, now| reporter.join(now, key))
+    }
+
+    pub(super) fn leave(&self, key: &LoadKey) {
+        self.tell(|reporter, _| reporter.leave(key));
+    }
+
+    /// Waits until a stream is to be opened.
+    pub(crate) async fn due(&self) {
+        self.wait(|reporter, now| reporter.is_due(now).then_some(())).await;
+    }
+
+    /// Waits until nobody reports any more.
+    pub(crate) async fn unwanted(&self) {
+        self.wait(|reporter, _| (!reporter.is_wanted()).then_some(())).await;
+    }
+
+    /// The next thing to say on a stream that has room for it. It is taken out: whoever asks says
+    /// it, or that it could not be [said](Self::unsaid).
+    pub(crate) async fn next(&self) -> Said {
+        self.wait(Reporter::next).await
+    }
+
+    pub(crate) fn opened(&self) {
+        self.tell(Reporter::opened);
+    }
+
+    pub(crate) fn ended(&self, error: ErrorDetail) {
+        self.tell(|reporter, now| reporter.ended(now, error));
+        self.rest.notify_one();
+    }
+
+    pub(crate) fn answered(&self, answer: LoadAnswer) {
+        self.tell(|reporter, now| reporter.answered(now, answer));
+    }
+
+    pub(crate) fn unsaid(&self, report: &LoadReport) {
+        self.tell(|reporter, now| reporter.unsaid(now, report));
+    }
+
+    /// Waits for what the machine says, whenever that may have changed.
+    async fn wait<T>(&self, mut ask: impl FnMut(&mut Reporter, Time) -> Option<T>) -> T {
+        loop {
+            let (answer, deadline) = {
+                let mut reporter = self.lock();
+                (ask(&mut reporter, self.now()), reporter.deadline())
+            };
+            if let Some(answer) = answer {
+                return answer;
+            }
+            // A time that no clock will ever show does not come.
+            match deadline.and_then(|at| self.began.checked_add(at.0)) {
+                Some(at) => timeout_at(at, self.bell.notified()).await.unwrap_or_default(),
+                None => self.bell.notified().await,
+            }
+        }
+    }
+
+    /// Tells the machine something, and lets its task look.
+    fn tell<T>(&self, tell: impl FnOnce(&mut Reporter, Time) -> T) -> T {
+        let mut reporter = self.lock();
+        let answer = tell(&mut reporter, self.now());
+        let events = reporter.events();
+        drop(reporter);
+        observe::loads(&self.node.id, &self.uri, &events);
+        self.bell.notify_one();
+        answer
+    }
+
+    fn now(&self) -> Time {
+        Time(self.began.elapsed())
+    }
+
+    /// The machine is a value: whatever panicked with the lock held has been told of elsewhere.
+    fn lock(&self) -> MutexGuard<'_, Reporter> {
+        self.reporter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

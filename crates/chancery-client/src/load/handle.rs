@@ -1,0 +1,172 @@
+//! What a program counts with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chancery_core::Locality;
+use chancery_core::client::load::{LoadKey, LocalityTally, OrcaReport, ReportedMetrics, Tally};
+
+use super::Desk;
+use crate::client::Handle;
+
+/// Counts the calls to one cluster, for the server that wants to know of them. Cloning it is cheap.
+///
+/// Loads are reported for as long as there is a clone, or a call that was counted is in progress.
+/// When a report has been written, it is not told again: what a server did not read of it before
+/// the stream broke is lost. All that is counted while the server cannot be reached is told when it
+/// can be.
+///
+/// ```no_run
+/// use chancery_client::{Bootstrap, Client, Locality, Options};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let bootstrap = Bootstrap::discover(None)?;
+/// let client = Client::new(&bootstrap, Options::default())?;
+/// let load = client.load(&bootstrap.servers[0], "orders", "")?;
+/// let here = load.locality(&Locality { zone: "a".to_owned(), ..Locality::default() });
+///
+/// let call = here.started();
+/// match std::net::TcpStream::connect("192.0.2.7:80") {
+///     Ok(_) => call.succeeded(),
+///     Err(_) => call.failed(),
+/// }
+/// load.dropped(Some("throttle"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Load {
+    cluster: Arc<Cluster>,
+    metrics: Arc<ReportedMetrics>,
+}
+
+/// Counts the calls to one locality of a cluster. Cloning it is cheap.
+#[derive(Clone)]
+pub struct LocalityLoad {
+    load: Load,
+    tally: Arc<LocalityTally>,
+}
+
+/// A call that is in progress. If it is dropped before it is said how it ended, it failed.
+#[must_use = "a call that is dropped has failed"]
+pub struct Call {
+    of: LocalityLoad,
+    ended: bool,
+}
+
+/// Why loads cannot be reported to a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The bootstrap has no such server, with this address, these credentials and these features
+    /// (C-083).
+    #[error("the bootstrap has no server `{uri}` like this one, and loads go to no other")]
+    Unknown {
+        /// Where it would be.
+        uri: String,
+    },
+    /// It is a file, or spoken to over REST.
+    #[error("server `{uri}` is not spoken to over gRPC, and loads are reported over nothing else")]
+    NoStreams {
+        /// Where it is.
+        uri: String,
+    },
+}
+
+/// A cluster that reports, for as long as this is there.
+struct Cluster {
+    tally: Arc<Tally>,
+    key: LoadKey,
+    desk: Arc<Desk>,
+    /// The client lives on while somebody counts.
+    _client: Arc<Handle>,
+}
+
+impl Load {
+    pub(crate) fn new(client: Arc<Handle>, desk: Arc<Desk>, key: LoadKey) -> Self {
+        let tally = desk.join(key.clone());
+        let cluster = Cluster { tally, key, desk, _client: client };
+        Self { cluster: Arc::new(cluster), metrics: Arc::default() }
+    }
+
+    /// The same, with what endpoints say of themselves, as far as the cluster lets it into reports
+    /// (`lrs_report_endpoint_metrics`). By default, none of it is counted.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: ReportedMetrics) -> Self {
+        self.metrics = Arc::new(metrics);
+        self
+    }
+
+    /// Where the calls to a locality are counted. It is looked up here, so keep what this returns.
+    pub fn locality(&self, locality: &Locality) -> LocalityLoad {
+        LocalityLoad { load: self.clone(), tally: self.cluster.tally.locality(locality) }
+    }
+
+    /// A call was dropped: for a category of the configuration, or for none, as circuit breakers
+    /// drop.
+    pub fn dropped(&self, category: Option<&str>) {
+        self.cluster.tally.dropped(category);
+    }
+}
+
+impl LocalityLoad {
+    /// A call begins.
+    pub fn started(&self) -> Call {
+        self.tally.started();
+        Call { of: self.clone(), ended: false }
+    }
+}
+
+impl Call {
+    /// It ended well.
+    pub fn succeeded(self) {
+        self.end(true, None);
+    }
+
+    /// It ended otherwise.
+    pub fn failed(self) {
+        self.end(false, None);
+    }
+
+    /// It ended, well or not, and the endpoint said something of itself with it.
+    pub fn ended(self, succeeded: bool, said: &OrcaReport) {
+        self.end(succeeded, Some(said));
+    }
+
+    fn end(mut self, succeeded: bool, said: Option<&OrcaReport>) {
+        self.ended = true;
+        self.of.tally.ended(succeeded, said.map(|said| (said, &*self.of.load.metrics)));
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.of.tally.ended(false, None);
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.desk.leave(&self.key);
+    }
+}
+
+impl fmt::Debug for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Load").field("key", &self.cluster.key).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LocalityLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalityLoad").field("key", &self.load.cluster.key).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("key", &self.of.load.cluster.key).finish_non_exhaustive()
+    }
+}
