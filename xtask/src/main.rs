@@ -4,7 +4,7 @@
 //!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, test   (steps.rs times each)
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
 //!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
-//!   fetch -> target/real: Envoy, gRPC and other real clients, at pinned versions
+//!   fetch -> target/real: Envoy, gRPC and other real clients and servers, at pinned versions
 //!   tidy --> what no compiler checks: walls, sizes, module docs, the conformance table
 //! ```
 //!
@@ -19,6 +19,7 @@ mod ci;
 mod counts;
 mod fetch;
 mod parts;
+mod peers;
 mod steps;
 mod tidy;
 
@@ -29,7 +30,7 @@ const HELP: &str = "\
 cargo xtask VERB
 
   ci             set up what the tests need, then check and test everything; what CI runs
-  fetch          install the real clients of the tests into target/real
+  fetch          install the real clients and servers of the tests into target/real
   tidy           check walls, sizes, module docs and the conformance table
   test [FILTER]  run the tests whose name contains FILTER, real clients included
   counts         count the instructions of the hot paths and compare with the record

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use crate::parts::Parts;
+use crate::peers::{self, Build};
 use crate::steps::{cargo, exists, program, run};
 
 /// Where everything is.
@@ -63,32 +64,13 @@ fn go(parts: &Parts) -> Result<PathBuf> {
     }
     let made_from =
         parts.sources(GO, &["main.go", "caches.go", "content.go", "go.mod", "go.sum"])?;
-    parts.part("go-control-plane", &made_from, |target| {
-        // Without the state of the repository, which `go` may not be allowed to read.
-        let words = ["build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-o"];
-        run(program(&dir, "go", &words).arg(target).arg("."))
-    })?;
+    parts.part("go-control-plane", &made_from, |target| peers::go(&dir, target))?;
     Ok(parts.dir()?.join("go-control-plane"))
 }
 
-const RUST_CONTROL_PLANE: &str = "bench/rust-control-plane";
-
-/// Its dependencies compile protobuf with `protoc` when they are built.
 fn rust_control_plane(parts: &Parts) -> Result<PathBuf> {
-    let dir = parts.root.join(RUST_CONTROL_PLANE);
     let protoc = protoc(parts)?;
-    let own = ["src/main.rs", "Cargo.toml", "Cargo.lock"];
-    let shared = ["content.rs", "control.rs", "protobuf.rs"];
-    let made_from =
-        parts.sources(RUST_CONTROL_PLANE, &own)? + &parts.sources("bench/servers/src", &shared)?;
-    parts.part("rust-control-plane", &made_from, |target| {
-        let build = parts.dir()?.join("rust-control-plane-target");
-        let words = ["build", "--release", "--locked", "--quiet", "--target-dir"];
-        run(cargo(&dir, &words).arg(&build).env("PROTOC", &protoc))?;
-        fs::copy(build.join("release/bench-rust-control-plane"), target)?;
-        Ok(())
-    })?;
-    Ok(parts.dir()?.join("rust-control-plane"))
+    peers::rust_control_plane(parts, &protoc, Build::Optimised)
 }
 
 /// The compiler of protobuf as Python has it.
