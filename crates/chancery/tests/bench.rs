@@ -12,7 +12,7 @@ use std::process::Output;
 use std::thread;
 
 use bytes::Bytes;
-use daemon::{Server, chancery, cluster, dir_write, directory};
+use daemon::{Running, Server, chancery, cluster, dir_write, directory};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -261,14 +261,11 @@ fn a_trigger_that_fails_is_told() {
 #[test]
 fn a_run_that_is_interrupted_tells_what_it_has() {
     let site = Site::new(1);
-    let mut run = chancery(&["bench", "idle", "--server", &site.address(), "--types", "cds"])
-        .args(["--streams", "2", "--duration", "1h", "--json", "-"])
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = chancery(&["bench", "idle", "--server", &site.address(), "--types", "cds"]);
+    command.args(["--streams", "2", "--duration", "1h", "--json", "-"]);
+    let mut run = Running::start(command.stderr(std::process::Stdio::piped()));
     daemon::eventually(|| site.server.admin("/metrics").1.contains("chancery_acks_total{"));
-    let pid = run.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    run.signal("INT");
     let mut text = String::new();
     run.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(1));

@@ -6,11 +6,11 @@ mod daemon;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::process::{Child, ChildStdout, Output, Stdio};
+use std::process::{ChildStdout, Output, Stdio};
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::{TestServer, What};
-use daemon::{Server, chancery, cluster, dir_write, directory};
+use daemon::{Running, Server, chancery, cluster, dir_write, directory};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -366,14 +366,14 @@ fn free_port() -> u16 {
 
 /// A watch that goes on.
 struct Watching {
-    child: Child,
+    child: Running,
     lines: Option<BufReader<ChildStdout>>,
 }
 
 impl Watching {
     fn start(words: &[&str]) -> Self {
         let mut command = chancery(&[&["watch"], words].concat());
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = Running::start(command.stderr(Stdio::piped()));
         let lines = Some(BufReader::new(child.stdout.take().unwrap()));
         Self { child, lines }
     }
@@ -412,20 +412,12 @@ impl Watching {
 
     /// Interrupts it, after which it says nothing more.
     fn stop(mut self, signal: &str) {
-        let arguments = [format!("-{signal}"), self.child.id().to_string()];
-        assert!(std::process::Command::new("kill").args(arguments).status().unwrap().success());
+        self.child.signal(signal);
         let mut rest = String::new();
         self.lines.take().unwrap().read_to_string(&mut rest).unwrap();
         let mut told = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
         assert_eq!((self.child.wait().unwrap().code(), told.as_str()), (Some(0), ""));
-    }
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -12,13 +13,49 @@ use std::{fs, thread};
 
 use tempfile::TempDir;
 
-/// A server on free ports, ended with the test.
+/// A program that ends with the test, also with one that fails.
+pub(crate) struct Running(Child);
+
+/// A server on free ports.
 pub(crate) struct Server {
-    pub(crate) child: Child,
+    pub(crate) child: Running,
     lines: Receiver<String>,
     seen: Vec<String>,
     pub(crate) admin: u16,
     pub(crate) port: u16,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let arguments = [format!("-{name}"), self.id().to_string()];
+        assert!(Command::new("kill").args(arguments).status().unwrap().success());
+    }
+}
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }
 
 impl Server {
@@ -28,12 +65,8 @@ impl Server {
 
     pub(crate) fn start_at(dir: &Path, flags: &[&str]) -> Self {
         let free = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-        let mut child = chancery(&["serve", dir.to_str().unwrap()])
-            .args(free)
-            .args(flags)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = chancery(&["serve", dir.to_str().unwrap()]);
+        let mut child = Running::start(command.args(free).args(flags).stderr(Stdio::piped()));
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
         thread::spawn(move || {
@@ -111,15 +144,7 @@ impl Server {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let arguments = [format!("-{name}"), self.child.id().to_string()];
-        assert!(Command::new("kill").args(arguments).status().unwrap().success());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        self.child.signal(name);
     }
 }
 
