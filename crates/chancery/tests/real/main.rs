@@ -1,13 +1,15 @@
-//! The daemon before real clients: Envoy, gRPC in several languages, and others' xDS clients.
+//! The daemon before real clients: Envoy, gRPC in several languages, and others' xDS clients. And our
+//! client before real servers ([`peers`]).
 //!
-//! `cargo xtask fetch` installs the clients below `target/real`. Without them the tests here say so
-//! and pass; under `cargo xtask ci` they fail. Every test runs its own daemon on a directory of its
-//! own, and its own clients, on ports of its own, so all of them may run at once.
+//! `cargo xtask fetch` installs both below `target/real`. Without them the tests here say so and
+//! pass; under `cargo xtask ci` they fail. Every test runs its own programs in a directory of its
+//! own, on ports of its own, so all of them may run at once.
 
 #![expect(clippy::print_stdout, reason = "what a program said is shown when its test fails")]
 
 mod envoy;
 mod grpc;
+mod peers;
 mod quickstart;
 mod support;
 mod zero_drop;

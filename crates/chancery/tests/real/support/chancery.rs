@@ -46,7 +46,7 @@ impl Directory {
 pub(crate) struct Chancery {
     listen: Port,
     _admin: Port,
-    _process: Process,
+    process: Process,
 }
 
 impl Chancery {
@@ -78,20 +78,37 @@ impl Chancery {
             }
             http::get(admin.number(), "/ready", &[]).is_some_and(|reply| reply.status == 200)
         });
-        Self { listen, _admin: admin, _process: process }
+        Self { listen, _admin: admin, process }
     }
 
-    /// Where discovery is served.
+    /// Waits for a log line with these words.
+    #[track_caller]
+    pub(crate) fn says(&self, words: &str) {
+        self.process.says(words);
+    }
+
+    /// Where discovery is served, as clients write it.
+    pub(crate) fn address(&self) -> String {
+        self.listen.address()
+    }
+
+    /// The port of that.
     pub(crate) const fn port(&self) -> u16 {
         self.listen.number()
+    }
+
+    /// Ends it as a crash would, and hands over its ports: another one may start on them.
+    pub(crate) fn stop(self) -> [Port; 2] {
+        let Self { listen, _admin: admin, process } = self;
+        drop(process);
+        [listen, admin]
     }
 
     /// Ends it as a crash would; what is done then happens while there is none. Another one
     /// starts on the same port.
     pub(crate) fn crash(self, directory: &Directory, meanwhile: impl FnOnce()) -> Self {
-        let Self { listen, _admin: admin, _process: process } = self;
-        drop(process);
+        let ports = self.stop();
         meanwhile();
-        Self::serve_on([listen, admin], directory, &[] as &[&str])
+        Self::serve_on(ports, directory, &[] as &[&str])
     }
 }

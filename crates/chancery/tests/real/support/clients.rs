@@ -1,28 +1,45 @@
-//! Where the real clients are, and what happens without them.
+//! Where the real clients and servers are, and what happens without them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The clients that `cargo xtask fetch` installed.
+/// What `cargo xtask fetch` installed.
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     real: PathBuf,
 }
 
-/// The clients; or nothing, said aloud, if they are not installed and this is not CI.
+/// All that `cargo xtask fetch` makes.
+const PARTS: [&str; 8] = [
+    "envoy-1.40.0",
+    "envoy-1.36.2",
+    "python",
+    "node",
+    "go-client",
+    "go-server",
+    "rust-control-plane",
+    "tonic-xds-client",
+];
+
+/// The clients and servers; or nothing, said aloud, if some are not installed and this is not CI.
 pub(crate) fn clients() -> Option<Clients> {
     let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/real");
-    if real.join("tonic-xds-client.stamp").exists() {
+    let missing = |part: &&str| !real.join(format!("{part}.stamp")).exists();
+    let missing: Vec<_> = PARTS.into_iter().filter(missing).collect();
+    if missing.is_empty() {
         return Some(Clients { real: real.canonicalize().expect("it exists") });
     }
+    let missing = missing.join(", ");
     assert!(
         std::env::var_os("CHANCERY_CI").is_none(),
-        "the real clients are not installed: `cargo xtask fetch`"
+        "real clients and servers are not installed: {missing}: `cargo xtask fetch`"
     );
     // Not a print macro: the test runner would keep it to itself.
-    let note = b"\nSKIPPED: the real clients are not installed; run `cargo xtask fetch`\n";
-    std::io::stderr().write_all(note).ok();
+    let note = format!(
+        "\nSKIPPED: real clients and servers are not installed: {missing}; run `cargo xtask fetch`\n"
+    );
+    std::io::stderr().write_all(note.as_bytes()).ok();
     None
 }
 
@@ -55,6 +72,16 @@ impl Clients {
     /// Our client on go-control-plane's client.
     pub(crate) fn go(&self) -> Command {
         Command::new(self.real.join("go-client"))
+    }
+
+    /// Our server on go-control-plane.
+    pub(crate) fn go_server(&self) -> Command {
+        Command::new(self.real.join("go-server"))
+    }
+
+    /// The server on rust-control-plane that is measured beside Chancery.
+    pub(crate) fn rust_control_plane(&self) -> Command {
+        Command::new(self.real.join("rust-control-plane"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Programs that run beside a test and end with it.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -21,23 +22,49 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a program whose output, of both kinds, goes to `NAME.log` in the directory.
     pub(crate) fn start(dir: &Path, name: &str, command: &mut Command) -> Self {
+        Self::together(dir, name, command.stdin(Stdio::null()))
+    }
+
+    /// Starts a program that is told lines ([`Self::tell`]), and can end with the last of them.
+    pub(crate) fn start_told(dir: &Path, name: &str, command: &mut Command) -> Self {
+        Self::together(dir, name, command.stdin(Stdio::piped()))
+    }
+
+    /// Starts a program whose data goes to `NAME.out`, and what else it says to `NAME.log`.
+    pub(crate) fn start_apart(dir: &Path, name: &str, command: &mut Command) -> Self {
         let log = dir.join(format!("{name}.log"));
-        let file = File::create(&log).expect("the test's directory can be written");
+        let (data, errors) = (create(&log.with_extension("out")), create(&log));
+        Self::spawn(name, log, command.stdin(Stdio::null()).stdout(data).stderr(errors))
+    }
+
+    fn together(dir: &Path, name: &str, command: &mut Command) -> Self {
+        let log = dir.join(format!("{name}.log"));
+        let file = create(&log);
         let errors = file.try_clone().expect("a file can be shared");
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(file)
-            .stderr(errors)
-            .spawn()
-            .unwrap_or_else(|fault| panic!("cannot start {name}: {fault}"));
+        Self::spawn(name, log, command.stdout(file).stderr(errors))
+    }
+
+    fn spawn(name: &str, log: PathBuf, command: &mut Command) -> Self {
+        let child = command.spawn().unwrap_or_else(|fault| panic!("cannot start {name}: {fault}"));
         Self { name: name.to_owned(), child, log }
+    }
+
+    /// Tells it a line.
+    pub(crate) fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("it was started to be told");
+        if let Err(fault) = writeln!(input, "{line}") {
+            panic!("cannot tell {} anything: {fault}\n{}", self.name, self.output());
+        }
     }
 
     /// All it has said so far.
     pub(crate) fn output(&self) -> String {
-        fs::read(&self.log)
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .unwrap_or_default()
+        text(&self.log)
+    }
+
+    /// All the data of a program that was started apart.
+    pub(crate) fn data(&self) -> String {
+        text(&self.log.with_extension("out"))
     }
 
     /// How much it has said so far; see [`Self::says_after`].
@@ -78,10 +105,19 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         if thread::panicking() {
-            let output = self.output();
+            let output = self.data() + &self.output();
             let lines: Vec<&str> = output.lines().collect();
             let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
             println!("--- the last of {}:\n{}", self.name, last.join("\n"));
         }
     }
+}
+
+fn create(path: &Path) -> File {
+    File::create(path).expect("the test's directory can be written")
+}
+
+/// What is in a file so far.
+fn text(path: &Path) -> String {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
