@@ -12,7 +12,7 @@ use std::process::{Output, Stdio};
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::{TestServer, What};
-use daemon::{Server, chancery, cluster, dir_write, directory};
+use daemon::{Running, Server, chancery, cluster, dir_write, directory};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -306,6 +306,31 @@ fn a_bootstrap_names_servers_authorities_and_targets() {
     assert!(err(&found).contains("lds `web`"), "{}", err(&found));
 }
 
+/// What `docs/get.md` tells of the federation among the examples, on ports of our own.
+#[test]
+fn the_federation_of_the_examples_goes_as_it_is_told() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/federation");
+    let [one, two] = ["team-a", "team-b"].map(|team| Server::start_at(&example.join(team), &[]));
+    let bootstrap = std::fs::read_to_string(example.join("bootstrap.json")).unwrap();
+    let ours = [("18000", &one), ("18001", &two)].iter().fold(bootstrap, |text, (theirs, ours)| {
+        assert!(text.contains(theirs), "{text}");
+        text.replace(theirs, &ours.port.to_string())
+    });
+    let work = directory(&[("bootstrap.json", &ours)]);
+    let file = work.path().join("bootstrap.json");
+    let names = |words: &[&str]| {
+        let words = [words, &["--bootstrap", file.to_str().unwrap(), "-o", "json"]].concat();
+        let found = out(&get(&words));
+        let name = |line| object(line)["name"].as_str().unwrap().to_owned();
+        found.lines().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["cds"]), ["web"]);
+    let team = "xdstp://team-b/envoy.config.cluster.v3.Cluster/edge";
+    let expected = ["billing", "orders"].map(|name| format!("{team}/{name}"));
+    assert_eq!(names(&[&format!("{team}/*")]), expected);
+    assert_eq!(names(&[&expected[1]]), expected[1..]);
+}
+
 #[test]
 fn tls_and_mutual_tls_are_spoken() {
     let pki = tempfile::tempdir().unwrap();
@@ -328,10 +353,8 @@ fn nobody_who_stops_reading_is_told_of_it() {
     let all: Vec<_> = (0..2000).map(|number| format!("cluster-{number}")).collect();
     let all: Vec<_> = all.iter().map(|name| (name.as_str(), 1)).collect();
     let site = Site::new(&all);
-    let mut run = chancery(&["get", "cds", "-o", "yaml", "--server", &site.address()])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = chancery(&["get", "cds", "-o", "yaml", "--server", &site.address()]);
+    let mut run = Running::start(command.stderr(Stdio::piped()));
     run.stdout.take().unwrap().read_exact(&mut [0; 10]).unwrap();
     let mut told = String::new();
     run.stderr.take().unwrap().read_to_string(&mut told).unwrap();
