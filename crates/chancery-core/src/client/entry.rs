@@ -95,9 +95,13 @@ impl Entry {
         self.rejection.as_ref()
     }
 
-    /// A value from an earlier run.
-    pub(super) fn restored(held: Held) -> Self {
-        Self { held: Some(held), restored: true, ..Self::default() }
+    /// Takes back a value from an earlier run, if nothing at all is known. Whether that was so.
+    pub(super) fn restore(&mut self, held: Held) -> bool {
+        let is_news = self.is_unknown();
+        if is_news {
+            *self = Self { held: Some(held), restored: true, ..Self::default() };
+        }
+        is_news
     }
 
     /// Whether what is held is from an earlier run, and nobody has said it again.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::channel::{Channel, State, Stream};
-use super::entry::{Entry, News};
+use super::entry::News;
 use super::expiry::Expiries;
 use super::realm::{Realm, Realms, Shelf, Wants};
 use super::stock::Stock;
@@ -264,10 +264,8 @@ impl Client {
         let unreachable = shelf.trouble.is_some();
         if subject.is_group() {
             for held in self.stock.take_in(&subject.type_url, &subject.name) {
-                let slot = shelf.slots.entry(held.resource.name().clone()).or_default();
-                if slot.entry.is_unknown() {
-                    slot.entry = Entry::restored(held);
-                }
+                let name = held.resource.name().clone();
+                shelf.slots.put(&name, |slot| slot.entry.restore(held));
             }
             let group = shelf.group(&subject.name);
             group.watchers.push(id);
@@ -282,15 +280,16 @@ impl Client {
             }
             return;
         }
-        let stock = &mut self.stock;
-        let slot = shelf.slots.entry(subject.name.clone()).or_insert_with(|| super::realm::Slot {
-            entry: stock
-                .take(&subject.type_url, &subject.name)
-                .map_or_else(Entry::default, Entry::restored),
-            watchers: Vec::new(),
+        let is_new = !shelf.slots.contains(&subject.name);
+        let left = is_new.then(|| self.stock.take(&subject.type_url, &subject.name)).flatten();
+        let is_unknown = shelf.slots.put(&subject.name, |slot| {
+            if let Some(held) = left {
+                slot.entry.restore(held);
+            }
+            slot.watchers.push(id);
+            slot.entry.is_unknown()
         });
-        slot.watchers.push(id);
-        if !slot.entry.is_unknown() || unreachable {
+        if !is_unknown || unreachable {
             self.watchers.tell(&[id], &subject.name, News::Changed, None);
             self.watchers.tell(&[id], &subject.name, News::Ambient, None);
         }
@@ -300,9 +299,7 @@ impl Client {
         let Some(realm) = self.realms.get_mut(&subject.authority) else { return };
         let Some(shelf) = realm.shelves.get_mut(&subject.type_url) else { return };
         if !subject.is_group() {
-            if let Some(slot) = shelf.slots.get_mut(&subject.name) {
-                slot.watchers.retain(|watcher| *watcher != id);
-            }
+            shelf.slots.change(&subject.name, |slot| slot.watchers.retain(|one| *one != id));
             return shelf.drop_unwatched(&subject.name);
         }
         let Some(group) = shelf.groups.get_mut(&subject.name) else { return };

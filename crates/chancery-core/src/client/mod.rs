@@ -15,6 +15,7 @@ mod realm;
 mod receive;
 mod reply;
 mod setup;
+mod slots;
 mod status;
 mod stock;
 mod target;

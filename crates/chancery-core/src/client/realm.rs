@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::channel::Channel;
-use super::entry::{Entry, News};
+use super::entry::News;
+use super::slots::Slots;
 use super::watchers::{EVERYTHING, WatchId, Watchers, is_group};
 use super::{AuthorityKey, AuthoritySetup, Fallback, Held, ServerId, WatchError};
 use crate::{ResourceName, TypeUrl, Version, Versions};
@@ -28,7 +29,7 @@ pub(super) struct Realm {
 /// What is watched and held of one type.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
-    pub(super) slots: BTreeMap<ResourceName, Slot>,
+    pub(super) slots: Slots,
     pub(super) groups: BTreeMap<ResourceName, Group>,
     /// Why no server can be reached, once that is known.
     pub(super) trouble: Option<Arc<WatchError>>,
@@ -36,13 +37,6 @@ pub(super) struct Shelf {
     pub(super) has_aliases: bool,
     /// Why the newest of what there is cannot be used as a whole (C-043).
     pub(super) unusable: Option<Arc<WatchError>>,
-}
-
-/// One resource, and who watches it by its name.
-#[derive(Debug, Default)]
-pub(super) struct Slot {
-    pub(super) entry: Entry,
-    pub(super) watchers: Vec<WatchId>,
 }
 
 /// A collection, or all resources of a type.
@@ -129,8 +123,7 @@ impl Realm {
 
 impl Shelf {
     fn is_unresolved(&self) -> bool {
-        let slots = self.slots.values().any(|slot| slot.entry.is_unresolved());
-        slots || self.groups.values().any(|group| !group.settled)
+        self.slots.is_any_unresolved() || self.groups.values().any(|group| !group.settled)
     }
 
     fn is_empty(&self) -> bool {
@@ -207,14 +200,13 @@ impl Shelf {
     pub(super) fn restore(&mut self, held: Held) -> Result<Vec<WatchId>, Held> {
         let name = held.resource.name().clone();
         let groups = self.groups_of(&name);
-        if groups.is_empty() && !self.slots.contains_key(&name) {
+        if groups.is_empty() && !self.slots.contains(&name) {
             return Err(held);
         }
-        let slot = self.slots.entry(name.clone()).or_default();
-        if !slot.entry.is_unknown() {
+        let is_news = self.slots.put(&name, |slot| slot.entry.restore(held));
+        if !is_news {
             return Ok(Vec::new());
         }
-        slot.entry = Entry::restored(held);
         for group in groups {
             let group = self.groups.get_mut(&group);
             group.into_iter().for_each(|group| {

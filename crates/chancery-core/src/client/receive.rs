@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::channel::Stream;
 use super::entry::{News, Rejection};
 use super::expiry::Expiry;
-use super::realm::{Realm, Realms, Slot};
+use super::realm::{Realm, Realms};
+use super::slots::Slot;
 use super::watchers::{EVERYTHING, Watchers, is_group};
 use super::{
     AuthorityKey, Bare, Client, ClientEvent, ErrorKind, Flaw, Given, Held, Item, Reply, ServerId,
@@ -128,10 +129,10 @@ impl Client {
             }
             let Some(shelf) = realm.shelves.get_mut(type_url) else { continue };
             shelf.unusable = Some(Arc::new(error.clone()));
-            for (name, slot) in &mut shelf.slots {
+            shelf.slots.change_all(|name, slot| {
                 let news = slot.entry.fault(error.clone(), drops);
                 self.watchers.tell(&slot.watchers, name, news, Some((id, now)));
-            }
+            });
             for (name, group) in &shelf.groups {
                 self.watchers.tell(&group.watchers, name, News::Ambient, Some((id, now)));
             }
@@ -149,13 +150,13 @@ impl Client {
             }
             let Some(shelf) = realm.shelves.get_mut(type_url) else { continue };
             let Some(was) = shelf.unusable.take() else { continue };
-            for (name, slot) in &mut shelf.slots {
+            shelf.slots.change_all(|name, slot| {
                 let (short, node) = (type_url.short(), &node.id);
                 let text = format!("{short} `{name}` (node `{node}`): there is none").into();
                 let (kind, server) = (ErrorKind::Missing, Some(stream.server));
                 let news = slot.entry.recover(&was, WatchError { kind, text, server });
                 self.watchers.tell(&slot.watchers, name, news, Some((stream, now)));
-            }
+            });
             for (name, group) in &shelf.groups {
                 self.watchers.tell(&group.watchers, name, News::Ambient, Some((stream, now)));
             }
@@ -422,9 +423,11 @@ impl Client {
         let error = self.error_of(kind, type_url, name, server, why);
         let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
         let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
-        let Some(slot) = shelf.slots.get_mut(name) else { return };
-        if slot.entry.held().is_none() || slot.entry.is_restored() {
-            let news = slot.entry.fault(error, false);
+        let news = shelf.slots.change(name, |slot| {
+            let is_due = slot.entry.held().is_none() || slot.entry.is_restored();
+            is_due.then(|| slot.entry.fault(error, false))
+        });
+        if let Some(news) = news.flatten() {
             self.watchers.tell(&shelf.listeners(name), name, news, None);
             let (type_url, name) = (type_url.clone(), name.clone());
             self.events.push(ClientEvent::Overdue { server, type_url, name });
@@ -526,11 +529,12 @@ fn change(
 ) -> Option<Found> {
     let shelf = realm.shelves.get_mut(type_url)?;
     let groups = shelf.groups_of(name);
-    if how == Touch::Creates && !groups.is_empty() {
-        shelf.slots.entry(name.clone()).or_default();
-    }
-    let slot = shelf.slots.get_mut(name)?;
-    let news = act(slot);
+    let news = if how == Touch::Creates && !groups.is_empty() {
+        shelf.slots.put(name, act)
+    } else {
+        shelf.slots.change(name, act)?
+    };
+    let slot = shelf.slots.get(name)?;
     shelf.has_aliases |= slot.entry.held().is_some_and(|held| held.resource.name() != name);
     let watchers = slot.watchers.clone();
     let expires = slot.entry.held().and_then(|held| held.expires);

@@ -1,0 +1,107 @@
+//! The resources of one type under one authority, by name, and for which of them there is a need.
+//!
+//! While a server is away, each event asks whether anything is missing (C-087), so what is missing
+//! is kept here beside the resources, and every change of one goes through here. Not here: groups
+//! (`realm`), and what a change means (`receive`).
+
+use std::collections::{BTreeMap, BTreeSet, btree_map};
+
+use super::entry::Entry;
+use super::watchers::WatchId;
+use crate::ResourceName;
+
+/// One resource, and who watches it by its name.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    pub(super) entry: Entry,
+    pub(super) watchers: Vec<WatchId>,
+}
+
+/// All resources of a shelf.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    all: BTreeMap<ResourceName, Slot>,
+    /// Those that are neither held nor known not to exist.
+    unresolved: BTreeSet<ResourceName>,
+}
+
+impl Slots {
+    pub(super) fn get(&self, name: &ResourceName) -> Option<&Slot> {
+        self.all.get(name)
+    }
+
+    pub(super) fn contains(&self, name: &ResourceName) -> bool {
+        self.all.contains_key(name)
+    }
+
+    pub(super) fn iter(&self) -> btree_map::Iter<'_, ResourceName, Slot> {
+        self.all.iter()
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &Slot> {
+        self.all.values()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Whether any of them is neither held nor known not to exist (C-087).
+    pub(super) fn is_any_unresolved(&self) -> bool {
+        !self.unresolved.is_empty()
+    }
+
+    /// Changes one that is there.
+    pub(super) fn change<T>(
+        &mut self,
+        name: &ResourceName,
+        act: impl FnOnce(&mut Slot) -> T,
+    ) -> Option<T> {
+        let slot = self.all.get_mut(name)?;
+        let answer = act(slot);
+        note(&mut self.unresolved, name, slot);
+        Some(answer)
+    }
+
+    /// Changes one, and makes it first if it is not there.
+    pub(super) fn put<T>(
+        &mut self,
+        name: &ResourceName,
+        act: impl FnOnce(&mut Slot) -> T,
+    ) -> T {
+        let slot = self.all.entry(name.clone()).or_default();
+        let answer = act(slot);
+        note(&mut self.unresolved, name, slot);
+        answer
+    }
+
+    /// Changes each of them.
+    pub(super) fn change_all(&mut self, mut act: impl FnMut(&ResourceName, &mut Slot)) {
+        for (name, slot) in &mut self.all {
+            act(name, slot);
+            note(&mut self.unresolved, name, slot);
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &ResourceName) {
+        self.all.remove(name);
+        self.unresolved.remove(name);
+    }
+}
+
+impl<'a> IntoIterator for &'a Slots {
+    type Item = (&'a ResourceName, &'a Slot);
+    type IntoIter = btree_map::Iter<'a, ResourceName, Slot>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+fn note(unresolved: &mut BTreeSet<ResourceName>, name: &ResourceName, slot: &Slot) {
+    if !slot.entry.is_unresolved() {
+        unresolved.remove(name);
+    } else if !unresolved.contains(name) {
+        unresolved.insert(name.clone());
+    }
+}
