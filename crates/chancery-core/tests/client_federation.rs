@@ -315,3 +315,43 @@ fn an_authority_that_moves_to_another_server_loses_no_watcher() {
          ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/y@2",
     );
 }
+
+#[test]
+fn what_is_said_by_who_is_not_believed_does_not_count_and_is_asked_for_again() {
+    // C-088, C-089: the better server takes one away and refuses everything before it delivers
+    client(
+        "% server one delta
+         % server two delta
+         + u cds a
+         < one open
+         + v cds b
+         + w cds *
+         > one end refused
+         < two open
+         > two open
+         < two cds +* +a +b node
+         > two cds n=1 a@1 b@1
+         < two cds n=1
+         ! u a@1
+         ! v b@1
+         ! w a@1
+         ! w b@1
+         ! w settled
+         ~ 1s
+         < one open
+         > one open
+         < one cds +* +a +b node
+         > one cds n=1 -b !*=PERMISSION_DENIED
+         < one cds n=1
+         > one cds n=2 a@2
+         < two close
+         < one cds +* +b n=2
+         ! u a@2
+         ! w a@2
+         > one cds n=3 -b !*=PERMISSION_DENIED
+         < one cds n=3
+         ! v b but missing
+         ! w * but PERMISSION_DENIED
+         ! w b none missing",
+    );
+}

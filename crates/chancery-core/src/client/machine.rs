@@ -435,7 +435,8 @@ impl Client {
             }
         }
         for (authority, server, left) in back {
-            self.came_back(now, authority, server, &left);
+            self.came_back(now, authority.clone(), server, &left);
+            self.ask_unheard(&authority, server);
         }
     }
 

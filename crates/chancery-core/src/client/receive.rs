@@ -32,7 +32,7 @@ impl Client {
         if !self.hears(now, stream, &reply.type_url) {
             return;
         }
-        self.come_back(now, stream.server, &reply);
+        let back = self.come_back(now, stream.server, &reply);
         let taking = Taking { now, stream, type_url: &reply.type_url, version: &reply.version };
         let mut present = BTreeSet::new();
         let mut flaws = Vec::new();
@@ -72,6 +72,7 @@ impl Client {
         }
         self.recover(&taking);
         self.settle_groups(&taking, &present);
+        back.iter().for_each(|authority| self.ask_unheard(authority, stream.server));
         self.answer(&taking, &reply.nonce, &flaws);
         self.events.push(ClientEvent::Received {
             stream: stream.clone(),
@@ -163,23 +164,47 @@ impl Client {
         }
     }
 
-    /// C-089: a better server delivers, so the worse ones are let go.
-    fn come_back(&mut self, now: Time, server: ServerId, reply: &Reply) {
+    /// C-089: a better server delivers, so the worse ones are let go. Nothing that it said before
+    /// counts, and all that it says from now on does.
+    fn come_back(&mut self, now: Time, server: ServerId, reply: &Reply) -> Vec<AuthorityKey> {
         let mut back = Vec::new();
         for (authority, realm) in &mut self.realms {
             if realm.believed() == Some(server) || !realm.asks(server) {
                 continue;
             }
             let Some(shelf) = realm.shelves.get(&reply.type_url) else { continue };
-            let mut good = reply.items.iter().flatten().flat_map(names_of);
+            let good = reply.items.iter().flatten().filter(|item| matches!(item, Item::Given(_)));
+            let mut good = good.flat_map(names_of);
             if !good.any(|name| shelf.wants(name) || !shelf.groups_of(name).is_empty()) {
                 continue;
             }
             back.push((authority.clone(), realm.revert_to(server)));
         }
-        for (authority, left) in back {
-            self.came_back(now, authority, server, &left);
+        for (authority, left) in &back {
+            self.came_back(now, authority.clone(), server, left);
         }
+        back.into_iter().map(|(authority, _)| authority).collect()
+    }
+
+    /// What a server said before it was believed has to be said again.
+    pub(super) fn ask_unheard(&mut self, authority: &AuthorityKey, server: ServerId) {
+        let Some(channel) = self.channels.get_mut(server.place()) else { return };
+        for topic in channel.streams.values_mut().flat_map(|stream| stream.topics.values_mut()) {
+            topic.ask_unheard(|name| AuthorityKey::of(name) == *authority);
+        }
+    }
+
+    /// Whether what a server says of a name counts: not while a worse one is believed (C-089). If it
+    /// does not, that is noted.
+    fn counts(&mut self, taking: &Taking<'_>, name: &ResourceName) -> bool {
+        let server = taking.stream.server;
+        let realm = self.realms.get(&AuthorityKey::of(name));
+        let counts = realm.is_none_or(|it| it.believed() == Some(server) || !it.asks(server));
+        let channel = self.channels.get_mut(server.place());
+        if let Some(topic) = channel.and_then(|channel| channel.topic(taking.type_url)) {
+            if counts { topic.came(name) } else { topic.miss(name) }
+        }
+        counts
     }
 
     /// A resource and its body.
@@ -246,18 +271,17 @@ impl Client {
         let drops = about_data && self.drops(taking.stream.server);
         let error = self.error(ErrorKind::Refused(detail.code), taking, name, &detail.message);
         if is_group(name) {
-            self.refuse_group(taking, name, error);
-            return self.settle_group(taking, name);
+            return self.refuse_group(taking, name, error);
         }
         self.touch(taking, name, Touch::Finds, |slot| slot.entry.fault(error.clone(), drops));
     }
 
     /// Nothing is known of the members of a group, and whoever watches it hears why.
     fn refuse_group(&mut self, taking: &Taking<'_>, name: &ResourceName, error: WatchError) {
-        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
-        if realm.believed() != Some(taking.stream.server) {
+        if !self.counts(taking, name) {
             return;
         }
+        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
         let Some(shelf) = realm.shelves.get_mut(taking.type_url) else { return };
         let Some(group) = shelf.groups.get_mut(name) else { return };
         if group.error.as_deref() != Some(&error) {
@@ -265,12 +289,16 @@ impl Client {
             let stream = Some((taking.stream, taking.now));
             self.watchers.tell(&group.watchers, name, News::Ambient, stream);
         }
+        self.settle_group(taking, name);
     }
 
     /// The server took a resource away.
     fn remove(&mut self, taking: &Taking<'_>, name: &ResourceName) {
         if is_group(name) {
-            return self.settle_group(taking, name);
+            if self.counts(taking, name) {
+                self.settle_group(taking, name);
+            }
+            return;
         }
         let drops = self.drops(taking.stream.server);
         let error = self.error(ErrorKind::Missing, taking, name, "the server removed it");
@@ -322,11 +350,7 @@ impl Client {
         act: impl Fn(&mut Slot) -> News,
     ) {
         let server = taking.stream.server;
-        if let Some(channel) = self.channels.get_mut(server.place())
-            && let Some(topic) = channel.topic(taking.type_url)
-        {
-            topic.came(name);
-        }
+        self.counts(taking, name);
         let mut expiring = Vec::new();
         for (authority, realm) in &mut self.realms {
             if realm.believed() != Some(server) {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::realm::Wants;
-use super::watchers::EVERYTHING;
+use super::watchers::{EVERYTHING, is_group};
 use crate::{DeltaRequest, ErrorDetail, Names, ResourceName, SotwRequest, Time, TypeUrl};
 
 /// One type on one stream.
@@ -24,6 +24,9 @@ pub(super) struct Topic {
     /// Names of which all was forgotten since the server was told that they are wanted. Who wants
     /// them again must have the server say again what it said.
     forgotten: BTreeSet<ResourceName>,
+    /// Names of which the server said something that did not count, as another one was believed. It
+    /// has to say that again once it is believed itself (C-089).
+    unheard: BTreeSet<ResourceName>,
     /// What the server was told; `None` before the first request.
     told: Option<BTreeSet<ResourceName>>,
     /// Whether a name was ever said: if not, an empty list means everything (C-033).
@@ -40,6 +43,7 @@ impl Topic {
             type_url,
             changed: BTreeSet::new(),
             forgotten: BTreeSet::new(),
+            unheard: BTreeSet::new(),
             told: None,
             named: false,
             nonce: "".into(),
@@ -75,6 +79,19 @@ impl Topic {
         }
     }
 
+    /// Something was said of a name, and does not count.
+    pub(super) fn miss(&mut self, name: &ResourceName) {
+        if self.told(name) {
+            self.unheard.insert(name.clone());
+        }
+    }
+
+    /// What the server says of these names counts from now on.
+    pub(super) fn ask_unheard(&mut self, counts: impl Fn(&ResourceName) -> bool) {
+        let again = self.unheard.extract_if(.., |name| counts(name));
+        self.forgotten.extend(again);
+    }
+
     /// Names that are wanted again before the server heard that they are not. From now on it counts
     /// as not told of them.
     fn wanted_again(&mut self, wants: &Wants<'_>) -> BTreeSet<ResourceName> {
@@ -100,9 +117,13 @@ impl Topic {
         }
     }
 
-    /// The wait for a name is over.
+    /// The server spoke of a name. The wait for a resource is over then; what there is in a group
+    /// may come in more than one response.
     pub(super) fn came(&mut self, name: &ResourceName) {
-        self.awaited.forget(name);
+        self.unheard.remove(name);
+        if !is_group(name) {
+            self.awaited.forget(name);
+        }
     }
 
     /// The next name whose time is over.
@@ -266,6 +287,7 @@ impl Topic {
         let Some(told) = &self.told else { return !wants.names().is_empty() };
         self.changed.retain(|name| wants.wants(name) != told.contains(name));
         self.forgotten.retain(|name| told.contains(name));
+        self.unheard.retain(|name| told.contains(name));
         let again = self.forgotten.iter().any(|name| wants.wants(name));
         again || self.answer.is_some() || !self.changed.is_empty()
     }
