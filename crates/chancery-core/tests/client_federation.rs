@@ -355,3 +355,75 @@ fn what_is_said_by_who_is_not_believed_does_not_count_and_is_asked_for_again() {
          ! w b none missing",
     );
 }
+
+#[test]
+fn members_that_only_the_fallback_has_go_when_the_better_server_has_had_its_time() {
+    // C-088, C-089: delta has no word for what a server never had
+    client(
+        "% server one delta
+         % server two delta
+         + w cds *
+         < one open
+         > one end refused
+         < two open
+         > two open
+         < two cds node
+         > two cds n=1 a@1 b@1
+         < two cds n=1
+         ! w a@1
+         ! w b@1
+         ! w settled
+         ~ 1s
+         < one open
+         > one open
+         < one cds node
+         > one cds n=1 a@2
+         < two close
+         < one cds n=1
+         ! w a@2
+         ~ 14s
+         > one cds n=2 c@1
+         < one cds n=2
+         ! w c@1
+         ~ 1s
+         ! w b none missing
+         + x cds *
+         ! x a@2
+         ! x c@1
+         ! x settled",
+    );
+}
+
+#[test]
+fn a_value_of_the_fallback_is_doubted_when_the_better_server_has_had_its_time() {
+    // C-088, C-089, C-065: it stays, and whoever has it hears why it may be old
+    client(
+        "% server one
+         % server two
+         + u eds a
+         < one open
+         + v eds b
+         > one end refused
+         < two open
+         > two open
+         < two eds a b node
+         > two eds v=1 n=1 a@1 b@1
+         < two eds a b v=1 n=1
+         ! u a@1
+         ! v b@1
+         ~ 1s
+         < one open
+         > one open
+         < one eds a b node
+         > one eds v=1 n=1 a@2
+         < two close
+         < one eds a b v=1 n=1
+         ! u a@2
+         ~ 14s
+         ~ 1s
+         ! v b but missing
+         > one eds v=2 n=2 b@2
+         < one eds a b v=2 n=2
+         ! v b@2",
+    );
+}

@@ -91,6 +91,17 @@ impl Entry {
         self.error.as_ref()
     }
 
+    /// Whether what is held is from this server.
+    pub(super) fn is_from(&self, server: ServerId) -> bool {
+        self.held.as_ref().is_some_and(|held| held.server == server)
+    }
+
+    /// Whether anything that is known of it is from this server.
+    pub(super) fn is_known_from(&self, server: ServerId) -> bool {
+        let error = self.error.as_ref().and_then(|error| error.server);
+        self.is_from(server) || error == Some(server)
+    }
+
     pub(super) fn rejection(&self) -> Option<&Rejection> {
         self.rejection.as_ref()
     }

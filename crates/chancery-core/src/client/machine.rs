@@ -440,8 +440,8 @@ impl Client {
         }
     }
 
-    /// An authority believes a better server again (C-089). What it was silent about while it was
-    /// not believed gets its time now.
+    /// An authority believes a better server again (C-089). What that was silent about gets its
+    /// time now, also if a worse one has given it.
     pub(super) fn came_back(
         &mut self,
         now: Time,
@@ -455,7 +455,7 @@ impl Client {
             let until = now + missing_after(&self.setup, channel.server.key.features);
             for (type_url, shelf) in &realm.shelves {
                 let Some(topic) = channel.topic(type_url) else { continue };
-                shelf.unknown().for_each(|name| topic.expect(name, until));
+                shelf.unconfirmed(server).for_each(|name| topic.expect(name, until));
             }
         }
         self.events.push(ClientEvent::CameBack { authority, server });

@@ -145,11 +145,31 @@ impl Shelf {
         self.groups.keys().chain(slots.map(|(name, _)| name))
     }
 
-    /// Of these nothing is known.
-    pub(super) fn unknown(&self) -> impl Iterator<Item = &ResourceName> {
-        let slots = self.slots.iter().filter(|(_, slot)| slot.entry.is_unknown());
-        let groups = self.groups.iter().filter(|(_, group)| !group.settled);
-        groups.map(|(name, _)| name).chain(slots.map(|(name, _)| name))
+    /// All that this server has still to speak of.
+    pub(super) fn unconfirmed(&self, server: ServerId) -> impl Iterator<Item = &ResourceName> {
+        self.wanted().filter(move |name| self.is_unconfirmed(name, server))
+    }
+
+    /// Whether a server has still to speak of a name: nothing is held, or only what another server
+    /// gave. That may be used until it has (C-088), and need not be true for ever.
+    fn is_unconfirmed(&self, name: &ResourceName, server: ServerId) -> bool {
+        if !is_group(name) {
+            return self.slots.get(name).is_some_and(|slot| !slot.entry.is_from(server));
+        }
+        let is_open = |group: &Group| !group.settled || self.strangers(group, server).next().is_some();
+        self.groups.get(name).is_some_and(is_open)
+    }
+
+    /// Members of a group that this server has not spoken of.
+    pub(super) fn strangers<'a>(
+        &'a self,
+        group: &'a Group,
+        server: ServerId,
+    ) -> impl Iterator<Item = &'a ResourceName> {
+        let knows = move |name: &ResourceName| {
+            self.slots.get(name).is_some_and(|slot| slot.entry.is_known_from(server))
+        };
+        group.members.iter().filter(move |name| !knows(name))
     }
 
     /// Tells the watchers that servers cannot be reached, or can be again.
@@ -244,20 +264,16 @@ impl<'a> Wants<'a> {
         self.shelf_of(name).is_some_and(|shelf| shelf.wants(name))
     }
 
-    /// Whether nothing is known of it, so that its time runs once it was asked for (C-065).
-    pub(super) fn is_unknown(&self, name: &ResourceName) -> bool {
-        let Some(shelf) = self.shelf_of(name) else { return false };
-        if is_group(name) {
-            return shelf.groups.get(name).is_some_and(|group| !group.settled);
-        }
-        shelf.slots.get(name).is_some_and(|slot| slot.entry.held().is_none())
+    /// Whether the server has to speak of it, so that its time runs once it was asked for (C-065).
+    pub(super) fn is_awaited(&self, name: &ResourceName) -> bool {
+        self.shelf_of(name).is_some_and(|shelf| shelf.is_unconfirmed(name, self.server))
     }
 
     /// The same, or it is only known from an earlier run: a server that repeats what it has must
     /// repeat this too.
-    pub(super) fn is_unconfirmed(&self, name: &ResourceName) -> bool {
+    pub(super) fn is_awaited_whole(&self, name: &ResourceName) -> bool {
         let slot = self.shelf_of(name).and_then(|shelf| shelf.slots.get(name));
-        self.is_unknown(name) || slot.is_some_and(|slot| slot.entry.is_restored())
+        self.is_awaited(name) || slot.is_some_and(|slot| slot.entry.is_restored())
     }
 
     /// Whether anything is held from this very server.

@@ -433,22 +433,14 @@ impl Client {
             return;
         }
         if is_group(name) {
-            return self.settled(None, type_url, name);
+            self.settled(None, type_url, name);
+            return self.dismiss(server, type_url, name);
         }
-        let Some(features) = self.setup.find(server).map(|server| server.key.features) else {
-            return;
-        };
-        let kind = if features.resource_timer_is_transient_error {
-            ErrorKind::Late
-        } else {
-            ErrorKind::Missing
-        };
-        let why = "it did not come in the time that a server has";
-        let error = self.error_of(kind, type_url, name, server, why);
+        let Some(error) = self.late(server, type_url, name) else { return };
         let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
         let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
         let news = shelf.slots.change(name, |slot| {
-            let is_due = slot.entry.held().is_none() || slot.entry.is_restored();
+            let is_due = !slot.entry.is_from(server) || slot.entry.is_restored();
             is_due.then(|| slot.entry.fault(error, false))
         });
         if let Some(news) = news.flatten() {
@@ -456,6 +448,41 @@ impl Client {
             let (type_url, name) = (type_url.clone(), name.clone());
             self.events.push(ClientEvent::Overdue { server, type_url, name });
         }
+    }
+
+    /// Members of a group that another server gave, and this one has not spoken of in its time, are
+    /// in it no more.
+    fn dismiss(&mut self, server: ServerId, type_url: &TypeUrl, group: &ResourceName) {
+        let authority = AuthorityKey::of(group);
+        let Some(shelf) = self.shelf(&authority, type_url) else { return };
+        let Some(strangers) = shelf.groups.get(group).map(|it| shelf.strangers(it, server)) else {
+            return;
+        };
+        for name in strangers.cloned().collect::<Vec<_>>() {
+            let Some(error) = self.late(server, type_url, &name) else { return };
+            let Some(realm) = self.realms.get_mut(&authority) else { return };
+            let act = |slot: &mut Slot| slot.entry.fault(error.clone(), false);
+            if let Some(found) = change(realm, type_url, &name, Touch::Removes, &act) {
+                found.tell(&mut self.watchers, &name, None);
+            }
+        }
+    }
+
+    /// What is wrong with a resource that did not come in time.
+    fn late(
+        &self,
+        server: ServerId,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+    ) -> Option<WatchError> {
+        let features = self.setup.find(server)?.key.features;
+        let kind = if features.resource_timer_is_transient_error {
+            ErrorKind::Late
+        } else {
+            ErrorKind::Missing
+        };
+        let why = "it did not come in the time that a server has";
+        Some(self.error_of(kind, type_url, name, server, why))
     }
 
     /// A resource was not refreshed in time (C-045).

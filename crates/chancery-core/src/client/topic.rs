@@ -169,7 +169,7 @@ impl Topic {
             self.told = Some(told);
             return None;
         }
-        for name in wanted.difference(&told).filter(|name| wants.is_unconfirmed(name)) {
+        for name in wanted.difference(&told).filter(|name| wants.is_awaited_whole(name)) {
             self.awaited.add(name, until);
         }
         let mut names = Names::default();
@@ -213,7 +213,7 @@ impl Topic {
             self.changed.insert(everything());
         }
         let told = self.told.take().unwrap_or_default();
-        for name in wanted.difference(&told).filter(|name| wants.is_unconfirmed(name)) {
+        for name in wanted.difference(&told).filter(|name| wants.is_awaited_whole(name)) {
             self.awaited.add(name, until);
         }
         told.difference(&wanted).for_each(|name| self.awaited.forget(name));
@@ -247,7 +247,7 @@ impl Topic {
                 wanted.iter().for_each(|name| request.subscribe.push(name.as_str()));
                 self.named = true;
             }
-            let unknown = wanted.iter().filter(|name| wants.is_unknown(name));
+            let unknown = wanted.iter().filter(|name| wants.is_awaited(name));
             unknown.for_each(|name| self.awaited.add(name, until));
             self.told = Some(wanted);
             self.changed.clear();
@@ -276,7 +276,7 @@ impl Topic {
             } else if told.insert(name.clone()) {
                 request.subscribe.push(name.as_str());
                 self.named = true;
-                if wants.is_unknown(&name) {
+                if wants.is_awaited(&name) {
                     self.awaited.add(&name, until);
                 }
             }
