@@ -427,3 +427,113 @@ fn a_value_of_the_fallback_is_doubted_when_the_better_server_has_had_its_time() 
          ! v b@2",
     );
 }
+
+#[test]
+fn a_version_does_not_stand_for_what_another_server_gave() {
+    // C-031, C-089: a server that compares versions would have nothing to say
+    client(
+        "% server one
+         % server two
+         + u eds a
+         < one open
+         > one open
+         < one eds a node
+         > one eds v=3 n=1 a@1
+         < one eds a v=3 n=1
+         ! u a@1
+         + v eds b
+         < one eds a b v=3 n=1
+         > one end
+         ~ 1s
+         < one open
+         > one end refused
+         < two open
+         > two open
+         < two eds a b node
+         > two eds v=9 n=1 b@1
+         < two eds a b v=9 n=1
+         ! v b@1
+         ~ 1600ms
+         < one open
+         > one open
+         < one eds a b node
+         > one eds v=3 n=1 a@1
+         < two close
+         < one eds a b v=3 n=1
+         > one end age
+         ~ 1s
+         < one open
+         > one open
+         < one eds a b node
+         > one eds v=3 n=1 a@1 b@2
+         < one eds a b v=3 n=1
+         ! v b@2
+         > one end age
+         ~ 1s
+         < one open
+         > one open
+         < one eds a b v=3 node",
+    );
+}
+
+#[test]
+fn a_version_does_not_stand_for_another_authority() {
+    // C-031, C-076, C-078: two was asked by one authority, and is the fallback of the other
+    client(
+        "% server one
+         % server two
+         % authority #old one two
+         % authority t two
+         + u eds xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/x
+         < two open
+         > two open
+         < two eds xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/x node
+         > two eds v=3 n=1 xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
+         < two eds xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/x v=3 n=1
+         ! u xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
+         > two end age
+         + v eds a
+         < one open
+         > one end refused
+         ~ 1s
+         < one open
+         < two open
+         > two open
+         < two eds a xdstp://t/envoy.config.endpoint.v3.ClusterLoadAssignment/x node",
+    );
+}
+
+#[test]
+fn a_delta_server_that_comes_back_has_to_say_what_it_has() {
+    // C-040, C-089: if it were told what the client has, it would have nothing to deliver
+    client(
+        "% server one delta
+         % server two delta
+         + u eds a
+         < one open
+         > one open
+         < one eds +a node
+         > one eds n=1 a@1
+         < one eds n=1
+         ! u a@1
+         + v eds b
+         < one eds +b
+         > one end
+         ~ 1s
+         < one open
+         > one end refused
+         < two open
+         ~ 1600ms
+         < one open
+         > one open
+         < one eds +a +b node
+         > one eds n=1 a@1
+         < two close
+         < one eds n=1
+         > one end
+         ~ 1s
+         < one open
+         > one open
+         < one eds +a +b init=a:1 node",
+    );
+}

@@ -102,6 +102,13 @@ impl Entry {
         self.is_from(server) || error == Some(server)
     }
 
+    /// Whether it is as this server said last, or nothing is known of it.
+    pub(super) fn is_as_said_by(&self, server: ServerId) -> bool {
+        let value = self.held.as_ref().is_none_or(|held| held.server == server);
+        let error = self.error.as_ref().is_none_or(|error| error.server == Some(server));
+        value && error && !self.outlived && !self.restored
+    }
+
     pub(super) fn rejection(&self) -> Option<&Rejection> {
         self.rejection.as_ref()
     }

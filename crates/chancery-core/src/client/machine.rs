@@ -201,7 +201,7 @@ impl Client {
                 }
                 Variant::Sotw => {
                     // To a new stream, a version says what the client has (C-031).
-                    let says = topic.was_asked() || wants.holds_something();
+                    let says = topic.was_asked() || wants.holds_its_version();
                     let version = channel.accepted.get(&type_url).filter(|_| says).cloned();
                     let version = version.unwrap_or_default();
                     topic.sotw(&wants, &version, until).map(Request::Sotw)

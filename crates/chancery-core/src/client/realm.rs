@@ -160,6 +160,18 @@ impl Shelf {
         self.groups.get(name).is_some_and(is_open)
     }
 
+    /// Whether something is held, and nothing that another server gave or said, or that had to be
+    /// dropped since.
+    fn is_all_from(&self, server: ServerId) -> bool {
+        let mut some = false;
+        let mut slots = self.slots.values();
+        let all = slots.all(|slot| {
+            some |= slot.entry.is_from(server);
+            slot.entry.is_as_said_by(server)
+        });
+        some && all && self.groups.values().all(|group| group.settled)
+    }
+
     /// Members of a group that this server has not spoken of.
     pub(super) fn strangers<'a>(
         &'a self,
@@ -276,29 +288,47 @@ impl<'a> Wants<'a> {
         self.is_awaited(name) || slot.is_some_and(|slot| slot.entry.is_restored())
     }
 
-    /// Whether anything is held from this very server.
-    pub(super) fn holds_something(&self) -> bool {
-        let mut slots = self.shelves().flat_map(|shelf| shelf.slots.values());
-        slots.any(|slot| slot.entry.held().is_some_and(|held| held.server == self.server))
+    /// Whether a version of this server stands for what is held of the type, under all authorities
+    /// that ask it (C-031). Servers that compare nothing else would be silent about the others.
+    pub(super) fn holds_its_version(&self) -> bool {
+        let asking = self.asking().filter(|realm| realm.shelves.contains_key(self.type_url));
+        let mut shelves = asking.map(|realm| {
+            let is_believed = realm.believed() == Some(self.server);
+            realm.shelves.get(self.type_url).filter(|_| is_believed)
+        });
+        let mut some = false;
+        let all = shelves.all(|shelf| {
+            some = true;
+            shelf.is_some_and(|shelf| shelf.is_all_from(self.server))
+        });
+        some && all
     }
 
     /// What is held from this very server, with the versions it gave (C-031, C-040). If something
-    /// is wrong with it all the same, the server has to say again what is true now.
+    /// is wrong with it all the same, the server has to say again what is true now; and all of it
+    /// while another one is believed, because that is how it shows that it is back (C-089).
     pub(super) fn versions(&self) -> Versions {
-        let mut versions = Versions::default();
-        for (name, slot) in self.shelves().flat_map(|shelf| &shelf.slots) {
+        let believing = self.asking().filter(|realm| realm.believed() == Some(self.server));
+        let shelves = believing.filter_map(|realm| realm.shelves.get(self.type_url));
+        let mut all = BTreeMap::new();
+        for (name, slot) in shelves.flat_map(|shelf| &shelf.slots) {
             let held = slot.entry.held().filter(|held| held.server == self.server);
             let Some(held) = held.filter(|_| slot.entry.error().is_none()) else { continue };
             if let Version::Explicit(version) = held.resource.version() {
-                versions.push(name.as_str(), version);
+                all.insert(name, version);
             }
         }
+        let mut versions = Versions::default();
+        all.into_iter().for_each(|(name, version)| versions.push(name.as_str(), version));
         versions
     }
 
     fn shelves(&self) -> impl Iterator<Item = &'a Shelf> {
-        let asking = self.realms.values().filter(|realm| realm.asks(self.server));
-        asking.filter_map(|realm| realm.shelves.get(self.type_url))
+        self.asking().filter_map(|realm| realm.shelves.get(self.type_url))
+    }
+
+    fn asking(&self) -> impl Iterator<Item = &'a Realm> {
+        self.realms.values().filter(|realm| realm.asks(self.server))
     }
 
     fn shelf_of(&self, name: &ResourceName) -> Option<&'a Shelf> {
