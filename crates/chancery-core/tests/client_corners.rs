@@ -455,3 +455,66 @@ fn a_server_is_asked_again_for_what_was_forgotten() {
     assert_eq!(all(Variant::Sotw, None, "*"), ["*", "", "*"]);
     assert_eq!(all(Variant::Delta, None, "*"), ["+*"]);
 }
+
+/// C-040, C-067: a server of delta says nothing to who has everything, and is there all the same.
+#[test]
+fn a_server_that_has_nothing_to_say_is_there() {
+    client(
+        "% server one delta
+         + u eds a
+         < one open
+         > one open
+         < one eds +a node
+         > one eds n=1 a@1
+         < one eds n=1
+         ! u a@1
+         > one end
+         ~ 1s
+         < one open
+         > one end refused
+         ! u a but unreachable
+         ~ 1600ms
+         < one open
+         > one open
+         < one eds +a init=a:1 node
+         ~ 14s
+         ~ 1s
+         ! u a fine
+         ~ 1h
+         > one end age
+         < one open
+         > one open
+         < one eds +a init=a:1 node
+         + v eds a
+         ! v a@1",
+    );
+}
+
+/// C-067: one that owes an answer and says nothing is not there.
+#[test]
+fn a_server_that_owes_an_answer_is_not_there() {
+    client(
+        "% server one delta
+         + u eds a
+         < one open
+         + v eds b
+         > one open
+         < one eds +a +b node
+         > one eds n=1 a@1
+         < one eds n=1
+         ! u a@1
+         > one end
+         ~ 1s
+         < one open
+         > one end refused
+         ! u a but unreachable
+         ! v b none unreachable
+         ~ 1600ms
+         < one open
+         > one open
+         < one eds +a +b init=a:1 node
+         ~ 15s
+         ! v b none missing
+         ~ 1h",
+    );
+}

@@ -10,7 +10,8 @@
 //!
 //! A stream that cannot be opened, or that ends before the server said anything on it, is in trouble
 //! until the server says something (C-067); one that ends after a response is nothing to speak of
-//! (C-068). A stream nobody needs is kept for a while, open or not: whoever asks again soon does not
+//! (C-068). If nothing is owed to the client, as to one of delta that has all there is, silence is an
+//! answer once the server has had its time. A stream nobody needs is kept for a while, open or not: whoever asks again soon does not
 //! begin with the first wait again (C-069).
 
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub(super) struct Stream {
     pub(super) paused: Option<Time>,
     /// Whether the server has said anything on it.
     responded: bool,
+    /// How long the server has to say something, if it has not and was asked.
+    silence: Option<Time>,
     opened: Time,
     /// Whether it was said who is asking.
     pub(super) introduced: bool,
@@ -105,8 +108,27 @@ impl Stream {
     /// The server said something.
     pub(super) fn respond(&mut self) {
         self.responded = true;
+        self.silence = None;
         self.trouble = None;
         self.backoff.reset();
+    }
+
+    /// The server was asked something, and has until then.
+    pub(super) fn ask(&mut self, until: Time) {
+        if !self.responded {
+            self.silence.get_or_insert(until);
+        }
+    }
+
+    /// A server that owes nothing, and has had its time, is there although it says nothing.
+    pub(super) fn hear_silence(&mut self, now: Time) {
+        if self.silence.is_none_or(|until| until > now) {
+            return;
+        }
+        self.silence = None;
+        if self.is_open() && self.topics.values().all(Topic::owes_nothing) {
+            self.respond();
+        }
     }
 
     /// It ended, or could not be opened. Whether that is trouble.
@@ -167,7 +189,8 @@ impl Stream {
             State::Closed | State::Opening | State::Open => None,
         };
         let poll = self.next_poll.filter(|_| !self.is_due);
-        [topics, retry, poll, self.paused, self.closes].into_iter().flatten().min()
+        let all = [topics, retry, poll, self.paused, self.silence, self.closes];
+        all.into_iter().flatten().min()
     }
 
     pub(super) fn close(&mut self) {
@@ -180,6 +203,7 @@ impl Stream {
     fn lose(&mut self) {
         self.topics.clear();
         self.responded = false;
+        self.silence = None;
         self.introduced = false;
         self.is_due = false;
         self.paused = None;

@@ -218,6 +218,7 @@ impl Client {
         };
         limit.into_iter().for_each(|limit| open.pace.take(now, limit));
         open.is_asked = refresh.is_some();
+        open.ask(until);
         if !std::mem::replace(&mut open.introduced, true) || refresh.is_some() {
             request.introduce(&self.setup.node);
         }
@@ -380,6 +381,9 @@ impl Client {
     /// What follows from the time alone.
     fn pass(&mut self, now: Time) {
         self.watchers.lose_patience(now, self.setup.settings.patience);
+        for stream in self.channels.iter_mut().flat_map(|it| it.streams.values_mut()) {
+            stream.hear_silence(now);
+        }
         while let Some((server, type_url, name)) = self.next_overdue(now) {
             self.overdue(server, &type_url, &name);
         }

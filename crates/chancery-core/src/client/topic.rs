@@ -126,6 +126,11 @@ impl Topic {
         }
     }
 
+    /// Whether the server has spoken of all it was asked for, or need not.
+    pub(super) fn owes_nothing(&self) -> bool {
+        self.awaited.until.is_empty()
+    }
+
     /// The next name whose time is over.
     pub(super) fn overdue(&mut self, now: Time) -> Option<ResourceName> {
         self.awaited.overdue(now)
