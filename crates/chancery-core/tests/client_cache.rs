@@ -543,3 +543,48 @@ fn a_resource_without_a_name_may_be_any_that_is_missing() {
          < one cds a v=1 n=2 error=garbage",
     );
 }
+
+#[test]
+fn a_heartbeat_for_what_has_expired_asks_for_it_again() {
+    // C-045: the server renewed it in time, and it came too late
+    client(
+        "% server one delta
+         + u eds a
+         < one open
+         > one open
+         < one eds +a node
+         > one eds n=1 a@1(ttl=10s)
+         < one eds n=1
+         ! u a@1
+         ~ 10s
+         ! u a none missing
+         > one eds n=2 a@1(ttl=10s)(beat)
+         < one eds +a n=2
+         > one eds n=3 a@1(ttl=10s)
+         < one eds n=3
+         ! u a@1",
+    );
+}
+
+#[test]
+fn a_heartbeat_for_a_member_that_has_expired_asks_for_its_group_again() {
+    // C-045
+    client(
+        "% server one delta
+         + w cds *
+         < one open
+         > one open
+         < one cds node
+         > one cds n=1 a@1(ttl=10s)
+         < one cds n=1
+         ! w a@1
+         ! w settled
+         ~ 10s
+         ! w a none missing
+         > one cds n=2 a@1(ttl=10s)(beat)
+         < one cds +* n=2
+         > one cds n=3 a@1(ttl=10s)
+         < one cds n=3
+         ! w a@1",
+    );
+}

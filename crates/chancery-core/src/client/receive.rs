@@ -4,6 +4,7 @@
 //! Good resources of a bad response are used (C-055); the answer names all that is bad (C-063), and
 //! is owed at once, whatever the watchers do (C-062).
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -228,8 +229,10 @@ impl Client {
         }
     }
 
-    /// A wrapper without a body: what is held lives on, and what is not held does not exist.
+    /// A wrapper without a body. With a time to live it is a heartbeat: what this server gave lives
+    /// on. Without one, what is not held does not exist.
     fn renew(&mut self, taking: &Taking<'_>, bare: &Bare) {
+        let (server, is_beat) = (taking.stream.server, bare.ttl.is_some());
         let expires = bare.ttl.map(|ttl| taking.now + ttl);
         let missing = self.error(
             ErrorKind::Missing,
@@ -238,13 +241,33 @@ impl Client {
             "the server says that there is no such resource",
         );
         for name in std::iter::once(&bare.name).chain(&bare.aliases) {
+            let lives = Cell::new(false);
             self.touch(taking, name, Touch::Finds, |slot| {
-                if slot.entry.held().is_none() {
-                    return slot.entry.fault(missing.clone(), false);
+                if slot.entry.is_from(server) || (!is_beat && slot.entry.held().is_some()) {
+                    slot.entry.renew(taking.now, expires);
+                    lives.set(true);
+                    return News::None;
                 }
-                slot.entry.renew(taking.now, expires);
-                News::None
+                if is_beat { News::None } else { slot.entry.fault(missing.clone(), false) }
             });
+            if is_beat && !lives.get() {
+                self.ask_again(taking, name);
+            }
+        }
+    }
+
+    /// The server believes that the client has this resource, and it has not, or not any more: it
+    /// must say it again (C-045).
+    fn ask_again(&mut self, taking: &Taking<'_>, name: &ResourceName) {
+        let server = taking.stream.server;
+        let Some(channel) = self.channels.get_mut(server.place()) else { return };
+        let Some(topic) = channel.topic(taking.type_url) else { return };
+        let believing = self.realms.values().filter(|realm| realm.believed() == Some(server));
+        for shelf in believing.filter_map(|realm| realm.shelves.get(taking.type_url)) {
+            shelf.groups_of(name).iter().for_each(|group| topic.forget(group));
+            if shelf.wants(name) {
+                topic.forget(name);
+            }
         }
     }
 
