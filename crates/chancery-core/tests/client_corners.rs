@@ -147,6 +147,7 @@ fn a_better_server_that_speaks_is_believed_when_the_worse_one_is_lost() {
          > two end refused
          ~ 14s
          ~ 1s
+         ! u a but missing
          ! w c none missing",
     );
 }
@@ -516,5 +517,55 @@ fn a_server_that_owes_an_answer_is_not_there() {
          ~ 15s
          ! v b none missing
          ~ 1h",
+    );
+}
+
+/// C-071, C-056: who watches everything hears that it is gone, as of what is absent.
+#[test]
+fn a_member_that_is_not_found_is_one_no_more() {
+    client(
+        "% server one
+         + u cds a
+         < one open
+         + w cds *
+         > one open
+         < one cds * a node
+         > one cds v=1 n=1 a@1
+         < one cds * a v=1 n=1
+         ! u a@1
+         ! w a@1
+         ! w settled
+         > one cds v=2 n=2 !a=NOT_FOUND
+         < one cds * a v=2 n=2
+         ! u a but NOT_FOUND
+         ! w a none missing",
+    );
+}
+
+/// C-067, C-065: in SotW, silence is how a server says that there is nothing; it is there.
+#[test]
+fn a_server_of_sotw_that_is_silent_is_there_after_its_time() {
+    client(
+        "% server one
+         + u eds a
+         < one open
+         + v eds b
+         > one end refused
+         ! u a none unreachable
+         ! v b none unreachable
+         ~ 1s
+         < one open
+         > one open
+         < one eds a b node
+         ~ 14s
+         ~ 1s
+         ! u a none missing
+         ! v b none missing
+         + w eds a
+         ! w a none missing
+         > one end
+         ~ 1599ms
+         ~ 1ms
+         < one open",
     );
 }

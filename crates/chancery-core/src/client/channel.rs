@@ -10,8 +10,9 @@
 //!
 //! A stream that cannot be opened, or that ends before the server said anything on it, is in trouble
 //! until the server says something (C-067); one that ends after a response is nothing to speak of
-//! (C-068). If nothing is owed to the client, as to one of delta that has all there is, silence is an
-//! answer once the server has had its time. A stream nobody needs is kept for a while, open or not: whoever asks again soon does not
+//! (C-068). Silence is an answer once the server has had its time, if nothing is owed to the client,
+//! as to one of delta that has all there is. In SotW, which has no other word for what there is not,
+//! it shows at least that somebody is there. A stream nobody needs is kept for a while, open or not: whoever asks again soon does not
 //! begin with the first wait again (C-069).
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use super::backoff::Backoff;
 use super::pace::Pace;
 use super::topic::Topic;
 use super::{ClientSettings, RateLimit, Server, WatchError};
-use crate::{Time, TypeUrl};
+use crate::{Time, TypeUrl, Variant};
 
 /// One server.
 #[derive(Debug)]
@@ -86,6 +87,23 @@ impl Channel {
         self.streams.get(&self.stream_of(type_url))?.trouble.as_ref()
     }
 
+    /// Whether it can be reached for all that it is asked for.
+    fn is_reached(&self) -> bool {
+        self.streams.values().all(|stream| stream.trouble.is_none())
+    }
+
+    /// It can be reached again: what it said before that did not count.
+    pub(super) fn recover(&mut self) {
+        if self.is_reached() {
+            self.topics().for_each(|topic| topic.ask_unheard(|_| true));
+        }
+    }
+
+    /// All that is said.
+    pub(super) fn topics(&mut self) -> impl Iterator<Item = &mut Topic> {
+        self.streams.values_mut().flat_map(|stream| stream.topics.values_mut())
+    }
+
     /// What is said of a type, on its stream if that is open.
     pub(super) fn topic(&mut self, type_url: &TypeUrl) -> Option<&mut Topic> {
         let key = self.stream_of(type_url);
@@ -105,12 +123,12 @@ impl Stream {
         self.opened = now;
     }
 
-    /// The server said something.
-    pub(super) fn respond(&mut self) {
+    /// The server said something. Whether it was in trouble until now.
+    pub(super) fn respond(&mut self) -> bool {
         self.responded = true;
         self.silence = None;
-        self.trouble = None;
         self.backoff.reset();
+        self.trouble.take().is_some()
     }
 
     /// The server was asked something, and has until then.
@@ -120,15 +138,17 @@ impl Stream {
         }
     }
 
-    /// A server that owes nothing, and has had its time, is there although it says nothing.
-    pub(super) fn hear_silence(&mut self, now: Time) {
-        if self.silence.is_none_or(|until| until > now) {
-            return;
+    /// A server that has had its time may be there although it says nothing. Whether it was in
+    /// trouble until now.
+    pub(super) fn hear_silence(&mut self, now: Time, variant: Variant) -> bool {
+        if self.silence.is_none_or(|until| until > now) || !self.is_open() {
+            return false;
         }
         self.silence = None;
-        if self.is_open() && self.topics.values().all(Topic::owes_nothing) {
-            self.respond();
+        if self.topics.values().all(Topic::owes_nothing) {
+            return self.respond();
         }
+        variant == Variant::Sotw && self.trouble.take().is_some()
     }
 
     /// It ended, or could not be opened. Whether that is trouble.

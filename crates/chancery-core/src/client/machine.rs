@@ -381,8 +381,15 @@ impl Client {
     /// What follows from the time alone.
     fn pass(&mut self, now: Time) {
         self.watchers.lose_patience(now, self.setup.settings.patience);
-        for stream in self.channels.iter_mut().flat_map(|it| it.streams.values_mut()) {
-            stream.hear_silence(now);
+        for channel in &mut self.channels {
+            let variant = channel.server.protocol.variant;
+            let mut recovers = false;
+            for stream in channel.streams.values_mut() {
+                recovers |= stream.hear_silence(now, variant);
+            }
+            if recovers {
+                channel.recover();
+            }
         }
         while let Some((server, type_url, name)) = self.next_overdue(now) {
             self.overdue(server, &type_url, &name);
@@ -431,6 +438,13 @@ impl Client {
                 let Some(server) = realm.next() else { break };
                 realm.advance();
                 self.events.push(ClientEvent::FellBack { authority: authority.clone(), server });
+                // What it said on the streams that it still has does not count any more.
+                if let Some(channel) = self.channels.get_mut(believed.place()) {
+                    for (type_url, shelf) in &realm.shelves {
+                        let Some(topic) = channel.topic(type_url) else { continue };
+                        shelf.wanted().for_each(|name| topic.miss(name));
+                    }
+                }
                 let Some(channel) = self.channels.get_mut(server.place()) else { break };
                 for (type_url, shelf) in &realm.shelves {
                     let Some(topic) = channel.topic(type_url) else { continue };

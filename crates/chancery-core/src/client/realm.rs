@@ -81,11 +81,15 @@ impl Realm {
     /// The server to turn to now that the believed one cannot be reached (C-087, C-091).
     pub(super) fn next(&self) -> Option<ServerId> {
         let next = self.setup.servers.get(self.active + 1).copied()?;
-        let needed = match self.setup.fallback {
+        self.is_wanting().then_some(next)
+    }
+
+    /// Whether a server that cannot be reached is worth another one.
+    pub(super) fn is_wanting(&self) -> bool {
+        match self.setup.fallback {
             Fallback::Reachability => self.is_watched(),
             Fallback::Needed => self.shelves.values().any(Shelf::is_unresolved),
-        };
-        needed.then_some(next)
+        }
     }
 
     /// Believes the next server.
@@ -156,7 +160,8 @@ impl Shelf {
         if !is_group(name) {
             return self.slots.get(name).is_some_and(|slot| !slot.entry.is_from(server));
         }
-        let is_open = |group: &Group| !group.settled || self.strangers(group, server).next().is_some();
+        let is_open =
+            |group: &Group| !group.settled || self.strangers(group, server).next().is_some();
         self.groups.get(name).is_some_and(is_open)
     }
 

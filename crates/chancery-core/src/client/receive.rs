@@ -8,7 +8,6 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::channel::Stream;
 use super::entry::{News, Rejection};
 use super::expiry::Expiry;
 use super::realm::{Realm, Realms};
@@ -92,7 +91,7 @@ impl Client {
         let Some(stream) = channel.streams.get_mut(&id.type_url) else { return false };
         let asked = stream.topics.get(type_url).is_some_and(super::topic::Topic::was_asked);
         if asked {
-            stream.respond();
+            self.respond(id);
         } else {
             let (stream, type_url) = (id.clone(), type_url.clone());
             self.events.push(ClientEvent::Unasked { stream, type_url });
@@ -103,8 +102,17 @@ impl Client {
     /// The server said nothing, but is there.
     pub(super) fn unchanged(&mut self, now: Time, id: &StreamId) {
         self.answered(now, id);
+        self.respond(id);
+    }
+
+    /// The server is there. Once it is for all that it is asked for, it has to say again what did
+    /// not count while it was not, or it may have nothing to come back with (C-089).
+    fn respond(&mut self, id: &StreamId) {
         let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
-        channel.streams.get_mut(&id.type_url).into_iter().for_each(Stream::respond);
+        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
+        if stream.respond() {
+            channel.recover();
+        }
     }
 
     /// A poll is over, if it was one.
@@ -173,6 +181,11 @@ impl Client {
             if realm.believed() == Some(server) || !realm.asks(server) {
                 continue;
             }
+            let channel = self.channels.get(server.place());
+            let in_trouble = channel.is_some_and(|it| realm.trouble_with(it).is_some());
+            if in_trouble && realm.is_wanting() {
+                continue; // It would be left again at once, because of another type.
+            }
             let Some(shelf) = realm.shelves.get(&reply.type_url) else { continue };
             let good = reply.items.iter().flatten().filter(|item| matches!(item, Item::Given(_)));
             let mut good = good.flat_map(names_of);
@@ -190,7 +203,7 @@ impl Client {
     /// What a server said before it was believed has to be said again.
     pub(super) fn ask_unheard(&mut self, authority: &AuthorityKey, server: ServerId) {
         let Some(channel) = self.channels.get_mut(server.place()) else { return };
-        for topic in channel.streams.values_mut().flat_map(|stream| stream.topics.values_mut()) {
+        for topic in channel.topics() {
             topic.ask_unheard(|name| AuthorityKey::of(name) == *authority);
         }
     }
@@ -202,10 +215,15 @@ impl Client {
         let realm = self.realms.get(&AuthorityKey::of(name));
         let counts = realm.is_none_or(|it| it.believed() == Some(server) || !it.asks(server));
         let channel = self.channels.get_mut(server.place());
-        if let Some(topic) = channel.and_then(|channel| channel.topic(taking.type_url)) {
-            if counts { topic.came(name) } else { topic.miss(name) }
+        let Some(topic) = channel.and_then(|it| it.topic(taking.type_url)) else { return counts };
+        if counts {
+            topic.came(name);
+            return true;
         }
-        counts
+        let shelf = realm.and_then(|realm| realm.shelves.get(taking.type_url));
+        let groups = shelf.map(|shelf| shelf.groups_of(name)).unwrap_or_default();
+        groups.iter().chain([name]).for_each(|name| topic.miss(name));
+        false
     }
 
     /// A resource and its body.
@@ -296,7 +314,8 @@ impl Client {
         if is_group(name) {
             return self.refuse_group(taking, name, error);
         }
-        self.touch(taking, name, Touch::Finds, |slot| slot.entry.fault(error.clone(), drops));
+        let how = if error.is_missing() { Touch::Removes } else { Touch::Finds };
+        self.touch(taking, name, how, |slot| slot.entry.fault(error.clone(), drops));
     }
 
     /// Nothing is known of the members of a group, and whoever watches it hears why.

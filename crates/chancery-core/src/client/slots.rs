@@ -64,11 +64,7 @@ impl Slots {
     }
 
     /// Changes one, and makes it first if it is not there.
-    pub(super) fn put<T>(
-        &mut self,
-        name: &ResourceName,
-        act: impl FnOnce(&mut Slot) -> T,
-    ) -> T {
+    pub(super) fn put<T>(&mut self, name: &ResourceName, act: impl FnOnce(&mut Slot) -> T) -> T {
         let slot = self.all.entry(name.clone()).or_default();
         let answer = act(slot);
         note(&mut self.unresolved, name, slot);
