@@ -569,3 +569,52 @@ fn a_server_of_sotw_that_is_silent_is_there_after_its_time() {
          < one open",
     );
 }
+
+/// C-040, C-041, C-051: to its server the client is one, and the cache knows two of the resource.
+#[test]
+fn a_version_is_not_claimed_for_another_authority_that_lacks_the_resource() {
+    client(
+        "% server one delta
+         % authority a one
+         + w eds *
+         < one open
+         > one open
+         < one eds +* node
+         > one eds n=1 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1 y@1
+         < one eds n=1
+         ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
+         ! w y@1
+         ! w settled
+         > one end age
+         + u eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x
+         ~ 1s
+         < one open
+         > one open
+         < one eds +* +xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x init=y:1 node
+         > one eds n=1 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
+         < one eds n=1
+         ! u xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1",
+    );
+}
+
+/// C-041, C-049, C-071: it is removed, and there is an error that says why; that is said once.
+#[test]
+fn what_is_removed_with_a_reason_is_told_once() {
+    client(
+        "% server one delta
+         + u eds a
+         < one open
+         > one open
+         < one eds +a node
+         > one eds n=1 -a !a=NOT_FOUND
+         < one eds n=1
+         ! u a none NOT_FOUND
+         > one end age
+         ~ 1s
+         < one open
+         > one open
+         < one eds +a node
+         > one eds n=1 -a !a=NOT_FOUND
+         < one eds n=1",
+    );
+}

@@ -323,9 +323,24 @@ impl<'a> Wants<'a> {
                 all.insert(name, version);
             }
         }
+        all.retain(|name, _| self.is_held_by_all(name));
         let mut versions = Versions::default();
         all.into_iter().for_each(|(name, version)| versions.push(name.as_str(), version));
         versions
+    }
+
+    /// Whether all who want a name have it from this server. Who watches everything may hold what
+    /// another authority lacks, and the other way round; and to the server they are one client.
+    fn is_held_by_all(&self, name: &ResourceName) -> bool {
+        let own = AuthorityKey::of(name);
+        let realms = [self.realms.get(&AuthorityKey::Old), self.realms.get(&own)];
+        let asking = realms.into_iter().flatten().filter(|realm| realm.asks(self.server));
+        let mut shelves = asking.filter_map(|realm| realm.shelves.get(self.type_url));
+        shelves.all(|shelf| {
+            let is_wanted = shelf.wants(name) || !shelf.groups_of(name).is_empty();
+            let slot = shelf.slots.get(name);
+            !is_wanted || slot.is_some_and(|slot| slot.entry.is_from(self.server))
+        })
     }
 
     fn shelves(&self) -> impl Iterator<Item = &'a Shelf> {

@@ -57,14 +57,16 @@ impl Client {
                 }
             }
         }
+        let removed = reply.removed.iter().filter_map(|name| ResourceName::read(name).ok());
+        let removed: BTreeSet<_> = removed.collect();
         for (name, error) in &errors {
-            present.insert(name.clone());
-            self.refuse(&taking, name, error);
+            self.refuse(&taking, name, error, removed.contains(name));
         }
-        for name in reply.removed.iter().filter_map(|name| ResourceName::read(name).ok()) {
-            self.remove(&taking, &name);
-            present.insert(name);
+        // The error says more than that it is no more.
+        for name in removed.iter().filter(|name| !errors.contains_key(*name)) {
+            self.remove(&taking, name);
         }
+        present.extend(removed.into_iter().chain(errors.into_keys()));
         // A resource that cannot be named may be any of those that are missing.
         let is_whole = flaws.iter().all(|flaw| flaw.name.is_some());
         if reply.variant == Variant::Sotw && reply.type_url.rules().full_state && is_whole {
@@ -306,7 +308,13 @@ impl Client {
     }
 
     /// The server says why it does not give a resource (C-071).
-    fn refuse(&mut self, taking: &Taking<'_>, name: &ResourceName, detail: &ErrorDetail) {
+    fn refuse(
+        &mut self,
+        taking: &Taking<'_>,
+        name: &ResourceName,
+        detail: &ErrorDetail,
+        is_removed: bool,
+    ) {
         let about_data =
             matches!(detail.code, ErrorDetail::NOT_FOUND | ErrorDetail::PERMISSION_DENIED);
         let drops = about_data && self.drops(taking.stream.server);
@@ -314,7 +322,8 @@ impl Client {
         if is_group(name) {
             return self.refuse_group(taking, name, error);
         }
-        let how = if error.is_missing() { Touch::Removes } else { Touch::Finds };
+        let is_gone = is_removed || error.is_missing();
+        let how = if is_gone { Touch::Removes } else { Touch::Finds };
         self.touch(taking, name, how, |slot| slot.entry.fault(error.clone(), drops));
     }
 
