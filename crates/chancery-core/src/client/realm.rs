@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::channel::Channel;
-use super::entry::News;
+use super::entry::{Entry, News};
 use super::slots::Slots;
 use super::watchers::{EVERYTHING, WatchId, Watchers, is_group};
 use super::{AuthorityKey, AuthoritySetup, Fallback, Held, ServerId, WatchError};
@@ -329,7 +329,7 @@ impl<'a> Wants<'a> {
         versions
     }
 
-    /// Whether all who want a name have it from this server. Who watches everything may hold what
+    /// Whether all who want a name have it from this server, and nothing is wrong with it. Who watches everything may hold what
     /// another authority lacks, and the other way round; and to the server they are one client.
     fn is_held_by_all(&self, name: &ResourceName) -> bool {
         let own = AuthorityKey::of(name);
@@ -339,7 +339,8 @@ impl<'a> Wants<'a> {
         shelves.all(|shelf| {
             let is_wanted = shelf.wants(name) || !shelf.groups_of(name).is_empty();
             let slot = shelf.slots.get(name);
-            !is_wanted || slot.is_some_and(|slot| slot.entry.is_from(self.server))
+            let is_right = |entry: &Entry| entry.is_from(self.server) && entry.error().is_none();
+            !is_wanted || slot.is_some_and(|slot| is_right(&slot.entry))
         })
     }
 
