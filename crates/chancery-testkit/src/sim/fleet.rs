@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chancery_core::{Snapshot, Time};
 
+use super::History;
 use super::connection::Connection;
 use super::profile::{Follow, Profile};
 use super::rng::Rng;
@@ -57,38 +58,6 @@ impl Fleet {
         };
         let nodes = (0..streams).map(node).collect();
         Self { rng, now: Time::default(), profile, world, latest, replicas, nodes }
-    }
-
-    /// Writes down what happens from now on.
-    pub fn record(&mut self) {
-        for member in &mut self.nodes {
-            member.connection.trace.get_or_insert_default();
-        }
-    }
-
-    /// What was written down, in order of time.
-    pub fn trace(&self) -> Vec<String> {
-        let mut lines: Vec<_> =
-            self.nodes.iter().filter_map(|it| it.connection.trace.clone()).flatten().collect();
-        // Stable, so that lines of one stream keep their order.
-        lines.sort_by(|one, other| one[..9].cmp(&other[..9]));
-        lines.insert(0, format!("{:?}", self.profile));
-        lines
-    }
-
-    /// Lives through so many operations, calms down, and checks what must be true then.
-    ///
-    /// # Errors
-    /// When the server broke a rule on the way, or did not converge.
-    pub fn live(&mut self, operations: u64) -> Result<(), Fault> {
-        self.begin();
-        for _ in 0..operations {
-            let pause = *self.rng.one_of(&[0, 10, 500, 4000, 15_000]);
-            let pause = self.rng.time(Duration::from_millis(pause + 1));
-            self.pass(pause)?;
-            self.operation()?;
-        }
-        self.calm()
     }
 
     /// First subscriptions, in any order (S-104).
@@ -269,5 +238,33 @@ impl Fleet {
 
     fn responses(&self) -> usize {
         self.nodes.iter().map(|member| member.connection.responses).sum()
+    }
+}
+
+impl History for Fleet {
+    fn record(&mut self) {
+        for member in &mut self.nodes {
+            member.connection.trace.get_or_insert_default();
+        }
+    }
+
+    fn trace(&self) -> Vec<String> {
+        let mut lines: Vec<_> =
+            self.nodes.iter().filter_map(|it| it.connection.trace.clone()).flatten().collect();
+        // Stable, so that lines of one stream keep their order.
+        lines.sort_by(|one, other| one[..9].cmp(&other[..9]));
+        lines.insert(0, format!("{:?}", self.profile));
+        lines
+    }
+
+    fn live(&mut self, operations: u64) -> Result<(), Fault> {
+        self.begin();
+        for _ in 0..operations {
+            let pause = *self.rng.one_of(&[0, 10, 500, 4000, 15_000]);
+            let pause = self.rng.time(Duration::from_millis(pause + 1));
+            self.pass(pause)?;
+            self.operation()?;
+        }
+        self.calm()
     }
 }

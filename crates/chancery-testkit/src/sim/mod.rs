@@ -1,4 +1,4 @@
-//! Fleets in virtual time: server machines and reference clients over a network that a seed decides.
+//! Fleets in virtual time: machines and who talks to them, over a network that a seed decides.
 //!
 //! ```text
 //!            World: commits at any moment
@@ -17,6 +17,9 @@
 //! what its subscription and the snapshot say, and for ten minutes not a response is sent but
 //! heartbeats.
 //!
+//! [`Federation`] is the other half: one client with all it does, and servers of several authorities
+//! that fail, come back and differ.
+//!
 //! The same seed is the same history, so a failure is a number: [`each_seed`] prints it with the
 //! conversation, and `CHANCERY_SIM_SEED=number` plays it alone.
 //!
@@ -28,6 +31,7 @@
 //! ```
 
 mod connection;
+mod federation;
 mod fleet;
 mod lane;
 mod profile;
@@ -36,10 +40,27 @@ mod rng;
 mod view;
 mod world;
 
+use crate::client::Fault;
+pub use federation::Federation;
 pub use fleet::Fleet;
 pub use profile::{Follow, Profile};
 pub use rng::Rng;
 pub use world::{Dangers, TTL, TYPES, World, judge};
+
+/// A world that a seed stands for.
+pub trait History {
+    /// Lives through so many operations, calms down, and checks what must be true then.
+    ///
+    /// # Errors
+    /// When a rule was broken on the way, or what should be true in the end is not.
+    fn live(&mut self, operations: u64) -> Result<(), Fault>;
+
+    /// Writes down what happens from now on.
+    fn record(&mut self);
+
+    /// What was written down, in order of time, after a line that says what the seed stands for.
+    fn trace(&self) -> Vec<String>;
+}
 
 /// Lives through histories of so many operations, one for each of `count` seeds.
 ///
@@ -47,21 +68,21 @@ pub use world::{Dangers, TTL, TYPES, World, judge};
 ///
 /// # Panics
 /// At the first history in which a rule is broken, after printing its conversation.
-pub fn each_seed(count: u64, fleet: impl Fn(u64) -> Fleet, operations: u64) {
+pub fn each_seed<H: History>(count: u64, world: impl Fn(u64) -> H, operations: u64) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("CHANCERY_SIM_SEED") {
-        return one_seed(seed, &fleet, operations);
+        return one_seed(seed, &world, operations);
     }
     for seed in 0..number("CHANCERY_SIM_SEEDS").unwrap_or(count) {
-        one_seed(seed, &fleet, operations);
+        one_seed(seed, &world, operations);
     }
 }
 
-fn one_seed(seed: u64, fleet: &impl Fn(u64) -> Fleet, operations: u64) {
-    let mut quick = fleet(seed);
+fn one_seed<H: History>(seed: u64, world: &impl Fn(u64) -> H, operations: u64) {
+    let mut quick = world(seed);
     let Err(fault) = quick.live(operations) else { return };
     // The same history again, this time written down.
-    let mut slow = fleet(seed);
+    let mut slow = world(seed);
     slow.record();
     let again = slow.live(operations);
     let trace = slow.trace();

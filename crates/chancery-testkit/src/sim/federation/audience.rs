@@ -1,0 +1,118 @@
+//! Who watches, and what each of them believes after all it was told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chancery_core::client::{AuthorityKey, ErrorKind, ServerId, WatchEvent, WatchId};
+use chancery_core::{Time, TypeUrl};
+
+/// One watch.
+#[derive(Debug)]
+pub(super) struct Watch {
+    pub(super) id: WatchId,
+    pub(super) authority: AuthorityKey,
+    pub(super) type_url: TypeUrl,
+    pub(super) name: String,
+    pub(super) since: Time,
+    /// When it reads what it is told.
+    pub(super) reads_from: Time,
+    /// Whether there is something to read.
+    pub(super) ready: bool,
+    pub(super) view: View,
+}
+
+/// What a watcher believes.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    pub(super) resources: BTreeMap<Arc<str>, Known>,
+    pub(super) settled: bool,
+    /// Whether it was told anything.
+    pub(super) heard: bool,
+}
+
+/// What it believes of one name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    pub(super) value: Option<(Bytes, ServerId)>,
+    pub(super) error: Option<ErrorKind>,
+}
+
+impl Watch {
+    pub(super) fn is_group(&self) -> bool {
+        self.name.ends_with('*')
+    }
+
+    /// Whether a resource of this name has to be told: who watches everything may hear of names under
+    /// authorities, and need not.
+    pub(super) fn must_hear_of(&self, name: &str) -> bool {
+        self.covers(name) && (self.name != "*" || !name.starts_with("xdstp:"))
+    }
+
+    /// Whether a resource of this name is what is watched, or in it.
+    pub(super) fn covers(&self, name: &str) -> bool {
+        match self.name.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => name == self.name,
+        }
+    }
+
+    /// What it believes of what it watches itself.
+    pub(super) fn own(&self) -> Known {
+        self.view.resources.get(self.name.as_str()).cloned().unwrap_or_default()
+    }
+
+    /// A line for people.
+    pub(super) fn label(&self) -> String {
+        format!("{} {}", self.type_url.short(), self.name)
+    }
+}
+
+impl View {
+    /// Takes in what a watcher was told; what is wrong with that, if anything is.
+    pub(super) fn hear(&mut self, event: &WatchEvent, prompt: bool) -> Result<(), String> {
+        self.heard = true;
+        match event {
+            WatchEvent::Settled if self.settled => return Err("it settles twice".to_owned()),
+            WatchEvent::Settled => self.settled = true,
+            WatchEvent::Changed { name, value } => {
+                let known = self.resources.entry(Arc::clone(name)).or_default();
+                match value {
+                    Ok(held) => {
+                        let new = (held.resource.body().clone(), held.server);
+                        if prompt && known.value.as_ref() == Some(&new) && known.error.is_none() {
+                            return Err(format!("`{name}` is told twice (C-049)"));
+                        }
+                        *known = Known { value: Some(new), error: None };
+                    }
+                    Err(error) => *known = Known { value: None, error: Some(error.kind) },
+                }
+            }
+            WatchEvent::Ambient { name, error } => {
+                let known = self.resources.entry(Arc::clone(name)).or_default();
+                let is_group = name.ends_with('*');
+                if known.value.is_none() && !is_group {
+                    return Err(format!("`{name}` has no value to go on with (C-047)"));
+                }
+                if error.is_none() && known.error.is_none() {
+                    return Err(format!("nothing was wrong with `{name}` (C-047)"));
+                }
+                known.error = error.as_ref().map(|error| error.kind);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a watcher was told, for people.
+pub(super) fn told(event: &WatchEvent) -> String {
+    match event {
+        WatchEvent::Changed { name, value: Ok(held) } => {
+            format!("{name} is {{{}}}", String::from_utf8_lossy(held.resource.body()))
+        }
+        WatchEvent::Changed { name, value: Err(error) } => format!("{name} none: {error}"),
+        WatchEvent::Ambient { name, error: Some(error) } => format!("{name} but: {error}"),
+        WatchEvent::Ambient { name, error: None } => format!("{name} fine"),
+        WatchEvent::Settled => "settled".to_owned(),
+    }
+}

@@ -1,0 +1,151 @@
+//! One stream of the client: the wire, and the server's machine at its other end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::client::{Bare, Flaw, Given, Item, Reply, StreamId};
+use chancery_core::{
+    Entry, Event, Input, Request, Resource, ResourceName, Response, Scope, Settings, Snapshot,
+    Time, TypeUrl, Variant, ads,
+};
+
+use super::host::is_bad;
+use crate::client::Fault;
+use crate::sim::lane::Lane;
+
+/// A stream that the client was told to open.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) state: State,
+    /// Whether the client may have something to say.
+    pub(super) due: bool,
+    /// When the wire takes the next request.
+    pub(super) writes_from: Time,
+    pub(super) up: Lane<Request>,
+    pub(super) down: Lane<Response>,
+    server: ads::Server,
+    identified: bool,
+    /// How many responses the server sent.
+    pub(super) sent: usize,
+    /// Whether the client received one.
+    pub(super) heard: bool,
+    /// When it ends, and why.
+    pub(super) ends: Option<(Time, &'static str)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is known then whether there is a stream.
+    Opening(Time),
+    Open,
+}
+
+impl Link {
+    pub(super) fn new(at: Time, variant: Variant, id: &StreamId, settings: &Arc<Settings>) -> Self {
+        let scope = id.type_url.clone().map_or(Scope::Aggregated, Scope::Only);
+        Self {
+            state: State::Opening(at),
+            due: false,
+            writes_from: at,
+            up: Lane::new(),
+            down: Lane::new(),
+            server: ads::Server::new(variant, scope, Arc::clone(settings)),
+            identified: false,
+            sent: 0,
+            heard: false,
+            ends: None,
+        }
+    }
+
+    /// The next request that has arrived is read by the server. Whether there was one.
+    pub(super) fn serve(&mut self, now: Time, snapshot: &Arc<Snapshot>) -> Result<bool, Fault> {
+        let Some(request) = self.up.receive(now) else { return Ok(false) };
+        let events = self.server.handle(now, Input::Request(request)).map_err(broken)?;
+        if events.iter().any(|it| matches!(it, Event::Identified(_) | Event::Anonymous)) {
+            self.identified = true;
+            self.publish(now, snapshot)?;
+        }
+        Ok(true)
+    }
+
+    /// What the server has from now on.
+    pub(super) fn publish(&mut self, now: Time, snapshot: &Arc<Snapshot>) -> Result<(), Fault> {
+        if !self.identified {
+            return Ok(());
+        }
+        let events = self.server.handle(now, Input::Snapshot(Arc::clone(snapshot)));
+        events.map(drop).map_err(broken)
+    }
+
+    /// The next response of the server, if there is room for one.
+    pub(super) fn answer(&mut self, now: Time, window: usize, delay: Duration) -> Option<Response> {
+        if self.down.len() >= window {
+            return None;
+        }
+        let response = self.server.poll(now)?;
+        self.down.send(now, delay, response.clone());
+        self.sent += 1;
+        Some(response)
+    }
+
+    /// What the server knows to be wanted of a type: everything or not, and which names.
+    pub(super) fn interest(&self, type_url: &TypeUrl) -> (bool, Vec<String>) {
+        match self.server.interest(type_url) {
+            Some((all, names)) => (all, names.map(str::to_owned).collect()),
+            None => (false, Vec::new()),
+        }
+    }
+
+    /// When something happens at the server's end. `reads` says whether it does anything.
+    pub(super) fn wake(&self, window: usize, reads: bool, is_read: bool) -> Option<Time> {
+        if let State::Opening(at) = self.state {
+            return Some(at);
+        }
+        let has_room = self.down.len() < window && self.ends.is_none();
+        let times = [
+            self.ends.map(|(at, _)| at),
+            self.due.then_some(self.writes_from),
+            self.up.arrival().filter(|_| reads),
+            self.server.deadline().filter(|_| reads && has_room),
+            self.down.arrival().filter(|_| is_read),
+        ];
+        times.into_iter().flatten().min()
+    }
+}
+
+fn broken(violation: chancery_core::Violation) -> Fault {
+    Fault(format!("the client broke the protocol: {violation}"))
+}
+
+/// A response as a client reads it.
+pub(super) fn read(response: Response) -> Reply {
+    let has_wrappers = response.variant == Variant::Delta || response.wrapped;
+    Reply {
+        variant: response.variant,
+        items: response.entries.iter().map(|entry| item(entry, has_wrappers)).collect(),
+        type_url: response.type_url,
+        version: response.version,
+        nonce: response.nonce,
+        removed: response.removed,
+        errors: response.errors,
+    }
+}
+
+fn item(entry: &Entry, has_wrapper: bool) -> Result<Item, Flaw> {
+    let unread = |fault: chancery_core::InvalidName| Flaw { name: None, why: fault.to_string() };
+    let name = ResourceName::read(&entry.name).map_err(unread)?;
+    let Some(resource) = entry.resource.as_ref() else {
+        return Ok(Item::Bare(Bare { name, aliases: Vec::new(), version: "".into(), ttl: None }));
+    };
+    let version = resource.version().to_string();
+    let ttl = resource.ttl().filter(|_| entry.ttl);
+    if entry.heartbeat {
+        return Ok(Item::Bare(Bare { name, aliases: Vec::new(), version: version.into(), ttl }));
+    }
+    if is_bad(resource.body()) {
+        return Err(Flaw { name: Some(name), why: "it is bad".to_owned() });
+    }
+    let read = Resource::new(name, resource.body().clone()).with_ttl(ttl);
+    let read = if has_wrapper { read.with_version(&version) } else { read };
+    Ok(Item::Given(Given { resource: Arc::new(read), reading: None }))
+}

@@ -1,0 +1,190 @@
+//! What a seed decides once: servers, authorities, how each of them is spoken to, and the waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_core::client::{
+    AuthorityKey, ClientSettings, Fallback, Protocol, ServerFeatures, ServerId, ServerKey, Setup,
+};
+use chancery_core::{Node, Settings, TypeUrl, Variant};
+
+use crate::script;
+use crate::sim::rng::Rng;
+
+/// Everything that stays the same for one seed.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) setup: Setup,
+    pub(super) servers: Vec<ServerId>,
+    pub(super) authorities: Vec<Authority>,
+    /// How servers behave.
+    pub(super) settings: Arc<Settings>,
+    /// How long a message takes at most.
+    pub(super) delay: Duration,
+    /// How many responses fit on the wire.
+    pub(super) window: usize,
+    pub(super) dangers: Dangers,
+}
+
+/// What may happen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dangers {
+    /// Bodies that are rejected.
+    pub(super) bad: bool,
+    /// Resources with a time to live.
+    pub(super) ttl: bool,
+    /// Watchers that read late.
+    pub(super) slow: bool,
+    /// Servers that are away, silent, or close their streams.
+    pub(super) outages: bool,
+    /// Equal bodies on all servers.
+    pub(super) alike: bool,
+}
+
+/// Who answers for some names.
+#[derive(Debug)]
+pub(super) struct Authority {
+    pub(super) key: AuthorityKey,
+    pub(super) servers: Vec<ServerId>,
+    pub(super) fallback: Fallback,
+}
+
+/// The types that are watched: one whose absence means deletion, and two whose does not.
+pub(super) const TYPES: [&str; 3] = ["cds", "eds", "rds"];
+
+/// The longest wait of a client between two attempts.
+pub(super) const BACKOFF: Duration = Duration::from_secs(30);
+
+impl Plan {
+    pub(super) fn new(rng: &mut Rng, seed: u64) -> Self {
+        let settings = ClientSettings {
+            backoff_max: BACKOFF,
+            idle: *rng.one_of(&[Duration::from_secs(5), Duration::from_secs(300)]),
+            jitter: if rng.chance(50) { 0.0 } else { 0.2 },
+            seed,
+            ..ClientSettings::default()
+        };
+        let features = ["xds.config.resource-in-sotw", "xds.config.supports-resource-ttl"];
+        let client_features = features.iter().map(|it| (*it).to_owned()).collect();
+        let node = Node { id: "node".to_owned(), client_features, ..Node::default() };
+        let mut setup = Setup::new(Arc::new(node), settings);
+        let count = 1 + rng.below(4);
+        let servers: Vec<_> = (0..count).map(|number| server(rng, &mut setup, number)).collect();
+        let authorities =
+            ["#old", "a", "b"].map(|label| authority(rng, &mut setup, &servers, label));
+        let dangers = Dangers {
+            bad: false,
+            ttl: rng.chance(20),
+            slow: rng.chance(30),
+            outages: rng.chance(85),
+            alike: rng.chance(30),
+        };
+        // Of a response that is rejected, nothing is renewed, and the client uses what is good of it.
+        let dangers = Dangers { bad: !dangers.ttl && rng.chance(30), ..dangers };
+        let settings = Settings { report_missing: rng.chance(30), ..Settings::default() };
+        Self {
+            setup,
+            servers,
+            authorities: authorities.into(),
+            settings: Arc::new(settings),
+            delay: Duration::from_millis(*rng.one_of(&[1, 50, 1000])),
+            window: usize::try_from(1 + rng.below(3)).unwrap_or(1),
+            dangers,
+        }
+    }
+
+    pub(super) fn delay(&self, rng: &mut Rng) -> Duration {
+        rng.time(self.delay)
+    }
+
+    pub(super) fn protocol(&self, server: ServerId) -> Protocol {
+        let found = self.setup.find(server).map(|server| server.protocol);
+        found.expect("the servers of a plan are in its setup")
+    }
+
+    pub(super) fn authority(&self, key: &AuthorityKey) -> &Authority {
+        let found = self.authorities.iter().find(|authority| authority.key == *key);
+        found.expect("only names of the plan's authorities are watched")
+    }
+
+    /// Whether there are names for all that an authority has: SotW knows no globs (S-117).
+    pub(super) fn has_groups(&self, authority: &Authority) -> bool {
+        let mut servers = authority.servers.iter();
+        authority.key == AuthorityKey::Old
+            || servers.all(|id| self.protocol(*id).variant == Variant::Delta)
+    }
+
+    /// For people.
+    pub(super) fn describe(&self) -> String {
+        let mut text =
+            format!("{:?}, delay {:?}, window {}", self.dangers, self.delay, self.window);
+        for (id, server) in self.setup.servers() {
+            let (protocol, features) = (server.protocol, server.key.features);
+            let shape = if protocol.aggregated { "ADS" } else { "per type" };
+            text += &format!("\n  s{}: {:?} {shape} {features:?}", id.place(), protocol.variant);
+        }
+        for authority in &self.authorities {
+            let places: Vec<_> =
+                authority.servers.iter().map(|id| format!("s{}", id.place())).collect();
+            let (key, fallback) = (&authority.key, authority.fallback);
+            text += &format!("\n  {key}: {} {fallback:?}", places.join(" "));
+        }
+        text
+    }
+}
+
+fn server(rng: &mut Rng, setup: &mut Setup, number: u64) -> ServerId {
+    let features = ServerFeatures {
+        fail_on_data_errors: rng.chance(30),
+        resource_timer_is_transient_error: rng.chance(20),
+        trusted: false,
+    };
+    let uri = format!("s{number}").into();
+    let key = ServerKey { uri, credentials: "insecure".into(), features };
+    let variant = *rng.one_of(&[Variant::Sotw, Variant::Delta]);
+    setup.server(key, Protocol { variant, aggregated: rng.chance(70), refresh: None })
+}
+
+/// Some of the servers, in any order.
+fn authority(rng: &mut Rng, setup: &mut Setup, servers: &[ServerId], label: &str) -> Authority {
+    let key = match label {
+        "#old" => AuthorityKey::Old,
+        name => AuthorityKey::Named(name.into()),
+    };
+    let mut left = servers.to_vec();
+    let count = 1 + rng.below(u64::try_from(left.len()).unwrap_or(1).min(3));
+    let mut chosen = Vec::new();
+    for _ in 0..count {
+        let one = *rng.one_of(&left);
+        left.retain(|id| *id != one);
+        chosen.push(one);
+    }
+    let fallback = if rng.chance(80) { Fallback::Needed } else { Fallback::Reachability };
+    setup.authority(key.clone(), chosen.clone(), fallback);
+    Authority { key, servers: chosen, fallback }
+}
+
+/// A name that somebody may watch or publish: four of each authority and type.
+pub(super) fn name(authority: &AuthorityKey, type_url: &TypeUrl, number: u64) -> String {
+    format!("{}x{number}", prefix(authority, type_url))
+}
+
+/// All names of an authority: `*`, or the glob of a collection.
+pub(super) fn group(authority: &AuthorityKey, type_url: &TypeUrl) -> String {
+    format!("{}*", prefix(authority, type_url))
+}
+
+fn prefix(authority: &AuthorityKey, type_url: &TypeUrl) -> String {
+    match authority {
+        AuthorityKey::Old => String::new(),
+        AuthorityKey::Named(name) => format!("xdstp://{name}/{}/g/", type_url.message_name()),
+    }
+}
+
+/// How many names there are of each authority and type.
+pub(super) const NAMES: u64 = 4;
+
+/// One of [`TYPES`].
+pub(super) fn type_url(short: &str) -> TypeUrl {
+    script::type_url(short)
+}

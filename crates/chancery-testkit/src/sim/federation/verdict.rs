@@ -1,0 +1,192 @@
+//! What must be true once nothing has happened for long enough.
+//!
+//! Each authority believes the best server that can be reached and has something to give, and each
+//! watcher believes what that server has; or it has a word that says why not. The servers are asked
+//! for what is watched and for nothing else, and nothing else is held.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use chancery_core::client::{AuthorityKey, Client, ErrorKind, Fallback, ServerId, StreamId};
+use chancery_core::{ErrorDetail, TypeUrl, Variant};
+
+use super::audience::{Known, Watch};
+use super::host::{Host, Mood};
+use super::link::Link;
+use super::plan::{Authority, Plan, TYPES, type_url};
+use super::referee::Referee;
+
+/// All there is to look at.
+pub(super) struct Verdict<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) hosts: &'a [Host],
+    pub(super) links: &'a BTreeMap<StreamId, Link>,
+    pub(super) watches: &'a [Watch],
+    pub(super) referee: &'a Referee,
+    pub(super) client: &'a Client,
+}
+
+impl Verdict<'_> {
+    pub(super) fn settled(&self) -> Result<(), String> {
+        self.plan.authorities.iter().try_for_each(|authority| self.authority(authority))?;
+        for host in self.hosts.iter().filter(|host| host.mood == Mood::Up) {
+            for short in TYPES {
+                self.asked(host.id, &type_url(short))?;
+            }
+        }
+        self.client.resources().try_for_each(|one| {
+            let mut watches = self.of(one.authority).filter(|it| it.type_url == *one.type_url);
+            if watches.any(|watch| watch.covers(one.name.as_str())) {
+                return Ok(());
+            }
+            Err(format!("`{}` is kept, and nobody watches it (C-050)", one.name))
+        })
+    }
+
+    fn of(&self, key: &AuthorityKey) -> impl Iterator<Item = &Watch> {
+        self.watches.iter().filter(move |watch| watch.authority == *key)
+    }
+
+    fn host(&self, id: ServerId) -> &Host {
+        &self.hosts[id.place()]
+    }
+
+    fn authority(&self, authority: &Authority) -> Result<(), String> {
+        if self.of(&authority.key).next().is_none() {
+            return Ok(());
+        }
+        let believed = self.referee.believed(self.plan, &authority.key);
+        let key = &authority.key;
+        for better in authority.servers.iter().take_while(|one| **one != believed) {
+            let host = self.host(*better);
+            if host.mood == Mood::Up && self.of(key).any(|watch| serves(host, watch)) {
+                let (better, believed) = (better.place(), believed.place());
+                return Err(format!("{key} believes s{believed}, and s{better} delivers (C-089)"));
+            }
+        }
+        if self.host(believed).mood != Mood::Up && authority.servers.last() != Some(&believed) {
+            let waits = |watch: &Watch| {
+                authority.fallback == Fallback::Reachability || is_unresolved(watch)
+            };
+            if let Some(watch) = self.of(key).find(|watch| waits(watch)) {
+                return Err(format!("{} could be had elsewhere (C-087)", watch.label()));
+            }
+        }
+        for watch in self.of(key) {
+            let verdict = self.watch(watch, self.host(believed));
+            verdict.map_err(|why| format!("{}: {why}", watch.label()))?;
+        }
+        Ok(())
+    }
+
+    fn watch(&self, watch: &Watch, host: &Host) -> Result<(), String> {
+        let own = watch.own();
+        if host.mood != Mood::Up {
+            let told = own.error.is_some();
+            return if told { Ok(()) } else { Err("it is not told of the outage".to_owned()) };
+        }
+        if watch.is_group() {
+            return self.group(watch, host);
+        }
+        if own.value.is_none() && own.error.is_none() {
+            return Err("it waits, and nothing says why".to_owned());
+        }
+        match host.has(&watch.type_url, &watch.name) {
+            Some(Ok(body)) => same(&own, &body),
+            Some(Err(())) if own.error == Some(ErrorKind::Rejected) => Ok(()),
+            Some(Err(())) => Err(format!("what is there is bad, and it believes {own:?}")),
+            None => self.absent(watch, &watch.name, &own, host),
+        }
+    }
+
+    /// Only delta, and SotW for types that are whole, can say that a resource is no more (C-056).
+    fn absent(&self, watch: &Watch, name: &str, own: &Known, host: &Host) -> Result<(), String> {
+        let says = self.says_absence(watch, host);
+        let was_there = own
+            .value
+            .as_ref()
+            .is_some_and(|(body, _)| self.referee.was_sent(host.id, &watch.type_url, name, body));
+        if own.error.is_some() || (!says && was_there) {
+            return Ok(());
+        }
+        Err(format!("`{name}` is not there, and it believes {own:?}"))
+    }
+
+    fn says_absence(&self, watch: &Watch, host: &Host) -> bool {
+        let variant = self.plan.protocol(host.id).variant;
+        variant == Variant::Delta || watch.type_url.rules().full_state
+    }
+
+    fn group(&self, watch: &Watch, host: &Host) -> Result<(), String> {
+        let own = watch.own();
+        if !watch.view.settled && own.error.is_none() {
+            return Err("it does not settle, and nothing says why".to_owned());
+        }
+        if own.error == Some(ErrorKind::Unreachable) {
+            return Err("it is told of an outage that is over".to_owned());
+        }
+        for resource in host.snapshot.set(&watch.type_url).iter() {
+            let name = resource.name().as_str();
+            let Some(Ok(body)) =
+                host.has(&watch.type_url, name).filter(|_| watch.must_hear_of(name))
+            else {
+                continue;
+            };
+            let known = watch.view.resources.get(name).cloned().unwrap_or_default();
+            same(&known, &body).map_err(|why| format!("`{name}`: {why}"))?;
+        }
+        let held = watch.view.resources.iter().filter(|(_, it)| it.value.is_some());
+        for (name, known) in held.filter(|(name, _)| watch.must_hear_of(name)) {
+            if host.has(&watch.type_url, name).is_none() {
+                if self.says_absence(watch, host) {
+                    return Err(format!("`{name}` is a member no more"));
+                }
+                self.absent(watch, name, known, host)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A server knows exactly what is wanted of it.
+    fn asked(&self, server: ServerId, url: &TypeUrl) -> Result<(), String> {
+        let wanted = self.watches.iter().filter(|watch| {
+            watch.type_url == *url && self.referee.is_asked(self.plan, &watch.authority, server)
+        });
+        let wanted: BTreeSet<_> = wanted.map(|watch| watch.name.clone()).collect();
+        let mut told = BTreeSet::new();
+        for (_, link) in self.links.iter().filter(|(id, _)| id.server == server) {
+            let (all, names) = link.interest(url);
+            told.extend(names);
+            told.extend(all.then(|| "*".to_owned()));
+        }
+        if told == wanted {
+            return Ok(());
+        }
+        let short = url.short();
+        Err(format!("s{} knows {told:?} of {short}, not {wanted:?} (C-032)", server.place()))
+    }
+}
+
+fn same(known: &Known, body: &Bytes) -> Result<(), String> {
+    let is_same = known.value.as_ref().is_some_and(|(held, _)| held == body);
+    if is_same && known.error.is_none() {
+        return Ok(());
+    }
+    Err(format!("there is {:?}, and it believes {known:?}", String::from_utf8_lossy(body)))
+}
+
+/// Whether a server has something good for a watch.
+fn serves(host: &Host, watch: &Watch) -> bool {
+    let set = host.snapshot.set(&watch.type_url);
+    let mut names =
+        set.iter().map(|one| one.name().as_str()).filter(|name| watch.must_hear_of(name));
+    names.any(|name| matches!(host.has(&watch.type_url, name), Some(Ok(_))))
+}
+
+/// Whether nothing is held of it, and it is not known not to exist.
+fn is_unresolved(watch: &Watch) -> bool {
+    let own = watch.own();
+    let is_missing =
+        matches!(own.error, Some(ErrorKind::Missing | ErrorKind::Refused(ErrorDetail::NOT_FOUND)));
+    if watch.is_group() { !watch.view.settled } else { own.value.is_none() && !is_missing }
+}
