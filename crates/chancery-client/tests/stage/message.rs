@@ -34,3 +34,26 @@ pub(crate) fn response_of(type_name: &str, nonce: &str, bodies: &[Vec<u8>]) -> V
 pub(crate) fn response(nonce: &str, bodies: &[Vec<u8>]) -> Vec<u8> {
     response_of("envoy.config.cluster.v3.Cluster", nonce, bodies)
 }
+
+/// A response of one type with resources that may be of others.
+pub(crate) fn reply(type_url: &str, nonce: &str, resources: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut out = field(1, b"7");
+    for (inner, body) in resources {
+        let any = [field(1, inner.as_bytes()), field(2, body)].concat();
+        out.extend(field(2, &any));
+    }
+    out.extend(field(4, type_url.as_bytes()));
+    out.extend(field(5, nonce.as_bytes()));
+    out
+}
+
+/// A cluster, with something to tell its versions apart by (`alt_stat_name`).
+pub(crate) fn cluster(name: &str, other: &str) -> Vec<u8> {
+    [field(1, name.as_bytes()), field(28, other.as_bytes())].concat()
+}
+
+/// The type URL of clusters.
+pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+
+/// The type URL of listeners.
+pub(crate) const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";

@@ -2,7 +2,8 @@
 //! paused, or on loopback.
 #![allow(dead_code, reason = "each test uses some of it")]
 
-mod message;
+pub(crate) mod message;
+pub(crate) mod theatre;
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 #[allow(unused_imports, reason = "each test uses some of it")]
@@ -49,6 +50,11 @@ impl Door {
         self.0.recv().await.expect("a client that may dial")
     }
 
+    /// The same, unless nobody can dial any more.
+    pub(crate) async fn try_next(&mut self) -> Option<(String, DuplexStream)> {
+        self.0.recv().await
+    }
+
     /// Who has been dialled and not been let in.
     pub(crate) fn waiting(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.0.try_recv().ok()).map(|(address, _)| address).collect()
@@ -63,6 +69,7 @@ impl Door {
 /// One connection. It is cut when this is dropped.
 pub(crate) struct Peer {
     calls: mpsc::Receiver<Call>,
+    retired: Arc<Notify>,
     _tasks: JoinSet<()>,
 }
 
@@ -80,9 +87,19 @@ impl Peer {
     pub(crate) fn over(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
         let (send, calls) = mpsc::channel(64);
         let mut tasks = JoinSet::new();
+        let retired = Arc::new(Notify::new());
+        let age = Arc::clone(&retired);
         tasks.spawn(async move {
             let Ok(mut connection) = h2::server::handshake(io).await else { return };
-            while let Some(Ok((request, respond))) = connection.accept().await {
+            loop {
+                let accepted = tokio::select! {
+                    accepted = connection.accept() => accepted,
+                    () = age.notified() => {
+                        connection.graceful_shutdown();
+                        continue;
+                    }
+                };
+                let Some(Ok((request, respond))) = accepted else { return };
                 let (head, body) = request.into_parts();
                 let call = Call {
                     path: head.uri.path().to_owned(),
@@ -95,7 +112,12 @@ impl Peer {
                 let _ = send.send(call).await;
             }
         });
-        Self { calls, _tasks: tasks }
+        Self { calls, retired, _tasks: tasks }
+    }
+
+    /// Takes no more calls (GOAWAY), and ends when those there are have.
+    pub(crate) fn retire(&self) {
+        self.retired.notify_one();
     }
 
     /// The next call; `None` once the connection is over.
@@ -132,6 +154,21 @@ impl Call {
     /// Sends a message. A client that has gone does not hear it.
     pub(crate) fn say(&mut self, message: &[u8]) {
         let _ = self.open().send_data(framed(message), false);
+    }
+
+    /// Begins a message and says less than half of it.
+    pub(crate) fn say_half(&mut self, message: &[u8]) {
+        let begun = framed(message).slice(..message.len() / 2);
+        let _ = self.open().send_data(begun, false);
+    }
+
+    /// Ends the call before it has begun: trailers, and nothing else.
+    pub(crate) fn refuse(mut self, code: i32) {
+        let mut head = Response::new(());
+        let content = HeaderValue::from_static("application/grpc");
+        head.headers_mut().insert("content-type", content);
+        head.headers_mut().insert("grpc-status", code.into());
+        let _ = self.respond.send_response(head, true);
     }
 
     /// Ends the call.
