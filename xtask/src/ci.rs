@@ -40,6 +40,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     steps.run("build", || {
         run(&mut cargo(root, &["test", "--workspace", "--all-features", "--no-run", "--quiet"]))
     })?;
+    steps.run("fuzz", || fuzz(root))?;
     let mut totals = Totals::default();
     let outcome = steps.run("test", || {
         totals = run_tests(root, None)?;
@@ -116,6 +117,12 @@ impl Totals {
             "all tests: {word}. {passed} passed; {failed} failed; {ignored} ignored; {programs} test programs"
         )
     }
+}
+
+/// Some seconds of mutations: more than the tests make, and far from all there are.
+fn fuzz(root: &Path) -> Result<()> {
+    let words = ["test", "--workspace", "--all-features", "--quiet", "--test", "fuzz"];
+    run(cargo(root, &words).env("CHANCERY_FUZZ_RUNS", "10000"))
 }
 
 fn deny(root: &Path) -> Result<()> {

@@ -1,7 +1,7 @@
 //! `cargo xtask`: builds, checks and tests of this repository, as one program.
 //!
 //! ```text
-//!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, test   (steps.rs times each)
+//!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, fuzz, test (steps.rs times each)
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
 //!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
 //!   fetch -> target/real: Envoy, gRPC and other real clients and servers, at pinned versions
