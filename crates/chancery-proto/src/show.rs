@@ -15,6 +15,7 @@ use prost_reflect::{DynamicMessage, ExtensionDescriptor, FieldDescriptor};
 use crate::any;
 use crate::schema::Schema;
 
+mod redact;
 mod text;
 mod tree;
 mod yaml;

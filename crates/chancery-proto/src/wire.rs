@@ -1,4 +1,4 @@
-//! The discovery messages on the gRPC wire, and those of load reports; responses of discovery as a
+//! The discovery messages on the gRPC wire, and those of load reports and CSDS; responses of discovery as a
 //! client reads them are in [`crate::reply`].
 //!
 //! Requests are decoded into the core's values, and only as far as the core looks: Envoy's node is
@@ -21,11 +21,16 @@ mod entries;
 pub(crate) mod fields;
 mod load;
 mod requests;
+mod status;
 mod tail;
 pub use ask::encode_request;
 pub use entries::encode_entries;
 pub use load::{decode_load_answer, decode_load_report, encode_load_answer, encode_load_report};
 pub use requests::{decode_delta, decode_sotw};
+pub use status::{
+    ClientConfig, ClientStatusRequest, GenericXdsConfig, UpdateFailureState, decode_client_status,
+    decode_client_status_request, encode_client_status,
+};
 pub use tail::encode_tail;
 
 /// A message that is no discovery request or response: the peer's fault.

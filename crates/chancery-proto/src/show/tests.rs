@@ -198,6 +198,10 @@ fn secrets_are_redacted_for_people_wherever_they_are() {
             let all = viewer().with_secrets().show(notation, &TypeUrl::new(type_url), &body);
             assert!(!all.contains("[redacted]") && all.contains("KEY"), "{all}");
         }
+        let rest = viewer().without_secrets(&TypeUrl::new(type_url), &body).unwrap();
+        assert!(!rest.windows(3).any(|part| part == b"KEY"), "{rest:?}");
+        let all = viewer().with_secrets().show(Notation::Json, &TypeUrl::new(type_url), &rest);
+        assert!(all.contains("\"name\"") && !all.contains("S0VZ"), "{all}");
     }
     let body = body(SECRET, json!({"name": "s", "tlsCertificate": certificate}));
     let value: Value = serde_json::from_str(&shown(Notation::Json, SECRET, &body)).unwrap();
@@ -215,6 +219,24 @@ fn what_nobody_knows_is_shown_as_it_is() {
     assert_eq!(value["typed_config"], json!({"@type": nothing, "value": "AAH/"}));
     let text = shown(Notation::Text, EXTENSION, &inside);
     assert!(text.contains(r#"value: "\000\001\377""#), "{text}");
+}
+
+/// S-138: where nothing is secret, the bytes stay as they came, the odd ones too.
+#[test]
+fn bodies_without_secrets_are_left_alone() {
+    let schema = Schema::bundled();
+    // Field 1 comes twice, and nobody would encode it so.
+    let odd = Bytes::from_static(b"\x0a\x01x\x0a\x01y");
+    let nothing = "type.googleapis.com/example.Nothing";
+    for (type_url, body) in [(CLUSTER, cluster()), (CLUSTER, odd.clone()), (nothing, odd)] {
+        let rest = Viewer::new(&schema).without_secrets(&TypeUrl::new(type_url), &body);
+        assert_eq!(rest, Some(body));
+    }
+    let broken = Bytes::from_static(b"KEY");
+    assert_eq!(viewer().without_secrets(&TypeUrl::new(SECRET), &broken), None);
+    let inside = extension(SECRET, b"KEY");
+    let rest = viewer().without_secrets(&TypeUrl::new(EXTENSION), &inside).unwrap();
+    assert!(!rest.windows(3).any(|part| part == b"KEY"), "{rest:?}");
 }
 
 /// S-138: broken bytes of a known type may hold its secrets.

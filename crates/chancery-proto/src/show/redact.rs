@@ -1,0 +1,70 @@
+//! Bodies without their secrets, for whoever is told what a client holds (S-138).
+
+use bytes::Bytes;
+use chancery_core::TypeUrl;
+use prost_reflect::{DynamicMessage, ReflectMessage, Value};
+
+use super::{Inside, Viewer};
+use crate::{any, canonical};
+
+impl Viewer {
+    /// A body without what is secret in it; the very same bytes if nothing is. `None` for bytes that
+    /// should be of a known type and are not: nobody can say what is in them.
+    pub fn without_secrets(&self, type_url: &TypeUrl, body: &Bytes) -> Option<Bytes> {
+        match self.inside(type_url.as_str(), body, 0) {
+            Inside::Closed(bytes) => Some(bytes),
+            Inside::Hidden => None,
+            Inside::Message(mut message) => {
+                let is_less = self.strip(&mut message, 0);
+                Some(if is_less { canonical::encode(&message).into() } else { body.clone() })
+            }
+        }
+    }
+
+    /// Takes the secrets out of a message. Whether there were any.
+    fn strip(&self, message: &mut DynamicMessage, depth: usize) -> bool {
+        if any::is_any(&message.descriptor()) {
+            return self.strip_any(message, depth);
+        }
+        let hidden = message.fields().filter(|(field, _)| self.hides(field));
+        let hidden: Vec<_> = hidden.map(|(field, _)| field).collect();
+        hidden.iter().for_each(|field| message.clear_field(field));
+        message.fields_mut().fold(!hidden.is_empty(), |is_less, (_, value)| {
+            self.strip_value(value, depth) | is_less
+        })
+    }
+
+    fn strip_value(&self, value: &mut Value, depth: usize) -> bool {
+        match value {
+            Value::Message(message) => self.strip(message, depth + 1),
+            Value::List(items) => items
+                .iter_mut()
+                .fold(false, |is_less, item| self.strip_value(item, depth) | is_less),
+            Value::Map(entries) => entries
+                .values_mut()
+                .fold(false, |is_less, item| self.strip_value(item, depth) | is_less),
+            _ => false,
+        }
+    }
+
+    fn strip_any(&self, any: &mut DynamicMessage, depth: usize) -> bool {
+        let type_url = any::type_url(any).unwrap_or_default();
+        let value = any.get_field_by_number(any::VALUE);
+        let value = value.as_deref().and_then(Value::as_bytes).cloned().unwrap_or_default();
+        match self.inside(&type_url, &value, depth) {
+            Inside::Closed(_) => false,
+            Inside::Hidden => {
+                any.clear_field_by_number(any::VALUE);
+                true
+            }
+            Inside::Message(mut payload) => {
+                let is_less = self.strip(&mut payload, depth + 1);
+                if is_less {
+                    let rest = canonical::encode(&payload).into();
+                    any.set_field_by_number(any::VALUE, Value::Bytes(rest));
+                }
+                is_less
+            }
+        }
+    }
+}
