@@ -21,8 +21,8 @@ use crate::server::Server;
 use crate::stock::Store;
 use crate::watch::{Event, RawWatch, Watch};
 use crate::{
-    Bootstrap, BootstrapError, Follow, Load, LoadError, Options, Received, ResourceType, Service,
-    XdsServer, keeper,
+    Bootstrap, BootstrapError, ClientConfig, Follow, Load, LoadError, Metrics, Options, Received,
+    ResourceType, Service, XdsServer, keeper, status,
 };
 
 /// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
@@ -178,6 +178,17 @@ impl Client {
         self.0.desks.close();
         let quiet = async { tokio::join!(self.0.engine.quiet(), self.0.desks.quiet()) };
         timeout(patience, quiet).await.is_ok()
+    }
+
+    /// How all that is watched stands, as CSDS tells it: with bodies, but without their secrets.
+    /// [`StatusServer`](crate::StatusServer) tells others.
+    pub fn status(&self) -> ClientConfig {
+        status::of(&self.0.engine, "")
+    }
+
+    /// What was counted, and how the client stands, by the names of gRPC.
+    pub fn metrics(&self) -> Metrics {
+        self.0.engine.metrics()
     }
 
     /// Looks at all resources that are watched, as CSDS shows them.

@@ -19,6 +19,7 @@ use chancery_core::{ErrorDetail, Request, Time, TypeUrl};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::metrics::{Counts, Metrics};
 use crate::observe;
 
 /// One client's machine, shared by its tasks, its watches and its handles.
@@ -46,6 +47,7 @@ struct State {
     alarm: Option<Time>,
     broken: Option<Arc<str>>,
     closing: Closing,
+    counts: Counts,
 }
 
 /// Whether the client ends, and who waits for that.
@@ -97,6 +99,7 @@ impl Engine {
             alarm: None,
             broken: None,
             closing: Closing::default(),
+            counts: Counts::default(),
         };
         let (bell, news) = (Notify::new(), Notify::new());
         Self { state: Mutex::new(state), began: Instant::now(), setup, bell, news, reject }
@@ -105,6 +108,12 @@ impl Engine {
     /// Looks at the machine, without telling it anything.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
         look(&self.lock().machine)
+    }
+
+    /// What was counted, and how the machine stands.
+    pub(crate) fn metrics(&self) -> Metrics {
+        let state = self.lock();
+        state.counts.told(&state.machine)
     }
 
     /// Tells the machine something, and wakes whoever that concerns.
@@ -132,10 +141,10 @@ impl Engine {
         if let (Some(why), ClientInput::Received(_, reply)) = (&self.reject, &mut input) {
             reply.reject(why);
         }
-        let now = self.now();
+        let (now, server) = (self.now(), ticket.stream.server);
         // Under one lock: another stream may have the same place a moment later.
         let events =
-            self.tell_all(|state| state.has(ticket).then(|| state.machine.handle(now, input)));
+            self.tell_all(|state| state.has(ticket).then(|| state.handle(now, server, input)));
         let Some(events) = events else { return false };
         observe::events(&self.setup, &events);
         if events.iter().any(|event| matches!(event, ClientEvent::Received { .. })) {
@@ -349,6 +358,17 @@ impl Engine {
 }
 
 impl State {
+    /// Tells the machine what happened on a stream, and counts what comes of it.
+    fn handle(&mut self, now: Time, server: ServerId, input: ClientInput) -> Vec<ClientEvent> {
+        let was_connected = self.machine.is_connected(server);
+        let events = self.machine.handle(now, input);
+        self.counts.add(&events);
+        if was_connected == Some(true) && self.machine.is_connected(server) == Some(false) {
+            self.counts.failed(server);
+        }
+        events
+    }
+
     /// Passes on what the machine wants: whom to wake, and whether to ring for the keeper.
     fn follow(&mut self) -> (Vec<Waker>, bool) {
         let mut wakes = Vec::new();

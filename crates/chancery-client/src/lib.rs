@@ -32,6 +32,7 @@ mod address;
 mod bootstrap;
 mod client;
 mod credentials;
+mod csds;
 mod dial;
 mod engine;
 mod files;
@@ -39,6 +40,7 @@ mod follow;
 mod grpc;
 mod keeper;
 mod load;
+mod metrics;
 mod observe;
 mod options;
 mod paths;
@@ -48,6 +50,7 @@ mod rest;
 mod scheme;
 mod server;
 mod shared;
+mod status;
 mod stock;
 #[cfg(feature = "envoy-types")]
 mod typed;
@@ -66,14 +69,17 @@ pub use chancery_core::client::{
     ServerFeatures, ServerId, ServerKey, Target, Template, WatchError,
 };
 pub use chancery_core::{Locality, Node, Resource, ResourceName, TypeUrl, Value, Variant};
+pub use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
 pub use client::Client;
 pub use credentials::{
     Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
     CredentialsError, Identity, Pending, Plugged, Plugins, TlsError, TlsFiles,
 };
+pub use csds::StatusServer;
 pub use dial::{Dial, Dialled, Io, Sockets};
 pub use follow::Follow;
 pub use load::{Call, Load, LoadError, LocalityLoad};
+pub use metrics::{Metrics, ResourceLabels, UpdateLabels};
 pub use options::Options;
 pub use resource::{Received, ResourceType};
 pub use shared::Clients;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use chancery_core::client::Target;
 
 use crate::client::Handle;
-use crate::{Bootstrap, BootstrapError, Client, Options};
+use crate::{Bootstrap, BootstrapError, Client, ClientConfig, Options, status};
 
 /// The clients of a process, each for as long as somebody uses it.
 ///
@@ -64,6 +64,16 @@ impl Clients {
         self.client(Scope::Servers)
     }
 
+    /// What each of them says of itself, with what it is for: what CSDS tells of a process.
+    pub fn status(&self) -> Vec<ClientConfig> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let live =
+            all.iter().filter_map(|(scope, handle)| Some((scope.clone(), handle.upgrade()?)));
+        let live: Vec<_> = live.collect();
+        drop(all);
+        live.iter().map(|(scope, handle)| status::of(&handle.engine, scope.name())).collect()
+    }
+
     fn client(&self, scope: Scope) -> Result<Client, BootstrapError> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, handle| handle.strong_count() > 0);
@@ -78,6 +88,15 @@ impl Clients {
         let client = Client::new(&self.bootstrap, options)?;
         all.insert(scope, Arc::downgrade(client.handle()));
         Ok(client)
+    }
+}
+
+impl Scope {
+    fn name(&self) -> &str {
+        match self {
+            Self::Target(target) => target,
+            Self::Servers => "#server",
+        }
     }
 }
 

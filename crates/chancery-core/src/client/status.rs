@@ -61,11 +61,12 @@ impl Client {
         channel.streams.get(&stream.type_url)?.trouble.as_ref()
     }
 
-    /// Whether a server has spoken since it last could not be reached; `None` if nobody asks it.
+    /// Whether a server can be reached, as far as is known: after a failure, only when it has spoken
+    /// again (C-137). `None` if nobody asks it.
     pub fn is_connected(&self, server: ServerId) -> Option<bool> {
         let channel = self.channels.get(server.place())?;
         let mut streams = channel.streams.values().peekable();
         streams.peek()?;
-        Some(streams.all(|stream| stream.is_open() && stream.trouble.is_none()))
+        Some(streams.all(|stream| stream.trouble.is_none()))
     }
 }

@@ -1,0 +1,131 @@
+//! What a client has counted, and how it stands, by the names that gRPC gives that ([gRFC A78],
+//! with the states of A88).
+//!
+//! [gRFC A78]: https://github.com/grpc/proposal/blob/master/A78-grpc-metrics-wrr-pf-xds.md
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chancery_core::TypeUrl;
+use chancery_core::client::{
+    Client as Machine, ClientEvent, ClientState, ResourceStatus, ServerId,
+};
+
+/// The metrics of one client, as they are now. Whoever exports them adds `grpc.target`: what the
+/// client is for.
+///
+/// Servers are called by their URI; several of one URI, as under different credentials, are one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// `grpc.xds_client.connected`, by `grpc.xds.server`: whether it can be reached, as far as is
+    /// known. After a failure it is so only when the server has responded. Only servers that are
+    /// asked for something.
+    pub connected: BTreeMap<Arc<str>, bool>,
+    /// `grpc.xds_client.server_failure`, by `grpc.xds.server`: how often it could no longer be
+    /// reached.
+    pub server_failure: BTreeMap<Arc<str>, u64>,
+    /// `grpc.xds_client.resource_updates_valid`: resources that could be used, the unchanged too.
+    pub resource_updates_valid: BTreeMap<UpdateLabels, u64>,
+    /// `grpc.xds_client.resource_updates_invalid`: resources that could not.
+    pub resource_updates_invalid: BTreeMap<UpdateLabels, u64>,
+    /// `grpc.xds_client.resources`: how many are watched.
+    pub resources: BTreeMap<ResourceLabels, u64>,
+}
+
+/// What updates are counted by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UpdateLabels {
+    /// `grpc.xds.server`: the URI of the server.
+    pub server: Arc<str>,
+    /// `grpc.xds.resource_type`, as in `envoy.config.cluster.v3.Cluster`.
+    pub resource_type: Arc<str>,
+}
+
+/// What resources are counted by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceLabels {
+    /// `grpc.xds.authority`; `#old` for names that have none.
+    pub authority: Arc<str>,
+    /// `grpc.xds.cache_state`: `requested`, `acked`, `nacked`, `does_not_exist`, `received_error` or
+    /// `timeout`; with `_but_cached` where a value is held nevertheless.
+    pub cache_state: &'static str,
+    /// `grpc.xds.resource_type`, as in `envoy.config.cluster.v3.Cluster`.
+    pub resource_type: Arc<str>,
+}
+
+/// What is counted while the machine runs.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    failures: BTreeMap<ServerId, u64>,
+    updates: BTreeMap<(ServerId, TypeUrl), Updates>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Updates {
+    valid: u64,
+    invalid: u64,
+}
+
+impl Counts {
+    /// Counts what has happened.
+    pub(crate) fn add(&mut self, events: &[ClientEvent]) {
+        for event in events {
+            if let ClientEvent::Received { stream, type_url, good, flaws, .. } = event {
+                let updates = self.updates.entry((stream.server, type_url.clone())).or_default();
+                updates.valid += *good as u64;
+                updates.invalid += flaws.len() as u64;
+            }
+        }
+    }
+
+    /// A server that could be reached cannot be any more.
+    pub(crate) fn failed(&mut self, server: ServerId) {
+        *self.failures.entry(server).or_default() += 1;
+    }
+
+    /// All metrics, with how the machine stands.
+    pub(crate) fn told(&self, machine: &Machine) -> Metrics {
+        let mut all = Metrics::default();
+        for (id, server) in machine.setup().servers() {
+            let uri = || Arc::clone(&server.key.uri);
+            if let Some(connected) = machine.is_connected(id) {
+                *all.connected.entry(uri()).or_insert(true) &= connected;
+            }
+            let failures = self.failures.get(&id).copied().unwrap_or_default();
+            *all.server_failure.entry(uri()).or_default() += failures;
+            let updates = self.updates.iter().filter(|((of, _), _)| *of == id);
+            for ((_, type_url), updates) in updates {
+                let resource_type = type_url.message_name().into();
+                let labels = UpdateLabels { server: uri(), resource_type };
+                *all.resource_updates_valid.entry(labels.clone()).or_default() += updates.valid;
+                *all.resource_updates_invalid.entry(labels).or_default() += updates.invalid;
+            }
+        }
+        for status in machine.resources() {
+            *all.resources.entry(ResourceLabels::of(&status)).or_default() += 1;
+        }
+        all
+    }
+}
+
+impl ResourceLabels {
+    fn of(status: &ResourceStatus<'_>) -> Self {
+        let is_held = status.held.is_some();
+        Self {
+            authority: status.authority.label().into(),
+            cache_state: match (status.state, is_held) {
+                (ClientState::Requested, _) => "requested",
+                (ClientState::Acked, _) => "acked",
+                (ClientState::Nacked, false) => "nacked",
+                (ClientState::Nacked, true) => "nacked_but_cached",
+                (ClientState::DoesNotExist, false) => "does_not_exist",
+                (ClientState::DoesNotExist, true) => "does_not_exist_but_cached",
+                (ClientState::ReceivedError, false) => "received_error",
+                (ClientState::ReceivedError, true) => "received_error_but_cached",
+                (ClientState::Timeout, false) => "timeout",
+                (ClientState::Timeout, true) => "timeout_but_cached",
+            },
+            resource_type: status.type_url.message_name().into(),
+        }
+    }
+}
