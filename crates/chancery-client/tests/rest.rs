@@ -73,17 +73,17 @@ async fn a_poll_says_what_became_of_the_one_before() {
     assert!(asked.head.contains("content-type: application/json\r\n"), "{asked:?}");
     assert!(asked.head.contains("x-envoy-expected-rq-timeout-ms: 500\r\n"), "{asked:?}");
     assert_eq!(asked.body["node"]["id"], "test");
-    assert_eq!(asked.body["resourceNames"], json!(["a", "bad"]));
-    assert_eq!(asked.body.get("versionInfo"), None);
+    assert_eq!(asked.body["resource_names"], json!(["a", "bad"]));
+    assert_eq!(asked.body.get("version_info"), None);
     let asked = server.asked().await;
-    assert_eq!(asked.body["versionInfo"], "1");
+    assert_eq!(asked.body["version_info"], "1");
     assert_eq!(asked.body["node"]["id"], "test");
     let asked = server.asked().await;
-    assert_eq!(asked.body["versionInfo"], "1");
-    let error = &asked.body["errorDetail"];
+    assert_eq!(asked.body["version_info"], "1");
+    let error = &asked.body["error_detail"];
     assert_eq!(error["message"], "`bad`: it is bad");
     let asked = server.asked().await;
-    assert_eq!((&asked.body["versionInfo"], asked.body.get("errorDetail")), (&json!("1"), None));
+    assert_eq!((&asked.body["version_info"], asked.body.get("error_detail")), (&json!("1"), None));
 }
 
 /// C-044: a new name does not wait for the next poll, and there is one poll at a time.
@@ -95,10 +95,10 @@ async fn new_names_are_asked_for_at_once() {
     assert_eq!(heard(&mut one).await, "a=1");
     let mut two = client.watch_raw(&clusters(), "b");
     assert_eq!(heard(&mut two).await, "b=1");
-    assert_eq!(server.asked().await.body["resourceNames"], json!(["a"]));
+    assert_eq!(server.asked().await.body["resource_names"], json!(["a"]));
     let asked = server.asked().await;
-    assert_eq!(asked.body["resourceNames"], json!(["a", "b"]));
-    assert_eq!(asked.body.get("versionInfo"), None);
+    assert_eq!(asked.body["resource_names"], json!(["a", "b"]));
+    assert_eq!(asked.body.get("version_info"), None);
 }
 
 /// C-044, C-067, C-073: whatever a server does that is no answer, the client lives on.

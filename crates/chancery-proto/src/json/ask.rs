@@ -1,4 +1,6 @@
-//! A REST poll as a client writes it: canonical JSON, without what is at its default (C-044).
+//! A REST poll as a client writes it (C-044): without what is at its default, and with the names that
+//! fields have in their definition. Every parser of protobuf's JSON reads these, and servers that
+//! have none know no others, because Envoy writes them.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +12,12 @@ use super::tidy_number;
 /// Writes the body of a poll.
 pub fn request_to_json(request: &SotwRequest) -> Vec<u8> {
     let mut fields = Map::new();
-    put_text(&mut fields, "versionInfo", &request.version);
+    put_text(&mut fields, "version_info", &request.version);
     put(&mut fields, "node", request.node.as_deref().map(node));
-    put(&mut fields, "resourceNames", list(request.names.iter()));
-    put_text(&mut fields, "typeUrl", &request.type_url);
-    put_text(&mut fields, "responseNonce", &request.nonce);
-    put(&mut fields, "errorDetail", request.error.as_ref().map(error));
+    put(&mut fields, "resource_names", list(request.names.iter()));
+    put_text(&mut fields, "type_url", &request.type_url);
+    put_text(&mut fields, "response_nonce", &request.nonce);
+    put(&mut fields, "error_detail", request.error.as_ref().map(error));
     Json::Object(fields).to_string().into_bytes()
 }
 
@@ -23,20 +25,21 @@ fn node(node: &Node) -> Json {
     let mut locality = Map::new();
     put_text(&mut locality, "region", &node.locality.region);
     put_text(&mut locality, "zone", &node.locality.zone);
-    put_text(&mut locality, "subZone", &node.locality.sub_zone);
+    put_text(&mut locality, "sub_zone", &node.locality.sub_zone);
     let parameters = node
         .dynamic_parameters
         .iter()
         .map(|(of, params)| (of.clone(), json!({ "params": params })));
     let mut fields = Map::new();
     put_text(&mut fields, "id", &node.id);
-    put_text(&mut fields, "cluster", &node.cluster);
+    // Envoy does not poll without one, so servers may count on it.
+    put(&mut fields, "cluster", Some(node.cluster.as_str().into()));
     put(&mut fields, "metadata", filled(map(&node.metadata)));
     put(&mut fields, "locality", filled(locality));
-    put_text(&mut fields, "userAgentName", &node.user_agent_name);
-    put_text(&mut fields, "userAgentVersion", &node.user_agent_version);
-    put(&mut fields, "clientFeatures", list(node.client_features.iter().map(String::as_str)));
-    put(&mut fields, "dynamicParameters", filled(parameters.collect()));
+    put_text(&mut fields, "user_agent_name", &node.user_agent_name);
+    put_text(&mut fields, "user_agent_version", &node.user_agent_version);
+    put(&mut fields, "client_features", list(node.client_features.iter().map(String::as_str)));
+    put(&mut fields, "dynamic_parameters", filled(parameters.collect()));
     Json::Object(fields)
 }
 
@@ -44,6 +47,7 @@ fn error(error: &ErrorDetail) -> Json {
     let mut fields = Map::new();
     put(&mut fields, "code", (error.code != 0).then(|| error.code.into()));
     put_text(&mut fields, "message", &error.message);
+    put(&mut fields, "details", Some(json!([])));
     Json::Object(fields)
 }
 
@@ -113,8 +117,8 @@ mod tests {
             error: Some(ErrorDetail { code: 3, message: "m".to_owned() }),
             ..SotwRequest::default()
         };
-        let expected = json!({"node": {"id": "i", "metadata": {"one": 1}},
-            "resourceNames": ["a"], "errorDetail": {"code": 3, "message": "m"}});
+        let expected = json!({"node": {"id": "i", "cluster": "", "metadata": {"one": 1}},
+            "resource_names": ["a"], "error_detail": {"code": 3, "message": "m", "details": []}});
         assert_eq!(written(request), expected);
     }
 }
