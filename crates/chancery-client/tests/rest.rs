@@ -101,6 +101,38 @@ async fn new_names_are_asked_for_at_once() {
     assert_eq!(asked.body.get("version_info"), None);
 }
 
+/// C-044, C-056, C-065: some servers have a status for having nothing. What was there is gone then, as
+/// by any answer without it, and the next poll asks for everything, whatever the version.
+#[tokio::test]
+async fn nothing_is_found_is_an_answer_too() {
+    let mut server = Http::start(|number, _| {
+        Does::Says(match number {
+            0 | 3 => response("1", &[("a", "1")]),
+            1 => said("304 Not Modified", ""),
+            _ => said("404 Not Found", "No resources found"),
+        })
+    })
+    .await;
+    let mut options = eager();
+    options.settings.missing_after = Duration::from_millis(200);
+    let mut xds = self::server(server.uri());
+    xds.features.fail_on_data_errors = true;
+    let client = client(vec![xds], options);
+    let mut all = client.watch_raw(&clusters(), "*");
+    let mut news = vec![heard(&mut all).await, heard(&mut all).await];
+    news.sort();
+    assert_eq!(news, ["a=1", "settled"]);
+    for heard_next in ["a none Missing", "a=1", "a none Missing"] {
+        assert_eq!(heard(&mut all).await, heard_next);
+    }
+    let versions = [server.asked().await, server.asked().await, server.asked().await];
+    let versions = versions.map(|asked| asked.body.get("version_info").cloned());
+    assert_eq!(versions, [None, Some(json!("1")), Some(json!("1"))]);
+    assert_eq!(server.asked().await.body.get("version_info"), None);
+    let mut gone = client.watch_raw(&clusters(), "gone");
+    assert_eq!(heard(&mut gone).await, "gone none Missing");
+}
+
 /// C-044, C-067, C-073: whatever a server does that is no answer, the client lives on.
 #[tokio::test]
 async fn what_is_no_answer_is_a_server_that_cannot_be_reached() {

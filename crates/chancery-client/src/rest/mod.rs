@@ -1,8 +1,9 @@
 //! Discovery over REST: one poll for each type, on a connection that is kept while it can be (C-044).
 //!
 //! A server may have several addresses, of which one is asked until it fails. A poll has failed when
-//! all of them have; what that means is for the machine to say (C-067). Nothing is followed
-//! anywhere else: an answer that is neither 200 nor 304 is a failure.
+//! all of them have; what that means is for the machine to say (C-067). Some servers say by 404 that
+//! there is nothing of what was asked for. Nothing is followed anywhere else: any other answer than
+//! that, 200 and 304 is a failure.
 
 mod connection;
 
@@ -11,7 +12,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use chancery_core::client::{ErrorKind, Reply};
-use chancery_core::{SotwRequest, TypeUrl};
+use chancery_core::{SotwRequest, TypeUrl, Variant};
 use chancery_proto::json::request_to_json;
 use chancery_proto::reply::Reader;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
@@ -151,7 +152,21 @@ impl Line<'_> {
         match status {
             StatusCode::OK => self.reply(body).await.map(Answer::Reply),
             StatusCode::NOT_MODIFIED => Ok(Answer::Unchanged),
+            StatusCode::NOT_FOUND => Ok(Answer::Reply(self.nothing())),
             status => Err(format!("it answered with HTTP status {status}")),
+        }
+    }
+
+    /// The server has nothing of what was asked for.
+    fn nothing(&self) -> Reply {
+        Reply {
+            variant: Variant::Sotw,
+            type_url: self.of.clone(),
+            version: "".into(),
+            nonce: "".into(),
+            items: Vec::new(),
+            removed: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
