@@ -3,7 +3,7 @@
 //! ```text
 //!   target/real/envoy-1.40.0/envoy      a link to the binary of the Python package
 //!   target/real/envoy-1.36.2/envoy
-//!   target/real/python/bin/python       with grpcio, and a compiler of protobuf
+//!   target/real/python/bin/python       with grpcio, Sovereign and a compiler of protobuf
 //!   target/real/node/node_modules       with grpc-js and its xDS
 //!   target/real/go-client               a program on go-control-plane's client
 //!   target/real/go-server               a program on its caches and its server
@@ -26,8 +26,8 @@ use crate::steps::{cargo, exists, program, run};
 /// The Envoys of the test matrix.
 const ENVOYS: [&str; 2] = ["1.40.0", "1.36.2"];
 
-/// What Python brings: the C core of gRPC, and `protoc`.
-const PYTHON: [&str; 2] = ["grpcio==1.85.1", "grpcio-tools==1.85.1"];
+/// What Python brings: the C core of gRPC, `protoc`, and a server that is polled.
+const PYTHON: [&str; 3] = ["grpcio==1.85.1", "grpcio-tools==1.85.1", "sovereign==0.32.12"];
 
 /// Where the sources of our small programs are.
 const SOURCES: &str = "crates/chancery/tests/real";

@@ -1,5 +1,5 @@
-//! Our client before the servers of other projects: go-control-plane and rust-control-plane, alone and
-//! beside Chancery.
+//! Our client before the servers of other projects: go-control-plane, rust-control-plane and
+//! Sovereign, alone and beside Chancery.
 //!
 //! What is asked of them is clusters and endpoints of a few lines, because the client must not care
 //! what a resource is.
@@ -8,6 +8,7 @@ mod fallback;
 mod federation;
 mod go;
 mod rust;
+mod sovereign;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -49,7 +49,7 @@ impl Clients {
         Command::new(self.real.join(format!("envoy-{version}")).join("envoy"))
     }
 
-    /// One of our Python programs, with grpcio.
+    /// One of our Python programs, with grpcio and Sovereign.
     pub(crate) fn python(&self, program: &str) -> Command {
         let mut command = Command::new(self.real.join("python/bin/python"));
         command.arg(source("python").join(program));
