@@ -1210,3 +1210,30 @@ fn a_resource_that_loses_an_alias_is_not_removed() {
            < vhds n=3 -r/a",
     );
 }
+
+#[test]
+fn members_of_a_glob_that_is_asked_for_again_before_the_first_answer_are_sent() {
+    // S-075, S-117: what the client said it had, it may have dropped since
+    delta(
+        "
+           > cds +* init=xdstp://x/envoy.config.cluster.v3.Cluster/e/a:1 init=b:1
+           > cds -* +xdstp://x/envoy.config.cluster.v3.Cluster/e/*
+           = cds xdstp://x/envoy.config.cluster.v3.Cluster/e/a@1 b@1
+           < cds n=1 xdstp://x/envoy.config.cluster.v3.Cluster/e/a@1
+        ",
+    );
+}
+
+#[test]
+fn everything_that_is_asked_for_again_before_the_first_answer_is_sent() {
+    // S-075
+    delta(
+        "
+           > cds +* init=a:1
+           > cds -*
+           > cds +*
+           = cds a@1
+           < cds n=1 a@1
+        ",
+    );
+}

@@ -112,6 +112,9 @@ impl Subscription {
         if names.contains("*") {
             self.interest.note_named();
             if !cancelled {
+                if !is_first && let Some(First::Delta(held)) = self.first.as_deref_mut() {
+                    held.forget_all();
+                }
                 self.subscribe_to_all();
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::interest::Spelling;
-use crate::Versions;
+use crate::{ResourceName, Versions};
 
 /// Names and versions of an earlier stream.
 #[derive(Debug)]
@@ -41,9 +41,27 @@ impl Earlier {
         said.filter(|(name, _)| !self.dropped.contains(*name))
     }
 
-    /// Forgets what was said of a name.
+    /// Forgets what was said of a name; of a glob, what was said of its members.
     pub(super) fn forget(&mut self, name: &Spelling) {
         self.dropped.insert(name.clone());
+        let Some(glob) = ResourceName::parse(name).ok().filter(ResourceName::is_glob) else {
+            return;
+        };
+        self.forget_where(|name| {
+            let name = ResourceName::parse(name);
+            name.is_ok_and(|name| name.collection().as_ref() == Some(&glob))
+        });
+    }
+
+    /// Forgets all that was said.
+    pub(super) fn forget_all(&mut self) {
+        self.forget_where(|_| true);
+    }
+
+    fn forget_where(&mut self, which: impl Fn(&str) -> bool) {
+        let names = self.iter().map(|(name, _)| name).filter(|name| which(name));
+        let names: Vec<Spelling> = names.map(Spelling::from).collect();
+        self.dropped.extend(names);
     }
 }
 
