@@ -590,7 +590,7 @@ fn a_version_is_not_claimed_for_another_authority_that_lacks_the_resource() {
          ~ 1s
          < one open
          > one open
-         < one eds +* +xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x init=y:1 node
+         < one eds +* +xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x init=xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x: init=y:1 node
          > one eds n=1 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
          < one eds n=1
          ! u xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1",
@@ -616,5 +616,33 @@ fn what_is_removed_with_a_reason_is_told_once() {
          < one eds +a node
          > one eds n=1 -a !a=NOT_FOUND
          < one eds n=1",
+    );
+}
+
+/// C-040, C-041: a server says that a member is gone to whoever claims to have it.
+#[test]
+fn a_member_that_cannot_be_claimed_is_claimed_without_a_version() {
+    client(
+        "% server one delta
+         % authority a one
+         + w eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/*
+         < one open
+         > one open
+         < one eds +xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/* node
+         > one eds n=1 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
+         < one eds n=1
+         ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
+         ! w settled
+         > one eds n=2 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@!bad
+         < one eds n=2 error=`xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x`: bad
+         ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x but rejected
+         > one end age
+         ~ 1s
+         < one open
+         > one open
+         < one eds +xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/* init=xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x: node
+         > one eds n=1 -xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x
+         < one eds n=1
+         ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x none missing",
     );
 }

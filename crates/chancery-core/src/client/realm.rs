@@ -316,14 +316,20 @@ impl<'a> Wants<'a> {
         let believing = self.asking().filter(|realm| realm.believed() == Some(self.server));
         let shelves = believing.filter_map(|realm| realm.shelves.get(self.type_url));
         let mut all = BTreeMap::new();
-        for (name, slot) in shelves.flat_map(|shelf| &shelf.slots) {
-            let held = slot.entry.held().filter(|held| held.server == self.server);
-            let Some(held) = held.filter(|_| slot.entry.error().is_none()) else { continue };
-            if let Version::Explicit(version) = held.resource.version() {
-                all.insert(name, version);
+        for shelf in shelves {
+            for (name, slot) in &shelf.slots {
+                let held = slot.entry.held().filter(|held| held.server == self.server);
+                let Some(Version::Explicit(version)) = held.map(|it| it.resource.version()) else {
+                    continue;
+                };
+                if slot.entry.error().is_none() && self.is_held_by_all(name) {
+                    all.insert(name, &**version);
+                } else if shelf.groups.values().any(|group| group.members.contains(name)) {
+                    // No version is the one it has: it must be sent, or be said to be gone.
+                    all.insert(name, "");
+                }
             }
         }
-        all.retain(|name, _| self.is_held_by_all(name));
         let mut versions = Versions::default();
         all.into_iter().for_each(|(name, version)| versions.push(name.as_str(), version));
         versions

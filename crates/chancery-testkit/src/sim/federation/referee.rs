@@ -126,7 +126,8 @@ impl Referee {
                 if !is_first && !it.initial_versions.is_empty() {
                     return Err("versions are claimed late (C-040)".to_owned());
                 }
-                let mut claimed = it.initial_versions.iter();
+                // No version at all is that of no resource.
+                let mut claimed = it.initial_versions.iter().filter(|(_, it)| !it.is_empty());
                 let wrong = claimed.find(|(name, version)| {
                     let sent = self.sent.get(&(stream.server, type_url.clone(), (*name).into()));
                     !sent.is_some_and(|sent| sent.versions.contains(*version))
