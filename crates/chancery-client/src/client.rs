@@ -15,6 +15,7 @@ use tracing::warn;
 
 use crate::engine::Engine;
 use crate::load::Desks;
+use crate::observe::Observer;
 use crate::paths::Paths;
 use crate::resource::Decoders;
 use crate::server::Server;
@@ -77,9 +78,10 @@ impl Client {
         let channels = servers.collect();
         let stock = options.stock.clone().map(|stock| Store::new(stock, &plan.setup, reader));
         let node = bootstrap.node_for(Service::LoadReports);
-        let desks = Desks::new(&plan.servers, node, &options.settings);
+        let observer = Arc::new(Observer::new(plan.setup.clone()));
+        let desks = Desks::new(&plan.servers, node, &options.settings, &observer);
         let reports = desks.tasks(&options);
-        let engine = Arc::new(Engine::new(plan.setup, options.reject));
+        let engine = Arc::new(Engine::new(plan.setup, observer, options.reject));
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels, reports, stock));
         Ok(Self(Arc::new(Handle { engine, decoders, desks, keeper })))
     }

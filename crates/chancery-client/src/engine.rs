@@ -20,14 +20,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::metrics::{Counts, Metrics};
-use crate::observe;
+use crate::observe::Observer;
 
 /// One client's machine, shared by its tasks, its watches and its handles.
 pub(crate) struct Engine {
     state: Mutex<State>,
     began: Instant,
-    /// What the machine was told when it began.
-    setup: Setup,
+    observer: Arc<Observer>,
     /// Rung when the keeper has something to do.
     bell: Notify,
     /// Rung when what is held may have changed.
@@ -89,9 +88,9 @@ pub(crate) enum Told {
 }
 
 impl Engine {
-    pub(crate) fn new(setup: Setup, reject: Option<String>) -> Self {
+    pub(crate) fn new(setup: Setup, observer: Arc<Observer>, reject: Option<String>) -> Self {
         let state = State {
-            machine: Machine::new(setup.clone()),
+            machine: Machine::new(setup),
             watches: HashMap::new(),
             lines: BTreeMap::new(),
             last: 0,
@@ -102,7 +101,7 @@ impl Engine {
             counts: Counts::default(),
         };
         let (bell, news) = (Notify::new(), Notify::new());
-        Self { state: Mutex::new(state), began: Instant::now(), setup, bell, news, reject }
+        Self { state: Mutex::new(state), began: Instant::now(), observer, bell, news, reject }
     }
 
     /// Looks at the machine, without telling it anything.
@@ -146,7 +145,7 @@ impl Engine {
         let events =
             self.tell_all(|state| state.has(ticket).then(|| state.handle(now, server, input)));
         let Some(events) = events else { return false };
-        observe::events(&self.setup, &events);
+        self.observer.events(&events);
         if events.iter().any(|event| matches!(event, ClientEvent::Received { .. })) {
             self.news.notify_one();
         }
@@ -215,7 +214,7 @@ impl Engine {
     /// Lets the machine see what time it is.
     pub(crate) fn tick(&self) {
         let events = self.tell(|machine, now| machine.handle(now, ClientInput::TimePassed));
-        observe::events(&self.setup, &events);
+        self.observer.events(&events);
     }
 
     /// The next request of a stream that has room for one; `None` if there will be none.

@@ -39,6 +39,7 @@ mod files;
 mod follow;
 mod grpc;
 mod keeper;
+mod lines;
 mod load;
 mod metrics;
 mod observe;

@@ -1,63 +1,163 @@
-//! What happened, as lines in a log: one event, one line, no body of any resource (C-139).
+//! What happened, as lines in a log: one event, one line, no body of any resource, and only so many
+//! lines in a time (C-139).
 
+use chancery_core::TypeUrl;
 use chancery_core::client::load::{Asked, LoadEvent};
-use chancery_core::client::{ClientEvent, ServerId, Setup};
-use tracing::{debug, info, warn};
+use chancery_core::client::{ClientEvent, ClientState, Flaw, ServerId, Setup, StreamId};
+use tracing::{Level, debug, enabled, info, warn};
 
-/// Writes down what the machine tells.
-pub(crate) fn events(setup: &Setup, events: &[ClientEvent]) {
-    events.iter().for_each(|event| self::event(setup, event));
+use crate::lines::Lines;
+
+/// Writes down what the machines of one client tell.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    setup: Setup,
+    lines: Lines,
 }
 
-fn event(setup: &Setup, event: &ClientEvent) {
-    let uri = |server: ServerId| setup.find(server).map_or("", |server| &*server.key.uri);
-    let node = setup.node.id.as_str();
-    match event {
-        ClientEvent::Opened(stream) => info!(node, server = uri(stream.server), "stream opened"),
-        ClientEvent::Ended { stream, error, is_trouble: true } => {
-            warn!(node, server = uri(stream.server), "cannot reach the server: {}", error.message);
-        }
-        ClientEvent::Ended { stream, error, is_trouble: false } => {
-            info!(node, server = uri(stream.server), "stream ended: {}", error.message);
-        }
-        ClientEvent::Received { stream, type_url, version, nonce, good, flaws } => {
-            let (server, type_url) = (uri(stream.server), type_url.short());
-            if flaws.is_empty() {
-                debug!(node, server, type_url, %version, %nonce, good, "response accepted");
+/// A response of which something was rejected.
+struct Rejected<'a> {
+    stream: &'a StreamId,
+    type_url: &'a TypeUrl,
+    version: &'a str,
+    nonce: &'a str,
+    flaws: &'a [Flaw],
+}
+
+/// How many resources of one response get a line of their own.
+const LINES: usize = 10;
+
+impl Observer {
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self { setup, lines: Lines::new() }
+    }
+
+    /// Writes down what became of discovery.
+    pub(crate) fn events(&self, events: &[ClientEvent]) {
+        let nonce = events.iter().find_map(|event| match event {
+            ClientEvent::Received { nonce, .. } => Some(&**nonce),
+            _ => None,
+        });
+        for event in events {
+            match event {
+                ClientEvent::Became { server, type_url, name, state, version } => {
+                    let version = version.as_deref().unwrap_or_default();
+                    let nonce = nonce.unwrap_or_default();
+                    self.became(*server, type_url, name.as_str(), *state, (version, nonce));
+                }
+                ClientEvent::Received { stream, type_url, version, nonce, good, flaws } => {
+                    let (server, type_url) = (stream.server, type_url);
+                    if flaws.is_empty() {
+                        self.accepted(server, type_url, version, nonce, *good);
+                    } else {
+                        self.rejected(&Rejected { stream, type_url, version, nonce, flaws });
+                    }
+                }
+                other if self.may() => self.event(other),
+                _ => {}
             }
-            // A response may hold thousands; the answer to the server names them all.
-            for flaw in flaws.iter().take(LINES) {
-                warn!(node, server, type_url, %version, %nonce, "rejected {flaw}");
-            }
-            if flaws.len() > LINES {
-                let more = flaws.len() - LINES;
-                warn!(node, server, type_url, %version, %nonce, "rejected {more} more");
-            }
-        }
-        ClientEvent::Unusable { stream, why } => {
-            let type_url = stream.type_url.as_ref().map_or("", |type_url| type_url.short());
-            warn!(node, server = uri(stream.server), type_url, "nothing can be used: {why}");
-        }
-        ClientEvent::Unasked { stream, type_url } => {
-            let (server, type_url) = (uri(stream.server), type_url.as_str());
-            warn!(node, server, type_url, "a response of a type nobody asked for is ignored");
-        }
-        ClientEvent::Overdue { server, type_url, name } => {
-            let (server, type_url) = (uri(*server), type_url.short());
-            warn!(node, server, type_url, %name, "did not come in time");
-        }
-        ClientEvent::FellBack { authority, server } => {
-            warn!(node, %authority, server = uri(*server), "fell back to another server");
-        }
-        ClientEvent::CameBack { authority, server } => {
-            info!(node, %authority, server = uri(*server), "back at a better server");
         }
     }
-}
 
-/// Writes down what becomes of load reports.
-pub(crate) fn loads(node: &str, server: &str, events: &[LoadEvent]) {
-    for event in events {
+    /// Writes down what became of load reports.
+    pub(crate) fn loads(&self, server: &str, events: &[LoadEvent]) {
+        events.iter().filter(|_| self.may()).for_each(|event| self.load(server, event));
+    }
+
+    /// What was rejected has lines of its own, which say why.
+    fn became(
+        &self,
+        server: ServerId,
+        type_url: &TypeUrl,
+        name: &str,
+        state: ClientState,
+        (version, nonce): (&str, &str),
+    ) {
+        let (node, server, type_url) = (self.node(), self.uri(server), type_url.short());
+        match state {
+            ClientState::Acked | ClientState::Nacked | ClientState::Requested => {
+                if enabled!(Level::DEBUG) && self.may() {
+                    debug!(node, server, type_url, name, version, nonce, "is {state:?}");
+                }
+            }
+            ClientState::DoesNotExist | ClientState::ReceivedError | ClientState::Timeout => {
+                if self.may() {
+                    warn!(node, server, type_url, name, version, nonce, "is {state:?}");
+                }
+            }
+        }
+    }
+
+    /// Nobody reads this as a rule, and it comes all the time: it must not use up the lines.
+    fn accepted(
+        &self,
+        server: ServerId,
+        type_url: &TypeUrl,
+        version: &str,
+        nonce: &str,
+        good: usize,
+    ) {
+        if enabled!(Level::DEBUG) && self.may() {
+            let (node, server) = (self.node(), self.uri(server));
+            debug!(node, server, type_url = type_url.short(), version, nonce, good, "accepted");
+        }
+    }
+
+    /// A response may hold thousands; the answer to the server names them all.
+    fn rejected(&self, what: &Rejected<'_>) {
+        let Rejected { stream, type_url, version, nonce, flaws } = *what;
+        let (node, server, type_url) = (self.node(), self.uri(stream.server), type_url.short());
+        for flaw in flaws.iter().take(LINES).filter(|_| self.may()) {
+            warn!(node, server, type_url, version, nonce, "rejected {flaw}");
+        }
+        if flaws.len() > LINES && self.may() {
+            let more = flaws.len() - LINES;
+            warn!(node, server, type_url, version, nonce, "rejected {more} more");
+        }
+    }
+
+    fn event(&self, event: &ClientEvent) {
+        let (node, uri) = (self.node(), |server| self.uri(server));
+        match event {
+            ClientEvent::Opened(stream) => {
+                info!(node, server = uri(stream.server), "stream opened");
+            }
+            ClientEvent::Ended { stream, error, is_trouble: true } => {
+                warn!(
+                    node,
+                    server = uri(stream.server),
+                    "cannot reach the server: {}",
+                    error.message
+                );
+            }
+            ClientEvent::Ended { stream, error, is_trouble: false } => {
+                info!(node, server = uri(stream.server), "stream ended: {}", error.message);
+            }
+            ClientEvent::Unusable { stream, why } => {
+                let type_url = stream.type_url.as_ref().map_or("", |type_url| type_url.short());
+                warn!(node, server = uri(stream.server), type_url, "nothing can be used: {why}");
+            }
+            ClientEvent::Unasked { stream, type_url } => {
+                let (server, type_url) = (uri(stream.server), type_url.as_str());
+                warn!(node, server, type_url, "a response of a type nobody asked for is ignored");
+            }
+            ClientEvent::Overdue { server, type_url, name } => {
+                let (server, type_url) = (uri(*server), type_url.short());
+                warn!(node, server, type_url, %name, "did not come in time");
+            }
+            ClientEvent::FellBack { authority, server } => {
+                warn!(node, %authority, server = uri(*server), "fell back to another server");
+            }
+            ClientEvent::CameBack { authority, server } => {
+                info!(node, %authority, server = uri(*server), "back at a better server");
+            }
+            // These are many, and have lines of their own.
+            ClientEvent::Received { .. } | ClientEvent::Became { .. } => {}
+        }
+    }
+
+    fn load(&self, server: &str, event: &LoadEvent) {
+        let node = self.node();
         match event {
             LoadEvent::Opened => info!(node, server, "stream of load reports opened"),
             LoadEvent::Ended { error, is_trouble: true } => {
@@ -79,7 +179,24 @@ pub(crate) fn loads(node: &str, server: &str, events: &[LoadEvent]) {
             }
         }
     }
-}
 
-/// How many resources of one response get a line of their own.
-const LINES: usize = 10;
+    /// Whether one more line may be written.
+    fn may(&self) -> bool {
+        match self.lines.next() {
+            None => false,
+            Some(0) => true,
+            Some(left_out) => {
+                warn!(node = self.node(), left_out, "lines were left out of the log");
+                true
+            }
+        }
+    }
+
+    fn node(&self) -> &str {
+        &self.setup.node.id
+    }
+
+    fn uri(&self, server: ServerId) -> &str {
+        self.setup.find(server).map_or("", |server| &*server.key.uri)
+    }
+}

@@ -9,8 +9,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::LoadError;
+use crate::observe::Observer;
 use crate::scheme::Scheme;
-use crate::{Options, XdsServer, grpc, observe};
+use crate::{Options, XdsServer, grpc};
 
 /// All servers of a client, with a desk for each that loads can be reported to (C-134).
 pub(crate) struct Desks(Vec<(XdsServer, Option<Arc<Desk>>)>);
@@ -23,17 +24,27 @@ pub(crate) struct Desk {
     bell: Notify,
     /// Rung when a stream has ended.
     rest: Notify,
-    node: Arc<Node>,
+    observer: Arc<Observer>,
     uri: Arc<str>,
 }
 
 impl Desks {
     /// For these servers.
-    pub(crate) fn new(servers: &[XdsServer], node: Node, settings: &ClientSettings) -> Self {
+    pub(crate) fn new(
+        servers: &[XdsServer],
+        node: Node,
+        settings: &ClientSettings,
+        observer: &Arc<Observer>,
+    ) -> Self {
         let node = Arc::new(node);
-        let all = servers.iter().zip(0..).map(|(server, place)| {
+        let all = servers.iter().zip(0_u64..).map(|(server, place)| {
             let is_streamed = matches!(Scheme::of(server), Ok(Scheme::Grpc));
-            let desk = || Arc::new(Desk::new(server, Arc::clone(&node), settings, place));
+            let desk = || {
+                // Not the number of a stream of discovery, so that they do not retry in step.
+                let number = place | (1 << 32);
+                let reporter = Reporter::new(Arc::clone(&node), settings.clone(), number);
+                Arc::new(Desk::new(server, reporter, Arc::clone(observer)))
+            };
             (server.clone(), is_streamed.then(desk))
         });
         Self(all.collect())
@@ -80,16 +91,13 @@ impl Desks {
 }
 
 impl Desk {
-    fn new(server: &XdsServer, node: Arc<Node>, settings: &ClientSettings, place: u64) -> Self {
-        // Not the number of a stream of discovery, so that they do not retry in step.
-        let number = place | (1 << 32);
-        let reporter = Reporter::new(Arc::clone(&node), settings.clone(), number);
+    fn new(server: &XdsServer, reporter: Reporter, observer: Arc<Observer>) -> Self {
         Self {
             reporter: Mutex::new(reporter),
             began: Instant::now(),
             bell: Notify::new(),
             rest: Notify::new(),
-            node,
+            observer,
             uri: server.uri.as_str().into(),
         }
     }
@@ -159,7 +167,7 @@ impl Desk {
         let answer = tell(&mut reporter, self.now());
         let events = reporter.events();
         drop(reporter);
-        observe::loads(&self.node.id, &self.uri, &events);
+        self.observer.loads(&self.uri, &events);
         self.bell.notify_one();
         answer
     }

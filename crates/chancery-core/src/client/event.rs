@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AuthorityKey, Flaw, ServerId, StreamId};
+use super::{AuthorityKey, ClientState, Flaw, ServerId, StreamId};
 use crate::{ErrorDetail, ResourceName, TypeUrl};
 
 /// Something worth a line in a log.
@@ -47,6 +47,19 @@ pub enum ClientEvent {
         stream: StreamId,
         /// Of which type.
         type_url: TypeUrl,
+    },
+    /// What is known of a resource is something else now, by what a server said.
+    Became {
+        /// Who said it.
+        server: ServerId,
+        /// Its type.
+        type_url: TypeUrl,
+        /// Its name.
+        name: ResourceName,
+        /// How it stands.
+        state: ClientState,
+        /// The version that is held, if one is.
+        version: Option<Arc<str>>,
     },
     /// A resource did not come in time (C-065).
     Overdue {

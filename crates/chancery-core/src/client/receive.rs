@@ -14,8 +14,8 @@ use super::realm::{Realm, Realms};
 use super::slots::Slot;
 use super::watchers::{EVERYTHING, Watchers, is_group};
 use super::{
-    AuthorityKey, Bare, Client, ClientEvent, ErrorKind, Flaw, Given, Held, Item, Reply, ServerId,
-    StreamId, WatchError,
+    AuthorityKey, Bare, Client, ClientEvent, ClientState, ErrorKind, Flaw, Given, Held, Item,
+    Reply, ServerId, StreamId, WatchError,
 };
 use crate::{ErrorDetail, NameError, ResourceName, Time, TypeUrl, Variant, Version};
 
@@ -409,6 +409,10 @@ impl Client {
             }
             let Some(found) = change(realm, taking.type_url, name, how, &act) else { continue };
             found.tell(&mut self.watchers, name, Some((taking.stream, taking.now)));
+            if let Some((state, version)) = found.stands {
+                let (type_url, name) = (taking.type_url.clone(), name.clone());
+                self.events.push(ClientEvent::Became { server, type_url, name, state, version });
+            }
             if let Some(at) = found.expires {
                 let (authority, type_url) = (authority.clone(), taking.type_url.clone());
                 expiring.push(Expiry { at, authority, type_url, name: name.clone() });
@@ -605,6 +609,8 @@ struct Found {
     mended: Vec<(ResourceName, Vec<super::WatchId>)>,
     /// When it must not be used any more.
     expires: Option<Time>,
+    /// How it stands and which version is held, if that is news.
+    stands: Option<(ClientState, Option<Arc<str>>)>,
 }
 
 impl Found {
@@ -639,7 +645,10 @@ fn change(
     let slot = shelf.slots.get(name)?;
     shelf.has_aliases |= slot.entry.held().is_some_and(|held| held.resource.name() != name);
     let watchers = slot.watchers.clone();
-    let expires = slot.entry.held().and_then(|held| held.expires);
+    let held = slot.entry.held();
+    let expires = held.and_then(|held| held.expires);
+    let version = || held.map(|held| Arc::clone(&held.version));
+    let stands = (news != News::None).then(|| (slot.entry.state(), version()));
     let (mut listeners, mut membership, mut mended) = (Vec::new(), false, Vec::new());
     for name_of_group in groups {
         let Some(group) = shelf.groups.get_mut(&name_of_group) else { continue };
@@ -655,7 +664,7 @@ fn change(
     }
     shelf.drop_unwatched(name);
     let news_of_group = if membership { News::Changed } else { news };
-    Some(Found { watchers, news, groups: listeners, news_of_group, mended, expires })
+    Some(Found { watchers, news, groups: listeners, news_of_group, mended, expires, stands })
 }
 
 /// Whether this is still when a resource must not be used any more.
