@@ -12,8 +12,10 @@
 //! until the server says something (C-067); one that ends after a response is nothing to speak of
 //! (C-068). Silence is an answer once the server has had its time, if nothing is owed to the client,
 //! as to one of delta that has all there is. In SotW, which has no other word for what there is not,
-//! it shows at least that somebody is there. A stream nobody needs is kept for a while, open or not: whoever asks again soon does not
-//! begin with the first wait again (C-069).
+//! it shows at least that somebody is there.
+//!
+//! A stream nobody needs is kept for a while, open or not: whoever asks again soon does not begin
+//! with the first wait again (C-069).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
