@@ -109,7 +109,7 @@ async fn nothing_is_found_is_an_answer_too() {
         Does::Says(match number {
             0 | 3 => response("1", &[("a", "1")]),
             1 => said("304 Not Modified", ""),
-            _ => said("404 Not Found", "No resources found"),
+            _ => said("404 Not Found", ""),
         })
     })
     .await;
@@ -141,6 +141,7 @@ async fn what_is_no_answer_is_a_server_that_cannot_be_reached() {
     let worst: Vec<(&str, Worst)> = vec![
         ("no answer within", |_| Does::Hangs),
         ("500", |_| Does::Says(said("500 Internal Server Error", ""))),
+        ("404", |_| Does::Says(said("404 Not Found", "<h1>no such page</h1>"))),
         ("302", |_| {
             Does::Says("HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n".into())
         }),

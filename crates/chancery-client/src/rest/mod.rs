@@ -1,9 +1,9 @@
 //! Discovery over REST: one poll for each type, on a connection that is kept while it can be (C-044).
 //!
 //! A server may have several addresses, of which one is asked until it fails. A poll has failed when
-//! all of them have; what that means is for the machine to say (C-067). Some servers say by 404 that
-//! there is nothing of what was asked for. Nothing is followed anywhere else: any other answer than
-//! that, 200 and 304 is a failure.
+//! all of them have; what that means is for the machine to say (C-067). Some servers say by an empty
+//! 404 that there is nothing of what was asked for. Nothing is followed anywhere else: any other
+//! answer than that, 200 and 304 is a failure.
 
 mod connection;
 
@@ -152,7 +152,8 @@ impl Line<'_> {
         match status {
             StatusCode::OK => self.reply(body).await.map(Answer::Reply),
             StatusCode::NOT_MODIFIED => Ok(Answer::Unchanged),
-            StatusCode::NOT_FOUND => Ok(Answer::Reply(self.nothing())),
+            // Who has never heard of the path, as a proxy on the way, says so in words.
+            StatusCode::NOT_FOUND if body.is_empty() => Ok(Answer::Reply(self.nothing())),
             status => Err(format!("it answered with HTTP status {status}")),
         }
     }
