@@ -35,6 +35,10 @@ fn rest_servers_and_files_are_asked_too() {
         let gone = get(&["cds", "gone", "--server", &uri, "--timeout", "300ms"]);
         assert_eq!(gone.status.code(), Some(1), "{uri}: {}", err(&gone));
     }
+    let file = format!("file:{}", site.dir.path().display());
+    let no_file = get(&["lds", "--server", &file]);
+    assert_eq!(no_file.status.code(), Some(1), "{}", err(&no_file));
+    assert!(err(&no_file).contains("there is no file `lds`"), "{}", err(&no_file));
     let away = get(&["cds", "--server", "http://127.0.0.1:1"]);
     assert_eq!(away.status.code(), Some(2), "{}", err(&away));
 }

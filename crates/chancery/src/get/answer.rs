@@ -23,6 +23,7 @@ pub(super) struct Trouble {
 /// What is waited for.
 pub(super) struct Question {
     type_url: TypeUrl,
+    name: String,
     is_group: bool,
     /// Whether one response tells all.
     is_whole: bool,
@@ -38,6 +39,7 @@ impl Question {
         let full = subject.type_url.rules().full_state;
         Self {
             type_url: subject.type_url.clone(),
+            name: subject.name.clone(),
             is_group: subject.is_group(),
             is_whole: plan.variant() == Variant::Sotw && full,
             asked: Instant::now(),
@@ -73,7 +75,10 @@ impl Question {
                     let answer = self.answer(Arc::clone(&name), value);
                     members.insert(name, answer);
                 }
-                Some(Event::Ambient { error: Some(error), .. }) if ask::is_failure(error.kind) => {
+                // Nobody says what there is: nobody can, or the server, or a file, has a reason.
+                Some(Event::Ambient { name, error: Some(error) })
+                    if *name == *self.name || ask::is_failure(error.kind) =>
+                {
                     return vec![Err(Trouble::of(&error))];
                 }
                 Some(Event::Ambient { .. }) => {}
