@@ -477,6 +477,21 @@ fn a_stream_asks_no_more_often_than_it_may() {
 }
 
 #[test]
+fn a_server_that_repeats_what_was_rejected_is_not_answered_without_end() {
+    // C-062, C-063
+    let again = |nonce: u32| format!("> one eds v=1 n={nonce} a@!bad\n");
+    let rejection = |nonce: u32| format!("< one eds a n={nonce} error=`a`: bad\n");
+    let first = "% server one\n+ u eds a\n< one open\n> one open\n< one eds a node\n";
+    let mut script = first.to_owned() + &again(1) + &rejection(1) + "! u a none rejected\n";
+    for nonce in 2..=100 {
+        script += &(again(nonce) + &rejection(nonce));
+    }
+    script += &(again(101) + "~ 99ms\n~ 1ms\n" + &rejection(101));
+    script += &(again(102) + "> one eds v=2 n=103 a@1\n< one eds a v=2 n=103\n! u a@1\n");
+    client(&script);
+}
+
+#[test]
 fn a_client_may_wait_for_as_long_as_it_takes() {
     // C-045
     client(

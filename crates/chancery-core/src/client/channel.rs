@@ -27,6 +27,10 @@ use super::topic::Topic;
 use super::{ClientSettings, RateLimit, Server, WatchError};
 use crate::{Time, TypeUrl, Variant};
 
+/// How often a stream may reject. Some servers answer a rejection with the same again, at once: that
+/// would keep both busy for as long as the resource is bad.
+const REJECTIONS: RateLimit = RateLimit { burst: 100, interval: Duration::from_millis(100) };
+
 /// One server.
 #[derive(Debug)]
 pub(super) struct Channel {
@@ -45,7 +49,8 @@ pub(super) struct Stream {
     /// Why nothing is heard on it.
     pub(super) trouble: Option<Arc<WatchError>>,
     backoff: Backoff,
-    pub(super) pace: Pace,
+    pace: Pace,
+    rejections: Pace,
     /// Until when nothing may be asked, although there may be something to ask (C-045).
     pub(super) paused: Option<Time>,
     /// Whether the server has said anything on it.
@@ -129,6 +134,8 @@ impl Stream {
     pub(super) fn respond(&mut self) -> bool {
         self.responded = true;
         self.silence = None;
+        // What is to be said may be something else now.
+        self.paused = None;
         self.backoff.reset();
         self.trouble.take().is_some()
     }
@@ -181,10 +188,23 @@ impl Stream {
             && (self.topics.values().any(topic) || self.is_time_to_poll(now))
     }
 
-    /// Whether a request may be said; if not, when there is to be asked again.
+    /// Whether nothing may be said yet. It is asked again when that is over.
     pub(super) fn is_paused(&mut self, now: Time, limit: Option<RateLimit>) -> bool {
-        self.paused = limit.map(|limit| self.pace.next(limit)).filter(|next| *next > now);
+        let pace = limit.map(|limit| self.pace.next(limit));
+        let rejects = self.topics.values().any(Topic::rejects);
+        let rejection = rejects.then(|| self.rejections.next(REJECTIONS));
+        self.paused = pace.max(rejection).filter(|next| *next > now);
         self.paused.is_some()
+    }
+
+    /// Something is said.
+    pub(super) fn said(&mut self, now: Time, limit: Option<RateLimit>, is_rejection: bool) {
+        if let Some(limit) = limit {
+            self.pace.take(now, limit);
+        }
+        if is_rejection {
+            self.rejections.take(now, REJECTIONS);
+        }
     }
 
     pub(super) fn is_time_to_poll(&self, now: Time) -> bool {

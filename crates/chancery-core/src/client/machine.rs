@@ -184,8 +184,8 @@ impl Client {
         }
         let Protocol { variant, refresh, .. } = channel.server.protocol;
         // What is polled has a pace of its own.
-        let limit = self.setup.settings.rate_limit.filter(|_| refresh.is_none());
-        if open.is_paused(now, limit) {
+        let limit = self.setup.settings.rate_limit;
+        if refresh.is_none() && open.is_paused(now, limit) {
             open.is_due = false;
             return None;
         }
@@ -216,7 +216,7 @@ impl Client {
             open.is_due = false;
             return None;
         };
-        limit.into_iter().for_each(|limit| open.pace.take(now, limit));
+        open.said(now, limit, request.error().is_some());
         open.is_asked = refresh.is_some();
         open.ask(until);
         if !std::mem::replace(&mut open.introduced, true) || refresh.is_some() {

@@ -141,6 +141,11 @@ impl Topic {
         self.awaited.next()
     }
 
+    /// Whether the next request rejects something.
+    pub(super) fn rejects(&self) -> bool {
+        matches!(self.answer, Some(Err(_)))
+    }
+
     /// Whether there may be something to say.
     pub(super) fn may_be_due(&self) -> bool {
         self.may_ask_more() || self.answer.is_some()
