@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::client::load::LoadKey;
-use chancery_core::client::{AuthorityKey, Held, ResourceStatus, ServerId, WatchError};
+use chancery_core::client::{AuthorityKey, ErrorKind, Held, ResourceStatus, ServerId, WatchError};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
@@ -95,7 +95,8 @@ impl Client {
     }
 
     /// Watches a resource as a value of `T`. The name may be `*`, for all of them, or the glob of a
-    /// collection, `xdstp://AUTHORITY/TYPE/PATH/*`.
+    /// collection, `xdstp://AUTHORITY/TYPE/PATH/*`, for which streams have to be of delta
+    /// ([`Options::variant`](crate::Options::variant)).
     ///
     /// A name that is none, or that nobody is responsible for, is an error that the watch tells.
     pub fn watch<T: ResourceType>(&self, name: &str) -> Watch<T> {
@@ -115,11 +116,20 @@ impl Client {
         Follow::new(Arc::clone(&self.0), Schema::bundled(), listener)
     }
 
-    /// Waits for a resource, and watches it no longer.
+    /// Waits for a resource, and watches it no longer: until it comes, until its server has had its
+    /// time ([`missing_after`](crate::ClientSettings::missing_after)), or until no server could be
+    /// reached once. With [`Options::stock`](crate::Options) it may be a value of an earlier run.
     ///
     /// # Errors
-    /// If there is none, or it cannot be used, or no server can be reached.
+    /// If there is none ([`WatchError::is_missing`]), or it cannot be used, or no server can be
+    /// reached; and for a name that stands for many, which a watch is for.
     pub async fn get<T: ResourceType>(&self, name: &str) -> Result<Received<T>, Arc<WatchError>> {
+        if name == "*" || ResourceName::read(name).is_ok_and(|name| name.is_glob()) {
+            let text =
+                format!("`{name}` stands for many resources, and one is asked for; watch it");
+            let kind = ErrorKind::Name;
+            return Err(Arc::new(WatchError { kind, text: text.into(), server: None }));
+        }
         let mut watch = self.watch::<T>(name);
         loop {
             match watch.next().await {
@@ -168,18 +178,25 @@ impl Client {
     /// The server that gave a resource: whom a cluster reports its load to that says `self`
     /// (`lrs_server`).
     pub fn giver<T>(&self, resource: &Received<T>) -> Option<&XdsServer> {
-        self.0.desks.server(resource.giver.place())
+        self.server(resource.giver)
+    }
+
+    /// The server that an error is about, or that gave a part of a publication.
+    pub fn server(&self, server: ServerId) -> Option<&XdsServer> {
+        self.0.desks.server(server.place())
     }
 
     /// Ends in good order: servers are told what they have to be told yet, as whether their last
-    /// responses were good and what was counted since the last load report, and then that it was the last word. A client that is dropped breaks
-    /// off. Whether all of them have ended their streams within this time; what is watched after it
-    /// is heard of no more.
+    /// responses were good and what was counted since the last load report, and then that it was the
+    /// last word. A client that is dropped breaks off. Whether all of them have ended their streams
+    /// within this time. All watches end with it.
     pub async fn close(self, patience: Duration) -> bool {
         self.0.engine.close();
         self.0.desks.close();
         let quiet = async { tokio::join!(self.0.engine.quiet(), self.0.desks.quiet()) };
-        timeout(patience, quiet).await.is_ok()
+        let is_quiet = timeout(patience, quiet).await.is_ok();
+        self.0.engine.end();
+        is_quiet
     }
 
     /// How all that is watched stands, as CSDS tells it: with bodies, but without their secrets.

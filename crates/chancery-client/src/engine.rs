@@ -53,6 +53,7 @@ struct State {
 #[derive(Default)]
 struct Closing {
     begun: bool,
+    over: bool,
     waker: Option<Waker>,
 }
 
@@ -85,6 +86,7 @@ pub(crate) struct Ticket {
 pub(crate) enum Told {
     Event(WatchEvent),
     Broken(Arc<str>),
+    Ended,
 }
 
 impl Engine {
@@ -282,6 +284,9 @@ impl Engine {
             if let Some(why) = &state.broken {
                 return Poll::Ready(Told::Broken(Arc::clone(why)));
             }
+            if state.closing.over {
+                return Poll::Ready(Told::Ended);
+            }
             match state.machine.event(id) {
                 Some(event) => Poll::Ready(Told::Event(event)),
                 None => {
@@ -334,6 +339,15 @@ impl Engine {
             }
             None => self.bell.notified().await,
         }
+    }
+
+    /// Nobody is told anything any more.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.closing.over = true;
+        let watches = std::mem::take(&mut state.watches);
+        drop(state);
+        watches.into_values().for_each(Waker::wake);
     }
 
     /// Nothing will happen any more.

@@ -14,8 +14,8 @@ use crate::{Stock, XdsServer};
 /// How a client speaks to its servers.
 #[derive(Clone)]
 pub struct Options {
-    /// State of the world, or delta. Delta says less where much is watched; not every server knows
-    /// it.
+    /// State of the world, or delta. Delta says less where much is watched, and can ask for globs;
+    /// not every server knows it. By default state of the world.
     pub variant: Variant,
     /// Whether one stream carries all types (ADS), or each type has its own.
     pub aggregated: bool,

@@ -95,6 +95,10 @@ impl RawWatch {
         }
         match ready!(self.client.engine.poll_event(self.id, cx)) {
             Told::Event(event) => Poll::Ready(Some(event)),
+            Told::Ended => {
+                self.ended = true;
+                Poll::Ready(None)
+            }
             Told::Broken(text) => {
                 self.ended = true;
                 let value = Err(Arc::new(WatchError::broken(&text)));

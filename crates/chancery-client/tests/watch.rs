@@ -65,6 +65,29 @@ async fn a_program_says_what_is_bad_and_keeps_what_is_good() {
     }
 }
 
+#[tokio::test]
+async fn what_stands_for_many_is_no_question() {
+    let client = client(vec![server("127.0.0.1:1")], quick());
+    for name in ["*", "xdstp://a/envoy.config.cluster.v3.Cluster/b/*"] {
+        let error = within(client.get::<Cluster>(name)).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Name);
+        assert!(error.to_string().contains("watch it"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn watches_end_with_their_client() {
+    let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
+    let client = client(vec![self::server(server.address())], quick());
+    let mut watch = client.watch_raw(&clusters(), "a");
+    assert_eq!(heard(&mut watch).await, "a=1");
+    let waiting = tokio::spawn(async move { watch.next().await.is_none() });
+    let other = client.clone();
+    assert!(client.close(Duration::from_secs(60)).await);
+    assert!(within(waiting).await.unwrap());
+    assert_eq!(within(other.get::<Cluster>("a")).await.unwrap_err().kind, ErrorKind::Broken);
+}
+
 /// C-065
 #[tokio::test]
 async fn one_question_has_one_answer() {

@@ -40,7 +40,7 @@ const AFTER_HELP: &str = "\
 Examples:
   chancery get cds --server istiod.example:15010 --node sidecar~10.0.0.1~web.prod~prod.svc -o yaml
   chancery get eds web-1 web-2 --server 127.0.0.1:18000
-  chancery get xdstp://team-b/envoy.config.cluster.v3.Cluster/edge/* --bootstrap bootstrap.json
+  chancery get 'xdstp://team-b/envoy.config.cluster.v3.Cluster/edge/*' --bootstrap bootstrap.json
   GRPC_XDS_BOOTSTRAP=bootstrap.json chancery get lds --target xds://team-b/billing:8080
 
 Exit codes:

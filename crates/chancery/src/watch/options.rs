@@ -58,7 +58,7 @@ pub(super) enum Format {
 const AFTER_HELP: &str = "\
 Examples:
   chancery watch cds --server 127.0.0.1:18000
-  chancery watch xdstp://team-b/envoy.config.cluster.v3.Cluster/edge/* --bootstrap bootstrap.json
+  chancery watch 'xdstp://team-b/envoy.config.cluster.v3.Cluster/edge/*' --bootstrap bootstrap.json
   chancery watch eds web-1 --server 10.0.0.1:18000 --server 10.0.0.2:18000 -o json --for 1m
   chancery get cds --server a:18000 -o json > before
   chancery watch cds --server a:18000 --protocol delta --resume before
