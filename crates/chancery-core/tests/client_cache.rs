@@ -487,6 +487,23 @@ fn a_group_of_nothing_is_told_so() {
 }
 
 #[test]
+fn a_collection_is_not_asked_for_over_state_of_the_world() {
+    // C-027
+    client(
+        "% server one
+         % authority a one
+         + w cds xdstp://a/envoy.config.cluster.v3.Cluster/edge/*
+         ! w - none name",
+    );
+    client(
+        "% server one refresh=5s
+         % authority a one
+         + w cds xdstp://a/envoy.config.cluster.v3.Cluster/edge/*
+         < one/cds open",
+    );
+}
+
+#[test]
 fn a_collection_hears_of_those_in_it() {
     // C-041
     client(

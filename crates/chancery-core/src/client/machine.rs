@@ -255,7 +255,21 @@ impl Client {
         if let Some(why) = why {
             return Err(refused(ErrorKind::Authority, why));
         }
+        if name.is_glob() && !self.knows_globs(&authority) {
+            let why = "a collection can be asked for over streams of delta alone".to_owned();
+            return Err(refused(ErrorKind::Name, why));
+        }
         Ok(Subject { authority, type_url: type_url.clone(), name })
+    }
+
+    /// Whether any server of an authority can be asked for a collection, or has all there is, as
+    /// sources that are polled do (C-027).
+    fn knows_globs(&self, authority: &AuthorityKey) -> bool {
+        let servers = self.realms.get(authority).map(Realm::servers).unwrap_or_default();
+        let mut protocols = servers.iter().filter_map(|id| self.setup.find(*id));
+        protocols.any(|server| {
+            server.protocol.variant == Variant::Delta || server.protocol.refresh.is_some()
+        })
     }
 
     /// Adds a watcher, and has it told what is known (C-048).

@@ -67,6 +67,11 @@ impl Realm {
         self.shelves.keys().find_map(|type_url| channel.trouble(type_url))
     }
 
+    /// The servers that can be asked, the best first.
+    pub(super) fn servers(&self) -> &[ServerId] {
+        &self.setup.servers
+    }
+
     /// The servers that are asked, the best first.
     pub(super) fn asked(&self) -> &[ServerId] {
         let end = self.setup.servers.len().min(self.active + 1);
