@@ -66,10 +66,14 @@ pub use bootstrap::{
 pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 pub use chancery_core::client::{
     Assembly, AuthorityKey, ClientSettings, ClientState, ErrorKind, Fallback, Held, InvalidPlace,
-    InvalidTarget, Part, Place, Published, RateLimit, Rejection, ResourceKey, ResourceStatus,
-    ServerFeatures, ServerId, ServerKey, Target, Template, WatchError,
+    InvalidTarget, Naming, Part, Place, Protocol, Published, RateLimit, Reading, Rejection,
+    ResourceKey, ResourceStatus, ServerFeatures, ServerId, ServerKey, Setup, Target, Template,
+    WatchError,
 };
-pub use chancery_core::{Locality, Node, Resource, ResourceName, TypeUrl, Value, Variant};
+pub use chancery_core::{
+    Api, InvalidName, Locality, Node, Resource, ResourceName, Time, TypeRules, TypeUrl, Value,
+    Variant, Version,
+};
 pub use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
 pub use client::Client;
 pub use credentials::{
