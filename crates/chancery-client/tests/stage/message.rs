@@ -9,7 +9,7 @@ pub(crate) fn field(number: u32, content: &[u8]) -> Vec<u8> {
     out
 }
 
-fn varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value > 0x7f {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -20,14 +20,8 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
 /// A response with bodies of one type, of version 7.
 pub(crate) fn response_of(type_name: &str, nonce: &str, bodies: &[Vec<u8>]) -> Vec<u8> {
     let type_url = format!("type.googleapis.com/{type_name}");
-    let mut out = field(1, b"7");
-    for body in bodies {
-        let any = [field(1, type_url.as_bytes()), field(2, body)].concat();
-        out.extend(field(2, &any));
-    }
-    out.extend(field(4, type_url.as_bytes()));
-    out.extend(field(5, nonce.as_bytes()));
-    out
+    let resources: Vec<_> = bodies.iter().map(|body| (&*type_url, body.clone())).collect();
+    reply(&type_url, nonce, &resources)
 }
 
 /// A response with clusters.

@@ -30,7 +30,7 @@ pub use error::{ErrorKind, WatchError};
 pub use event::ClientEvent;
 pub use machine::{Client, ClientInput, Effect};
 pub use naming::{AuthorityKey, InvalidPlace, Naming, Place};
-pub use pace::RateLimit;
+pub use pace::{Pace, RateLimit};
 pub use reply::{Bare, Flaw, Given, Item, Reading, Reply};
 pub use setup::{
     AuthoritySetup, ClientSettings, Fallback, Protocol, Server, ServerFeatures, ServerId,

@@ -1,4 +1,5 @@
-//! How often a stream may ask: a bucket of tokens, of which each request takes one (C-045).
+//! How often something may happen, as a stream may ask: a bucket of tokens, of which each request
+//! takes one (C-045).
 //!
 //! The bucket is the time at which it would be full again: nothing is counted, and nothing has to
 //! happen for it to fill.
@@ -24,22 +25,22 @@ impl Default for RateLimit {
     }
 }
 
-/// The bucket of one stream. It outlives a connection, so that one that breaks again and again is
-/// not a way around the bound.
+/// A bucket. That of a stream outlives a connection, so that one that breaks again and again is not a
+/// way around the bound.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub struct Pace {
     full: Time,
 }
 
 impl Pace {
-    /// When the next request may be said.
-    pub(super) fn next(&self, limit: RateLimit) -> Time {
+    /// When the next one may be taken.
+    pub fn next(&self, limit: RateLimit) -> Time {
         let ahead = limit.interval.saturating_mul(limit.burst.saturating_sub(1));
         Time(self.full.0.saturating_sub(ahead))
     }
 
-    /// One is said.
-    pub(super) fn take(&mut self, now: Time, limit: RateLimit) {
+    /// One is taken.
+    pub fn take(&mut self, now: Time, limit: RateLimit) {
         self.full = self.full.max(now) + limit.interval;
     }
 }
