@@ -12,6 +12,11 @@
 //!
 //! `=5` is a number, everything else bytes.
 
+#[path = "../stage/message.rs"]
+#[allow(dead_code, reason = "the rest of it is for servers on a stage")]
+mod bytes;
+use bytes::{field, varint};
+
 /// The message, as bytes.
 pub(crate) fn encode(text: &str) -> Vec<u8> {
     let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -27,24 +32,14 @@ fn fields(lines: &[&str]) -> Vec<u8> {
         let (inner, next) = after.split_at(inner);
         rest = next;
         let (number, value) = line.trim().split_once(' ').unwrap_or_else(|| (line.trim(), ""));
-        let number: u64 = number.parse().expect("a line begins with the number of a field");
+        let number: u32 = number.parse().expect("a line begins with the number of a field");
         if let Some(value) = value.strip_prefix('=') {
-            varint(&mut out, number << 3);
+            varint(&mut out, u64::from(number) << 3);
             varint(&mut out, value.parse().expect("a number after `=`"));
             continue;
         }
         let content = if inner.is_empty() { value.as_bytes().to_vec() } else { fields(inner) };
-        varint(&mut out, number << 3 | 2);
-        varint(&mut out, content.len() as u64);
-        out.extend(content);
+        out.extend(field(number, &content));
     }
     out
-}
-
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value > 0x7f {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }

@@ -340,8 +340,9 @@ impl<'a> Wants<'a> {
         versions
     }
 
-    /// Whether all who want a name have it from this server, and nothing is wrong with it. Who watches everything may hold what
-    /// another authority lacks, and the other way round; and to the server they are one client.
+    /// Whether all who want a name have it from this server, and nothing is wrong with it. Who watches
+    /// everything may hold what another authority lacks, and the other way round; and to the server
+    /// they are one client.
     fn is_held_by_all(&self, name: &ResourceName) -> bool {
         let own = AuthorityKey::of(name);
         let realms = [self.realms.get(&AuthorityKey::Old), self.realms.get(&own)];
