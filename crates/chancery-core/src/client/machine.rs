@@ -392,105 +392,11 @@ impl Client {
         self.events.push(ClientEvent::Ended { stream: id.clone(), error, is_trouble });
     }
 
-    /// What follows from the time alone.
-    fn pass(&mut self, now: Time) {
-        self.watchers.lose_patience(now, self.setup.settings.patience);
-        for channel in &mut self.channels {
-            let variant = channel.server.protocol.variant;
-            let mut recovers = false;
-            for stream in channel.streams.values_mut() {
-                recovers |= stream.hear_silence(now, variant);
-            }
-            if recovers {
-                channel.recover();
-            }
-        }
-        while let Some((server, type_url, name)) = self.next_overdue(now) {
-            self.overdue(server, &type_url, &name);
-        }
-        while let Some(expiry) = self.expiries.over(now) {
-            self.expired(&expiry);
-        }
-    }
-
-    fn next_overdue(&mut self, now: Time) -> Option<(ServerId, TypeUrl, ResourceName)> {
-        for ((server, _), channel) in self.setup.servers().zip(&mut self.channels) {
-            for topic in channel.streams.values_mut().flat_map(|stream| stream.topics.values_mut())
-            {
-                if let Some(name) = topic.overdue(now) {
-                    return Some((server, topic.type_url.clone(), name));
-                }
-            }
-        }
-        None
-    }
-
     /// What follows from the state alone: which servers are asked, and which streams there are.
     fn settle(&mut self, now: Time) {
         self.fall_back(now);
         self.spread_trouble();
         self.keep_streams(now);
-    }
-
-    /// C-087: a server that cannot be reached, and something is missing.
-    fn fall_back(&mut self, now: Time) {
-        let mut back = Vec::new();
-        for (authority, realm) in &mut self.realms {
-            while let Some(believed) = realm.believed() {
-                let in_trouble = |server: &ServerId| {
-                    let channel = self.channels.get(server.place());
-                    channel.is_some_and(|channel| realm.trouble_with(channel).is_some())
-                };
-                if !in_trouble(&believed) {
-                    break;
-                }
-                // One that spoke since it was given up, and had nothing to deliver.
-                if let Some(better) = realm.asked().iter().copied().find(|id| !in_trouble(id)) {
-                    back.push((authority.clone(), better, realm.revert_to(better)));
-                    break;
-                }
-                let Some(server) = realm.next() else { break };
-                realm.advance();
-                self.events.push(ClientEvent::FellBack { authority: authority.clone(), server });
-                // What it said on the streams that it still has does not count any more.
-                if let Some(channel) = self.channels.get_mut(believed.place()) {
-                    for (type_url, shelf) in &realm.shelves {
-                        let Some(topic) = channel.topic(type_url) else { continue };
-                        shelf.wanted().for_each(|name| topic.miss(name));
-                    }
-                }
-                let Some(channel) = self.channels.get_mut(server.place()) else { break };
-                for (type_url, shelf) in &realm.shelves {
-                    let Some(topic) = channel.topic(type_url) else { continue };
-                    shelf.wanted().for_each(|name| topic.change(name));
-                }
-            }
-        }
-        for (authority, server, left) in back {
-            self.came_back(now, authority.clone(), server, &left);
-            self.ask_unheard(&authority, server);
-        }
-    }
-
-    /// An authority believes a better server again (C-089). What that was silent about gets its
-    /// time now, also if a worse one has given it.
-    pub(super) fn came_back(
-        &mut self,
-        now: Time,
-        authority: AuthorityKey,
-        server: ServerId,
-        left: &[ServerId],
-    ) {
-        self.leave(&authority, left);
-        let (realm, channel) = (self.realms.get(&authority), self.channels.get_mut(server.place()));
-        if let (Some(realm), Some(channel)) = (realm, channel) {
-            let until = now + missing_after(&self.setup, channel.server.key.features);
-            for (type_url, shelf) in &realm.shelves {
-                let Some(topic) = channel.topic(type_url) else { continue };
-                shelf.unconfirmed(server).for_each(|name| topic.expect(name, until));
-            }
-        }
-        self.events.push(ClientEvent::CameBack { authority, server });
     }
 
     /// C-090: watchers hear of servers that cannot be reached when there is no other to ask.
@@ -520,24 +426,6 @@ impl Client {
                 self.effects.say(now, &id, stream, is_polled);
             }
             channel.streams.retain(|_, stream| stream.state != State::Closed);
-        }
-    }
-
-    /// Servers that are not asked any more are let go at once (C-089).
-    pub(super) fn leave(&mut self, authority: &AuthorityKey, servers: &[ServerId]) {
-        let Some(realm) = self.realms.get(authority) else { return };
-        for server in servers {
-            let Some(channel) = self.channels.get_mut(server.place()) else { continue };
-            for (type_url, shelf) in &realm.shelves {
-                let Some(topic) = channel.topic(type_url) else { continue };
-                shelf.wanted().for_each(|name| topic.change(name));
-            }
-            for (type_url, stream) in &mut channel.streams {
-                let id = StreamId { server: *server, type_url: type_url.clone() };
-                if !is_needed(&self.realms, &id) {
-                    stream.closes = Some(Time::default());
-                }
-            }
         }
     }
 
@@ -592,7 +480,7 @@ impl Effects {
     }
 }
 
-fn missing_after(setup: &Setup, features: super::ServerFeatures) -> Duration {
+pub(super) fn missing_after(setup: &Setup, features: super::ServerFeatures) -> Duration {
     let wait = if features.resource_timer_is_transient_error {
         setup.settings.timeout_after
     } else {
@@ -612,7 +500,7 @@ fn needed_streams(
     watched.map(|(type_url, _)| channel.stream_of(type_url)).collect()
 }
 
-fn is_needed(realms: &Realms, id: &StreamId) -> bool {
+pub(super) fn is_needed(realms: &Realms, id: &StreamId) -> bool {
     let mut asking = realms.values().filter(|realm| realm.asks(id.server));
     asking.any(|realm| match &id.type_url {
         Some(type_url) => realm.shelves.get(type_url).is_some_and(Shelf::is_watched),

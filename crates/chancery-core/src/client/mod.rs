@@ -7,6 +7,8 @@ mod entry;
 mod error;
 mod event;
 mod expiry;
+mod fallback;
+mod lapse;
 pub mod load;
 mod machine;
 mod naming;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use super::entry::{News, Rejection};
 use super::expiry::Expiry;
-use super::realm::{Realm, Realms};
+use super::lapse::expires;
+use super::realm::Realm;
 use super::slots::Slot;
 use super::watchers::{EVERYTHING, Watchers, is_group};
 use super::{
@@ -172,41 +173,6 @@ impl Client {
             for (name, group) in &shelf.groups {
                 self.watchers.tell(&group.watchers, name, News::Ambient, Some((stream, now)));
             }
-        }
-    }
-
-    /// C-089: a better server delivers, so the worse ones are let go. Nothing that it said before
-    /// counts, and all that it says from now on does.
-    fn come_back(&mut self, now: Time, server: ServerId, reply: &Reply) -> Vec<AuthorityKey> {
-        let mut back = Vec::new();
-        for (authority, realm) in &mut self.realms {
-            if realm.believed() == Some(server) || !realm.asks(server) {
-                continue;
-            }
-            let channel = self.channels.get(server.place());
-            let in_trouble = channel.is_some_and(|it| realm.trouble_with(it).is_some());
-            if in_trouble && realm.is_wanting() {
-                continue; // It would be left again at once, because of another type.
-            }
-            let Some(shelf) = realm.shelves.get(&reply.type_url) else { continue };
-            let good = reply.items.iter().flatten().filter(|item| matches!(item, Item::Given(_)));
-            let mut good = good.flat_map(names_of);
-            if !good.any(|name| shelf.wants(name) || !shelf.groups_of(name).is_empty()) {
-                continue;
-            }
-            back.push((authority.clone(), realm.revert_to(server)));
-        }
-        for (authority, left) in &back {
-            self.came_back(now, authority.clone(), server, left);
-        }
-        back.into_iter().map(|(authority, _)| authority).collect()
-    }
-
-    /// What a server said before it was believed has to be said again.
-    pub(super) fn ask_unheard(&mut self, authority: &AuthorityKey, server: ServerId) {
-        let Some(channel) = self.channels.get_mut(server.place()) else { return };
-        for topic in channel.topics() {
-            topic.ask_unheard(|name| AuthorityKey::of(name) == *authority);
         }
     }
 
@@ -451,7 +417,7 @@ impl Client {
         self.settled(Some((taking.stream, taking.now)), taking.type_url, name);
     }
 
-    fn settled(
+    pub(super) fn settled(
         &mut self,
         stream: Option<(&StreamId, Time)>,
         type_url: &TypeUrl,
@@ -480,84 +446,6 @@ impl Client {
         topic.owe(nonce, answer);
     }
 
-    /// A resource did not come in time (C-065, C-066). The silence of a server that is not believed
-    /// means nothing.
-    pub(super) fn overdue(&mut self, server: ServerId, type_url: &TypeUrl, name: &ResourceName) {
-        let realm = self.realms.get(&AuthorityKey::of(name));
-        if realm.and_then(Realm::believed) != Some(server) {
-            return;
-        }
-        if is_group(name) {
-            self.settled(None, type_url, name);
-            return self.dismiss(server, type_url, name);
-        }
-        let Some(error) = self.late(server, type_url, name) else { return };
-        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
-        let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
-        let news = shelf.slots.change(name, |slot| {
-            let is_due = !slot.entry.is_from(server) || slot.entry.is_restored();
-            is_due.then(|| slot.entry.fault(error, false))
-        });
-        if let Some(news) = news.flatten() {
-            self.watchers.tell(&shelf.listeners(name), name, news, None);
-            let (type_url, name) = (type_url.clone(), name.clone());
-            self.events.push(ClientEvent::Overdue { server, type_url, name });
-        }
-    }
-
-    /// Members of a group that another server gave, and this one has not spoken of in its time, are
-    /// in it no more.
-    fn dismiss(&mut self, server: ServerId, type_url: &TypeUrl, group: &ResourceName) {
-        let authority = AuthorityKey::of(group);
-        let Some(shelf) = self.shelf(&authority, type_url) else { return };
-        let Some(strangers) = shelf.groups.get(group).map(|it| shelf.strangers(it, server)) else {
-            return;
-        };
-        for name in strangers.cloned().collect::<Vec<_>>() {
-            let Some(error) = self.late(server, type_url, &name) else { return };
-            let Some(realm) = self.realms.get_mut(&authority) else { return };
-            let act = |slot: &mut Slot| slot.entry.fault(error.clone(), false);
-            if let Some(found) = change(realm, type_url, &name, Touch::Removes, &act) {
-                found.tell(&mut self.watchers, &name, None);
-            }
-        }
-    }
-
-    /// What is wrong with a resource that did not come in time.
-    fn late(
-        &self,
-        server: ServerId,
-        type_url: &TypeUrl,
-        name: &ResourceName,
-    ) -> Option<WatchError> {
-        let features = self.setup.find(server)?.key.features;
-        let kind = if features.resource_timer_is_transient_error {
-            ErrorKind::Late
-        } else {
-            ErrorKind::Missing
-        };
-        let why = "it did not come in the time that a server has";
-        Some(self.error_of(kind, type_url, name, server, why))
-    }
-
-    /// A resource was not refreshed in time (C-045).
-    pub(super) fn expired(&mut self, expiry: &Expiry) {
-        if !expires(&self.realms, expiry) {
-            return;
-        }
-        let Expiry { authority, type_url, name, .. } = expiry;
-        let Some(shelf) = self.shelf(authority, type_url) else { return };
-        let held = shelf.slots.get(name).and_then(|slot| slot.entry.held());
-        let Some(server) = held.map(|held| held.server) else { return };
-        let why = "its time to live is over and the server did not renew it";
-        let error = self.error_of(ErrorKind::Missing, type_url, name, server, why);
-        let Some(realm) = self.realms.get_mut(authority) else { return };
-        let act = |slot: &mut Slot| slot.entry.outlive(error.clone());
-        if let Some(found) = change(realm, type_url, name, Touch::Removes, &act) {
-            found.tell(&mut self.watchers, name, None);
-        }
-    }
-
     /// Whether a data error of this server makes the client drop what it holds (C-070).
     fn drops(&self, server: ServerId) -> bool {
         self.setup.find(server).is_some_and(|server| server.key.features.fail_on_data_errors)
@@ -573,7 +461,7 @@ impl Client {
         self.error_of(kind, taking.type_url, name, taking.stream.server, why)
     }
 
-    fn error_of(
+    pub(super) fn error_of(
         &self,
         kind: ErrorKind,
         type_url: &TypeUrl,
@@ -590,7 +478,7 @@ impl Client {
 
 /// What happens to a resource that a response speaks of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Touch {
+pub(super) enum Touch {
     /// A member of a group comes to be.
     Creates,
     /// Only what is watched by name, or is a member already, is concerned.
@@ -600,7 +488,7 @@ enum Touch {
 }
 
 /// Who has to hear of it.
-struct Found {
+pub(super) struct Found {
     watchers: Vec<super::WatchId>,
     news: News,
     groups: Vec<super::WatchId>,
@@ -614,7 +502,7 @@ struct Found {
 }
 
 impl Found {
-    fn tell(
+    pub(super) fn tell(
         &self,
         watchers: &mut Watchers,
         name: &ResourceName,
@@ -628,7 +516,7 @@ impl Found {
     }
 }
 
-fn change(
+pub(super) fn change(
     realm: &mut Realm,
     type_url: &TypeUrl,
     name: &ResourceName,
@@ -667,14 +555,7 @@ fn change(
     Some(Found { watchers, news, groups: listeners, news_of_group, mended, expires, stands })
 }
 
-/// Whether this is still when a resource must not be used any more.
-fn expires(realms: &Realms, expiry: &Expiry) -> bool {
-    let shelf = realms.get(&expiry.authority).and_then(|it| it.shelves.get(&expiry.type_url));
-    let held = shelf.and_then(|shelf| shelf.slots.get(&expiry.name)?.entry.held());
-    held.is_some_and(|held| held.expires == Some(expiry.at))
-}
-
-fn names_of(item: &Item) -> impl Iterator<Item = &ResourceName> {
+pub(super) fn names_of(item: &Item) -> impl Iterator<Item = &ResourceName> {
     let (name, aliases) = match item {
         Item::Given(given) => (given.resource.name(), given.resource.aliases()),
         Item::Bare(bare) => (&bare.name, bare.aliases.as_slice()),

@@ -1,0 +1,132 @@
+//! What follows from the time alone: resources that did not come (C-065, C-066), those that were not
+//! renewed (C-045), and servers that say nothing.
+//!
+//! Not here: how the times are kept (`topic`, `expiry`, `channel`).
+
+use super::expiry::Expiry;
+use super::realm::{Realm, Realms};
+use super::receive::{Touch, change};
+use super::slots::Slot;
+use super::watchers::is_group;
+use super::{AuthorityKey, Client, ClientEvent, ErrorKind, ServerId, WatchError};
+use crate::{ResourceName, Time, TypeUrl};
+
+impl Client {
+    /// What follows from the time alone.
+    pub(super) fn pass(&mut self, now: Time) {
+        self.watchers.lose_patience(now, self.setup.settings.patience);
+        for channel in &mut self.channels {
+            let variant = channel.server.protocol.variant;
+            let mut recovers = false;
+            for stream in channel.streams.values_mut() {
+                recovers |= stream.hear_silence(now, variant);
+            }
+            if recovers {
+                channel.recover();
+            }
+        }
+        while let Some((server, type_url, name)) = self.next_overdue(now) {
+            self.overdue(server, &type_url, &name);
+        }
+        while let Some(expiry) = self.expiries.over(now) {
+            self.expired(&expiry);
+        }
+    }
+
+    fn next_overdue(&mut self, now: Time) -> Option<(ServerId, TypeUrl, ResourceName)> {
+        for ((server, _), channel) in self.setup.servers().zip(&mut self.channels) {
+            for topic in channel.streams.values_mut().flat_map(|stream| stream.topics.values_mut())
+            {
+                if let Some(name) = topic.overdue(now) {
+                    return Some((server, topic.type_url.clone(), name));
+                }
+            }
+        }
+        None
+    }
+
+    /// A resource did not come in time (C-065, C-066). The silence of a server that is not believed
+    /// means nothing.
+    fn overdue(&mut self, server: ServerId, type_url: &TypeUrl, name: &ResourceName) {
+        let realm = self.realms.get(&AuthorityKey::of(name));
+        if realm.and_then(Realm::believed) != Some(server) {
+            return;
+        }
+        if is_group(name) {
+            self.settled(None, type_url, name);
+            return self.dismiss(server, type_url, name);
+        }
+        let Some(error) = self.late(server, type_url, name) else { return };
+        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
+        let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
+        let news = shelf.slots.change(name, |slot| {
+            let is_due = !slot.entry.is_from(server) || slot.entry.is_restored();
+            is_due.then(|| slot.entry.fault(error, false))
+        });
+        if let Some(news) = news.flatten() {
+            self.watchers.tell(&shelf.listeners(name), name, news, None);
+            let (type_url, name) = (type_url.clone(), name.clone());
+            self.events.push(ClientEvent::Overdue { server, type_url, name });
+        }
+    }
+
+    /// Members of a group that another server gave, and this one has not spoken of in its time, are
+    /// in it no more.
+    fn dismiss(&mut self, server: ServerId, type_url: &TypeUrl, group: &ResourceName) {
+        let authority = AuthorityKey::of(group);
+        let Some(shelf) = self.shelf(&authority, type_url) else { return };
+        let Some(strangers) = shelf.groups.get(group).map(|it| shelf.strangers(it, server)) else {
+            return;
+        };
+        for name in strangers.cloned().collect::<Vec<_>>() {
+            let Some(error) = self.late(server, type_url, &name) else { return };
+            let Some(realm) = self.realms.get_mut(&authority) else { return };
+            let act = |slot: &mut Slot| slot.entry.fault(error.clone(), false);
+            if let Some(found) = change(realm, type_url, &name, Touch::Removes, &act) {
+                found.tell(&mut self.watchers, &name, None);
+            }
+        }
+    }
+
+    /// What is wrong with a resource that did not come in time.
+    fn late(
+        &self,
+        server: ServerId,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+    ) -> Option<WatchError> {
+        let features = self.setup.find(server)?.key.features;
+        let kind = if features.resource_timer_is_transient_error {
+            ErrorKind::Late
+        } else {
+            ErrorKind::Missing
+        };
+        let why = "it did not come in the time that a server has";
+        Some(self.error_of(kind, type_url, name, server, why))
+    }
+
+    /// A resource was not refreshed in time (C-045).
+    fn expired(&mut self, expiry: &Expiry) {
+        if !expires(&self.realms, expiry) {
+            return;
+        }
+        let Expiry { authority, type_url, name, .. } = expiry;
+        let Some(shelf) = self.shelf(authority, type_url) else { return };
+        let held = shelf.slots.get(name).and_then(|slot| slot.entry.held());
+        let Some(server) = held.map(|held| held.server) else { return };
+        let why = "its time to live is over and the server did not renew it";
+        let error = self.error_of(ErrorKind::Missing, type_url, name, server, why);
+        let Some(realm) = self.realms.get_mut(authority) else { return };
+        let act = |slot: &mut Slot| slot.entry.outlive(error.clone());
+        if let Some(found) = change(realm, type_url, name, Touch::Removes, &act) {
+            found.tell(&mut self.watchers, name, None);
+        }
+    }
+}
+
+/// Whether this is still when a resource must not be used any more.
+pub(super) fn expires(realms: &Realms, expiry: &Expiry) -> bool {
+    let shelf = realms.get(&expiry.authority).and_then(|it| it.shelves.get(&expiry.type_url));
+    let held = shelf.and_then(|shelf| shelf.slots.get(&expiry.name)?.entry.held());
+    held.is_some_and(|held| held.expires == Some(expiry.at))
+}
