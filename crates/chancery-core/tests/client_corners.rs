@@ -209,94 +209,6 @@ fn an_authority_without_servers_is_nobody() {
 }
 
 #[test]
-fn a_member_of_everything_that_is_under_an_authority_has_its_time_to_live() {
-    // C-045
-    client(
-        "% server one delta
-         % authority a one
-         + w cds *
-         < one open
-         > one open
-         < one cds node
-         > one cds n=1 xdstp://a/envoy.config.cluster.v3.Cluster/x@1(ttl=10s)
-         < one cds n=1
-         ! w xdstp://a/envoy.config.cluster.v3.Cluster/x@1
-         ! w settled
-         ~ 10s
-         ! w xdstp://a/envoy.config.cluster.v3.Cluster/x none missing",
-    );
-}
-
-#[test]
-fn everything_begins_with_what_is_held_by_name() {
-    // C-041, C-048: a delta server does not send again what the client has
-    client(
-        "% server one delta
-         + u cds a
-         < one open
-         > one open
-         < one cds +a node
-         > one cds n=1 a@1
-         < one cds n=1
-         ! u a@1
-         + w cds *
-         < one cds +*
-         ! w a@1
-         > one cds n=2 b@1
-         < one cds n=2
-         ! w b@1
-         ! w settled
-         > one cds n=3 -a
-         < one cds n=3
-         ! u a but missing
-         ! w a none missing",
-    );
-}
-
-#[test]
-fn a_collection_begins_with_what_is_held_by_name() {
-    // C-041, C-048
-    client(
-        "% server one delta
-         % authority a one
-         + u cds xdstp://a/envoy.config.cluster.v3.Cluster/edge/x
-         < one open
-         + v cds xdstp://a/envoy.config.cluster.v3.Cluster/other/x
-         > one open
-         < one cds +xdstp://a/envoy.config.cluster.v3.Cluster/edge/x +xdstp://a/envoy.config.cluster.v3.Cluster/other/x node
-         > one cds n=1 xdstp://a/envoy.config.cluster.v3.Cluster/edge/x@1 xdstp://a/envoy.config.cluster.v3.Cluster/other/x@1
-         < one cds n=1
-         ! u xdstp://a/envoy.config.cluster.v3.Cluster/edge/x@1
-         ! v xdstp://a/envoy.config.cluster.v3.Cluster/other/x@1
-         + w cds xdstp://a/envoy.config.cluster.v3.Cluster/edge/*
-         < one cds +xdstp://a/envoy.config.cluster.v3.Cluster/edge/*
-         ! w xdstp://a/envoy.config.cluster.v3.Cluster/edge/x@1",
-    );
-}
-
-#[test]
-fn a_member_that_was_never_good_goes_with_its_absence() {
-    // C-056
-    client(
-        "% server one
-         + w cds *
-         < one open
-         > one open
-         < one cds node
-         > one cds v=1 n=1 a@1 b@!bad
-         < one cds n=1 error=`b`: bad
-         ! w a@1
-         ! w b none rejected
-         ! w settled
-         > one cds v=2 n=2 a@1
-         < one cds v=2 n=2
-         + x cds *
-         ! x a@1
-         ! x settled",
-    );
-}
-
-#[test]
 fn what_has_outlived_its_time_is_missing_and_worth_another_server() {
     // C-045, C-087
     client(
@@ -320,49 +232,6 @@ fn what_has_outlived_its_time_is_missing_and_worth_another_server() {
          ~ 10s
          < two open
          ! u a none missing",
-    );
-}
-
-#[test]
-fn a_group_hears_why_it_is_not_given() {
-    // C-071
-    client(
-        "% server one
-         + w cds *
-         < one open
-         > one open
-         < one cds node
-         > one cds v=1 n=1 !*=PERMISSION_DENIED
-         < one cds v=1 n=1
-         ! w * but PERMISSION_DENIED
-         ! w settled
-         + x cds *
-         ! x * but PERMISSION_DENIED
-         ! x settled
-         > one cds v=2 n=2 a@1
-         < one cds v=2 n=2
-         ! w * fine
-         ! w a@1
-         ! x * fine
-         ! x a@1",
-    );
-}
-
-#[test]
-fn a_group_hears_of_a_resource_once_whatever_its_aliases() {
-    // C-041
-    client(
-        "% server one delta
-         + u vhds r/www
-         < one open
-         + w vhds *
-         > one open
-         < one vhds +* +r/www node
-         > one vhds n=1 r/www.example.com@1(alias=r/www)
-         < one vhds n=1
-         ! u r/www@1
-         ! w r/www.example.com@1
-         ! w settled",
     );
 }
 
@@ -520,28 +389,6 @@ fn a_server_that_owes_an_answer_is_not_there() {
     );
 }
 
-/// C-071, C-056: who watches everything hears that it is gone, as of what is absent.
-#[test]
-fn a_member_that_is_not_found_is_one_no_more() {
-    client(
-        "% server one
-         + u cds a
-         < one open
-         + w cds *
-         > one open
-         < one cds * a node
-         > one cds v=1 n=1 a@1
-         < one cds * a v=1 n=1
-         ! u a@1
-         ! w a@1
-         ! w settled
-         > one cds v=2 n=2 !a=NOT_FOUND
-         < one cds * a v=2 n=2
-         ! u a but NOT_FOUND
-         ! w a none missing",
-    );
-}
-
 /// C-067, C-065: in SotW, silence is how a server says that there is nothing; it is there.
 #[test]
 fn a_server_of_sotw_that_is_silent_is_there_after_its_time() {
@@ -616,33 +463,5 @@ fn what_is_removed_with_a_reason_is_told_once() {
          < one eds +a node
          > one eds n=1 -a !a=NOT_FOUND
          < one eds n=1",
-    );
-}
-
-/// C-040, C-041: a server says that a member is gone to whoever claims to have it.
-#[test]
-fn a_member_that_cannot_be_claimed_is_claimed_without_a_version() {
-    client(
-        "% server one delta
-         % authority a one
-         + w eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/*
-         < one open
-         > one open
-         < one eds +xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/* node
-         > one eds n=1 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
-         < one eds n=1
-         ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
-         ! w settled
-         > one eds n=2 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@!bad
-         < one eds n=2 error=`xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x`: bad
-         ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x but rejected
-         > one end age
-         ~ 1s
-         < one open
-         > one open
-         < one eds +xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/* init=xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x: node
-         > one eds n=1 -xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x
-         < one eds n=1
-         ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x none missing",
     );
 }
