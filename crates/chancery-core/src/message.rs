@@ -297,7 +297,16 @@ pub enum Event {
         /// Why, in the client's words.
         error: ErrorDetail,
     },
-    /// A request answered a response that had been superseded: neither ACK nor NACK (S-037).
+    /// The client answered a later response and never this one: it has read it, and whether it
+    /// accepted it is not known (S-037).
+    Skipped {
+        /// Of which type.
+        type_url: TypeUrl,
+        /// Which response.
+        nonce: Arc<str>,
+    },
+    /// A request carried the nonce of no response that is under way, nor of the one answered last:
+    /// it is neither ACK nor NACK (S-037).
     Stale {
         /// Of which type.
         type_url: TypeUrl,

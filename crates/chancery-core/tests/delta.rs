@@ -108,8 +108,8 @@ fn a_stale_nonce_does_not_lose_the_names() {
            > eds ack
            = eds a@2
            < eds n=2 a@2
-           > eds +b n=1
-           ! stale eds n=1
+           > eds +b n=other
+           ! stale eds n=other
            < eds n=3 b@1",
     );
 }

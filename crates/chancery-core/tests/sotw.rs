@@ -271,21 +271,65 @@ fn names_in_an_answer_are_a_subscription_like_any_other() {
 }
 
 #[test]
-fn a_superseded_nonce_is_neither_ack_nor_nack() {
-    // S-037
+fn the_first_request_with_the_nonce_of_a_response_in_flight_answers_it() {
+    // S-037: the client asked twice before it read the first answer, and answers both in order
     sotw(
-        "% watch=acked,nacked
-          = eds a@1
+        "% watch=acked,nacked,skipped,stale
+          = eds a@1 b@1
           > eds a
           < eds v=1 n=1 a@1
-          > eds ack
+          > eds a b n= v=
+          < eds v=1 n=2 b@1
+          > eds a b ack=1
           ! acked eds v=1 n=1
-          = eds a@2
-          < eds v=2 n=2 a@2
-          > eds a n=1 v=1
-          ! stale eds n=1
+          > eds a b ack=1
+          > eds a b nack=1
           > eds ack
-          ! acked eds v=2 n=2",
+          ! acked eds v=1 n=2
+          > eds ack
+          = eds a@2
+          < eds v=2 n=3 a@2
+          > eds n=2
+          > eds nack error=no
+          ! nacked eds v=2 n=3 error=no
+          > eds nack error=no",
+    );
+}
+
+#[test]
+fn a_whole_state_in_flight_is_answered_by_its_own_nonce_too() {
+    // S-037, S-056
+    sotw(
+        "% watch=acked,nacked,skipped,stale
+          = cds a@1 b@1
+          > cds a
+          < cds v=1 n=1 a@1
+          > cds a b n= v=
+          < cds v=1 n=2 a@1 b@1
+          > cds a b ack=1
+          ! acked cds v=1 n=1
+          > cds ack=2
+          ! acked cds v=1 n=2",
+    );
+}
+
+#[test]
+fn a_response_that_a_later_answer_skips_has_no_verdict() {
+    // S-037
+    sotw(
+        "% watch=acked,nacked,skipped,stale
+          = eds a@1 b@1
+          > eds a
+          < eds v=1 n=1 a@1
+          > eds a b n= v=
+          < eds v=1 n=2 b@1
+          > eds a b ack=2
+          ! skipped eds n=1
+          ! acked eds v=1 n=2
+          > eds a b n=1
+          ! stale eds n=1
+          = eds a@2
+          < eds v=2 n=3 a@2",
     );
 }
 
@@ -991,8 +1035,8 @@ fn secrets_are_withheld_from_peers_that_must_not_have_them() {
 }
 
 #[test]
-fn a_rejection_that_was_superseded_is_remembered() {
-    // S-037, S-033: it is no NACK by then, and what it spoke of was not delivered all the same
+fn a_rejection_that_crosses_with_a_newer_response_counts() {
+    // S-037, S-033
     sotw(
         "= eds a@1 b@1 c@1
           > eds a b
@@ -1000,7 +1044,7 @@ fn a_rejection_that_was_superseded_is_remembered() {
           > eds a b c n= v=
           < eds v=1 n=2 c@1
           > eds a b c n=1 v= error=a is bad
-          ! stale eds n=1
+          ! nacked eds v=1 n=1 error=a is bad
           > eds ack
           = eds a@2
           < eds v=2 n=3 a@2 b@1

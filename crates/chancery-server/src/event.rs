@@ -72,7 +72,14 @@ pub enum Happened<'a> {
         /// Why, in the client's words.
         error: &'a ErrorDetail,
     },
-    /// The client answered a response that had been superseded.
+    /// The client answered a later response and not this one: it read it, and whether it accepted
+    /// it is not known.
+    Skipped {
+        /// Of which type.
+        type_url: &'a TypeUrl,
+    },
+    /// The client sent the nonce of a response that is not under way, and not the one it answered
+    /// last.
     Stale {
         /// Of which type.
         type_url: &'a TypeUrl,

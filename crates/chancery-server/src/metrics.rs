@@ -26,6 +26,7 @@ pub struct Metrics {
     pub(crate) response_bytes: Family<TypeLabels, Counter>,
     pub(crate) acks: Family<TypeLabels, Counter>,
     pub(crate) nacks: Family<TypeLabels, Counter>,
+    pub(crate) skipped: Family<TypeLabels, Counter>,
     pub(crate) stale: Family<TypeLabels, Counter>,
     pub(crate) ack_latency: Family<TypeLabels, Histogram, fn() -> Histogram>,
     pub(crate) first_answer: Family<TypeLabels, Histogram, fn() -> Histogram>,
@@ -84,6 +85,7 @@ impl Default for Metrics {
             response_bytes: Family::default(),
             acks: Family::default(),
             nacks: Family::default(),
+            skipped: Family::default(),
             stale: Family::default(),
             ack_latency: Family::new_with_constructor(seconds),
             first_answer: Family::new_with_constructor(seconds),
@@ -124,7 +126,10 @@ impl Metrics {
         to.register("response_bytes", "Bytes of responses sent", self.response_bytes.clone());
         to.register("acks", "Responses accepted by clients", self.acks.clone());
         to.register("nacks", "Responses rejected by clients", self.nacks.clone());
-        to.register("stale", "Answers to superseded responses", self.stale.clone());
+        let skipped = self.skipped.clone();
+        to.register("skipped", "Responses passed over by an answer to a later one", skipped);
+        let stale = self.stale.clone();
+        to.register("stale", "Requests with the nonce of no response under way", stale);
         let latency = self.ack_latency.clone();
         to.register("ack_latency_seconds", "From a response to its ACK", latency);
         let first = self.first_answer.clone();

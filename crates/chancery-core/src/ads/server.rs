@@ -261,18 +261,17 @@ impl Server {
         let Some(subscription) = self.types.at_mut(at) else { return };
         let api = subscription.api();
         let receipt = Receipt { nonce: request.nonce(), error: request.error().cloned() };
-        let Some((event, answered)) = subscription.receive(now, receipt) else { return };
-        events.push(event);
-        if let Some(answered) = answered {
-            self.note_answered(now, api, &answered);
+        let (skipped, answered) = subscription.receive(now, receipt, events);
+        for read in skipped.into_iter().chain(answered) {
+            self.note_read(now, api, &read);
         }
     }
 
-    fn note_answered(&mut self, now: Time, api: Api, answered: &Answered) {
+    fn note_read(&mut self, now: Time, api: Api, answered: &Answered) {
         if api == Api::Cds {
-            self.warming.note_clusters_answered(now, answered);
+            self.warming.note_clusters_read(now, answered);
         } else if api == Api::Eds {
-            self.warming.note_endpoints_answered(answered);
+            self.warming.note_endpoints_read(answered);
         }
     }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::subscription::{Answered, Given, Subscription};
+use crate::subscription::{Answered, Given, Subscription, Verdict};
 use crate::{ResourceName, Settings, Time};
 
 /// Clusters the client was just given and cannot use yet.
@@ -38,18 +38,20 @@ impl Warming {
         self.forget_warm();
     }
 
-    /// The client answered a response with clusters. One it rejected warms nothing.
-    pub(super) fn note_clusters_answered(&mut self, now: Time, answered: &Answered) {
-        self.batches.retain(|batch| batch.nonce != answered.nonce || answered.accepted);
+    /// The client read a response with clusters. One it rejected warms nothing; one of which nobody
+    /// knows that may warm its clusters, which it then asks for the endpoints of.
+    pub(super) fn note_clusters_read(&mut self, now: Time, answered: &Answered) {
+        let rejected = answered.verdict == Verdict::Rejected;
+        self.batches.retain(|batch| batch.nonce != answered.nonce || !rejected);
         for batch in self.batches.iter_mut().filter(|one| one.nonce == answered.nonce) {
             batch.acked = Some(now);
         }
         self.forget_warm();
     }
 
-    /// The client answered a response with endpoints. A rejected one will not come again, so
-    /// waiting for it would be in vain.
-    pub(super) fn note_endpoints_answered(&mut self, answered: &Answered) {
+    /// The client read a response with endpoints, whatever it made of it: a rejected one will not
+    /// come again, so waiting for it would be in vain.
+    pub(super) fn note_endpoints_read(&mut self, answered: &Answered) {
         for batch in &mut self.batches {
             batch.retain(|name| !answered.speaks_of(name.as_str()));
         }

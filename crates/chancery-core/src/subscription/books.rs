@@ -5,7 +5,7 @@
 //! room to send it, so that ten changes make one response. A key is a name in the client's
 //! spelling, or a resource's own name for members of the wildcard and of globs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::flight::{Contents, Flight, Spoken};
@@ -26,6 +26,9 @@ pub(crate) struct Books {
     /// Rejected, and not given again: the client may or may not hold it (S-035). With whether it
     /// had nothing under the key before.
     refused: BTreeMap<Spelling, bool>,
+    /// Given in responses that the client read and never answered: nobody knows whether it accepted
+    /// them (S-037).
+    doubted: BTreeSet<Spelling>,
 }
 
 /// What the client holds under a key.
@@ -70,6 +73,7 @@ impl Default for Books {
             owed: BTreeMap::new(),
             kept: BTreeMap::new(),
             refused: BTreeMap::new(),
+            doubted: BTreeSet::new(),
         }
     }
 }
@@ -77,7 +81,7 @@ impl Default for Books {
 impl Books {
     /// Whether what was sent and the target say all there is to say.
     pub(crate) fn is_clean(&self) -> bool {
-        self.owed.is_empty() && self.kept.is_empty() && self.refused.is_empty()
+        self.owed.is_empty() && self.kept.is_empty() && self.all_accepted()
     }
 
     /// Turns the difference between what was sent and the target into what is owed.
@@ -96,9 +100,13 @@ impl Books {
         !self.owed.is_empty() || !Arc::ptr_eq(&self.sent, &self.target)
     }
 
-    /// Whether the client was told all, kept nothing back and refused nothing.
+    /// Whether the client was told all, kept nothing back and accepted what it answered.
     pub(crate) fn is_settled(&self) -> bool {
-        !self.is_behind() && self.kept.is_empty() && self.refused.is_empty()
+        !self.is_behind() && self.kept.is_empty() && self.all_accepted()
+    }
+
+    fn all_accepted(&self) -> bool {
+        self.refused.is_empty() && self.doubted.is_empty()
     }
 
     /// What the client should see under a key, until `kept` is given up.
@@ -142,6 +150,7 @@ impl Books {
         self.owed.remove(key);
         self.kept.remove(key);
         self.refused.remove(key);
+        self.doubted.remove(key);
     }
 
     /// Forgets all keys that the subscription no longer covers.
@@ -149,6 +158,7 @@ impl Books {
         self.owed.retain(|key, _| interest.covers(key));
         self.kept.retain(|key, _| interest.covers(key));
         self.refused.retain(|key, _| interest.covers(key));
+        self.doubted.retain(|key| interest.covers(key));
     }
 
     /// Gives up what is kept: now the client is owed its removal.
@@ -188,16 +198,24 @@ impl Books {
         self.refused.contains_key(key)
     }
 
+    /// The client read a response, and its verdict will never be known.
+    pub(crate) fn doubt(&mut self, contents: &Contents, interest: &Interest) {
+        let keys = contents.iter().map(|spoken| spoken.key).filter(|key| interest.covers(key));
+        self.doubted.extend(keys);
+    }
+
     /// The client accepted a response: of what it spoke of nothing counts as refused any more.
     pub(crate) fn accept(&mut self, contents: &Contents) {
-        if !self.refused.is_empty() {
+        if !self.all_accepted() {
             self.refused.retain(|key, _| !contents.speaks_of(key));
+            self.doubted.retain(|key| !contents.speaks_of(key));
         }
     }
 
     /// The client accepted a whole state, and with it all that is in it.
     pub(crate) fn accept_all(&mut self) {
         self.refused.clear();
+        self.doubted.clear();
     }
 
     fn note(&mut self, now: Time, change: KeyChange) {
@@ -222,10 +240,14 @@ impl Books {
     /// Says whether the client never accepted anything under the key.
     fn recall(&mut self, key: &str) -> bool {
         let Some(is_new) = self.refused.get(key).copied() else { return false };
+        self.retry_refused();
+        is_new
+    }
+
+    fn retry_refused(&mut self) {
         for key in std::mem::take(&mut self.refused).into_keys() {
             self.owe_again(&key);
         }
-        is_new
     }
 
     /// What the client wants of what differs.

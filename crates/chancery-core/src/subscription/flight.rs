@@ -3,6 +3,10 @@
 //! At most one response of a type is under way at a time, so that a client is never more than one
 //! answer behind; the rest waits as state (S-042). A request that changes names lets the next one
 //! go, and so does time, because some clients forget to answer (T-03).
+//!
+//! The first request that carries the nonce of a response under way is its answer, also if newer
+//! responses are under way: clients ask for more before they have read what they asked for first,
+//! and then answer in order, each response once (S-037).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +21,9 @@ use crate::{Change, Resource, Time};
 pub(crate) struct Flight {
     out: VecDeque<Sent>,
     released: bool,
+    /// The nonce of the response that was answered last: requests repeat it until the client reads
+    /// the next response.
+    answered: Option<Arc<str>>,
 }
 
 /// One response under way.
@@ -63,20 +70,25 @@ pub(crate) struct Spoken {
 }
 
 impl Flight {
-    pub(crate) fn push(&mut self, sent: Sent) {
+    /// Notes that a response is under way. Returns the oldest one if there are too many: its answer
+    /// is not waited for any more.
+    pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
         self.released = false;
-        if self.out.len() == MAX_OUT {
-            self.out.pop_front(); // Its answer will count as stale.
-        }
+        let given_up = if self.out.len() == MAX_OUT { self.out.pop_front() } else { None };
         if self.out.is_empty() {
             self.out.reserve_exact(1); // There is rarely a second.
         }
         self.out.push_back(sent);
+        given_up
     }
 
-    /// Takes out all responses under way: a whole state that follows them speaks of all they did.
-    pub(crate) fn absorb(&mut self) -> impl Iterator<Item = Spoken> {
-        self.out.drain(..).flat_map(|sent| sent.contents.iter().collect::<Vec<_>>())
+    /// Adds what an older response spoke of to what the oldest one under way did; says whether one
+    /// is under way.
+    pub(crate) fn hand_on(&mut self, contents: &Contents) -> bool {
+        let Some(next) = self.out.front_mut() else { return false };
+        // Of a key that both spoke of, the newer says what it is.
+        next.contents = Contents::new(next.contents.iter().chain(contents.iter()).collect());
+        true
     }
 
     /// Lets the next response go although the last was not answered.
@@ -99,21 +111,23 @@ impl Flight {
         self.out.back().map(|sent| sent.at + wait)
     }
 
-    /// Takes out the response with that nonce and the older ones, which were superseded.
-    pub(crate) fn take_through(&mut self, nonce: &str) -> Option<Sent> {
-        let at = self.out.iter().position(|sent| *sent.nonce == *nonce)?;
-        self.out.drain(..=at).next_back()
+    /// Takes out the oldest response if one with that nonce is under way and newer.
+    pub(crate) fn take_older_than(&mut self, nonce: &str) -> Option<Sent> {
+        let is_older = self.out.iter().skip(1).any(|sent| *sent.nonce == *nonce);
+        if is_older { self.out.pop_front() } else { None }
     }
 
-    /// Takes out the response with that nonce alone.
+    /// Takes out the oldest response if it has that nonce: it is answered now.
     pub(crate) fn take(&mut self, nonce: &str) -> Option<Sent> {
-        let at = self.out.iter().position(|sent| *sent.nonce == *nonce)?;
-        self.out.remove(at)
+        self.out.front().filter(|sent| *sent.nonce == *nonce)?;
+        let answered = self.out.pop_front()?;
+        self.answered = Some(Arc::clone(&answered.nonce));
+        Some(answered)
     }
 
-    /// Whether the nonce is that of the newest response.
-    pub(crate) fn is_newest(&self, nonce: &str) -> bool {
-        self.out.back().is_some_and(|sent| *sent.nonce == *nonce)
+    /// Whether this is the nonce of the response that was answered last.
+    pub(crate) fn is_answered(&self, nonce: &str) -> bool {
+        self.answered.as_deref() == Some(nonce)
     }
 
     /// Whether a response under way speaks of this key.

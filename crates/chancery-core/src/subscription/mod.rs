@@ -43,7 +43,7 @@ use self::earlier::Earlier;
 use self::flight::Flight;
 pub(crate) use self::given::Given;
 use self::interest::{Interest, Spelling};
-pub(crate) use self::receive::{Answered, Receipt};
+pub(crate) use self::receive::{Answered, Receipt, Verdict};
 pub(crate) use self::respond::Reply;
 use crate::{
     Api, Event, Features, Resource, Settings, Snapshot, Time, TypeUrl, Variant, Violation,

@@ -1,10 +1,14 @@
 //! What a request says of an earlier response: accepted, rejected, or nothing any more.
+//!
+//! The first request that carries the nonce of a response under way is its answer (S-037, S-083).
+//! Responses that are older and were not answered are skipped: the client has read them, because
+//! it reads in order, and nobody will hear what it made of them.
 
 use std::sync::Arc;
 
 use super::Subscription;
 use super::flight::{Contents, Sent};
-use crate::{ErrorDetail, Event, Time, Variant};
+use crate::{ErrorDetail, Event, Time};
 
 /// What a request said besides its names.
 pub(crate) struct Receipt<'a> {
@@ -12,58 +16,86 @@ pub(crate) struct Receipt<'a> {
     pub(crate) error: Option<ErrorDetail>,
 }
 
-/// A response the client answered.
+/// A response that the client has read.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) nonce: Arc<str>,
-    pub(crate) accepted: bool,
+    pub(crate) verdict: Verdict,
     contents: Contents,
 }
 
+/// What the client made of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Accepted,
+    Rejected,
+    /// The client answered a later response and never this one (S-037).
+    Unknown,
+}
+
 impl Subscription {
-    /// Books the answer to an earlier response, and says what it was.
+    /// Books the answer to an earlier response. Says what happened, and which responses the client
+    /// has read, oldest first.
     pub(crate) fn receive(
         &mut self,
         now: Time,
         receipt: Receipt<'_>,
-    ) -> Option<(Event, Option<Answered>)> {
+        events: &mut Vec<Event>,
+    ) -> (Vec<Answered>, Option<Answered>) {
         let Receipt { nonce, error } = receipt;
-        if nonce.is_empty() {
-            return None;
+        let mut skipped = Vec::new();
+        while let Some(sent) = self.flight.take_older_than(nonce) {
+            skipped.push(self.skip(sent, events));
         }
-        // In SotW only the newest response can be answered, because the names of the request
-        // belong to it (S-037). Delta answers are booked one by one (S-083).
-        if self.variant == Variant::Sotw && !self.flight.is_newest(nonce) {
-            return Some((self.superseded(nonce, error.is_some()), None));
-        }
-        let Some(sent) = self.flight.take_through(nonce) else {
-            return Some((self.superseded(nonce, false), None));
+        let Some(sent) = self.flight.take(nonce) else {
+            events.extend(self.stale(nonce));
+            return (skipped, None);
         };
+        (skipped, Some(self.answer(now, sent, error, events)))
+    }
+
+    /// The client answered this response. A NACK is the presence of an error and nothing else
+    /// (S-032).
+    fn answer(
+        &mut self,
+        now: Time,
+        sent: Sent,
+        error: Option<ErrorDetail>,
+        events: &mut Vec<Event>,
+    ) -> Answered {
         let Sent { nonce, version, at, contents } = sent;
         let type_url = self.type_url.clone();
-        let answered = Answered { nonce: Arc::clone(&nonce), accepted: error.is_none(), contents };
-        // NACK is the presence of an error and nothing else (S-032).
-        let event = match error {
+        let verdict = if error.is_none() { Verdict::Accepted } else { Verdict::Rejected };
+        let answered = Answered { nonce: Arc::clone(&nonce), verdict, contents };
+        events.push(match error {
             None => {
                 self.accept(&answered.contents);
                 let after = now.0.saturating_sub(at.0);
                 Event::Acked { type_url, version, nonce, after }
             }
             Some(error) => {
-                self.books.refuse(&answered.contents, &self.flight, &self.interest, self.by_host());
+                self.refuse(&answered.contents);
                 Event::Nacked { type_url, version, nonce, error }
             }
-        };
-        Some((event, Some(answered)))
+        });
+        answered
     }
 
-    /// A superseded response is neither accepted nor rejected. If the client says that it could
-    /// not take it, though, what it spoke of is still to be delivered one day.
-    fn superseded(&mut self, nonce: &str, failed: bool) -> Event {
-        if failed && let Some(sent) = self.flight.take(nonce) {
-            self.books.refuse(&sent.contents, &self.flight, &self.interest, self.by_host());
-        }
-        Event::Stale { type_url: self.type_url.clone(), nonce: nonce.into() }
+    /// The client has read this response, and what it made of it is not known.
+    fn skip(&mut self, sent: Sent, events: &mut Vec<Event>) -> Answered {
+        let Sent { nonce, contents, .. } = sent;
+        self.doubt(&contents);
+        let type_url = self.type_url.clone();
+        events.push(Event::Skipped { type_url, nonce: Arc::clone(&nonce) });
+        Answered { nonce, verdict: Verdict::Unknown, contents }
+    }
+
+    /// The request answers nothing that is under way. Requests that only change names carry the
+    /// nonce of the response before, if any; other nonces are worth a note.
+    fn stale(&self, nonce: &str) -> Option<Event> {
+        let is_ordinary = nonce.is_empty() || self.flight.is_answered(nonce);
+        let type_url = &self.type_url;
+        (!is_ordinary).then(|| Event::Stale { type_url: type_url.clone(), nonce: nonce.into() })
     }
 
     fn accept(&mut self, contents: &Contents) {
@@ -71,6 +103,21 @@ impl Subscription {
             self.books.accept_all();
         } else {
             self.books.accept(contents);
+        }
+    }
+
+    /// A whole state that is under way speaks of all that those before it did: what the client
+    /// makes of that one counts.
+    fn refuse(&mut self, contents: &Contents) {
+        if !(self.is_full_state() && self.flight.hand_on(contents)) {
+            self.books.refuse(contents, &self.flight, &self.interest, self.by_host());
+        }
+    }
+
+    /// The client's verdict on this is not known, and never will be.
+    pub(super) fn doubt(&mut self, contents: &Contents) {
+        if !(self.is_full_state() && self.flight.hand_on(contents)) {
+            self.books.doubt(contents, &self.interest);
         }
     }
 }

@@ -69,11 +69,8 @@ impl Subscription {
         now: Time,
         nonce: u64,
         entries: Vec<Entry>,
-        mut spoken: Vec<Spoken>,
+        spoken: Vec<Spoken>,
     ) -> Response {
-        if self.is_full_state() {
-            spoken.extend(self.flight.absorb());
-        }
         let share = (!entries.is_empty()).then(|| Share::Key(ShareKey::of(&entries)));
         let response = self.say(now, nonce, Contents::new(spoken));
         Response { entries: entries.into(), share, ..response }
@@ -83,12 +80,11 @@ impl Subscription {
     pub(super) fn say(&mut self, now: Time, nonce: u64, contents: Contents) -> Response {
         let version = self.version();
         let nonce: Arc<str> = nonce.to_string().into();
-        self.flight.push(Sent {
-            nonce: Arc::clone(&nonce),
-            version: Arc::clone(&version),
-            at: now,
-            contents,
-        });
+        let sent =
+            Sent { nonce: Arc::clone(&nonce), version: Arc::clone(&version), at: now, contents };
+        if let Some(given_up) = self.flight.push(sent) {
+            self.doubt(&given_up.contents);
+        }
         Response {
             variant: self.variant,
             type_url: self.type_url.clone(),

@@ -110,6 +110,7 @@ impl Account {
             Event::Nacked { type_url, version, nonce, error } => {
                 self.nacked(type_url, version, nonce, error);
             }
+            Event::Skipped { type_url, nonce } => self.skipped(type_url, nonce),
             Event::Stale { type_url, nonce } => self.stale(type_url, nonce),
             Event::IdentityIgnored { claimed } => {
                 let (stream, node) = (self.id, self.node_id());
@@ -181,6 +182,14 @@ impl Account {
         let labels = TypeLabels::new(self.variant, type_url);
         self.metrics().nacks.get_or_create(&labels).inc();
         self.observe(Happened::Rejected { type_url, version, error });
+    }
+
+    fn skipped(&self, type_url: &TypeUrl, nonce: &str) {
+        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
+        debug!(stream, node, r#type = of, nonce, "skipped: a later response was answered");
+        let labels = TypeLabels::new(self.variant, type_url);
+        self.metrics().skipped.get_or_create(&labels).inc();
+        self.observe(Happened::Skipped { type_url });
     }
 
     fn stale(&self, type_url: &TypeUrl, nonce: &str) {

@@ -56,6 +56,9 @@ pub(super) fn event(event: &Event, labels: &mut impl Labels) -> (&'static str, S
             let of = answered(type_url, version, nonce, labels);
             ("nacked", format!("{of} error={}", error.message))
         }
+        Event::Skipped { type_url, nonce } => {
+            ("skipped", format!("{} n={}", type_url.short(), labels.nonce(nonce)))
+        }
         Event::Stale { type_url, nonce } => {
             ("stale", format!("{} n={}", type_url.short(), labels.nonce(nonce)))
         }

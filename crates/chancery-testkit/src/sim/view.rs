@@ -85,7 +85,7 @@ impl View {
 
     /// Books a SotW request.
     pub(super) fn sotw(&mut self, type_url: &TypeUrl, request: &SotwRequest, set: &ResourceSet) {
-        self.answer(&request.nonce, request.error.is_some(), type_url.rules().full_state, true);
+        self.answer(&request.nonce, request.error.is_some(), type_url.rules().full_state);
         let implied = request.names.is_empty() && !self.named && type_url.rules().legacy_wildcard;
         let star = request.names.contains("*");
         let names = request.names.iter().filter(|name| *name != "*").map(Arc::from).collect();
@@ -98,7 +98,7 @@ impl View {
             && set.version().matches(&request.version)
         {
             // The client is where the set is; if nothing can have expired, it holds all of it.
-            if type_url.rules().full_state && set.iter().all(|resource| resource.ttl().is_none()) {
+            if set.iter().all(|resource| resource.ttl().is_none()) {
                 self.known =
                     set.iter().map(|it| (it.name().shared(), it.version().to_string())).collect();
                 self.given = self.known.keys().cloned().collect();
@@ -112,7 +112,7 @@ impl View {
 
     /// Books a delta request.
     pub(super) fn delta(&mut self, type_url: &TypeUrl, request: &DeltaRequest, set: &ResourceSet) {
-        self.answer(&request.nonce, request.error.is_some(), false, false);
+        self.answer(&request.nonce, request.error.is_some(), false);
         let first = self.told.is_none();
         let before = self.told.clone().unwrap_or_default();
         let mut interest = before.clone();
@@ -173,19 +173,11 @@ impl View {
         self.told = Some(interest);
     }
 
-    /// Books an ACK or NACK. A SotW answer is one only if it names the latest response (S-037).
-    fn answer(&mut self, nonce: &str, rejected: bool, full_state: bool, latest_only: bool) {
+    /// Books an ACK or NACK: the first request with the nonce of a response that is out is its
+    /// answer (S-037). Answers come in order, so an older response will not be answered any more.
+    fn answer(&mut self, nonce: &str, rejected: bool, full_state: bool) {
         let found = self.unanswered.iter().position(|it| &*it.nonce == nonce);
         let Some(at) = found else { return };
-        if latest_only && at + 1 < self.unanswered.len() {
-            // Superseded: no answer (S-037), but still what the client makes of it.
-            match rejected {
-                true => self.reject_superseded(at),
-                false => self.accept(self.unanswered[at].clone(), false),
-            }
-            return;
-        }
-        // Answers come in order, so an older response will not be answered any more.
         let Some(answered) = self.unanswered.drain(..=at).next_back() else { return };
         if rejected {
             self.reject(answered, full_state);
@@ -209,36 +201,22 @@ impl View {
         }
     }
 
-    fn reject_superseded(&mut self, at: usize) {
-        let newer: BTreeSet<_> = self
-            .unanswered
-            .range(at + 1..)
-            .flat_map(|it| &it.entries)
-            .map(|(name, _)| name)
-            .collect();
-        for (name, resource) in &self.unanswered[at].entries {
-            if !newer.contains(name) {
-                self.known.remove(name);
-                let (version, changes) =
-                    (resource.version().to_string(), self.unanswered[at].changes);
-                self.rejected.insert(Arc::clone(name), Rejected { version, changes });
-            }
-        }
-    }
-
-    /// Nothing is sure about any part of a rejected response (S-035).
+    /// Nothing is sure about any part of a rejected response (S-035). What a newer one that is out
+    /// gives as well is told by the answer to that one.
     fn reject(&mut self, answered: Unanswered, full_state: bool) {
+        let is_newest = self.unanswered.is_empty();
+        let newer = self.unanswered.iter();
+        let newer = newer.flat_map(|it| it.entries.iter().map(|(name, _)| name).chain(&it.removed));
+        let newer: BTreeSet<_> = newer.cloned().collect();
         let changes = answered.changes;
-        if full_state {
+        if full_state && is_newest {
             self.known.clear();
         }
-        for name in answered.removed {
+        let removed = answered.removed.into_iter().map(|name| (name, String::new()));
+        let entries = answered.entries.into_iter();
+        let entries = entries.map(|(name, resource)| (name, resource.version().to_string()));
+        for (name, version) in removed.chain(entries).filter(|(name, _)| !newer.contains(name)) {
             self.known.remove(&name);
-            self.rejected.insert(name, Rejected { version: String::new(), changes });
-        }
-        for (name, resource) in answered.entries {
-            self.known.remove(&name);
-            let version = resource.version().to_string();
             self.rejected.insert(name, Rejected { version, changes });
         }
     }
