@@ -115,6 +115,32 @@ fn a_stale_nonce_does_not_lose_the_names() {
 }
 
 #[test]
+fn what_was_rejected_with_a_name_that_was_dropped_is_tried_at_the_next_change() {
+    // S-033, S-034: nobody can tell whether `b` was at fault, and `b` is not watched any more
+    delta(
+        "= eds a@1 b@1
+           > eds +a +b
+           < eds n=1 a@1 b@1
+           > eds nack error=b is bad
+           > eds -b
+           = eds b@2
+           < eds n=2 a@1
+           > eds nack error=no
+           = eds b@3",
+    );
+    delta(
+        "= eds a@1 b@1
+           > eds +*
+           < eds n=1 a@1 b@1
+           > eds +a -*
+           < eds n=2 a@1
+           > eds nack=1 error=b is bad
+           > eds ack=2
+           = eds b@2",
+    );
+}
+
+#[test]
 fn a_name_subscribed_again_is_sent_again() {
     // S-075
     delta(

@@ -113,8 +113,9 @@ impl Batch {
 /// Until when routes wait for an acknowledged cluster with these endpoints.
 fn until(name: &ResourceName, bound: Time, acked: Time, endpoints: Option<&Subscription>) -> Time {
     match endpoints {
-        Some(eds) if eds.wants(name) && eds.has(name) => bound,
-        // There are no endpoints to wait for, and nobody will say so in SotW (S-066).
+        Some(eds) if eds.will_bring(name) => bound,
+        // The client has the endpoints from an earlier stream (S-076), or there are none, and
+        // nobody will say so in SotW (S-066).
         Some(eds) if eds.wants(name) => acked,
         // Envoy asks for endpoints before it acknowledges the cluster.
         _ => bound.min(acked + ASKING_GRACE),

@@ -26,6 +26,9 @@ pub(crate) struct Books {
     /// Rejected, and not given again: the client may or may not hold it (S-035). With whether it
     /// had nothing under the key before.
     refused: BTreeMap<Spelling, bool>,
+    /// A part of a rejected response is not subscribed to any more, so that nobody will notice if
+    /// that was the part at fault, and changes.
+    lost_part: bool,
     /// Given in responses that the client read and never answered: nobody knows whether it accepted
     /// them (S-037).
     doubted: BTreeSet<Spelling>,
@@ -73,6 +76,7 @@ impl Default for Books {
             owed: BTreeMap::new(),
             kept: BTreeMap::new(),
             refused: BTreeMap::new(),
+            lost_part: false,
             doubted: BTreeSet::new(),
         }
     }
@@ -88,6 +92,12 @@ impl Books {
     pub(crate) fn advance(&mut self, now: Time, interest: &Interest, by_host: bool) {
         if Arc::ptr_eq(&self.sent, &self.target) {
             return;
+        }
+        if self.lost_part && self.sent.version() != self.target.version() {
+            let mut refused = self.refused.keys();
+            if refused.any(|key| self.view(key, interest, by_host).is_some()) {
+                self.retry_refused();
+            }
         }
         for change in self.changes(interest, by_host) {
             self.note(now, change);
@@ -127,6 +137,11 @@ impl Books {
         self.owed.insert(Arc::clone(key), Held::Unknown);
     }
 
+    /// Whether the client must be told about a key.
+    pub(crate) fn owes(&self, key: &str) -> bool {
+        self.owed.contains_key(key)
+    }
+
     /// The client asked for keys.
     pub(crate) fn owe_all(&mut self, keys: Vec<Spelling>) {
         let owed = keys.into_iter().map(|key| (key, Held::Unknown));
@@ -149,7 +164,8 @@ impl Books {
     pub(crate) fn forget(&mut self, key: &str) {
         self.owed.remove(key);
         self.kept.remove(key);
-        self.refused.remove(key);
+        let refused = self.refused.remove(key).is_some();
+        self.note_lost_part(refused);
         self.doubted.remove(key);
     }
 
@@ -157,7 +173,9 @@ impl Books {
     pub(crate) fn forget_uncovered(&mut self, interest: &Interest) {
         self.owed.retain(|key, _| interest.covers(key));
         self.kept.retain(|key, _| interest.covers(key));
+        let refused = self.refused.len();
         self.refused.retain(|key, _| interest.covers(key));
+        self.note_lost_part(self.refused.len() < refused);
         self.doubted.retain(|key| interest.covers(key));
     }
 
@@ -184,6 +202,7 @@ impl Books {
         let is_outdated =
             |spoken: Spoken| self.view(&spoken.key, interest, by_host) != spoken.what.as_ref();
         let outdated = wanted().any(is_outdated);
+        let uncovered = contents.iter().any(|spoken| !interest.covers(&spoken.key));
         for Spoken { key, is_new, .. } in wanted().filter(|one| !newer.speaks_of(&one.key)) {
             if outdated {
                 self.owe_again(&key);
@@ -191,6 +210,12 @@ impl Books {
                 self.refused.insert(key, is_new);
             }
         }
+        self.note_lost_part(uncovered);
+    }
+
+    /// A part of what was rejected is not subscribed to any more, or none is.
+    fn note_lost_part(&mut self, lost: bool) {
+        self.lost_part = (self.lost_part || lost) && !self.refused.is_empty();
     }
 
     /// Whether the client rejected what it was last told under a key.
@@ -215,6 +240,7 @@ impl Books {
     /// The client accepted a whole state, and with it all that is in it.
     pub(crate) fn accept_all(&mut self) {
         self.refused.clear();
+        self.lost_part = false;
         self.doubted.clear();
     }
 
@@ -229,9 +255,23 @@ impl Books {
         // What the client was not given yet, or only ever refused, nothing of it can use.
         let not_given = self.owed.get(&key).is_some_and(Held::is_new);
         if new.is_none() && !not_given && !never_accepted {
-            self.kept.insert(key, Kept { resource: held, since: now });
+            let resource = self.held_before(&key).unwrap_or(held);
+            self.kept.insert(key, Kept { resource, since: now });
         } else {
             self.owed.entry(key).or_insert(Held::Has(held));
+        }
+    }
+
+    /// What the client holds under a key if it was not told of a change of it yet. It need not be
+    /// told any more, because the resource is gone.
+    fn held_before(&mut self, key: &str) -> Option<Arc<Resource>> {
+        match self.owed.get(key) {
+            Some(Held::Has(before)) => {
+                let before = Arc::clone(before);
+                self.owed.remove(key);
+                Some(before)
+            }
+            _ => None,
         }
     }
 
@@ -245,6 +285,7 @@ impl Books {
     }
 
     fn retry_refused(&mut self) {
+        self.lost_part = false;
         for key in std::mem::take(&mut self.refused).into_keys() {
             self.owe_again(&key);
         }

@@ -194,9 +194,17 @@ impl Subscription {
         self.interest.spans(name) || self.interest.spelling_of(name.as_str()).is_some()
     }
 
-    /// Whether there is such a resource for this client.
-    pub(crate) fn has(&self, name: &crate::ResourceName) -> bool {
-        self.books.target.get(name.as_str()).is_some()
+    /// Whether the client was told of this resource and has not answered, or is still to be told.
+    pub(crate) fn will_bring(&self, name: &crate::ResourceName) -> bool {
+        let Books { target, sent, .. } = &self.books;
+        let Some(resource) = target.get(name.as_str()).filter(|_| self.wants(name)) else {
+            return false;
+        };
+        let named = self.interest.spelling_of(name.as_str());
+        let key = named.as_deref().unwrap_or(name.as_str());
+        sent.get(name.as_str()) != Some(resource)
+            || self.books.owes(key)
+            || self.flight.speaks_of(key)
     }
 
     /// When to look again if nothing happens before; what waits for other types is theirs to say.

@@ -67,6 +67,9 @@ pub struct Quirks {
     pub blank: bool,
     /// Changes subscriptions and answers in separate messages even if both are due (T-34).
     pub separate: bool,
+    /// Asks for each name it needs in a request of its own, and waits for no answer in between, as
+    /// grpc-go and grpc-java do (S-037).
+    pub piecemeal: bool,
 }
 
 /// A client with one stream.

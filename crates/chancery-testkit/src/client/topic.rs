@@ -103,6 +103,9 @@ impl Topic {
     pub(super) fn tell(&mut self) {
         let interest = self.interest.clone();
         self.held.retain(|name, _| interest.covers(name));
+        if self.version_of.as_ref().is_some_and(|of| *of != interest) {
+            self.version_of = None; // What is held is not all that the version stood for.
+        }
         self.asked.all |= interest.all;
         self.asked.names.extend(interest.names.iter().cloned());
         self.told = Some(interest);

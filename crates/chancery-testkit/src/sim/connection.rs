@@ -1,5 +1,6 @@
 //! One client and the stream it has, or not, to a server: two machines and the wire between them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,8 +116,9 @@ impl Connection {
             moved |= self.server_receives(now)?;
             moved |= self.server_sends(now, rng)?;
             moved |= self.client_receives(now)?;
+            moved |= self.follow();
             if !moved {
-                return Ok(());
+                return self.check_waits(now);
             }
         }
     }
@@ -150,6 +152,10 @@ impl Connection {
     fn server_receives(&mut self, now: Time) -> Result<bool, Fault> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
         let Some(request) = stream.up.receive(now) else { return Ok(false) };
+        if !stream.identified {
+            // The server chooses a snapshot once it knows who asks.
+            stream.referee.published(now, &self.published);
+        }
         stream.referee.received(&request);
         let line = self.trace.as_ref().map(|_| request_line(&request));
         let events = stream.server.handle(now, Input::Request(request));
@@ -212,13 +218,13 @@ impl Connection {
         let Some(response) = stream.down.receive(now) else { return Ok(false) };
         self.client.receive(now, &response)?;
         self.note(now, || format!("    {} arrived", response.nonce));
-        self.follow();
         self.check_traffic()?;
         Ok(true)
     }
 
-    /// Subscribes to what the client needs to use what it holds.
-    fn follow(&mut self) {
+    /// Subscribes to what the client needs to use what it holds; says whether that is news.
+    fn follow(&mut self) -> bool {
+        let mut news = false;
         let steps: &[(&str, &str)] = match self.profile.follow {
             Follow::Nothing => &[],
             Follow::Envoy => &[("cds", "eds"), ("lds", "rds")],
@@ -227,9 +233,43 @@ impl Connection {
         for (from, to) in steps {
             let held = self.client.held(&type_url(from));
             let links = held.flat_map(|(_, holding)| &holding.resource.facts().links);
-            let names = links.map(|link| link.name.shared()).collect();
-            self.client.want(&type_url(to), Interest { all: false, names });
+            let names: BTreeSet<_> = links.map(|link| link.name.shared()).collect();
+            news |= self.want(&type_url(to), names);
         }
+        news
+    }
+
+    /// Subscribes to these names, or to one more of them.
+    fn want(&mut self, url: &TypeUrl, mut names: BTreeSet<Arc<str>>) -> bool {
+        let before = self.client.interest(url).names;
+        if self.profile.quirks.piecemeal {
+            let next = names.difference(&before).next().cloned();
+            names = names.intersection(&before).cloned().chain(next).collect();
+        }
+        let news = names != before;
+        self.client.want(url, Interest { all: false, names });
+        news
+    }
+
+    /// S-097: when nothing is under way, a client that accepts everything has what it asked for.
+    /// The server then waits only for what it cannot know: whether the client will ask for the
+    /// endpoints of a cluster.
+    fn check_waits(&self, now: Time) -> Result<(), Fault> {
+        let Some(stream) = &self.stream else { return Ok(()) };
+        let answers = !self.profile.quirks.forgetful && !self.profile.dangers.bad;
+        let still = stream.identified && stream.up.is_empty() && stream.down.is_empty();
+        let waits = stream.server.deadline().filter(|until| *until > now + ASKING);
+        match waits.filter(|_| answers && still && !self.profile.dangers.ttl) {
+            Some(until) => self.lacks_nothing().map_err(|Fault(why)| {
+                let wait = until.0.saturating_sub(now.0);
+                Fault(format!("{why}, and the server waits {wait:?} for nothing (S-037, S-097)"))
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn lacks_nothing(&self) -> Result<(), Fault> {
+        self.client.types().try_for_each(|url| self.holds_all(url))
     }
 
     /// S-097: once complete, what Envoy uses stays complete, so that no request fails.
@@ -272,7 +312,7 @@ impl Connection {
         stream.referee.settled()
     }
 
-    fn holds_exactly(&self, url: &TypeUrl) -> Result<(), Fault> {
+    fn holds_all(&self, url: &TypeUrl) -> Result<(), Fault> {
         let (interest, set, short) =
             (self.client.interest(url), self.published.set(url), url.short());
         for resource in set.iter().filter(|it| interest.covers(it.name().as_str())) {
@@ -283,6 +323,12 @@ impl Connection {
                 None => return Err(Fault(format!("the client lacks {short} `{name}`"))),
             }
         }
+        Ok(())
+    }
+
+    fn holds_exactly(&self, url: &TypeUrl) -> Result<(), Fault> {
+        self.holds_all(url)?;
+        let (set, short) = (self.published.set(url), url.short());
         // SotW cannot take single resources away (S-058).
         let says_all = self.client.variant() == Variant::Delta || url.rules().full_state;
         let extra = self.client.held(url).find(|(name, _)| says_all && set.get(name).is_none());
@@ -297,6 +343,9 @@ impl Connection {
         }
     }
 }
+
+/// How long a server may wait for the question after the endpoints of a cluster.
+const ASKING: Duration = Duration::from_millis(250);
 
 fn snapshot_line(snapshot: &Snapshot) -> String {
     let all = snapshot.types().map(|url| {

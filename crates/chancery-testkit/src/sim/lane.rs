@@ -34,6 +34,11 @@ impl<T> Lane<T> {
         self.under_way.front().map(|(at, _)| *at)
     }
 
+    /// Whether nothing is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
     /// How many messages were sent and not received.
     pub(super) fn len(&self) -> usize {
         self.under_way.len()

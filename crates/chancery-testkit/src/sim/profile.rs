@@ -87,6 +87,7 @@ fn quirks(rng: &mut Rng) -> Quirks {
         forgetful: rng.chance(20),
         blank: rng.chance(10),
         separate: rng.chance(30),
+        piecemeal: rng.chance(50),
     }
 }
 

@@ -120,7 +120,8 @@ impl Referee {
     pub(super) fn settled(&self) -> Result<(), Fault> {
         for (url, view) in &self.views {
             let set = self.target.set(url);
-            let waits = view.warming.iter().find(|name| set.get(name).is_some());
+            let waits = |name: &&Arc<str>| set.get(name).is_some() && self.has_cluster(url, name);
+            let waits = view.warming.iter().find(waits);
             if let Some(name) = waits {
                 return Err(Fault(format!(
                     "the cluster of {} `{name}` changed and still warms (S-099)",
@@ -129,6 +130,15 @@ impl Referee {
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the client accepted a cluster that leads to these endpoints. One that it
+    /// rejected warms nothing.
+    fn has_cluster(&self, url: &TypeUrl, name: &str) -> bool {
+        let clusters = self.views.get(&type_url("cds"));
+        let accepted = clusters.into_iter().flat_map(|view| view.accepted.values());
+        let mut links = accepted.flat_map(|cluster| &cluster.facts().links);
+        links.any(|link| link.type_url == *url && link.name.as_str() == name)
     }
 
     /// Whether absence from a response removes.
@@ -149,7 +159,7 @@ impl Referee {
             self.check_entry(now, view, response, entry)?;
         }
         self.check_removals(now, view, response)?;
-        self.check_reason(now, view, response)
+        self.check_reason(view, response)
     }
 
     /// S-042: one response of a type is out at a time.
@@ -224,7 +234,12 @@ impl Referee {
     /// What was given may stay with the client for a while after it has vanished (S-098).
     fn outlives(&self, view: &View, url: &TypeUrl, name: &Arc<str>, resource: &Resource) -> bool {
         let vanished = self.vanished.get(&(url.clone(), Arc::clone(name)));
-        let has = view.known.get(name) == Some(&resource.version().to_string());
+        // A rejection says nothing sure about single resources (S-035), and a client that asks
+        // again may have dropped what it accepted (S-075).
+        let version = resource.version().to_string();
+        let has = view.known.get(name) == Some(&version)
+            || view.rejected(name, &version)
+            || view.accepted.get(name).is_some_and(|accepted| **accepted == *resource);
         view.given.contains(name) && vanished.is_some_and(|(_, last)| has || **last == *resource)
     }
 
@@ -279,7 +294,10 @@ impl Referee {
     /// Nothing the client accepted leads to this, unless it was given time enough.
     fn check_unused(&self, now: Time, url: &TypeUrl, name: &Arc<str>) -> Result<(), String> {
         let holds = self.views.get(url).is_some_and(|view| {
-            view.given.contains(name) && (view.known.contains_key(name) || view.has(name).is_some())
+            // A client that asks again may have dropped it, and is answered at once (S-075, S-095).
+            view.given.contains(name)
+                && !view.owed.contains(name)
+                && (view.known.contains_key(name) || view.has(name).is_some())
         });
         if !matches!(url.short(), "cds" | "eds") || !holds {
             return Ok(()); // What was only ever rejected is in nobody's use.
@@ -308,7 +326,7 @@ impl Referee {
     }
 
     /// S-033, S-040, S-106: there is something in it the client does not have and did not reject.
-    fn check_reason(&self, now: Time, view: &View, response: &Response) -> Result<(), String> {
+    fn check_reason(&self, view: &View, response: &Response) -> Result<(), String> {
         let fresh = |entry: &Entry| {
             let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
             let version = version.unwrap_or_default();
@@ -324,11 +342,9 @@ impl Referee {
                 && !response.entries.iter().any(|entry| entry.name == *name)
         });
         // What was kept and rejected is given up: the rest of the response is worth another try.
-        let given_up = self.vanished.iter().any(|((url, name), (at, _))| {
-            *url == response.type_url
-                && view.rejected.contains_key(name)
-                && now >= *at + self.settings.removal_wait
-        });
+        let given = |name: &str| response.entries.iter().any(|entry| &*entry.name == name);
+        let mut gone = self.vanished.keys().filter(|(url, _)| *url == response.type_url);
+        let given_up = gone.any(|(_, name)| view.rejected.contains_key(name) && !given(name));
         let reason = view.owed_any
             || given_up
             || absent
@@ -348,7 +364,10 @@ impl Referee {
         for entry in response.entries.iter().filter(|entry| !entry.heartbeat) {
             let (name, Some(resource)) = (&entry.name, &entry.resource) else { continue };
             let known = clusters.known.get(name) == Some(&resource.version().to_string());
-            if known && !clusters.owed.contains(name) && !clusters.may.contains(name) {
+            let again = clusters.owed.contains(name)
+                || clusters.may.contains(name)
+                || clusters.rejected.contains_key(name);
+            if known && !again {
                 continue;
             }
             let has = known || clusters.has(name) == Some(resource);
