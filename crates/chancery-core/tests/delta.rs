@@ -141,6 +141,53 @@ fn what_was_rejected_with_a_name_that_was_dropped_is_tried_at_the_next_change() 
 }
 
 #[test]
+fn what_is_under_way_when_everything_is_asked_for_again_is_removed_if_it_goes() {
+    // S-051, S-080: the response arrives when the client wants everything again
+    delta(
+        "= cds a@1 b@1
+           > cds +*
+           < cds n=1 a@1 b@1
+           | > cds +c -*
+           | > cds +*
+           | = cds -b
+           | > cds ack=1
+           .
+           < cds n=2 a@1 -b -c !c=NOT_FOUND",
+    );
+}
+
+#[test]
+fn what_was_rejected_with_a_name_that_was_dropped_and_changed_is_tried_again() {
+    // S-033, S-034
+    delta(
+        "= eds a@1 b@1
+           > eds +a +b
+           < eds n=1 a@1 b@1
+           > eds -b
+           = eds b@2
+           > eds nack error=b is bad
+           < eds n=2 a@1",
+    );
+}
+
+#[test]
+fn what_is_accepted_after_a_rejection_is_refreshed() {
+    // S-087, S-088
+    delta(
+        "% features=ttl
+           = eds a@1(ttl=9s) b@1
+           > eds +a +b
+           < eds n=1 a@1(ttl) b@1
+           > eds nack error=b is bad
+           > eds +a
+           < eds n=2 a@1(ttl)
+           > eds ack
+           ~ 3s
+           < eds n=3 a@1(ttl,heartbeat)",
+    );
+}
+
+#[test]
 fn a_name_subscribed_again_is_sent_again() {
     // S-075
     delta(

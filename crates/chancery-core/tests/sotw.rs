@@ -1055,6 +1055,38 @@ fn a_rejection_that_crosses_with_a_newer_response_counts() {
 }
 
 #[test]
+fn a_part_of_everything_has_another_version_than_all_of_it() {
+    // S-043, S-110: a client that lost its stream after the first part would never get the rest
+    sotw(
+        "% max_bytes=1000
+          = rds v=x a@1(size=600) b@1(size=600)
+          > rds *
+          < rds v=x~part n=1 a@1
+          > rds ack
+          < rds v=x n=2 b@1
+          ---
+          > rds * v=x~part
+          < rds v=x~part n=1 a@1
+          > rds ack
+          < rds v=x n=2 b@1
+          > rds ack
+          ---
+          > rds * v=x",
+    );
+}
+
+#[test]
+fn names_that_do_not_exist_hold_nothing_up() {
+    // S-058, S-110: they take no room in a response that cannot speak of them
+    sotw(
+        "% max_bytes=300
+          = eds z@1
+          > eds a b c d e f g h z
+          < eds v=1 n=1 z@1 !a=NOT_FOUND !b=NOT_FOUND",
+    );
+}
+
+#[test]
 fn a_heartbeat_nothing_needs_any_more_is_not_sent() {
     // S-087, S-106
     sotw(

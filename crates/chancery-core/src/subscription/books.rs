@@ -201,7 +201,8 @@ impl Books {
         let wanted = || contents.iter().filter(|spoken| interest.covers(&spoken.key));
         let is_outdated =
             |spoken: Spoken| self.view(&spoken.key, interest, by_host) != spoken.what.as_ref();
-        let outdated = wanted().any(is_outdated);
+        // Also what was dropped since: that may have been the part at fault.
+        let outdated = contents.iter().any(is_outdated);
         let uncovered = contents.iter().any(|spoken| !interest.covers(&spoken.key));
         for Spoken { key, is_new, .. } in wanted().filter(|one| !newer.speaks_of(&one.key)) {
             if outdated {

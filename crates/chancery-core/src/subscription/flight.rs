@@ -130,6 +130,12 @@ impl Flight {
         self.answered.as_deref() == Some(nonce)
     }
 
+    /// The keys under which responses under way give something.
+    pub(crate) fn given(&self) -> impl Iterator<Item = Spelling> {
+        let spoken = self.out.iter().flat_map(|sent| sent.contents.iter());
+        spoken.filter(|spoken| spoken.what.is_some()).map(|spoken| spoken.key)
+    }
+
     /// Whether a response under way speaks of this key.
     pub(crate) fn speaks_of(&self, key: &str) -> bool {
         self.out.iter().any(|sent| sent.contents.speaks_of(key))

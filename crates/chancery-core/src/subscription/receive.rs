@@ -70,6 +70,10 @@ impl Subscription {
         events.push(match error {
             None => {
                 self.accept(&answered.contents);
+                if self.tells_ttl() {
+                    // What was refused until now has to be refreshed from now on.
+                    self.schedule_beat(now, false);
+                }
                 let after = now.0.saturating_sub(at.0);
                 Event::Acked { type_url, version, nonce, after }
             }

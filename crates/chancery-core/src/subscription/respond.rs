@@ -33,6 +33,14 @@ struct Due {
     errors: usize,
 }
 
+impl Due {
+    /// Returns true if a response would have entries or removals. What SotW cannot say that is gone
+    /// needs no response.
+    fn says_something(&self) -> bool {
+        !self.entries.is_empty() || !self.removed.is_empty()
+    }
+}
+
 impl Subscription {
     /// The next response, if one is due and may go.
     pub(crate) fn poll(&mut self, now: Time, nonce: u64, settings: &Settings) -> Option<Reply> {
@@ -49,7 +57,7 @@ impl Subscription {
         let due = self.collect(settings);
         self.note_missing(&due.spoken);
         let errors = self.unreported(&due, settings);
-        let silent = due.entries.is_empty() && due.removed.is_empty() && errors.is_empty();
+        let silent = !due.says_something() && errors.is_empty();
         let changed = !silent || (self.is_full_state() && !due.spoken.is_empty());
         if !changed && !self.must_answer {
             return self.beat(now, nonce);
@@ -131,7 +139,7 @@ impl Subscription {
             let gone = (key.len() + 8, error_size(&key));
             let (size, error) = what.as_deref().map_or(gone, |found| (entry_size(found), 0));
             let bytes = due.bytes + due.errors + size + error;
-            let full = !due.spoken.is_empty() && bytes > settings.max_response_bytes;
+            let full = due.says_something() && bytes > settings.max_response_bytes;
             if full && !self.is_full_state() {
                 left = Some((key, held));
                 break;
@@ -255,8 +263,19 @@ impl Subscription {
         errors
     }
 
-    /// The version of what the client should see, what it keeps for a while included.
+    /// The version of what the client has once it accepts what it is sent now.
+    ///
+    /// A part of everything that was too large for one response (S-110) has another version than
+    /// the whole: a client that loses its stream in between must not seem to have all (S-043).
     fn version(&self) -> Arc<str> {
+        let version = self.version_of_all();
+        let sotw_wildcard = self.variant == Variant::Sotw && self.interest.wildcard();
+        let is_part = sotw_wildcard && !self.books.owed.is_empty();
+        if is_part { format!("{version}~part").into() } else { version }
+    }
+
+    /// The version of what the client should see, what it keeps for a while included.
+    fn version_of_all(&self) -> Arc<str> {
         let target = &self.books.target;
         if self.books.kept.is_empty() {
             return target.version_text();

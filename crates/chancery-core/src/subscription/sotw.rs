@@ -105,12 +105,16 @@ impl Subscription {
         (had && !wildcard, wildcard && !had)
     }
 
-    /// What was sent so far does not tell what the client holds of names it had not asked for.
+    /// The set that the client was brought to does not tell what it holds of names it had not asked
+    /// for: nothing, or what a response under way gives it.
     fn owe_members(&mut self) {
         let sent = Arc::clone(&self.books.sent);
         for member in sent.iter().filter(|member| !self.interest.names_it(member.name().as_str())) {
             let key = member.name().shared();
             self.books.owed.entry(key).or_insert(super::Held::Nothing);
+        }
+        for key in self.flight.given().filter(|key| !self.interest.names_it(key)) {
+            self.books.owed.insert(key, super::Held::Doubtful);
         }
     }
 }

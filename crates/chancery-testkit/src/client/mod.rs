@@ -248,6 +248,7 @@ impl Client {
             Due::Answer { type_url, answer } => (type_url, false, Some(answer)),
         };
         let topic = self.topics.get_mut(&type_url)?;
+        topic.drop_unasked();
         if answer.is_some() && self.quirks.forgetful && topic.forgets() {
             return None;
         }

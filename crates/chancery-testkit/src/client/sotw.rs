@@ -39,7 +39,11 @@ impl Topic {
                 self.nonce = Arc::clone(&nonce);
                 nonce
             }
-            None if first && !quirks.foreign_nonce => "".into(),
+            None if first => {
+                // A nonce means nothing on another stream (S-029), though some say it there once.
+                let foreign = std::mem::take(&mut self.nonce);
+                if quirks.foreign_nonce { foreign } else { "".into() }
+            }
             None => Arc::clone(&self.nonce),
         };
         let (type_url, version) = (type_url.as_str().into(), Arc::clone(&self.version));

@@ -99,6 +99,13 @@ impl Topic {
         forgets
     }
 
+    /// On a stream on which nothing was asked for, no request is needed to want nothing.
+    pub(super) fn drop_unasked(&mut self) {
+        if self.told.is_none() && self.interest.is_nothing() {
+            self.held.clear();
+        }
+    }
+
     /// The server is being told what is wanted: from here on the rest is not held.
     pub(super) fn tell(&mut self) {
         let interest = self.interest.clone();

@@ -55,11 +55,7 @@ impl Referee {
         }
         for (type_url, view) in &mut self.views {
             if before.set(type_url) != snapshot.set(type_url) {
-                view.changes += 1;
-                // SotW cannot say that these are gone; what comes back is news to the server.
-                let known = view.known.keys();
-                let gone = known.filter(|name| snapshot.set(type_url).get(name).is_none());
-                view.may.extend(gone.cloned());
+                view.set_changed(snapshot.set(type_url));
             }
         }
         self.vanished.retain(|(type_url, name), _| snapshot.set(type_url).get(name).is_none());
@@ -283,6 +279,7 @@ impl Referee {
             if !view.known.contains_key(name)
                 && !view.owed.contains(name)
                 && !view.rejected.contains_key(name)
+                && !view.is_under_way(name)
             {
                 return Err(format!("`{name}` is removed twice (S-080)"));
             }
@@ -346,6 +343,7 @@ impl Referee {
         let mut gone = self.vanished.keys().filter(|(url, _)| *url == response.type_url);
         let given_up = gone.any(|(_, name)| view.rejected.contains_key(name) && !given(name));
         let reason = view.owed_any
+            || view.retry
             || given_up
             || absent
             || !response.removed.is_empty()

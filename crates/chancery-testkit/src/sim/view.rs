@@ -22,6 +22,11 @@ pub(super) struct View {
     pub(super) accepted: BTreeMap<Arc<str>, Arc<Resource>>,
     /// What the client said it rejected.
     pub(super) rejected: BTreeMap<Arc<str>, Rejected>,
+    /// Whether a name that was rejected was dropped since: it may have been the part at fault.
+    lost_part: bool,
+    /// Whether a part that was rejected and dropped is another one by now, or gone: the rest is
+    /// worth another try.
+    pub(super) retry: bool,
     /// How often the type changed.
     pub(super) changes: usize,
     /// Names the client must be answered about although it may have them.
@@ -64,6 +69,11 @@ impl View {
         self.told.as_ref().is_some_and(|told| told.covers(name))
     }
 
+    /// Returns true if a response that is out gives this.
+    pub(super) fn is_under_way(&self, name: &str) -> bool {
+        self.unanswered.iter().any(|it| it.entries.iter().any(|(given, _)| **given == *name))
+    }
+
     /// What the client has under a name if it accepts what is under way.
     pub(super) fn has(&self, name: &str) -> Option<&Arc<Resource>> {
         let under_way = self.unanswered.iter().rev().flat_map(|it| &it.entries);
@@ -81,6 +91,16 @@ impl View {
     pub(super) fn refuses(&self, name: &str, version: &str) -> bool {
         let rejected = self.rejected.get(name).filter(|rejected| rejected.version == version);
         rejected.is_some_and(|rejected| rejected.changes == self.changes)
+    }
+
+    /// The set of the type changed.
+    pub(super) fn set_changed(&mut self, set: &ResourceSet) {
+        self.changes += 1;
+        self.retry |= std::mem::take(&mut self.lost_part);
+        // SotW cannot say that these are gone; what comes back is news to the server.
+        let known = self.known.keys();
+        let gone = known.filter(|name| set.get(name).is_none());
+        self.may.extend(gone.cloned());
     }
 
     /// Books a SotW request.
@@ -107,7 +127,7 @@ impl View {
         }
         let before = self.told.clone().unwrap_or_default();
         self.owed.extend(interest.names.difference(&before.names).cloned());
-        self.changed(first, &before, interest);
+        self.changed(first, &before, interest, set);
     }
 
     /// Books a delta request.
@@ -137,7 +157,7 @@ impl View {
         if first {
             self.resume(request, set);
         }
-        self.changed(first, &before, interest);
+        self.changed(first, &before, interest, set);
         self.released |= !bare;
     }
 
@@ -158,7 +178,7 @@ impl View {
     }
 
     /// The subscription is another one.
-    fn changed(&mut self, first: bool, before: &Interest, interest: Interest) {
+    fn changed(&mut self, first: bool, before: &Interest, interest: Interest, set: &ResourceSet) {
         self.owed_any |= first || (interest.all && !before.all);
         if interest.all && !before.all {
             self.may.extend(self.known.keys().cloned());
@@ -167,7 +187,11 @@ impl View {
         self.known.retain(|name, _| interest.covers(name));
         self.given.retain(|name| interest.covers(name));
         self.accepted.retain(|name, _| interest.covers(name));
-        self.rejected.retain(|name, _| interest.covers(name));
+        for (name, rejected) in self.rejected.extract_if(.., |name, _| !interest.covers(name)) {
+            let current = set.get(&name).map(|it| it.version().to_string());
+            self.lost_part = true;
+            self.retry |= current.unwrap_or_default() != rejected.version;
+        }
         self.warming.retain(|name| interest.covers(name));
         self.owed.retain(|name| interest.covers(name) || before.names.contains(name));
         self.told = Some(interest);
@@ -254,6 +278,7 @@ impl View {
             changes: self.changes,
         });
         self.owed_any = false;
+        self.retry = false;
         self.released = false;
         self.answered = true;
     }
