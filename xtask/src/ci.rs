@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
-use crate::steps::{Steps, cargo, exists, run};
-use crate::{counts, fetch, tidy};
+use crate::steps::{Steps, cargo, run};
+use crate::{counts, deny, fetch, tidy};
 
 /// Tells the tests that missing real clients are a failure, not a reason to skip.
 const CI: &str = "CHANCERY_CI";
@@ -35,7 +35,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
         let words = ["doc", "--workspace", "--all-features", "--no-deps", "--quiet"];
         run(cargo(root, &words).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
-    steps.run("deny", || deny(root))?;
+    steps.run("deny", || deny::deny(root))?;
     steps.run("counts", || counts::counts(root))?;
     steps.run("build", || {
         run(&mut cargo(root, &["test", "--workspace", "--all-features", "--no-run", "--quiet"]))
@@ -123,14 +123,6 @@ impl Totals {
 fn fuzz(root: &Path) -> Result<()> {
     let words = ["test", "--workspace", "--all-features", "--quiet", "--test", "fuzz"];
     run(cargo(root, &words).env("CHANCERY_FUZZ_RUNS", "10000"))
-}
-
-fn deny(root: &Path) -> Result<()> {
-    if !exists(&mut cargo(root, &["deny", "--version"])) {
-        println!("skipped: cargo-deny is not installed (`cargo install cargo-deny`)");
-        return Ok(());
-    }
-    run(&mut cargo(root, &["deny", "--workspace", "check", "bans", "licenses", "sources"]))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, fuzz, test (steps.rs times each)
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
 //!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
+//!   deny --> bans, licences and sources of dependencies, as deny.toml has them
 //!   fetch -> target/real: Envoy, gRPC and other real clients and servers, at pinned versions
 //!   tidy --> what no compiler checks: walls, sizes, module docs, the conformance table
 //! ```
@@ -17,6 +18,7 @@
 mod bench;
 mod ci;
 mod counts;
+mod deny;
 mod fetch;
 mod parts;
 mod peers;
@@ -32,6 +34,7 @@ cargo xtask VERB
   ci             set up what the tests need, then check and test everything; what CI runs
   fetch          install the real clients and servers of the tests into target/real
   tidy           check walls, sizes, module docs and the conformance table
+  deny           check versions, licences and sources of all dependencies by deny.toml
   test [FILTER]  run the tests whose name contains FILTER, real clients included
   counts         count the instructions of the hot paths and compare with the record
                  (`counts --record`: make what is counted the record)
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         ["bench", words @ ..] => bench::bench(&root(), words),
         ["counts"] => counts::counts(&root()),
         ["counts", "--record"] => counts::record(&root()),
+        ["deny"] => deny::deny(&root()),
         ["tidy"] => tidy::tidy(&root()),
         ["test"] => ci::test(&root(), None),
         ["test", filter] => ci::test(&root(), Some(filter)),

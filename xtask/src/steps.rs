@@ -68,6 +68,16 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Runs a program to its end and returns what it printed on stdout.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| shown(command))?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` ended with {}: {}", shown(command), output.status, stderr.trim_end());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{}`: stdout", shown(command)))
+}
+
 /// Whether a program can be started at all.
 pub(crate) fn exists(command: &mut Command) -> bool {
     match command.output() {

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Finding;
-use crate::steps::cargo;
+use crate::steps::{cargo, output};
 
 const TABLE: &str = include_str!("../../data/dependencies.txt");
 
@@ -49,13 +49,8 @@ const WALLS: [(&str, &[&str]); 6] = [
 type Uses = BTreeMap<(String, String), BTreeSet<String>>;
 
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
-    let output = cargo(root, &["metadata", "--no-deps", "--format-version", "1"])
-        .output()
-        .context("`cargo metadata`")?;
-    if !output.status.success() {
-        bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("`cargo metadata`")?;
+    let metadata = output(&mut cargo(root, &["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: Value = serde_json::from_str(&metadata).context("`cargo metadata`")?;
     let found = uses(&metadata);
     let mut findings = compare(&table(TABLE), &found);
     findings.extend(walls(&found));

@@ -37,8 +37,15 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     findings.extend(sources::check(&tree));
     findings.extend(contents::check(&tree));
     findings.extend(conformance::check(&tree));
+    report("tidy", &findings)?;
+    println!("tidy: {} files are in order", tree.files.len());
+    Ok(())
+}
+
+/// Prints all findings; faults are an error.
+pub(crate) fn report(check: &str, findings: &[Finding]) -> Result<()> {
     let mut faults = 0;
-    for finding in &findings {
+    for finding in findings {
         match finding {
             Finding::Note(text) => println!("note: {text}"),
             Finding::Fault(text) => {
@@ -48,9 +55,8 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
         }
     }
     if faults > 0 {
-        bail!("tidy found {faults} faults");
+        bail!("{check} found {faults} faults");
     }
-    println!("tidy: {} files are in order", tree.files.len());
     Ok(())
 }
 
