@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use daemon::{Server, chancery, cluster, dir_write, directory, eventually, exchange};
+use daemon::{PATIENCE, Server, chancery, cluster, dir_write, directory, eventually, exchange};
 
 #[test]
 fn help_tells_what_there_is_and_how_it_ends() {
@@ -238,6 +238,7 @@ fn a_unix_socket_serves_too() {
     let listen = format!("unix:{}", socket.display());
     let mut server = Server::start(&dir, &["--listen", &listen]);
     let mut stream = UnixStream::connect(&socket).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let (status, body) = exchange(&mut stream, "POST /v3/discovery:clusters", NODE);
     assert_eq!(status, 200);
     assert!(body.contains("\"a\""));

@@ -7,11 +7,9 @@
 
 mod daemon;
 
-use std::time::Duration;
-
 use bytes::{Buf, Bytes, BytesMut};
 use chancery_proto::frames::framed;
-use daemon::{Server, cluster, dir_write, directory, eventually};
+use daemon::{PATIENCE, Server, cluster, dir_write, directory, eventually};
 use h2::{RecvStream, SendStream};
 use tokio::net::TcpStream;
 
@@ -104,6 +102,10 @@ struct Response(Bytes);
 
 impl Stream {
     async fn open(server: &Server, node: &str) -> Self {
+        within("a stream to open", Self::opened(server, node)).await
+    }
+
+    async fn opened(server: &Server, node: &str) -> Self {
         let io = TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
         let (send, connection) = h2::client::handshake(io).await.unwrap();
         tokio::spawn(connection);
@@ -118,7 +120,7 @@ impl Stream {
 
     /// The next response, which is accepted.
     async fn response(&mut self) -> Response {
-        let response = tokio::time::timeout(PATIENCE, self.next()).await.unwrap().unwrap();
+        let response = within("a response", self.next()).await.unwrap();
         let accepted = [
             field(1, response.field(1)),
             field(4, CLUSTER.as_bytes()),
@@ -130,7 +132,7 @@ impl Stream {
 
     /// Waits for the end.
     async fn end(&mut self) {
-        assert!(tokio::time::timeout(PATIENCE, self.next()).await.unwrap().is_none());
+        assert!(within("the end of the stream", self.next()).await.is_none());
     }
 
     async fn next(&mut self) -> Option<Response> {
@@ -147,6 +149,11 @@ impl Stream {
             self.read.extend_from_slice(&data);
         }
     }
+}
+
+async fn within<F: Future>(what: &str, future: F) -> F::Output {
+    let waited = tokio::time::timeout(PATIENCE, future).await;
+    waited.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
 }
 
 impl Response {
@@ -195,6 +202,3 @@ fn varint(rest: &mut &[u8]) -> u64 {
 const METHOD: &str = "http://test/envoy.service.discovery.v3.AggregatedDiscoveryService/\
                       StreamAggregatedResources";
 const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-
-/// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);

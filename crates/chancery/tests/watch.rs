@@ -6,11 +6,11 @@ mod daemon;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::process::{ChildStdout, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::{TestServer, What};
-use daemon::{Running, Server, chancery, cluster, dir_write, directory};
+use daemon::{Pipe, Running, Server, chancery, cluster, dir_write, directory};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -367,7 +367,7 @@ fn free_port() -> u16 {
 /// A watch that goes on.
 struct Watching {
     child: Running,
-    lines: Option<BufReader<ChildStdout>>,
+    lines: Option<BufReader<Pipe>>,
 }
 
 impl Watching {

@@ -2,19 +2,20 @@
 
 #![allow(dead_code, reason = "each of the test programs uses a part of it")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+mod program;
+
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Instant;
 use std::{fs, thread};
 
 use tempfile::TempDir;
 
-/// A program that ends with the test, also with one that fails.
-pub(crate) struct Running(Child);
+#[allow(unused_imports, reason = "each of the test programs uses a part of it")]
+pub(crate) use program::{PATIENCE, Pipe, Program, Running};
 
 /// A server on free ports.
 pub(crate) struct Server {
@@ -23,39 +24,6 @@ pub(crate) struct Server {
     seen: Vec<String>,
     pub(crate) admin: u16,
     pub(crate) port: u16,
-}
-
-impl Running {
-    pub(crate) fn start(command: &mut Command) -> Self {
-        Self(command.spawn().unwrap())
-    }
-
-    pub(crate) fn signal(&self, name: &str) {
-        let arguments = [format!("-{name}"), self.id().to_string()];
-        assert!(Command::new("kill").args(arguments).status().unwrap().success());
-    }
-}
-
-impl Deref for Running {
-    type Target = Child;
-
-    fn deref(&self) -> &Child {
-        &self.0
-    }
-}
-
-impl DerefMut for Running {
-    fn deref_mut(&mut self) -> &mut Child {
-        &mut self.0
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
 }
 
 impl Server {
@@ -69,9 +37,7 @@ impl Server {
         let mut child = Running::start(command.args(free).args(flags).stderr(Stdio::piped()));
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
-        thread::spawn(move || {
-            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
+        thread::spawn(move || pass_on(stderr, &sender));
         let mut server = Self { child, lines, seen: Vec::new(), admin: 0, port: 0 };
         server.admin = server.port_after("admin interface on 127.0.0.1:");
         server.port = server.port_after("serving on 127.0.0.1:");
@@ -79,7 +45,9 @@ impl Server {
     }
 
     fn port_after(&mut self, told: &str) -> u16 {
-        let line = self.line_with(told).unwrap_or_else(|| panic!("{told}: {:?}", self.seen));
+        let line = self.line_with(told).unwrap_or_else(|| {
+            panic!("no line with `{told}` in {PATIENCE:?}; so far: {:#?}", self.seen)
+        });
         let (_, rest) = line.split_once(told).unwrap();
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
         digits.parse().unwrap()
@@ -103,7 +71,7 @@ impl Server {
 
     pub(crate) fn log_has(&mut self, part: &str) -> bool {
         let found = self.line_with(part).is_some();
-        assert!(found, "{part}: {:#?}", self.seen);
+        assert!(found, "no line with `{part}` in {PATIENCE:?}; so far: {:#?}", self.seen);
         found
     }
 
@@ -115,7 +83,9 @@ impl Server {
             match self.lines.recv_timeout(left) {
                 Ok(line) => self.seen.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("it goes on: {:#?}", self.seen),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("it has not ended in {PATIENCE:?}; so far: {:#?}", self.seen)
+                }
             }
         }
         assert!(self.child.wait().unwrap().success());
@@ -126,8 +96,11 @@ impl Server {
         self.seen.join("\n")
     }
 
+    /// A connection whose reads are bounded.
     pub(crate) fn dial(&self, port: u16) -> TcpStream {
-        TcpStream::connect(("127.0.0.1", port)).unwrap()
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
     }
 
     pub(crate) fn admin(&self, page: &str) -> (u16, String) {
@@ -148,7 +121,26 @@ impl Server {
     }
 }
 
-/// One request and its answer over HTTP/1.1: status and body.
+/// Sends each line of the log to the test, for as long as there is one.
+fn pass_on(mut log: BufReader<Pipe>, to: &Sender<String>) {
+    loop {
+        let mut line = Vec::new();
+        let ended = loop {
+            match log.read_until(b'\n', &mut line) {
+                Ok(_) => break line.is_empty(),
+                // A daemon may be silent for as long as it likes; the test bounds its own waits.
+                Err(fault) if fault.kind() == io::ErrorKind::TimedOut => {}
+                Err(_) => break true,
+            }
+        };
+        let line = String::from_utf8_lossy(&line);
+        if ended || to.send(line.trim_end_matches('\n').to_owned()).is_err() {
+            return;
+        }
+    }
+}
+
+/// One request and its answer over HTTP/1.1: status and body. The stream bounds its reads.
 pub(crate) fn exchange(stream: &mut (impl Read + Write), line: &str, body: &str) -> (u16, String) {
     let request = format!(
         "{line} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n\
@@ -157,18 +149,19 @@ pub(crate) fn exchange(stream: &mut (impl Read + Write), line: &str, body: &str)
     );
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let read = stream.read_to_string(&mut answer);
+    assert!(read.is_ok(), "no end of the answer to `{line}`: {read:?}; so far: {answer:?}");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
     (head[9..12].parse().unwrap(), body.to_owned())
 }
 
-pub(crate) fn chancery(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+pub(crate) fn chancery(args: &[&str]) -> Program {
+    let mut command = Program::new(env!("CARGO_BIN_EXE_chancery"));
     command.args(args).env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped());
     for (name, _) in std::env::vars()
         .filter(|(name, _)| name.starts_with("CHANCERY_") || name.starts_with("GRPC_"))
     {
-        command.env_remove(name);
+        command.env_remove(&name);
     }
     command
 }
@@ -195,12 +188,10 @@ pub(crate) fn cluster(name: &str, seconds: u32) -> String {
 }
 
 /// Asks again and again: each asking is an exchange over the network, so this does not spin.
+#[track_caller]
 pub(crate) fn eventually(mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < deadline, "it never held");
+        assert!(Instant::now() < deadline, "what is waited for does not hold in {PATIENCE:?}");
     }
 }
-
-/// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
