@@ -1,12 +1,12 @@
 //! Everything CI runs: what fails soonest first, the tests and their totals last.
 
-use std::io::{BufRead, BufReader};
+use std::fmt;
 use std::path::Path;
-use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
 use crate::steps::{Steps, cargo, run};
+use crate::supervise::{self, BOUNDS};
 use crate::{counts, deny, fetch, tidy};
 
 /// Tells the tests that missing real clients are a failure, not a reason to skip.
@@ -61,16 +61,13 @@ pub(crate) fn test(root: &Path, filter: Option<&str>) -> Result<()> {
 /// All tests in one run of the test runner, doc tests and real clients among them.
 fn run_tests(root: &Path, filter: Option<&str>) -> Result<Totals> {
     let mut command = cargo(root, &["test", "--workspace", "--all-features", "--no-fail-fast"]);
-    command.env(CI, "1").args(filter).stdout(Stdio::piped());
-    let mut child = command.spawn().context("`cargo test`")?;
-    let stdout = child.stdout.take().expect("it was asked for a line above");
-    let mut totals = Totals::default();
-    for line in BufReader::new(stdout).lines() {
-        let line = line?;
-        println!("{line}");
-        totals.count(&line);
-    }
-    totals.failed_run = !child.wait()?.success();
+    command.env(CI, "1").args(filter);
+    let (mut totals, mut place) = (Totals::default(), Place::default());
+    let status = supervise::run_heard(&mut command, BOUNDS, |_, line| {
+        totals.count(line);
+        place.note(line);
+    });
+    totals.failed_run = !status.with_context(|| place.to_string())?.success();
     Ok(totals)
 }
 
@@ -119,6 +116,40 @@ impl Totals {
     }
 }
 
+/// Where a run of tests is: which program runs, and which of its tests are known not to have ended.
+#[derive(Debug, Default)]
+struct Place {
+    program: String,
+    running: Vec<String>,
+}
+
+impl Place {
+    /// Takes in a line of cargo's, or of a test program. A program tells the name of a test when it
+    /// has ended, and when it has run for a minute; one that runs its tests one by one, before each.
+    fn note(&mut self, line: &str) {
+        let words = line.trim_start();
+        if words.starts_with("Running ") || words.starts_with("Doc-tests ") {
+            *self = Self { program: words.to_owned(), running: Vec::new() };
+        }
+        let Some(rest) = line.strip_prefix("test ") else { return };
+        let name = |end| rest.strip_suffix(end).map(str::to_owned);
+        match name(" has been running for over 60 seconds").or_else(|| name(" ... ")) {
+            Some(name) => self.running.push(name),
+            None => self.running.retain(|name| !rest.starts_with(&format!("{name} ... "))),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { program, running } = self;
+        match running.is_empty() {
+            true => write!(f, "in `{program}`, none of whose tests is known to run"),
+            false => write!(f, "in `{program}`, still running: {}", running.join(", ")),
+        }
+    }
+}
+
 /// Some seconds of mutations: more than the tests make, and far from all there are.
 fn fuzz(root: &Path) -> Result<()> {
     let words = ["test", "--workspace", "--all-features", "--quiet", "--test", "fuzz"];
@@ -142,6 +173,30 @@ mod tests {
         let expected = Totals { programs: 2, passed: 7, failed: 2, ignored: 1, failed_run: false };
         assert_eq!(totals, expected);
         assert!(totals.verdict().is_err());
+    }
+
+    #[test]
+    fn the_tests_that_hang_are_named() {
+        let mut place = Place::default();
+        for line in [
+            "     Running tests/get.rs (target/debug/deps/get-1)",
+            "test old has been running for over 60 seconds",
+            "     Running tests/watch.rs (target/debug/deps/watch-1)",
+            "running 3 tests",
+            "test quick ... ok",
+            "test slow has been running for over 60 seconds",
+            "test stuck has been running for over 60 seconds",
+            "test slow ... FAILED",
+        ] {
+            place.note(line);
+        }
+        let expected =
+            "in `Running tests/watch.rs (target/debug/deps/watch-1)`, still running: stuck";
+        assert_eq!(place.to_string(), expected);
+        place.note("   Doc-tests chancery_core");
+        place.note("test src/lib.rs - x (line 3) ... ");
+        let expected = "in `Doc-tests chancery_core`, still running: src/lib.rs - x (line 3)";
+        assert_eq!(place.to_string(), expected);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::steps::{cargo, exists, program, run};
+use crate::supervise::collect;
 
 /// A path may take so many parts in a hundred more, or fewer, than recorded.
 const TOLERANCE: u64 = 15;
@@ -66,7 +67,7 @@ pub(crate) fn record(root: &Path) -> Result<()> {
 fn count_all(root: &Path) -> Result<Counts> {
     valgrind(root)?;
     let paths = build(root)?;
-    let output = program(root, &paths, &[]).output().context("hot_paths")?;
+    let output = collect(&mut program(root, &paths, &[])).context("hot_paths")?;
     let names = String::from_utf8(output.stdout)?;
     let count = |path: &str| {
         let [few, more] = [FEW, MORE].map(|times| instructions(root, &paths, path, times));
@@ -89,7 +90,7 @@ fn build(root: &Path) -> Result<PathBuf> {
         "--message-format",
         "json",
     ];
-    let output = cargo(root, &words).output().context("`cargo bench`")?;
+    let output = collect(&mut cargo(root, &words)).context("`cargo bench`")?;
     if !output.status.success() {
         bail!("the hot paths do not build: {}", String::from_utf8_lossy(&output.stderr));
     }
@@ -105,7 +106,7 @@ fn build(root: &Path) -> Result<PathBuf> {
 fn instructions(root: &Path, paths: &Path, path: &str, times: u64) -> Result<u64> {
     let words = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
     let mut command = program(root, "valgrind", &words);
-    let output = command.arg(paths).arg(path).arg(times.to_string()).output()?;
+    let output = collect(command.arg(paths).arg(path).arg(times.to_string()))?;
     let text = String::from_utf8_lossy(&output.stderr);
     refs(&text).ok_or_else(|| anyhow!("valgrind tells no instructions of `{path}`: {text}"))
 }

@@ -23,6 +23,7 @@ mod fetch;
 mod parts;
 mod peers;
 mod steps;
+mod supervise;
 mod tidy;
 
 use std::path::{Path, PathBuf};

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::supervise;
+
 /// What ran so far, and for how long.
 pub(crate) struct Steps {
     done: Vec<(&'static str, Duration)>,
@@ -59,9 +61,10 @@ pub(crate) fn cargo(root: &Path, words: &[&str]) -> Command {
     program(root, std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), words)
 }
 
-/// Runs a program to its end; anything but success is an error that shows the command line.
+/// Runs a program to its end, which has a bound; anything but success is an error that shows the command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| shown(command))?;
+    let mut child = command.spawn().with_context(|| shown(command))?;
+    let status = supervise::wait(&mut child, command, supervise::BOUNDS.whole)?;
     if !status.success() {
         bail!("`{}` ended with {status}", shown(command));
     }
@@ -70,7 +73,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Runs a program to its end and returns what it printed on stdout.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| shown(command))?;
+    let output = supervise::collect(command).with_context(|| shown(command))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         bail!("`{}` ended with {}: {}", shown(command), output.status, stderr.trim_end());
@@ -80,13 +83,16 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// Whether a program can be started at all.
 pub(crate) fn exists(command: &mut Command) -> bool {
-    match command.output() {
+    match supervise::collect(command) {
         Ok(output) => output.status.success(),
-        Err(fault) => fault.kind() != io::ErrorKind::NotFound,
+        Err(fault) => {
+            let fault = fault.downcast_ref::<io::Error>();
+            fault.is_none_or(|fault| fault.kind() != io::ErrorKind::NotFound)
+        }
     }
 }
 
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
