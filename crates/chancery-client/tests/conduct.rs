@@ -12,7 +12,7 @@ use chancery_client::{
     TypeUrl, XdsServer,
 };
 use chancery_proto::wire::decode_sotw;
-use stage::{Door, door, field, response};
+use stage::{Door, door, field, response, within};
 
 fn clusters() -> TypeUrl {
     TypeUrl::new("envoy.config.cluster.v3.Cluster")
@@ -32,7 +32,7 @@ fn client(dial: Arc<dyn Dial>, change: impl FnOnce(&mut Options)) -> Client {
 
 /// The body that a watch is told of next.
 async fn body(watch: &mut RawWatch) -> Bytes {
-    match watch.next().await.unwrap() {
+    match within(watch.next()).await.unwrap() {
         Event::Changed { value: Ok(value), .. } => value.resource.body().clone(),
         other => panic!("{other:?}"),
     }
@@ -40,7 +40,7 @@ async fn body(watch: &mut RawWatch) -> Bytes {
 
 /// The kind of trouble a watch is told of next.
 async fn trouble(watch: &mut RawWatch) -> ErrorKind {
-    match watch.next().await.unwrap() {
+    match within(watch.next()).await.unwrap() {
         Event::Changed { value: Err(error), .. } | Event::Ambient { error: Some(error), .. } => {
             error.kind
         }

@@ -86,7 +86,7 @@ fn client(server: &TestServer, variant: Variant) -> Client {
 
 /// What was published, in short.
 async fn next(follow: &mut Follow) -> String {
-    let waiting = tokio::time::timeout(Duration::from_secs(20), follow.next());
+    let waiting = tokio::time::timeout(Duration::from_secs(60), follow.next());
     let published: Published = waiting.await.expect("it is published").expect("the client lives");
     match published {
         Err(error) => format!("error {:?}", error.kind),

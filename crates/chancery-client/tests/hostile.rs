@@ -10,9 +10,9 @@ use std::time::Duration;
 use chancery_client::{
     Bootstrap, ChannelCredentials, Client, Dial, Event, Node, Options, RawWatch, TypeUrl, XdsServer,
 };
-use stage::door;
 use stage::message::CDS;
 use stage::theatre::{Manner, Seen, Theatre};
+use stage::{door, within};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// What came of a server that was hostile for a time.
@@ -79,7 +79,7 @@ async fn until(watch: &mut RawWatch, end: Instant) -> Vec<String> {
 
 /// What a watch hears next, as text: the name, and the text in the cluster or what is wrong.
 async fn next(watch: &mut RawWatch) -> String {
-    match watch.next().await.expect("the client lives") {
+    match within(watch.next()).await.expect("the client lives") {
         Event::Changed { name, value: Ok(value) } => {
             let body = value.resource.body();
             format!("{name} {}", String::from_utf8_lossy(&body[name.len() + 5..]))
@@ -215,11 +215,11 @@ async fn a_port_that_speaks_something_else_is_given_up_and_tried_again() {
     let client = Client::new(&bootstrap, options).unwrap();
     let mut watch = client.watch_raw(&TypeUrl::new(CDS), "a");
     for _ in 0..3 {
-        let (mut io, _) = listener.accept().await.unwrap();
+        let (mut io, _) = within(listener.accept()).await.unwrap();
         tokio::io::AsyncWriteExt::write_all(&mut io, b"SSH-2.0-test\r\n").await.unwrap();
     }
     assert_eq!(next(&mut watch).await, "a none Unreachable");
-    let (io, _) = listener.accept().await.unwrap();
+    let (io, _) = within(listener.accept()).await.unwrap();
     let mut peer = stage::Peer::over(io);
     let mut call = peer.call().await.unwrap();
     assert!(call.heard().await.is_some());

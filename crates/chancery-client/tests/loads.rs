@@ -14,7 +14,7 @@ use chancery_client::{
 };
 use chancery_core::client::load::{Asked, ClusterStats, LoadAnswer, LoadReport};
 use chancery_proto::wire::{decode_load_report, encode_load_answer};
-use stage::{Call, Door, Peer, door, field, response};
+use stage::{Call, Door, Peer, door, field, response, within};
 
 const PATH: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 
@@ -75,10 +75,6 @@ async fn peer_of(door: &mut Door, uri: &str) -> Peer {
     let (address, io) = door.next().await;
     assert_eq!(address, uri);
     Peer::over(io)
-}
-
-async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("what is waited for happens")
 }
 
 /// C-130, C-007
@@ -324,7 +320,7 @@ async fn a_client_that_is_closed_tells_what_is_left() {
     assert_eq!(told(&mut call).await.dropped, 1);
     assert_eq!(heard(&mut call).await, None);
     call.end(0);
-    assert!(closing.await.unwrap());
+    assert!(within(closing).await.unwrap());
     assert!(began.elapsed() < Duration::from_secs(5));
 }
 
@@ -418,7 +414,9 @@ async fn clusters_of_two_authorities_report_to_two_servers() {
         let mut ads = discovery.call().await.unwrap();
         ads.heard().await.unwrap();
         ads.say(&response("1", &[field(1, name.as_bytes())]));
-        let Some(Event::Changed { value: Ok(cluster), .. }) = watch.next().await else { panic!() };
+        let Some(Event::Changed { value: Ok(cluster), .. }) = within(watch.next()).await else {
+            panic!()
+        };
         let giver = client.giver(&cluster).unwrap();
         assert_eq!(giver.uri, uri);
         loads.push(client.load(giver, name, "").unwrap());

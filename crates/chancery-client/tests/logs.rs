@@ -11,7 +11,7 @@ use bytes::Bytes;
 use chancery_client::{
     Bootstrap, ChannelCredentials, Client, Node, Options, ResourceType, TypeUrl, XdsServer,
 };
-use stage::{door, field, response, response_of};
+use stage::{door, field, response, response_of, within};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -141,7 +141,7 @@ async fn so_many_lines_are_written_and_the_rest_is_counted() {
         let other = field(28, number.to_string().as_bytes());
         call.say(&response("n", &[[field(1, b"good"), other].concat()]));
         call.heard().await.unwrap();
-        watch.next().await.unwrap();
+        within(watch.next()).await.unwrap();
     }
     assert!(log.lines(&[]).len() <= 200, "{}", log.lines(&[]).len());
     assert!(log.lines(&["is Acked"]).len() > 10);

@@ -13,9 +13,9 @@ use chancery_client::{
     Address, Bootstrap, ChannelCredentials, Client, Dial, Dialled, ErrorKind, Event, Node, Options,
     RawWatch, TypeUrl, XdsServer,
 };
-use stage::door;
 use stage::message::CDS;
 use stage::theatre::{Manner, Theatre};
+use stage::{door, within};
 use tokio::time::{Instant, timeout};
 
 /// The way to a server that is away now and then.
@@ -56,7 +56,7 @@ impl Scene {
         let dial = Arc::clone(&gate) as Arc<dyn Dial>;
         let client = Client::new(&bootstrap, Options { dial, ..Options::default() }).unwrap();
         let mut watch = client.watch_raw(&TypeUrl::new(CDS), "a");
-        assert!(matches!(watch.next().await, Some(Event::Changed { value: Ok(_), .. })));
+        assert!(matches!(within(watch.next()).await, Some(Event::Changed { value: Ok(_), .. })));
         Self { theatre, gate, client, watch }
     }
 
@@ -64,7 +64,7 @@ impl Scene {
     async fn fall(&mut self) {
         self.gate.shut.store(true, Ordering::Relaxed);
         self.theatre.act(Manner::Good("new"));
-        let told = self.watch.next().await.unwrap();
+        let told = within(self.watch.next()).await.unwrap();
         let Event::Ambient { error: Some(error), .. } = told else { panic!("{told:?}") };
         assert_eq!(error.kind, ErrorKind::Unreachable);
     }

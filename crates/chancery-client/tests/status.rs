@@ -16,7 +16,7 @@ use chancery_proto::frames::{Messages, framed};
 use chancery_proto::wire::decode_client_status;
 use h2::client::SendRequest;
 use http::{HeaderMap, Request};
-use stage::{Call, Door, Peer, door, field, response, response_of};
+use stage::{Call, Door, Peer, door, field, response, response_of, within};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -102,7 +102,7 @@ async fn every_state_of_a_resource_is_shown() {
     let good = [cluster("a"), cluster("worse"), cluster("bad")];
     call.say(&[response("1", &good), field(7, &error)].concat());
     for at in [0, 1, 3, 4] {
-        watches[at].next().await.unwrap();
+        within(watches[at].next()).await.unwrap();
     }
     call.heard().await.unwrap();
     // What was good is held on when what comes after it is not.
@@ -149,7 +149,7 @@ async fn a_resource_that_did_not_come_in_time_is_shown_so() {
     let client = Client::new(&bootstrap(server), options(dial)).unwrap();
     let mut watch = client.watch::<Cluster>("late");
     let (_peer, _call) = stream(&mut door).await;
-    watch.next().await.unwrap();
+    within(watch.next()).await.unwrap();
     assert_eq!(find(&client.status(), "late").client_status, Some(ClientState::Timeout));
 }
 
@@ -186,7 +186,7 @@ struct Answer {
 impl Asker {
     async fn connect(address: SocketAddr) -> Self {
         let io = TcpStream::connect(address).await.unwrap();
-        let (sender, connection) = h2::client::handshake(io).await.unwrap();
+        let (sender, connection) = within(h2::client::handshake(io)).await.unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let _ = connection.await;
@@ -198,7 +198,7 @@ impl Asker {
     async fn ask(&self, method: &str, questions: &[&[u8]]) -> Answer {
         let request = Request::post(format!("http://localhost{SERVICE}/{method}"))
             .header("content-type", "application/grpc");
-        let mut sender = self.sender.clone().ready().await.unwrap();
+        let mut sender = within(self.sender.clone().ready()).await.unwrap();
         let (response, mut out) = sender.send_request(request.body(()).unwrap(), false).unwrap();
         for question in questions {
             out.send_data(framed(question), false).unwrap();
@@ -227,10 +227,6 @@ impl Asker {
 
 fn status(headers: &HeaderMap) -> String {
     headers["grpc-status"].to_str().unwrap().to_owned()
-}
-
-async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(60), future).await.expect("what is waited for happens")
 }
 
 /// C-136: over a socket.
@@ -334,7 +330,7 @@ async fn failures_updates_and_states_are_counted() {
     assert_eq!(connected(), Some(true), "nothing speaks against it yet");
     // Two failures in a row are one: it was not healthy between them.
     drop(door.next().await);
-    watches[0].next().await.unwrap();
+    within(watches[0].next()).await.unwrap();
     assert_eq!((connected(), failures()), (Some(false), 1));
     drop(door.next().await);
     let (peer, mut call) = stream(&mut door).await;

@@ -16,6 +16,9 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+mod within;
+use within::within;
+
 /// An authority that signs certificates for `localhost`.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -95,6 +98,10 @@ impl Echo {
         &self,
         config: Arc<ClientConfig>,
     ) -> std::io::Result<TlsStream<TcpStream>> {
+        within(self.connected(config)).await
+    }
+
+    async fn connected(&self, config: Arc<ClientConfig>) -> std::io::Result<TlsStream<TcpStream>> {
         let io = TcpStream::connect(("127.0.0.1", self.port)).await?;
         let name = ServerName::try_from("localhost").unwrap();
         let mut io = TlsConnector::from(config).connect(name, io).await?;
@@ -104,7 +111,7 @@ impl Echo {
 
     /// Whom the server saw on the connection that was made last.
     pub(crate) async fn saw(&mut self) -> Option<CertificateDer<'static>> {
-        self.seen.recv().await.unwrap()
+        within(self.seen.recv()).await.unwrap()
     }
 }
 
@@ -113,7 +120,7 @@ impl Echo {
 pub(crate) async fn echoed(io: &mut TlsStream<TcpStream>) -> std::io::Result<()> {
     io.write_all(b"x").await?;
     let mut byte = [0];
-    io.read_exact(&mut byte).await?;
+    within(io.read_exact(&mut byte)).await?;
     assert_eq!(&byte, b"x");
     Ok(())
 }

@@ -11,6 +11,9 @@ use chancery_client::{
 };
 use chancery_core::{Resource, Snapshot};
 
+mod within;
+pub(crate) use within::within;
+
 /// A cluster, as far as these tests care.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Cluster(pub(crate) String);
@@ -75,8 +78,4 @@ pub(crate) async fn heard(watch: &mut RawWatch) -> String {
         Event::Ambient { name, error: None } => format!("{name} fine"),
         Event::Settled => "settled".to_owned(),
     }
-}
-
-pub(crate) async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("what is waited for happens")
 }

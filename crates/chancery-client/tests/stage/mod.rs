@@ -4,6 +4,8 @@
 
 pub(crate) mod message;
 pub(crate) mod theatre;
+#[path = "../common/within.rs"]
+mod within;
 
 use std::io;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use tokio::task::JoinSet;
 
 #[allow(unused_imports, reason = "each test uses some of it")]
 pub(crate) use message::{field, response, response_of};
+pub(crate) use within::within;
 
 /// Where a client's connections come out, if it dials by the other half.
 pub(crate) struct Door(mpsc::Receiver<(String, DuplexStream)>);
@@ -47,10 +50,10 @@ impl Dial for Lines {
 impl Door {
     /// The next connection, and whom it was meant for.
     pub(crate) async fn next(&mut self) -> (String, DuplexStream) {
-        self.0.recv().await.expect("a client that may dial")
+        within(self.0.recv()).await.expect("a client that may dial")
     }
 
-    /// The same, unless nobody can dial any more.
+    /// The same at any time, unless nobody can dial any more.
     pub(crate) async fn try_next(&mut self) -> Option<(String, DuplexStream)> {
         self.0.recv().await
     }
@@ -122,6 +125,11 @@ impl Peer {
 
     /// The next call; `None` once the connection is over.
     pub(crate) async fn call(&mut self) -> Option<Call> {
+        within(self.call_at_any_time()).await
+    }
+
+    /// The same for a server that waits for as long as it lives.
+    pub(crate) async fn call_at_any_time(&mut self) -> Option<Call> {
         self.calls.recv().await
     }
 }
@@ -129,6 +137,11 @@ impl Peer {
 impl Call {
     /// The next message of the client; `None` once it has said all, or has gone.
     pub(crate) async fn heard(&mut self) -> Option<Bytes> {
+        within(self.heard_at_any_time()).await
+    }
+
+    /// The same for a server that waits for as long as it lives.
+    pub(crate) async fn heard_at_any_time(&mut self) -> Option<Bytes> {
         loop {
             if let Some(message) = self.messages.next().expect("messages of gRPC") {
                 return Some(message);

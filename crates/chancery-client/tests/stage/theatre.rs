@@ -122,7 +122,7 @@ async fn connection(mut io: DuplexStream, manner: Manner, seen: Arc<Mutex<Seen>>
     let mut calls = JoinSet::new();
     loop {
         tokio::select! {
-            call = peer.call() => {
+            call = peer.call_at_any_time() => {
                 let Some(call) = call else { return };
                 seen.lock().unwrap().calls += 1;
                 calls.spawn(talk(call, manner, Arc::clone(&seen)));
@@ -139,7 +139,7 @@ async fn connection(mut io: DuplexStream, manner: Manner, seen: Arc<Mutex<Seen>>
 /// Plays one stream. Whether the connection is to be retired then.
 async fn talk(mut call: Call, manner: Manner, seen: Arc<Mutex<Seen>>) -> bool {
     let mut turn = 0;
-    while let Some(message) = call.heard().await {
+    while let Some(message) = call.heard_at_any_time().await {
         let request = decode_sotw(&message).unwrap();
         note(&seen, &request);
         turn += 1;

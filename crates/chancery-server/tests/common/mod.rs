@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod message;
 
 use std::net::SocketAddr;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,8 +74,13 @@ impl Running {
 }
 
 /// Waits, but not for ever.
-pub(crate) async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.expect("the test's patience")
+#[track_caller]
+pub(crate) fn within<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    let place = Location::caller();
+    async move {
+        let waited = tokio::time::timeout(PATIENCE, future).await;
+        waited.unwrap_or_else(|_| panic!("waited {PATIENCE:?} in vain at {place}"))
+    }
 }
 
 /// A listener on a port that outgoing connections do not take.

@@ -8,6 +8,7 @@ mod events;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -191,9 +192,14 @@ where
 }
 
 /// Waits, but not for ever.
-async fn within<F: Future>(future: F) -> F::Output {
+#[track_caller]
+fn within<F: Future>(future: F) -> impl Future<Output = F::Output> {
     const PATIENCE: Duration = Duration::from_secs(20);
-    tokio::time::timeout(PATIENCE, future).await.expect("what the test waits for happens")
+    let place = Location::caller();
+    async move {
+        let waited = tokio::time::timeout(PATIENCE, future).await;
+        waited.unwrap_or_else(|_| panic!("waited {PATIENCE:?} in vain at {place}"))
+    }
 }
 
 /// A listener on a port that outgoing connections do not take: those come from above 32768.
