@@ -76,13 +76,13 @@ async fn serve(world: World) -> turmoil::Result {
     let server = Server::new(store, OneGroup("all".into()), Config::default());
     tokio::spawn(server.serve(vec![Listener::unix(&path)?], CancellationToken::new()));
     let network = TcpListener::bind(("0.0.0.0", 18_000)).await?;
-    loop {
-        let (mut outer, _) = network.accept().await?;
+    while let Ok((mut outer, _)) = network.accept().await {
         let mut inner = UnixStream::connect(&path).await?;
         tokio::spawn(async move {
             let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
         });
     }
+    Ok(())
 }
 
 /// Keeps a stream open, as clients do: with pauses between attempts, for ever.

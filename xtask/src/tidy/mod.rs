@@ -4,6 +4,7 @@
 //!   dependencies   every crate uses what data/dependencies.txt says, no less and no more
 //!   sources        module docs, sizes of files and functions, words that must not stay
 //!   contents       no binaries, no keys, no registry hosts
+//!   waits          no wait for a program or a peer without a bound, in tests
 //!   conformance    every row in scope is listed in docs/conformance.md with tests that exist
 //! ```
 //!
@@ -15,6 +16,7 @@ mod contents;
 mod dependencies;
 mod lexer;
 mod sources;
+mod waits;
 
 use std::fs;
 use std::path::Path;
@@ -36,6 +38,7 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     let mut findings = dependencies::check(root)?;
     findings.extend(sources::check(&tree));
     findings.extend(contents::check(&tree));
+    findings.extend(waits::check(&tree));
     findings.extend(conformance::check(&tree));
     report("tidy", &findings)?;
     println!("tidy: {} files are in order", tree.files.len());

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType,
@@ -78,6 +79,7 @@ impl Authority {
         let name = "localhost".try_into().expect("it is a name");
         let mut session = rustls::ClientConnection::new(Arc::new(config), name).ok()?;
         let mut socket = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        socket.set_read_timeout(Some(PATIENCE)).ok()?;
         let mut stream = rustls::Stream::new(&mut session, &mut socket);
         stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
         let mut reply = [0; 12];
@@ -86,3 +88,6 @@ impl Authority {
         session.peer_certificates()?.first().map(|certificate| certificate.to_vec())
     }
 }
+
+/// Far longer than a handshake takes.
+const PATIENCE: Duration = Duration::from_secs(10);
