@@ -1,14 +1,17 @@
-//! What gRPC clients and servers would refuse in a resource.
+//! What gRPC clients and servers would refuse in a resource, and what Envoy would not let go.
 //!
 //! gRPC reads the same resources as Envoy, but accepts less of them, and says so only in a NACK.
 //! Nothing here is an error: the same text may be meant for Envoys alone, which [`is_for_grpc`]
 //! helps to tell. Resources of v2 are not looked at, because no gRPC client speaks it.
 //!
+//! A virtual host of VHDS has a name in its body too, and Envoy looks for what was removed by that
+//! one.
+//!
 //! Implements S-125, S-126 and S-127, from gRFC A27, A36 and A47.
 
 use std::fmt;
 
-use chancery_core::{Api, Resource, TypeUrl};
+use chancery_core::{Api, Resource, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage};
 
 use crate::facts::{Source, is_v2};
@@ -18,7 +21,7 @@ use crate::walk::{message_in, walk};
 mod endpoints;
 mod server;
 
-/// Something that gRPC would refuse.
+/// Something that a client would refuse, or would do wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The fields that lead there, as in `endpoints[1].priority`.
@@ -60,6 +63,22 @@ pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
         _ => {}
     }
     warnings
+}
+
+/// Warns of a virtual host whose body has another name than the resource: Envoy 1.40 takes the names
+/// of removed resources for those of bodies, so it serves such a host for ever.
+pub(crate) fn lint_host(
+    type_url: &TypeUrl,
+    name: &ResourceName,
+    message: &DynamicMessage,
+) -> Option<Warning> {
+    let host = message.get_field_by_name("name").filter(|_| type_url.api() == Api::Vhds)?;
+    let host = host.as_str().filter(|host| *host != name.as_str())?;
+    let text = format!(
+        "Envoy goes on serving the host when it is removed: it looks for the name in the body, \
+         which is `{host}` and not `{name}`"
+    );
+    Some(Warning::new("resource.name", text))
 }
 
 /// Whether this is a listener of a gRPC client or server. Where there is none of these among the

@@ -79,7 +79,9 @@ impl Collector {
             let field = naming_field(&type_url, inner.is_some(), &wrapper);
             let resource =
                 resource(&type_url, body, wrapper).map_err(|error| wrong(&error, field))?;
-            Ok((resource, lint::lint(&type_url, body), type_url))
+            let mut warnings = lint::lint(&type_url, body);
+            warnings.extend(lint::lint_host(&type_url, resource.name(), body));
+            Ok((resource, warnings, type_url))
         });
         match built {
             Err(wrong) => self.fault(wrong, place),

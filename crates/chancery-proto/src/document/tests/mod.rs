@@ -205,6 +205,22 @@ fn what_is_wrong_with_a_wrapper_is_told() {
 }
 
 #[test]
+fn a_virtual_host_whose_body_has_another_name_is_warned_of() {
+    // Envoy matches a removal against the name in the body.
+    let warnings = |name: &str| {
+        let text =
+            format!("'@type': {WRAPPER}\nname: r/h\nresource: {{'@type': {HOST}, name: {name}}}\n");
+        let parsed = parse(&Schema::bundled(), Format::Yaml, text.as_bytes());
+        let [resource] = &parsed.resources[..] else { panic!("{parsed:?}") };
+        resource.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("r/h"), [""; 0]);
+    let expected = "resource.name: Envoy goes on serving the host when it is removed: it looks for \
+                    the name in the body, which is `h` and not `r/h`";
+    assert_eq!(warnings("h"), [expected]);
+}
+
+#[test]
 fn a_virtual_host_says_which_route_configuration_it_is_of() {
     // S-092
     let hint = "(put a `type.googleapis.com/envoy.service.discovery.v3.Resource` around it, with \

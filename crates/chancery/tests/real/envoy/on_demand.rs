@@ -10,7 +10,7 @@ fn virtual_host(name: &str, alias: &str, host: &str, action: &str) -> String {
     let body = format!(
         "\
 - '@type': type.googleapis.com/envoy.config.route.v3.VirtualHost
-  name: {host}
+  name: {name}
   domains: [{host}, alias-of-{host}]
   routes:
   - match: {{prefix: /}}
@@ -66,6 +66,9 @@ fn virtual_hosts_on_demand() {
         let changed = "direct_response: {status: 200, body: {inline_string: changed}}";
         directory.write("vhds.yaml", &(host("a.example", changed) + &host("b.example", to_a)));
         envoy.answers_with(&["Host: a.example"], "changed");
+        directory.write("vhds.yaml", &host("b.example", to_a));
+        envoy.answers_at_last(&["Host: a.example"], 404);
+        envoy.answers_with(&["Host: b.example"], "from one");
         envoy.refused_nothing();
     });
 }

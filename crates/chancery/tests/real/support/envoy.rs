@@ -100,6 +100,14 @@ impl Envoy {
         });
     }
 
+    /// Waits for an answer to `/`, asked for with these headers, that has this status.
+    #[track_caller]
+    pub(crate) fn answers_at_last(&self, headers: &[&str], status: u16) {
+        wait::holds(&format!("an answer with status {status} through Envoy"), || {
+            self.get(headers).is_some_and(|reply| reply.status == status)
+        });
+    }
+
     /// Asks for `/` with these headers.
     pub(crate) fn get(&self, headers: &[&str]) -> Option<Reply> {
         self.get_path("/", headers)
