@@ -2,7 +2,9 @@
 //!
 //! The level is for this project's own lines. What the libraries below say stays at `warn`
 //! whatever was asked for: at `debug` they print header fields and frames, and with these tokens
-//! and bodies (S-138).
+//! and bodies (S-138). `notify` is heard from `error` on: the only thing that it warns of is a
+//! watched directory that goes inside of another one. Linux tells of that twice, and `notify` ends
+//! the watch twice. What does fail is returned to who watches, or is an event that says so.
 
 use std::io::{self, IsTerminal};
 
@@ -28,7 +30,10 @@ pub(crate) fn start(format: LogFormat, level: Level) {
 /// Which lines are written.
 fn admitted(level: Level) -> Targets {
     let own = CRATES.iter().map(|target| (*target, filter(level)));
-    Targets::new().with_default(filter(level).min(LevelFilter::WARN)).with_targets(own)
+    Targets::new()
+        .with_default(filter(level).min(LevelFilter::WARN))
+        .with_target("notify", LevelFilter::ERROR)
+        .with_targets(own)
 }
 
 fn filter(level: Level) -> LevelFilter {
@@ -64,6 +69,8 @@ mod tests {
         assert!(all.would_enable("h2::proto", &At::WARN));
         assert!(!all.would_enable("h2::proto", &At::DEBUG));
         assert!(!all.would_enable("tonic::transport", &At::INFO));
+        assert!(all.would_enable("notify::inotify", &At::ERROR));
+        assert!(!all.would_enable("notify::inotify", &At::WARN));
     }
 
     #[test]

@@ -266,6 +266,25 @@ fn the_configuration_in_force_can_be_printed_and_read_again() {
 }
 
 #[test]
+fn directories_that_go_are_no_trouble() {
+    let dir = directory(&[
+        ("a.yaml", &cluster("a", 1)),
+        ("more/b.yaml", &cluster("b", 1)),
+        ("groups/g/deep/c.yaml", &cluster("c", 1)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    assert!(server.clusters("me").contains("\"b\""));
+    std::fs::remove_dir_all(dir.path().join("more")).unwrap();
+    eventually(|| !server.clusters("me").contains("\"b\""));
+    std::fs::rename(dir.path().join("groups/g/deep"), dir.path().join("more")).unwrap();
+    eventually(|| server.clusters("me").contains("\"c\""));
+    server.signal("TERM");
+    server.ends_well();
+    let of_watches = |line: &&str| line.contains("WARN") && line.contains("watch");
+    assert_eq!(server.log().lines().find(of_watches), None);
+}
+
+#[test]
 fn the_quickstart_is_whole() {
     let quickstart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart");
     let mut server = Server::start_at(&quickstart, &[]);
