@@ -2,9 +2,15 @@
 //!
 //! The system tells of all watched places in one line and in their order. Who gives a sign no one
 //! else can give, and hears of it, has heard all that happened before.
+//!
+//! The directory is among the temporary ones, has a random name, and belongs to this user alone. It is
+//! locked for as long as its process lives, which the system ends even for one that is killed: the
+//! next start removes those that nobody holds ([`Signs::new`]).
 
-use std::fs;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,21 +19,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Signs {
     directory: PathBuf,
     last: AtomicU64,
+    /// Locked. `None` where directories cannot be locked: there nobody removes those of others.
+    _held: Option<File>,
 }
 
 impl Signs {
-    /// A new directory, among the temporary ones of the system.
+    /// A new directory, among the temporary ones of the system. Those of dead processes go.
     pub(crate) fn new() -> io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("chancery-signs-{}-{count}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        // One of a process that ended without cleaning up, and had our number.
-        let _ = fs::remove_dir(&directory);
-        fs::create_dir(&directory)?;
+        Self::below(&std::env::temp_dir())
+    }
+
+    fn below(temporary: &Path) -> io::Result<Self> {
         // Events name it without symlinks.
-        let directory = directory.canonicalize()?;
-        Ok(Self { directory, last: AtomicU64::default() })
+        let temporary = temporary.canonicalize()?;
+        let (directory, held) = made(&temporary)?;
+        let signs = Self { directory, last: AtomicU64::default(), _held: held };
+        // Only what is found to be in nobody's way is removed, so nothing depends on it.
+        let _ = clear(&temporary, fs::metadata(&signs.directory)?.uid());
+        Ok(signs)
     }
 
     /// Where they are given.
@@ -39,7 +48,7 @@ impl Signs {
     pub(crate) fn give(&self) -> Option<u64> {
         let sign = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let file = self.directory.join(sign.to_string());
-        let given = fs::File::create_new(&file).is_ok();
+        let given = File::create_new(&file).is_ok();
         let _ = fs::remove_file(&file);
         given.then_some(sign)
     }
@@ -56,8 +65,79 @@ pub(crate) fn sign_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
+/// Makes a directory and locks it.
+fn made(temporary: &Path) -> io::Result<(PathBuf, Option<File>)> {
+    let mut last = io::ErrorKind::AlreadyExists.into();
+    for _ in 0..ATTEMPTS {
+        let name = format!("{PREFIX}{:016x}", RandomState::new().build_hasher().finish());
+        let directory = temporary.join(name);
+        let created = DirBuilder::new().mode(0o700).create(&directory);
+        match created.and_then(|()| locked(&directory)) {
+            Ok(held) => return Ok((directory, held)),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Locks a new directory. Another process that is just starting may have taken it for a leftover:
+/// then it is gone, or held.
+fn locked(directory: &Path) -> io::Result<Option<File>> {
+    let held = File::open(directory)?;
+    match held.try_lock() {
+        Ok(()) if directory.is_dir() => Ok(Some(held)),
+        Ok(()) => Err(io::ErrorKind::NotFound.into()),
+        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Removes what killed processes of this user left.
+fn clear(temporary: &Path, user: u32) -> io::Result<()> {
+    for entry in fs::read_dir(temporary)?.take(MOST_ENTRIES).flatten() {
+        let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        // It is not followed if it is a symlink, and nobody else may replace one that is ours.
+        let is_ours = entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+        if is_named && is_ours {
+            let _ = remove(&entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory that no process holds, if there is nothing in it but signs.
+fn remove(directory: &Path) -> io::Result<()> {
+    let held = File::open(directory)?;
+    match held.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(()),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    for entry in fs::read_dir(directory)?.take(MOST_SIGNS).flatten() {
+        let is_empty = entry.metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
+        if is_empty && sign_of(&entry.path()).is_some() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir(directory)
+}
+
+/// What their names begin with.
+const PREFIX: &str = "chancery-signs-";
+
+/// How many names are tried.
+const ATTEMPTS: usize = 16;
+
+/// How many of the temporary files are looked at, so that a start takes no time for them.
+const MOST_ENTRIES: usize = 10_000;
+
+/// How many signs there can be: one, because each goes before the next comes.
+const MOST_SIGNS: usize = 2;
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
 
     #[test]
@@ -70,5 +150,60 @@ mod tests {
         let directory = signs.directory().to_owned();
         drop(signs);
         assert!(!directory.exists());
+    }
+
+    #[test]
+    fn nobody_else_may_look_into_the_directory() {
+        let signs = Signs::new().unwrap();
+        let mode = fs::metadata(signs.directory()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn what_nobody_holds_is_removed_and_what_somebody_holds_is_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let alive = Signs::below(place.path()).unwrap();
+        let left = place.path().join("chancery-signs-0123456789abcdef");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("7"), "").unwrap();
+        let other = Signs::below(place.path()).unwrap();
+        assert!(!left.exists());
+        assert_eq!((alive.give(), other.give()), (Some(1), Some(1)));
+        drop((alive, other));
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let target = tempfile::tempdir().unwrap();
+        fs::write(target.path().join("7"), "").unwrap();
+        symlink(target.path(), place.path().join("chancery-signs-link")).unwrap();
+        for (directory, file, text) in [
+            ("chancery-signs-named", "seven", ""),
+            ("chancery-signs-full", "7", "x"),
+            ("else", "7", ""),
+        ] {
+            fs::create_dir(place.path().join(directory)).unwrap();
+            fs::write(place.path().join(directory).join(file), text).unwrap();
+        }
+        fs::write(place.path().join("chancery-signs-file"), "").unwrap();
+        let user = fs::metadata(place.path()).unwrap().uid();
+        clear(place.path(), user.wrapping_add(1)).unwrap();
+        clear(place.path(), user).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 5);
+        assert!(target.path().join("7").exists() && place.path().join("else/7").exists());
+    }
+
+    #[test]
+    fn directories_of_others_are_not_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let left = place.path().join("chancery-signs-0");
+        fs::create_dir(&left).unwrap();
+        let user = fs::metadata(&left).unwrap().uid();
+        clear(place.path(), user.wrapping_add(1)).unwrap();
+        assert!(left.exists());
+        clear(place.path(), user).unwrap();
+        assert!(!left.exists());
     }
 }

@@ -285,6 +285,30 @@ fn directories_that_go_are_no_trouble() {
 }
 
 #[test]
+fn a_server_that_is_killed_leaves_nothing_behind_for_long() {
+    let (dir, temporary) = (directory(&[("a.yaml", &cluster("a", 1))]), directory(&[]));
+    let start = || {
+        let mut command = chancery(&["serve", dir.path().to_str().unwrap()]);
+        Server::start_by(command.env("TMPDIR", temporary.path()), &[])
+    };
+    let left = || std::fs::read_dir(temporary.path()).unwrap().count();
+    let (alive, mut killed) = (start(), start());
+    assert_eq!(left(), 2);
+    killed.child.kill();
+    assert_eq!(left(), 2, "nobody could clean up");
+    let mut third = start();
+    assert_eq!(left(), 2, "one is of the dead");
+    // The others go on as before.
+    dir_write(&dir, "a.yaml", &cluster("b", 1));
+    for server in [&alive, &third] {
+        eventually(|| server.clusters("me").contains("\"b\""));
+    }
+    third.signal("TERM");
+    third.ends_well();
+    assert_eq!(left(), 1);
+}
+
+#[test]
 fn the_quickstart_is_whole() {
     let quickstart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart");
     let mut server = Server::start_at(&quickstart, &[]);

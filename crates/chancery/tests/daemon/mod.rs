@@ -32,8 +32,12 @@ impl Server {
     }
 
     pub(crate) fn start_at(dir: &Path, flags: &[&str]) -> Self {
+        Self::start_by(&mut chancery(&["serve", dir.to_str().unwrap()]), flags)
+    }
+
+    /// Starts it by a command that lacks nothing but flags.
+    pub(crate) fn start_by(command: &mut Program, flags: &[&str]) -> Self {
         let free = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-        let mut command = chancery(&["serve", dir.to_str().unwrap()]);
         let mut child = Running::start(command.args(free).args(flags).stderr(Stdio::piped()));
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
