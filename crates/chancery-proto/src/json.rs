@@ -2,8 +2,9 @@
 //! [`crate::reply`].
 //!
 //! Bodies are decoded by their descriptors: keys in lowerCamelCase, each `Any` with `@type`, 64-bit
-//! integers as text. A number without a fraction is written without one (`1`, not `1.0`), also in a
-//! `Struct`, where that makes no difference to a parser and all the difference to a reader.
+//! integers as text, and so is what JSON has no number for (`Infinity`, `NaN`). A number without a
+//! fraction is written without one (`1`, not `1.0`), also in a `Struct`, where that makes no
+//! difference to a parser and all the difference to a reader.
 //!
 //! Secrets are in it: a response is for a client that may have them. What people read is in
 //! [`crate::show`].
@@ -11,7 +12,7 @@
 use std::sync::Arc;
 
 use chancery_core::{Resource, TypeUrl};
-use prost_reflect::{DynamicMessage, SerializeOptions};
+use prost_reflect::DynamicMessage;
 use serde_json::{Map, Number, Value, json};
 
 use crate::schema::Schema;
@@ -19,9 +20,11 @@ use crate::schema::Schema;
 mod ask;
 mod depth;
 mod request;
+mod value;
 pub use ask::request_to_json;
 pub(crate) use request::Status;
 pub use request::request_from_json;
+pub(crate) use value::{number, to_value};
 
 /// Why a message cannot be read from or written as JSON.
 #[derive(Debug, thiserror::Error)]
@@ -106,9 +109,8 @@ fn any_to_json(
     if depth::is_too_deep(&message) {
         return Err(JsonError::TooDeep { name: name(), limit: crate::any::MAX_DEPTH });
     }
-    let json = message
-        .serialize_with_options(serde_json::value::Serializer, &SerializeOptions::new())
-        .map_err(|source| JsonError::Unwritable { name: name(), source })?;
+    let json =
+        to_value(&message).map_err(|source| JsonError::Unwritable { name: name(), source })?;
     Ok(with_type(type_url, tidy_numbers(json)))
 }
 

@@ -38,6 +38,39 @@ fn a_response_is_proto3_json_with_types() {
 }
 
 #[test]
+fn numbers_that_json_has_no_form_for_are_text() {
+    // S-019: by the JSON mapping of proto3, in wrappers too, and in what an `Any` holds.
+    let wrapped = |name: &str, value: &str| {
+        let type_url = format!("type.googleapis.com/google.protobuf.{name}");
+        json!({"@type": type_url, "value": value})
+    };
+    let body = json!({
+        "name": "c",
+        "preconnectPolicy": {"perUpstreamPreconnectRatio": "Infinity",
+                             "predictivePreconnectRatio": "NaN"},
+        "typedExtensionProtocolOptions": {
+            "a": wrapped("DoubleValue", "-Infinity"), "b": wrapped("FloatValue", "NaN"),
+            "c": wrapped("FloatValue", "Infinity")},
+        "metadata": {"filterMetadata": {"m": {"none": null, "list": [null, {}, true]}}},
+    });
+    let type_url = TypeUrl::new(CLUSTER);
+    let resources = [resource(CLUSTER, "c", body.clone())];
+    let text = response_to_json(&Schema::bundled(), &type_url, "v", "s", &resources).unwrap();
+    let response: Value = serde_json::from_slice(&text).unwrap();
+    let mut expected = body;
+    expected["@type"] = CLUSTER.into();
+    assert_eq!(response["resources"][0], expected);
+    // And they are read again: NaN is not equal to itself, but its bytes are.
+    let reply = crate::reply::Reader::new(Schema::bundled()).read_json(&type_url, &text).unwrap();
+    let [Ok(chancery_core::client::Item::Given(read))] = &reply.items[..] else {
+        panic!("{reply:?}")
+    };
+    let descriptor = Schema::bundled().message(CLUSTER).unwrap();
+    let message = DynamicMessage::decode(descriptor, resources[0].body().clone()).unwrap();
+    assert_eq!(read.resource.body(), &crate::canonical::encode(&message));
+}
+
+#[test]
 fn a_type_nobody_knows_is_named() {
     let resources = [Arc::new(Resource::new("a".parse().unwrap(), Bytes::new()))];
     let error =

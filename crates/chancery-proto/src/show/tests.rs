@@ -65,6 +65,40 @@ fn cluster() -> Bytes {
 }
 
 #[test]
+fn numbers_that_json_has_no_form_for_are_text() {
+    let wrapped = |name: &str, value: &str| json!({"@type": format!("type.googleapis.com/google.protobuf.{name}"), "value": value});
+    let body = body(
+        CLUSTER,
+        json!({
+            "name": "c", "preconnectPolicy": {"perUpstreamPreconnectRatio": "-Infinity"},
+            "typedExtensionProtocolOptions": {
+                "a": wrapped("DoubleValue", "NaN"), "b": wrapped("FloatValue", "Infinity")},
+        }),
+    );
+    let line = shown(Notation::JsonLine, CLUSTER, &body);
+    for told in [
+        r#""per_upstream_preconnect_ratio":"-Infinity""#,
+        r#"DoubleValue","value":"NaN""#,
+        r#"FloatValue","value":"Infinity""#,
+    ] {
+        assert!(line.contains(told), "{told} in {line}");
+    }
+    for (notation, format) in [
+        (Notation::Yaml, Format::Yaml),
+        (Notation::Json, Format::Json),
+        (Notation::Text, Format::Text),
+    ] {
+        let mut text = shown(notation, CLUSTER, &body);
+        if notation == Notation::Text {
+            text = format!("resources {{ {text} }}");
+        }
+        let parsed = parse(&Schema::bundled(), format, text.as_bytes());
+        let [read] = &parsed.resources[..] else { panic!("{text}{parsed:?}") };
+        assert_eq!(shown(Notation::JsonLine, CLUSTER, read.resource.body()), line, "{text}");
+    }
+}
+
+#[test]
 fn yaml_is_as_people_write_it() {
     let expected = r#""@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: c

@@ -4,16 +4,14 @@
 use std::fmt;
 
 use bytes::Bytes;
-use prost_reflect::{
-    DynamicMessage, FieldDescriptor, Kind, ReflectMessage, SerializeOptions, Value,
-};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value as Json};
 
 use super::{Inside, REDACTED, Viewer, fields};
 use crate::any;
 use crate::document::Special;
-use crate::json::tidy_number;
+use crate::json::{number, tidy_number, to_value};
 
 /// A value of JSON whose mappings keep their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,16 +28,6 @@ impl Tree {
     /// An `Any`.
     pub(super) fn of(viewer: &Viewer, type_url: &str, value: &Bytes) -> Self {
         Builder { viewer }.opened(type_url, value, 0)
-    }
-
-    fn float(value: f64) -> Self {
-        let special = |text: &str| Self::Text(text.to_owned());
-        match Number::from_f64(value) {
-            Some(number) => Self::Number(tidy_number(number)),
-            None if value.is_nan() => special("NaN"),
-            None if value > 0.0 => special("Infinity"),
-            None => special("-Infinity"),
-        }
     }
 }
 
@@ -123,9 +111,9 @@ impl Builder<'_> {
             Value::U64(is) => Tree::Text(is.to_string()),
             // The shortest decimal that is this number, and not that of its double.
             Value::F32(is) => {
-                Tree::float(is.to_string().parse().unwrap_or_else(|_| f64::from(*is)))
+                number(is.to_string().parse().unwrap_or_else(|_| f64::from(*is))).into()
             }
-            Value::F64(is) => Tree::float(*is),
+            Value::F64(is) => number(*is).into(),
             Value::String(text) => Tree::Text(text.clone()),
             Value::Bytes(bytes) => Tree::Text(base64(bytes)),
             Value::EnumNumber(number) => {
@@ -144,8 +132,7 @@ impl Builder<'_> {
 
 /// A message that JSON writes in a form of its own; `None` if it is out of its range.
 fn special(message: &DynamicMessage) -> Option<Tree> {
-    let options = SerializeOptions::new();
-    message.serialize_with_options(serde_json::value::Serializer, &options).ok().map(Tree::from)
+    to_value(message).ok().map(Tree::from)
 }
 
 impl From<Json> for Tree {
