@@ -164,6 +164,31 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// All that clap prints of a command and of those below it, as it was written.
+    fn texts(command: &clap::Command) -> Vec<String> {
+        let own = [
+            command.get_about(),
+            command.get_long_about(),
+            command.get_before_help(),
+            command.get_before_long_help(),
+            command.get_after_help(),
+            command.get_after_long_help(),
+        ];
+        let helps = command.get_arguments().flat_map(|arg| [arg.get_help(), arg.get_long_help()]);
+        let all = own.into_iter().chain(helps).flatten().map(|text| text.ansi().to_string());
+        let values = command.get_arguments().flat_map(clap::Arg::get_possible_values);
+        let values = values.filter_map(|value| Some(value.get_help()?.ansi().to_string()));
+        all.chain(values).chain(command.get_subcommands().flat_map(texts)).collect()
+    }
+
+    #[test]
+    fn no_help_has_what_clap_takes_for_a_line_break() {
+        let texts = texts(&Cli::command());
+        assert!(texts.len() > 100, "{}", texts.len());
+        let broken: Vec<_> = texts.iter().filter(|text| text.contains("{n}")).collect();
+        assert_eq!(broken, [""; 0]);
+    }
+
     #[test]
     fn addresses_may_be_given_several_times() {
         let args = ["dir", "--listen", "127.0.0.1:1", "--listen", "unix:/s", "--admin", "off"];

@@ -28,6 +28,21 @@ fn help_tells_what_there_is_and_how_it_ends() {
 }
 
 #[test]
+fn braces_are_in_the_help_as_they_are_typed() {
+    for flag in ["-h", "--help"] {
+        let help = text(&run(&["bench", "fan-out", flag]).stdout);
+        for told in [
+            "writes; {n} stands for the number",
+            "{:06} stands for their number",
+            "[default: bench-{}]",
+        ] {
+            assert!(help.contains(told), "{told} in {help}");
+        }
+        assert!(!help.contains('\u{1b}'), "{help}");
+    }
+}
+
+#[test]
 fn misuse_is_64_and_told_on_stderr() {
     for args in [
         &[][..],

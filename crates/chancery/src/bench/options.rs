@@ -190,10 +190,13 @@ pub(super) struct Change {
     #[arg(long, value_name = "HOW", help_heading = "Change")]
     pub(super) trigger: How,
 
-    /// What file: writes; {n} stands for the number of the change
-    #[arg(long, value_name = "FILE", help_heading = "Change")]
+    #[arg(long, value_name = "FILE", help_heading = "Change", help = TEMPLATE_HELP)]
     pub(super) template: Option<PathBuf>,
 }
+
+/// clap makes a line break of `{n}`. An escape sequence that styles nothing keeps the two characters
+/// apart; it is left out where there are no colours.
+const TEMPLATE_HELP: &str = "What file: writes; {\u{1b}[0mn} stands for the number of the change";
 
 /// Who connects to what, and what they ask for.
 #[derive(Args, Clone, Debug)]
