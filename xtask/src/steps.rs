@@ -61,7 +61,8 @@ pub(crate) fn cargo(root: &Path, words: &[&str]) -> Command {
     program(root, std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), words)
 }
 
-/// Runs a program to its end, which has a bound; anything but success is an error that shows the command line.
+/// Runs a program to its end, which has a bound; anything but success is an error that shows the
+/// command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let mut child = command.spawn().with_context(|| shown(command))?;
     let status = supervise::wait(&mut child, command, supervise::BOUNDS.whole)?;
