@@ -72,6 +72,8 @@ fn converse(stream: &TcpStream, change: &mut impl FnMut() -> io::Result<()>) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -87,6 +89,7 @@ mod tests {
             io::Result::Ok(changes)
         });
         let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
         for _ in 0..3 {
             stream.write_all(b"change\n").unwrap();

@@ -97,7 +97,9 @@ impl Listening {
     /// What changed, as far as events told; `None` is anything.
     fn heard(&self) -> (Tidings, Option<Vec<Change>>) {
         self.rings.recv_timeout(Duration::from_secs(60)).unwrap();
-        while !self.directory.watcher.as_ref().unwrap().has_heard_all() {}
+        let watcher = self.directory.watcher.as_ref().unwrap();
+        // Each of these waits for a second at most.
+        assert!((0..60).any(|_| watcher.has_heard_all()), "what happens is not told");
         let heard = self.directory.ear.take();
         let changes = self.directory.changes(&heard);
         (heard, changes)
