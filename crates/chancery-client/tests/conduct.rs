@@ -114,6 +114,7 @@ async fn a_connection_that_is_dead_is_noticed() {
     let mut late = client.watch_raw(&clusters(), "late");
     assert_eq!(trouble(&mut late).await, ErrorKind::Unreachable);
     assert_eq!(began.elapsed().as_secs(), 67);
+    assert_eq!(trouble(&mut watch).await, ErrorKind::Unreachable); // C-067
     drop(io);
     let mut peer = door.peer().await;
     let mut call = peer.call().await.unwrap();

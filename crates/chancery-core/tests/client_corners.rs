@@ -411,6 +411,9 @@ fn a_server_of_sotw_that_is_silent_is_there_after_its_time() {
          + w eds a
          ! w a none missing
          > one end
+         ! u a none unreachable
+         ! v b none unreachable
+         ! w a none unreachable
          ~ 1599ms
          ~ 1ms
          < one open",

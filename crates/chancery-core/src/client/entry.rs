@@ -80,6 +80,9 @@ pub(super) struct Entry {
     outlived: bool,
     /// Whether what is held is from an earlier run, and nobody has said it again.
     restored: bool,
+    /// Whether the servers went away after all of this was said, so that their absence is what its
+    /// watchers heard last.
+    cut_off: bool,
 }
 
 impl Entry {
@@ -89,6 +92,31 @@ impl Entry {
 
     pub(super) fn error(&self) -> Option<&Arc<WatchError>> {
         self.error.as_ref()
+    }
+
+    /// What is wrong with it now, if the servers are in this trouble or in none: whichever of the two
+    /// came last (C-067).
+    pub(super) fn reason<'a>(
+        &'a self,
+        trouble: Option<&'a Arc<WatchError>>,
+    ) -> Option<&'a Arc<WatchError>> {
+        let error = self.error.as_ref();
+        if self.cut_off { trouble.or(error) } else { error.or(trouble) }
+    }
+
+    /// The servers cannot be reached, or can be again.
+    pub(super) fn cut_off(&mut self, is_away: bool) -> News {
+        let was_cut_off = std::mem::replace(&mut self.cut_off, is_away);
+        if !is_away && !was_cut_off && self.error.is_some() {
+            return News::None; // That error is what was heard last.
+        }
+        if self.held.is_some() { News::Ambient } else { News::Changed }
+    }
+
+    /// The servers could not be reached before, and cannot now. That is news if something else was
+    /// heard meanwhile.
+    pub(super) fn cut_off_again(&mut self) -> News {
+        if self.cut_off || self.error.is_none() { News::None } else { self.cut_off(true) }
     }
 
     /// Whether what is held is from this server.
@@ -138,12 +166,18 @@ impl Entry {
         self.held.is_none() && self.error.is_none()
     }
 
+    /// Whether something is known of it, and there is no value.
+    pub(super) fn is_without_value(&self) -> bool {
+        self.held.is_none() && self.error.is_some()
+    }
+
     /// A good body came. The same body again is no news (C-049), unless what it means has changed
     /// with the server (C-082).
     pub(super) fn give(&mut self, new: Held) -> News {
         self.rejection = None;
         self.outlived = false;
         self.restored = false;
+        self.cut_off = false;
         let had_error = self.error.take().is_some();
         let follows = new.resource.facts().reports_to_server;
         let same = self.held.as_ref().is_some_and(|old| {
@@ -174,7 +208,8 @@ impl Entry {
     /// Something is wrong. What is held is kept, unless it must be dropped (C-070).
     pub(super) fn fault(&mut self, error: WatchError, drops: bool) -> News {
         let drops = drops && self.held.is_some();
-        if !drops && self.error.as_deref() == Some(&error) {
+        let was_cut_off = std::mem::take(&mut self.cut_off);
+        if !drops && !was_cut_off && self.error.as_deref() == Some(&error) {
             return News::None;
         }
         self.outlived = false;

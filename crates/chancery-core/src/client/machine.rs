@@ -38,7 +38,7 @@ pub struct Client {
     pub(super) expiries: Expiries,
     pub(super) events: Vec<ClientEvent>,
     stock: Stock,
-    effects: Effects,
+    pub(super) effects: Effects,
 }
 
 /// What happened.
@@ -76,10 +76,10 @@ pub enum Effect {
 
 /// Effects that are due, each once.
 #[derive(Debug, Default)]
-struct Effects {
+pub(super) struct Effects {
     open: BTreeSet<StreamId>,
     close: BTreeSet<StreamId>,
-    send: BTreeSet<StreamId>,
+    pub(super) send: BTreeSet<StreamId>,
 }
 
 impl Client {
@@ -361,35 +361,11 @@ impl Client {
         stream.open(now);
         let asking = self.realms.values().filter(|realm| realm.asks(id.server));
         for type_url in asking.flat_map(|realm| realm.shelves.keys()) {
-            if id.type_url.as_ref().is_none_or(|only| only == type_url) {
+            if id.carries(type_url) {
                 stream.topic(type_url);
             }
         }
         self.events.push(ClientEvent::Opened(id.clone()));
-    }
-
-    fn ended(&mut self, now: Time, id: &StreamId, error: &ErrorDetail) {
-        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
-        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
-        if !matches!(stream.state, State::Open | State::Opening) {
-            return;
-        }
-        self.effects.send.remove(id);
-        let number = id.server.place() as u64;
-        let is_trouble = stream.end(now, &self.setup.settings, number);
-        if is_trouble && stream.trouble.is_none() {
-            let text = format!(
-                "server {} cannot be reached (node `{}`): {}",
-                channel.server.key.uri, self.setup.node.id, error.message
-            );
-            stream.trouble = Some(Arc::new(WatchError {
-                kind: ErrorKind::Unreachable,
-                text: text.into(),
-                server: Some(id.server),
-            }));
-        }
-        let error = error.clone();
-        self.events.push(ClientEvent::Ended { stream: id.clone(), error, is_trouble });
     }
 
     /// What follows from the state alone: which servers are asked, and which streams there are.
@@ -397,20 +373,6 @@ impl Client {
         self.fall_back(now);
         self.spread_trouble();
         self.keep_streams(now);
-    }
-
-    /// C-090: watchers hear of servers that cannot be reached when there is no other to ask.
-    fn spread_trouble(&mut self) {
-        for realm in self.realms.values_mut() {
-            let believed = realm.believed().and_then(|id| self.channels.get(id.place()));
-            for (type_url, shelf) in &mut realm.shelves {
-                let trouble = believed.and_then(|channel| channel.trouble(type_url));
-                if trouble != shelf.trouble.as_ref() {
-                    shelf.trouble = trouble.cloned();
-                    shelf.spread_trouble(&mut self.watchers);
-                }
-            }
-        }
     }
 
     fn keep_streams(&mut self, now: Time) {

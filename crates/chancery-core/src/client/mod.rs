@@ -12,6 +12,7 @@ mod lapse;
 pub mod load;
 mod machine;
 mod naming;
+mod outage;
 mod pace;
 mod realm;
 mod receive;

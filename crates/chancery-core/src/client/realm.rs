@@ -83,6 +83,11 @@ impl Realm {
         self.setup.servers.get(self.active).copied()
     }
 
+    /// Whether no other server is left to turn to.
+    pub(super) fn is_at_last(&self) -> bool {
+        self.active + 1 >= self.setup.servers.len()
+    }
+
     /// The server to turn to now that the believed one cannot be reached (C-087, C-091).
     pub(super) fn next(&self) -> Option<ServerId> {
         let next = self.setup.servers.get(self.active + 1).copied()?;
@@ -194,19 +199,33 @@ impl Shelf {
         group.members.iter().filter(move |name| !knows(name))
     }
 
-    /// Tells the watchers that servers cannot be reached, or can be again.
-    pub(super) fn spread_trouble(&self, watchers: &mut Watchers) {
-        for (name, slot) in &self.slots {
-            let held = slot.entry.held().is_some();
-            if !held && slot.entry.error().is_some() {
-                continue; // What is known of it is worse than that.
+    /// Tells the watchers that servers cannot be reached, or can be again. While there is another
+    /// server, a resource that is known not to exist is no reason to ask it, and its watchers hear
+    /// nothing (C-090).
+    pub(super) fn spread_trouble(&mut self, is_last: bool, watchers: &mut Watchers) {
+        let is_away = self.trouble.is_some();
+        self.slots.change_all(|name, slot| {
+            if is_away && !is_last && slot.entry.is_without_value() {
+                return;
             }
-            let news = if held { News::Ambient } else { News::Changed };
+            let news = slot.entry.cut_off(is_away);
             watchers.tell(&slot.watchers, name, news, None);
-        }
+        });
         for (name, group) in &self.groups {
             watchers.tell(&group.watchers, name, News::Ambient, None);
         }
+    }
+
+    /// Tells those who heard something else meanwhile, as that a resource did not come in time, that
+    /// servers can still not be reached.
+    pub(super) fn repeat_trouble(&mut self, is_last: bool, watchers: &mut Watchers) {
+        self.slots.change_all(|name, slot| {
+            if !is_last && slot.entry.is_without_value() {
+                return;
+            }
+            let news = slot.entry.cut_off_again();
+            watchers.tell(&slot.watchers, name, news, None);
+        });
     }
 
     /// Adds a group, with those of its members that are held already: a delta server does not send

@@ -188,3 +188,10 @@ pub struct StreamId {
     /// The only type on it; `None` if it carries all.
     pub type_url: Option<TypeUrl>,
 }
+
+impl StreamId {
+    /// Whether a type is spoken of on it.
+    pub(super) fn carries(&self, type_url: &TypeUrl) -> bool {
+        self.type_url.as_ref().is_none_or(|only| only == type_url)
+    }
+}

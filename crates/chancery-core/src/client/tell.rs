@@ -68,7 +68,7 @@ impl Client {
             } else {
                 let entry = shelf.slots.get(&name).map(|slot| &slot.entry);
                 entry.and_then(|entry| {
-                    let error = entry.error().or(shelf.trouble.as_ref());
+                    let error = entry.reason(shelf.trouble.as_ref());
                     watcher.of_entry(entry, error, &name, untold)
                 })
             };
@@ -116,7 +116,8 @@ impl Watcher {
     ) -> Option<WatchEvent> {
         if *name == subject.name {
             let error = shelf.groups.get(name).and_then(|group| group.error.as_ref());
-            let error = error.or(shelf.trouble.as_ref()).or(shelf.unusable.as_ref());
+            // A server that is away has said nothing since.
+            let error = shelf.trouble.as_ref().or(error).or(shelf.unusable.as_ref());
             return self.ambient(name, error);
         }
         let members = shelf.groups.get(&subject.name).map(|group| &group.members);

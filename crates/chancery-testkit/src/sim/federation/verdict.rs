@@ -82,7 +82,12 @@ impl Verdict<'_> {
     fn watch(&self, watch: &Watch, host: &Host) -> Result<(), String> {
         let own = watch.own();
         if host.mood != Mood::Up {
-            let told = own.error.is_some();
+            // What has outlived its time meanwhile is told last.
+            let is_last = self.plan.authority(&watch.authority).servers.last() == Some(&host.id);
+            let is_away = is_last && matches!(host.mood, Mood::Down | Mood::Curt);
+            let hears = is_away && !self.plan.dangers.ttl;
+            let told =
+                if hears { own.error == Some(ErrorKind::Unreachable) } else { own.error.is_some() };
             return if told { Ok(()) } else { Err("it is not told of the outage".to_owned()) };
         }
         if watch.is_group() {

@@ -1,0 +1,64 @@
+//! Servers that cannot be reached: when that is so (C-067), and who hears of it (C-090).
+//!
+//! Not here: which server is asked then (`fallback`), and when it is tried again (`backoff`).
+
+use std::sync::Arc;
+
+use super::channel::State;
+use super::{Client, ClientEvent, ErrorKind, StreamId, WatchError};
+use crate::{ErrorDetail, Time};
+
+impl Client {
+    /// A stream ended, or could not be opened.
+    pub(super) fn ended(&mut self, now: Time, id: &StreamId, error: &ErrorDetail) {
+        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
+        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
+        if !matches!(stream.state, State::Open | State::Opening) {
+            return;
+        }
+        self.effects.send.remove(id);
+        let number = id.server.place() as u64;
+        let is_trouble = stream.end(now, &self.setup.settings, number);
+        let was_in_trouble = stream.trouble.is_some();
+        if is_trouble && !was_in_trouble {
+            let text = format!(
+                "server {} cannot be reached (node `{}`): {}",
+                channel.server.key.uri, self.setup.node.id, error.message
+            );
+            stream.trouble = Some(Arc::new(WatchError {
+                kind: ErrorKind::Unreachable,
+                text: text.into(),
+                server: Some(id.server),
+            }));
+        }
+        if is_trouble && was_in_trouble {
+            self.repeat_trouble(id);
+        }
+        let error = error.clone();
+        self.events.push(ClientEvent::Ended { stream: id.clone(), error, is_trouble });
+    }
+
+    /// C-090: watchers hear of servers that cannot be reached when there is no other to ask.
+    pub(super) fn spread_trouble(&mut self) {
+        for realm in self.realms.values_mut() {
+            let believed = realm.believed().and_then(|id| self.channels.get(id.place()));
+            let is_last = realm.is_at_last();
+            for (type_url, shelf) in &mut realm.shelves {
+                let trouble = believed.and_then(|channel| channel.trouble(type_url));
+                if trouble != shelf.trouble.as_ref() {
+                    shelf.trouble = trouble.cloned();
+                    shelf.spread_trouble(is_last, &mut self.watchers);
+                }
+            }
+        }
+    }
+
+    /// A stream failed that had failed before.
+    fn repeat_trouble(&mut self, id: &StreamId) {
+        for realm in self.realms.values_mut().filter(|it| it.believed() == Some(id.server)) {
+            let is_last = realm.is_at_last();
+            let shelves = realm.shelves.iter_mut().filter(|(type_url, _)| id.carries(type_url));
+            shelves.for_each(|(_, shelf)| shelf.repeat_trouble(is_last, &mut self.watchers));
+        }
+    }
+}
