@@ -537,3 +537,51 @@ fn a_delta_server_that_comes_back_has_to_say_what_it_has() {
          < one eds +a +b init=a:1 node",
     );
 }
+
+#[test]
+fn a_stream_that_nobody_needs_says_nothing_of_its_server() {
+    // C-089: what was said while another type was in trouble has to be said again
+    client(
+        "% server one per-type
+         % server two
+         % authority #old one two reachability
+         + u eds a
+         < one/eds open
+         + v cds b
+         < one/cds open
+         + w rds c
+         < one/rds open
+         > one/eds end refused
+         < two open
+         > one/cds end refused
+         > one/rds end refused
+         > two open
+         < two cds b node
+         < two eds a
+         < two rds c
+         - w
+         < two rds
+         > two eds v=1 n=1 a@2
+         < two eds a v=1 n=1
+         ! u a@2
+         ~ 1s
+         < one/cds open
+         < one/eds open
+         > one/eds open
+         < one eds a node
+         > one eds v=1 n=1 a@1
+         < one eds a v=1 n=1
+         > one/cds open
+         < one cds b node
+         > one cds v=1 n=1 !b=NOT_FOUND
+         < one cds b v=1 n=1
+         < one eds v=1 n=1
+         < one eds a v=1 n=1
+         > one eds v=1 n=2 a@1
+         < two close
+         < one cds v=1 n=1
+         < one cds b v=1 n=1
+         < one eds a v=1 n=2
+         ! u a@1",
+    );
+}

@@ -283,3 +283,27 @@ fn a_member_that_cannot_be_claimed_is_claimed_without_a_version() {
          ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x none missing",
     );
 }
+
+#[test]
+fn what_its_server_has_taken_away_is_no_member() {
+    // C-041, C-048: who watches it by its name goes on with it
+    client(
+        "% server one delta
+         + u cds a
+         < one open
+         > one open
+         < one cds +a node
+         > one cds n=1 a@1
+         < one cds n=1
+         ! u a@1
+         > one cds n=2 -a
+         < one cds n=2
+         ! u a but missing
+         + w cds *
+         < one cds +*
+         > one cds n=3 b@1
+         < one cds n=3
+         ! w b@1
+         ! w settled",
+    );
+}

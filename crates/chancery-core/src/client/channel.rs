@@ -94,9 +94,10 @@ impl Channel {
         self.streams.get(&self.stream_of(type_url))?.trouble.as_ref()
     }
 
-    /// Whether it can be reached for all that it is asked for.
+    /// Whether it can be reached for all that it is asked for. A stream that nobody needs is not
+    /// opened again, so what was wrong with it says nothing.
     fn is_reached(&self) -> bool {
-        self.streams.values().all(|stream| stream.trouble.is_none())
+        self.streams.values().all(|stream| stream.trouble.is_none() || stream.closes.is_some())
     }
 
     /// It can be reached again: what it said before that did not count.

@@ -381,13 +381,22 @@ impl Client {
                 channel.streams.entry(type_url).or_default();
             }
             let is_polled = channel.server.protocol.refresh.is_some();
+            let mut recovers = false;
             for (type_url, stream) in &mut channel.streams {
                 let id = StreamId { server, type_url: type_url.clone() };
                 let is_needed = is_needed(&self.realms, &id);
+                // Whether the server can be reached depends on this stream no longer.
+                recovers |= !is_needed && stream.closes.is_none() && stream.trouble.is_some();
                 self.effects.keep(now, self.setup.settings.idle, &id, stream, is_needed);
-                self.effects.say(now, &id, stream, is_polled);
             }
             channel.streams.retain(|_, stream| stream.state != State::Closed);
+            if recovers {
+                channel.recover();
+            }
+            for (type_url, stream) in &mut channel.streams {
+                let id = StreamId { server, type_url: type_url.clone() };
+                self.effects.say(now, &id, stream, is_polled);
+            }
         }
     }
 

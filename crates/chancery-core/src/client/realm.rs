@@ -229,11 +229,14 @@ impl Shelf {
     }
 
     /// Adds a group, with those of its members that are held already: a delta server does not send
-    /// them again.
+    /// them again. What is held although its server says that it is no more is no member.
     pub(super) fn group(&mut self, name: &ResourceName) -> &mut Group {
         let slots = &self.slots;
         self.groups.entry(name.clone()).or_insert_with(|| {
-            let held = slots.iter().filter(|(_, slot)| slot.entry.held().is_some());
+            let is_gone = |entry: &Entry| entry.error().is_some_and(|error| error.is_missing());
+            let held = slots
+                .iter()
+                .filter(|(_, slot)| slot.entry.held().is_some() && !is_gone(&slot.entry));
             let members = held.map(|(one, _)| one).filter(|one| Group::covers(name, one));
             Group { members: members.cloned().collect(), ..Group::default() }
         })
