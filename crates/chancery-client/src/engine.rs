@@ -222,24 +222,9 @@ impl Engine {
     /// The next request of a stream that has room for one; `None` if there will be none.
     pub(crate) fn poll_request(&self, ticket: &Ticket, cx: &Context<'_>) -> Poll<Option<Request>> {
         let now = self.now();
-        let mut state = self.lock();
-        if !state.has(ticket) {
-            return Poll::Ready(None);
-        }
-        let request = state.machine.request(now, &ticket.stream);
-        if let (None, Some(line)) = (&request, state.line_of(ticket)) {
-            keep(&mut line.writer, cx);
-        }
-        // What was asked for has to come in time, and what is polled has a next time; the keeper does
-        // not know of that yet.
-        if state.is_sooner() {
-            self.bell.notify_one();
-        }
-        match request {
-            Some(request) => Poll::Ready(Some(request)),
-            None if state.closing.begun => Poll::Ready(None),
-            None => Poll::Pending,
-        }
+        // The keeper does not know yet of the time that what was asked for has, and what was said may
+        // make room for what is to be read.
+        self.tell_all(|state| state.poll_request(now, ticket, cx))
     }
 
     /// Waits until the stream may be read (C-038); `false` if it is closed.
@@ -380,6 +365,26 @@ impl State {
             self.counts.failed(server);
         }
         events
+    }
+
+    fn poll_request(
+        &mut self,
+        now: Time,
+        ticket: &Ticket,
+        cx: &Context<'_>,
+    ) -> Poll<Option<Request>> {
+        if !self.has(ticket) {
+            return Poll::Ready(None);
+        }
+        let request = self.machine.request(now, &ticket.stream);
+        if let (None, Some(line)) = (&request, self.line_of(ticket)) {
+            keep(&mut line.writer, cx);
+        }
+        match request {
+            Some(request) => Poll::Ready(Some(request)),
+            None if self.closing.begun => Poll::Ready(None),
+            None => Poll::Pending,
+        }
     }
 
     /// Passes on what the machine wants: whom to wake, and whether to ring for the keeper.

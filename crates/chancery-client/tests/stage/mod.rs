@@ -76,6 +76,9 @@ pub(crate) struct Peer {
     _tasks: JoinSet<()>,
 }
 
+/// As HTTP/2 begins.
+const WINDOW: u32 = 65_535;
+
 /// One call of gRPC.
 pub(crate) struct Call {
     pub(crate) path: String,
@@ -88,12 +91,22 @@ pub(crate) struct Call {
 
 impl Peer {
     pub(crate) fn over(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self::with_window(io, WINDOW)
+    }
+
+    /// The same, with room for so many bytes that were not asked for by the test.
+    pub(crate) fn with_window(
+        io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        window: u32,
+    ) -> Self {
         let (send, calls) = mpsc::channel(64);
         let mut tasks = JoinSet::new();
         let retired = Arc::new(Notify::new());
         let age = Arc::clone(&retired);
         tasks.spawn(async move {
-            let Ok(mut connection) = h2::server::handshake(io).await else { return };
+            let mut builder = h2::server::Builder::new();
+            let handshake = builder.initial_window_size(window).handshake(io);
+            let Ok(mut connection) = handshake.await else { return };
             loop {
                 let accepted = tokio::select! {
                     accepted = connection.accept() => accepted,

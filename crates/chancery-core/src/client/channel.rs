@@ -31,6 +31,10 @@ use crate::{Time, TypeUrl, Variant};
 /// would keep both busy for as long as the resource is bad.
 const REJECTIONS: RateLimit = RateLimit { burst: 100, interval: Duration::from_millis(100) };
 
+/// How many responses of a stream may be without an answer. Then no more of it is read until one was
+/// said, so that a server that says much and reads nothing costs no memory (C-062).
+const UNANSWERED: usize = 16;
+
 /// One server.
 #[derive(Debug)]
 pub(super) struct Channel {
@@ -187,6 +191,11 @@ impl Stream {
         !self.is_asked
             && self.paused.is_none()
             && (self.topics.values().any(topic) || self.is_time_to_poll(now))
+    }
+
+    /// Whether another response may be read, and its answer be owed.
+    pub(super) fn may_owe(&self) -> bool {
+        self.topics.values().map(Topic::owed).sum::<usize>() < UNANSWERED
     }
 
     /// Whether nothing may be said yet. It is asked again when that is over.

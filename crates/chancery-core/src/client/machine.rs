@@ -190,6 +190,7 @@ impl Client {
             return None;
         }
         let is_time = open.is_time_to_poll(now);
+        let was_full = !open.may_owe();
         let until = now + missing_after(&self.setup, channel.server.key.features);
         let request = open.topics.values_mut().find_map(|topic| {
             let type_url = topic.type_url.clone();
@@ -217,6 +218,9 @@ impl Client {
             return None;
         };
         open.said(now, limit, request.error().is_some());
+        if was_full && open.may_owe() {
+            self.watchers.resume(stream);
+        }
         open.is_asked = refresh.is_some();
         open.ask(until);
         if !std::mem::replace(&mut open.introduced, true) || refresh.is_some() {
@@ -225,9 +229,12 @@ impl Client {
         Some(request)
     }
 
-    /// Whether the watchers have applied what came on the stream, so that more may be read (C-038).
+    /// Whether the watchers have applied what came on the stream, and most of it was answered, so that
+    /// more may be read (C-038, C-062).
     pub fn may_read(&self, stream: &StreamId) -> bool {
-        self.watchers.have_applied(stream)
+        let channel = self.channels.get(stream.server.place());
+        let open = channel.and_then(|channel| channel.streams.get(&stream.type_url));
+        self.watchers.have_applied(stream) && open.is_none_or(Stream::may_owe)
     }
 
     /// When [`handle`](Self::handle) must be called, if nothing happens before.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::Time;
 
-/// A bound on the requests of a stream, answers among them. What is held back is not queued: the
-/// next request says what is true then.
+/// A bound on the requests of a stream, answers among them. Names that are held back are not queued:
+/// the next request says what is true then. Answers are kept, up to a bound, and then no more is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// How many may be said in a row. None is as one.

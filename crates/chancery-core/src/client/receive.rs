@@ -2,7 +2,7 @@
 //! answer.
 //!
 //! Good resources of a bad response are used (C-055); the answer names all that is bad (C-063), and
-//! is owed at once, whatever the watchers do (C-062).
+//! is owed at once, whatever the watchers do, and whatever comes before it was said (C-062).
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -436,14 +436,13 @@ impl Client {
         if flaws.is_empty() {
             channel.accepted.insert(taking.type_url.clone(), Arc::clone(taking.version));
         }
+        let version = channel.accepted.get(taking.type_url).cloned().unwrap_or_default();
         let Some(topic) = channel.topic(taking.type_url) else { return };
-        let answer = if flaws.is_empty() {
-            Ok(())
-        } else {
+        let error = (!flaws.is_empty()).then(|| {
             let all: Vec<_> = flaws.iter().map(ToString::to_string).collect();
-            Err(ErrorDetail { code: ErrorDetail::INVALID_ARGUMENT, message: all.join("; ") })
-        };
-        topic.owe(nonce, answer);
+            ErrorDetail { code: ErrorDetail::INVALID_ARGUMENT, message: all.join("; ") }
+        });
+        topic.owe(nonce, version, error);
     }
 
     /// Whether a data error of this server makes the client drop what it holds (C-070).

@@ -31,10 +31,21 @@ pub(super) struct Topic {
     told: Option<BTreeSet<ResourceName>>,
     /// Whether a name was ever said: if not, an empty list means everything (C-033).
     named: bool,
+    /// The nonce of the newest response.
     nonce: Arc<str>,
-    /// The answer to the newest response, if it is owed. `Some(Err)` rejects.
-    answer: Option<Result<(), ErrorDetail>>,
+    /// The answers that are owed, in the order of their responses.
+    owed: VecDeque<Answer>,
     awaited: Awaited,
+}
+
+/// The answer to a response.
+#[derive(Debug)]
+struct Answer {
+    nonce: Arc<str>,
+    /// The version that is accepted by then: that of the response, or the one before it.
+    version: Arc<str>,
+    /// Why it is rejected, if it is.
+    error: Option<ErrorDetail>,
 }
 
 impl Topic {
@@ -47,7 +58,7 @@ impl Topic {
             told: None,
             named: false,
             nonce: "".into(),
-            answer: None,
+            owed: VecDeque::new(),
             awaited: Awaited::default(),
         }
     }
@@ -104,10 +115,16 @@ impl Topic {
         again
     }
 
-    /// A response came and has to be answered.
-    pub(super) fn owe(&mut self, nonce: &Arc<str>, answer: Result<(), ErrorDetail>) {
+    /// A response came and has to be answered: with the version that is accepted now, and with what
+    /// is wrong with it, if anything is.
+    pub(super) fn owe(&mut self, nonce: &Arc<str>, version: Arc<str>, error: Option<ErrorDetail>) {
         self.nonce = Arc::clone(nonce);
-        self.answer = Some(answer);
+        self.owed.push_back(Answer { nonce: Arc::clone(nonce), version, error });
+    }
+
+    /// How many responses are not answered.
+    pub(super) fn owed(&self) -> usize {
+        self.owed.len()
     }
 
     /// A name that the server was asked for has until then.
@@ -143,12 +160,12 @@ impl Topic {
 
     /// Whether the next request rejects something.
     pub(super) fn rejects(&self) -> bool {
-        matches!(self.answer, Some(Err(_)))
+        self.owed.front().is_some_and(|answer| answer.error.is_some())
     }
 
     /// Whether there may be something to say.
     pub(super) fn may_be_due(&self) -> bool {
-        self.may_ask_more() || self.answer.is_some()
+        self.may_ask_more() || !self.owed.is_empty()
     }
 
     /// Whether there may be something to ask for that was not asked for before.
@@ -193,11 +210,12 @@ impl Topic {
             version: if is_new { "".into() } else { Arc::clone(version) },
             nonce: "".into(),
             names,
-            error: self.answer.take().and_then(Result::err),
+            error: std::mem::take(&mut self.owed).pop_back().and_then(|answer| answer.error),
         })
     }
 
-    /// The next SotW request, if one is due.
+    /// The next SotW request, if one is due. Names that have changed wait for the answer to the newest
+    /// response: servers ignore what comes with an older nonce.
     pub(super) fn sotw(
         &mut self,
         wants: &Wants<'_>,
@@ -207,6 +225,27 @@ impl Topic {
         if !self.is_due(wants) {
             return None;
         }
+        let answer = self.owed.pop_front();
+        let (nonce, version, error) = match answer {
+            Some(answer) => (answer.nonce, answer.version, answer.error),
+            None => (Arc::clone(&self.nonce), Arc::clone(version), None),
+        };
+        let names =
+            if self.owed.is_empty() { self.renew_names(wants, until) } else { self.same_names() };
+        let type_url = self.type_url.as_str().into();
+        Some(SotwRequest { node: None, type_url, version, nonce, names, error })
+    }
+
+    /// The names that the server was told last.
+    fn same_names(&self) -> Names {
+        let mut names = Names::default();
+        let told = self.told.as_ref().filter(|told| !self.is_said_silently(told));
+        told.into_iter().flatten().for_each(|name| names.push(name.as_str()));
+        names
+    }
+
+    /// The names that are wanted now, which the server is about to be told.
+    fn renew_names(&mut self, wants: &Wants<'_>, until: Time) -> Names {
         let mut wanted = wants.names();
         // The only way out of an empty list that means everything is to say `*` first, and the
         // empty list again then.
@@ -233,14 +272,7 @@ impl Topic {
             self.named |= !wanted.is_empty();
         }
         self.told = Some(wanted);
-        Some(SotwRequest {
-            node: None,
-            type_url: self.type_url.as_str().into(),
-            version: Arc::clone(version),
-            nonce: Arc::clone(&self.nonce),
-            names,
-            error: self.answer.take().and_then(Result::err),
-        })
+        names
     }
 
     /// The next delta request, if one is due.
@@ -265,9 +297,9 @@ impl Topic {
             self.edit(wants, until, &mut request);
         }
         // Only an answer carries a nonce (C-040).
-        if let Some(answer) = self.answer.take() {
-            request.nonce = Arc::clone(&self.nonce);
-            request.error = answer.err();
+        if let Some(answer) = self.owed.pop_front() {
+            request.nonce = answer.nonce;
+            request.error = answer.error;
         }
         Some(request)
     }
@@ -299,7 +331,7 @@ impl Topic {
         self.forgotten.retain(|name| told.contains(name));
         self.unheard.retain(|name| told.contains(name));
         let again = self.forgotten.iter().any(|name| wants.wants(name));
-        again || self.answer.is_some() || !self.changed.is_empty()
+        again || !self.owed.is_empty() || !self.changed.is_empty()
     }
 
     /// Whether the server was told by an empty list that everything is wanted.

@@ -187,6 +187,11 @@ impl Watchers {
         }
     }
 
+    /// A stream may be read again, for another reason.
+    pub(super) fn resume(&mut self, stream: &StreamId) {
+        self.resumed.insert(stream.clone());
+    }
+
     /// Whether no watcher has still to apply what came on this stream.
     pub(super) fn have_applied(&self, stream: &StreamId) -> bool {
         !self.owed.contains_key(stream)

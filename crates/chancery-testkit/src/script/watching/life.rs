@@ -1,6 +1,6 @@
 //! The playing of a client's script: one client, its clock, and the transcript.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chancery_core::client::{
@@ -17,6 +17,8 @@ pub(super) struct Life {
     client: Client,
     servers: BTreeMap<String, ServerId>,
     watches: BTreeMap<WatchId, Watch>,
+    /// Streams that may have something to say, while the wire is busy.
+    unsaid: BTreeSet<StreamId>,
     now: Time,
     text: String,
 }
@@ -64,6 +66,7 @@ impl Life {
             client: Client::new(setup),
             servers,
             watches: BTreeMap::new(),
+            unsaid: BTreeSet::new(),
             now: Time::default(),
             text: String::new(),
         }
@@ -115,7 +118,11 @@ impl Life {
             Line::Said { server, reply } => self.said(&server, reply)?,
             Line::Wait(time) => self.wait(self.now + time),
         }
-        self.drain();
+        let busy = text.starts_with('|');
+        if !busy {
+            std::mem::take(&mut self.unsaid).iter().for_each(|stream| self.send(stream));
+        }
+        self.drain(busy);
         Ok(())
     }
 
@@ -142,16 +149,20 @@ impl Life {
         while let Some(at) = self.client.deadline().filter(|at| *at <= end) {
             self.now = self.now.max(at);
             self.client.handle(self.now, ClientInput::TimePassed);
-            self.drain();
+            self.drain(false);
         }
         self.now = end;
     }
 
-    fn drain(&mut self) {
+    /// Does what the client wants; unless the wire is `busy`, that is also to say something.
+    fn drain(&mut self, busy: bool) {
         while let Some(effect) = self.client.poll() {
             match effect {
                 Effect::Open(stream) => self.note(&format!("< {} open", self.label(&stream))),
                 Effect::Close(stream) => self.note(&format!("< {} close", self.label(&stream))),
+                Effect::Send(stream) if busy => {
+                    self.unsaid.insert(stream);
+                }
                 Effect::Send(stream) => self.send(&stream),
                 Effect::Tell(watch) => {
                     if self.watches.get(&watch).is_some_and(|watch| !watch.slow) {

@@ -79,8 +79,8 @@ impl Line {
                 let (type_url, term) = (type_url(&word("type")?), word("resource")?);
                 Ok(Self::Restored { type_url, resource: restored(&term)? })
             }
-            ">" => said(text),
-            _ => Err("a line begins with one of % + - . ~ = > < ! #".to_owned()),
+            ">" | "|" => said(text),
+            _ => Err("a line begins with one of % + - . ~ = > | < ! #".to_owned()),
         }
     }
 }

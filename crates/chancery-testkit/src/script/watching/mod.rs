@@ -29,6 +29,7 @@
 //! | `. w` | a slow watcher takes all there is, and applies it |
 //! | `> s open`, `> s end text` | the stream is there; it ended. A stream of one type is `s/cds` |
 //! | `> s cds v=1 n=1 a@1 …` | a response. `a@1` is a resource, `a@!text` and `@!text` one that cannot be used (`_` for blanks), `a@1(beat)` one without a body, `-a` is removed, `!a=NOT_FOUND` an entry of the errors |
+//! | `| s cds v=1 n=1 a@1 …` | the same while the wire is busy: the client says nothing before the next line of another kind |
 //! | `> s/cds unchanged`, `> s/cds unusable text` | a poll was answered: with nothing new, or with nothing that can be used |
 //! | `= cds a@1` | the first server gave `a` in an earlier run |
 //! | `~ 5s` | time passes |

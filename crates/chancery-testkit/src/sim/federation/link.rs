@@ -9,6 +9,7 @@ use chancery_core::{
     Time, TypeUrl, Variant, ads,
 };
 
+use super::double::Draft;
 use super::host::is_bad;
 use crate::client::Fault;
 use crate::sim::lane::Lane;
@@ -77,15 +78,24 @@ impl Link {
         events.map(drop).map_err(broken)
     }
 
-    /// The next response of the server, if there is room for one.
-    pub(super) fn answer(&mut self, now: Time, window: usize, delay: Duration) -> Option<Response> {
+    /// The next response of the server, if there is room for one, and what it said before that.
+    pub(super) fn answer(
+        &mut self,
+        now: Time,
+        window: usize,
+        delay: Duration,
+        draft: Option<Draft>,
+    ) -> Option<(Response, Option<Response>)> {
         if self.down.len() >= window {
             return None;
         }
         let response = self.server.poll(now)?;
-        self.down.send(now, delay, response.clone());
-        self.sent += 1;
-        Some(response)
+        let draft = draft.map(|draft| draft.of(&response));
+        for response in draft.iter().chain([&response]) {
+            self.down.send(now, delay, response.clone());
+            self.sent += 1;
+        }
+        Some((response, draft))
     }
 
     /// What the server knows to be wanted of a type: everything or not, and which names.

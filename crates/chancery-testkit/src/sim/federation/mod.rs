@@ -19,6 +19,7 @@
 //! When all watchers are gone, nothing is left.
 
 mod audience;
+mod double;
 mod host;
 mod link;
 mod plan;
@@ -38,6 +39,7 @@ use super::History;
 use super::rng::Rng;
 use crate::client::Fault;
 use audience::{View, Watch, told};
+use double::Draft;
 use host::{Host, Mood};
 use link::{Link, State};
 use plan::{BACKOFF, NAMES, Plan, TYPES, type_url};
@@ -427,8 +429,11 @@ impl Federation {
         let mut lines = Vec::new();
         while link.ends.is_none() {
             let delay = self.plan.delay(&mut self.rng);
-            let Some(response) = link.answer(now, window, delay) else { break };
+            let drafts = self.plan.dangers.drafts && self.rng.chance(20);
+            let draft = drafts.then(|| Draft::draw(&mut self.rng, self.plan.dangers));
+            let Some((response, draft)) = link.answer(now, window, delay, draft) else { break };
             moved = true;
+            lines.extend(draft.inspect(|draft| self.referee.sent(id.server, draft)));
             self.referee.sent(id.server, &response);
             self.news += usize::from(says_something(&response));
             if mood == Mood::Hasty {
@@ -443,16 +448,22 @@ impl Federation {
     }
 
     fn receive(&mut self, id: &StreamId) -> Result<bool, Fault> {
-        if !self.client.may_read(id) {
-            return Ok(false);
+        let mut moved = false;
+        // As many as one read of the wire brings, before anything is written.
+        for _ in 0..=self.rng.below(4) {
+            if !self.client.may_read(id) {
+                break;
+            }
+            let Some(link) = self.links.get_mut(id) else { break };
+            let Some(response) = link.down.receive(self.now) else { break };
+            link.heard = true;
+            self.note(|| format!("{}   {} arrived", label(id), response.nonce));
+            let reply = link::read(response);
+            self.referee.heard(id, &reply);
+            self.tell(ClientInput::Received(id.clone(), reply))?;
+            moved = true;
         }
-        let Some(link) = self.links.get_mut(id) else { return Ok(false) };
-        let Some(response) = link.down.receive(self.now) else { return Ok(false) };
-        link.heard = true;
-        self.note(|| format!("{}   {} arrived", label(id), response.nonce));
-        self.referee.heard(id);
-        self.tell(ClientInput::Received(id.clone(), link::read(response)))?;
-        Ok(true)
+        Ok(moved)
     }
 
     /// Nobody waits for long without a word, if nothing disturbs the servers.
@@ -483,6 +494,7 @@ impl Federation {
     }
 
     fn settled(&self) -> Result<(), Fault> {
+        self.referee.is_answered().map_err(Fault)?;
         let (plan, hosts, links) = (&self.plan, &self.hosts, &self.links);
         let (watches, referee, client) = (&self.watches, &self.referee, &self.client);
         Verdict { plan, hosts, links, watches, referee, client }.settled().map_err(Fault)

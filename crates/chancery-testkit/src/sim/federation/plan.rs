@@ -39,6 +39,8 @@ pub(super) struct Dangers {
     pub(super) outages: bool,
     /// Equal bodies on all servers.
     pub(super) alike: bool,
+    /// Responses that are said twice in a row.
+    pub(super) drafts: bool,
 }
 
 /// Who answers for some names.
@@ -78,6 +80,7 @@ impl Plan {
             slow: rng.chance(30),
             outages: rng.chance(85),
             alike: rng.chance(30),
+            drafts: rng.chance(40),
         };
         // Of a response that is rejected, nothing is renewed, and the client uses what is good of it.
         let dangers = Dangers { bad: !dangers.ttl && rng.chance(30), ..dangers };

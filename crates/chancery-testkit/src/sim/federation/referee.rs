@@ -4,6 +4,7 @@
 //! - A version is claimed to no server but the one that gave it, and for all that it stands for.
 //! - A server is given up when it is in trouble, and only for the next one (C-087, C-090).
 //! - A server that fails is not hammered (C-069).
+//! - Each response is answered once, in turn, and with the right verdict (C-062, C-063).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::client::{
-    AuthorityKey, Client, ClientEvent, ErrorKind, ServerId, StreamId, WatchEvent,
+    AuthorityKey, Client, ClientEvent, ErrorKind, Reply, ServerId, StreamId, WatchEvent,
 };
 use chancery_core::{Request, Response, Time, TypeUrl, Variant};
 
@@ -31,6 +32,18 @@ pub(super) struct Referee {
     /// Types that were asked for on streams that are open, and under `None` who asks.
     asked: BTreeSet<(StreamId, Option<TypeUrl>)>,
     attempts: BTreeMap<StreamId, VecDeque<Time>>,
+    /// Responses that were read and not answered.
+    unanswered: BTreeMap<(StreamId, TypeUrl), VecDeque<Verdict>>,
+    /// The version that each server knows to be accepted.
+    accepted: BTreeMap<(ServerId, TypeUrl), Arc<str>>,
+}
+
+/// What the answer to a response has to say.
+#[derive(Debug)]
+struct Verdict {
+    nonce: Arc<str>,
+    version: Arc<str>,
+    is_bad: bool,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +91,7 @@ impl Referee {
     pub(super) fn closed(&mut self, stream: &StreamId) {
         self.troubled.remove(stream);
         self.asked.retain(|(id, _)| id != stream);
+        self.unanswered.retain(|(id, _), _| id != stream);
     }
 
     pub(super) fn ended(&mut self, stream: &StreamId, heard: bool) {
@@ -87,8 +101,54 @@ impl Referee {
         }
     }
 
-    pub(super) fn heard(&mut self, stream: &StreamId) {
+    /// The client read a response.
+    pub(super) fn heard(&mut self, stream: &StreamId, reply: &Reply) {
         self.troubled.remove(stream);
+        let (id, url) = (stream.clone(), reply.type_url.clone());
+        if !self.asked.contains(&(id.clone(), Some(url.clone()))) {
+            return; // C-035
+        }
+        let is_bad = reply.items.iter().any(Result::is_err);
+        let accepted = self.accepted.entry((id.server, url.clone())).or_default();
+        if !is_bad {
+            *accepted = Arc::clone(&reply.version);
+        }
+        let (nonce, version) = (Arc::clone(&reply.nonce), Arc::clone(accepted));
+        let verdict = Verdict { nonce, version, is_bad };
+        self.unanswered.entry((id, url)).or_default().push_back(verdict);
+    }
+
+    /// C-062, C-063: what is said of a type while responses are not answered answers the oldest.
+    fn answers(&mut self, stream: &StreamId, request: &Request) -> Result<(), String> {
+        let key = (stream.clone(), TypeUrl::new(request.type_url()));
+        let owed = self.unanswered.get_mut(&key).and_then(VecDeque::pop_front);
+        let Some(owed) = owed else {
+            return match request.error() {
+                Some(_) => Err("nothing was said that could be rejected (C-062)".to_owned()),
+                None => Ok(()),
+            };
+        };
+        let version = match request {
+            Request::Sotw(it) => &*it.version,
+            Request::Delta(_) => &*owed.version,
+        };
+        if *request.nonce() == *owed.nonce
+            && request.error().is_some() == owed.is_bad
+            && *version == *owed.version
+        {
+            return Ok(());
+        }
+        Err(format!("the answer has to be that to {owed:?} (C-062, C-063)"))
+    }
+
+    /// Nothing is left to be answered.
+    pub(super) fn is_answered(&self) -> Result<(), String> {
+        match self.unanswered.iter().find(|(_, owed)| !owed.is_empty()) {
+            Some(((stream, url), owed)) => {
+                Err(format!("{} of {stream:?} is not answered: {owed:?} (C-062)", url.short()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A server sent something.
@@ -115,6 +175,7 @@ impl Referee {
         if is_first != request.node().is_some() {
             return Err("only the first request says who asks (C-030)".to_owned());
         }
+        self.answers(stream, request)?;
         let type_url = TypeUrl::new(request.type_url());
         let is_first = self.asked.insert((stream.clone(), Some(type_url.clone())));
         match request {
