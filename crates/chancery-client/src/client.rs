@@ -128,7 +128,12 @@ impl Client {
             let text =
                 format!("`{name}` stands for many resources, and one is asked for; watch it");
             let kind = ErrorKind::Name;
-            return Err(Arc::new(WatchError { kind, text: text.into(), server: None }));
+            return Err(Arc::new(WatchError {
+                kind,
+                text: text.into(),
+                server: None,
+                is_nameless: false,
+            }));
         }
         let mut watch = self.watch::<T>(name);
         loop {

@@ -134,7 +134,8 @@ impl RawWatch {
     fn unreadable(&self, held: &Held, why: &str) -> WatchError {
         let (short, name) = (self.type_url.short(), held.resource.name());
         let text = format!("{short} `{name}` cannot be used: {why}").into();
-        WatchError { kind: ErrorKind::Rejected, text, server: Some(held.server) }
+        let (kind, server) = (ErrorKind::Rejected, Some(held.server));
+        WatchError { kind, text, server, is_nameless: false }
     }
 
     fn received<T>(&self, held: &Held, value: Arc<T>) -> Received<T> {

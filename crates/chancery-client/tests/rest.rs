@@ -264,3 +264,23 @@ async fn https_is_rest_over_tls() {
     let mut watch = client.watch_raw(&clusters(), "a");
     assert_eq!(heard(&mut watch).await, "a=1");
 }
+
+/// C-044, C-064: who asked for it or for all there is hears that it was rejected.
+#[tokio::test]
+async fn a_resource_that_cannot_be_named_is_told_of() {
+    let listener = "type.googleapis.com/envoy.config.listener.v3.Listener";
+    let body = serde_json::json!({"versionInfo": "1", "resources": [{"@type": listener}]});
+    let body = body.to_string();
+    let server = Http::start(move |number, _| match number {
+        0..2 => Does::Says(said("200 OK", &body)),
+        _ => Does::Says(response("2", &[("a", "1")])),
+    })
+    .await;
+    let client = client(vec![self::server(server.uri())], eager());
+    let mut one = client.watch_raw(&clusters(), "a");
+    let mut all = client.watch_raw(&clusters(), "*");
+    assert_eq!(heard(&mut one).await, "a none Rejected");
+    assert_eq!(heard(&mut all).await, "* but Rejected");
+    assert_eq!(heard(&mut one).await, "a=1");
+    while heard(&mut all).await != "settled" {}
+}

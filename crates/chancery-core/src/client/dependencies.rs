@@ -249,7 +249,8 @@ mod tests {
     }
 
     fn missing() -> Arc<WatchError> {
-        Arc::new(WatchError { kind: ErrorKind::Missing, text: "gone".into(), server: None })
+        let (kind, text) = (ErrorKind::Missing, "gone".into());
+        Arc::new(WatchError { kind, text, server: None, is_nameless: false })
     }
 
     /// Dependencies, and what is watched for them.

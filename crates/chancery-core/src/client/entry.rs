@@ -166,6 +166,15 @@ impl Entry {
         self.held.is_none() && self.error.is_none()
     }
 
+    /// Whether a resource that nobody can name may be this one: there is no value, and nobody said of
+    /// this name why.
+    pub(super) fn may_be_nameless(&self) -> bool {
+        let is_open = |error: &Arc<WatchError>| {
+            error.is_nameless || matches!(error.kind, ErrorKind::Missing | ErrorKind::Late)
+        };
+        self.held.is_none() && self.error.as_ref().is_none_or(is_open)
+    }
+
     /// Whether something is known of it, and there is no value.
     pub(super) fn is_without_value(&self) -> bool {
         self.held.is_none() && self.error.is_some()

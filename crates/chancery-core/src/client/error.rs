@@ -16,6 +16,9 @@ pub struct WatchError {
     pub text: Arc<str>,
     /// Which server is concerned.
     pub server: Option<ServerId>,
+    /// Whether a resource was rejected that nobody can name, so that it may be another one. A later
+    /// response may bring the one that is watched.
+    pub is_nameless: bool,
 }
 
 /// The kinds of trouble a watcher can hear of.
@@ -48,7 +51,7 @@ impl WatchError {
 
     /// The client itself has come to an end (C-074).
     pub fn broken(why: &str) -> Self {
-        Self { kind: ErrorKind::Broken, text: why.into(), server: None }
+        Self { kind: ErrorKind::Broken, text: why.into(), server: None, is_nameless: false }
     }
 }
 

@@ -249,7 +249,7 @@ impl Client {
         let refused = |kind, why: String| {
             let node = &self.setup.node.id;
             let text = format!("{} `{name}` (node `{node}`): {why}", type_url.short()).into();
-            WatchError { kind, text, server: None }
+            WatchError { kind, text, server: None, is_nameless: false }
         };
         let name = ResourceName::read_of(name, type_url)
             .map_err(|fault| refused(ErrorKind::Name, fault.to_string()))?;
@@ -297,7 +297,8 @@ impl Client {
             if group.settled {
                 self.watchers.settle(&[id], None);
             }
-            if unreachable || group.error.is_some() || shelf.unusable.is_some() {
+            let is_wrong = group.error.is_some() || group.rejected.is_some();
+            if unreachable || is_wrong || shelf.unusable.is_some() {
                 self.watchers.tell(&[id], &subject.name, News::Ambient, None);
             }
             return;

@@ -11,6 +11,7 @@ mod fallback;
 mod lapse;
 pub mod load;
 mod machine;
+mod nameless;
 mod naming;
 mod outage;
 mod pace;

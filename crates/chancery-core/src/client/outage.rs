@@ -29,6 +29,7 @@ impl Client {
                 kind: ErrorKind::Unreachable,
                 text: text.into(),
                 server: Some(id.server),
+                is_nameless: false,
             }));
         }
         if is_trouble && was_in_trouble {

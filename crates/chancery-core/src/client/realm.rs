@@ -48,6 +48,8 @@ pub(super) struct Group {
     pub(super) settled: bool,
     /// Why the server does not say.
     pub(super) error: Option<Arc<WatchError>>,
+    /// Why a resource was rejected that nobody can name, if the newest response had one.
+    pub(super) rejected: Option<Arc<WatchError>>,
 }
 
 impl Group {

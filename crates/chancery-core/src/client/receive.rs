@@ -21,10 +21,10 @@ use super::{
 use crate::{ErrorDetail, NameError, ResourceName, Time, TypeUrl, Variant, Version};
 
 /// A response that is being taken in.
-struct Taking<'a> {
-    now: Time,
-    stream: &'a StreamId,
-    type_url: &'a TypeUrl,
+pub(super) struct Taking<'a> {
+    pub(super) now: Time,
+    pub(super) stream: &'a StreamId,
+    pub(super) type_url: &'a TypeUrl,
     version: &'a Arc<str>,
 }
 
@@ -74,7 +74,10 @@ impl Client {
             self.remove_absent(&taking, &present);
         }
         self.recover(&taking);
-        self.settle_groups(&taking, &present);
+        self.weigh_nameless(&taking, &present, &flaws);
+        if is_whole {
+            self.settle_groups(&taking, &present);
+        }
         back.iter().for_each(|authority| self.ask_unheard(authority, stream.server));
         self.answer(&taking, &reply.nonce, &flaws);
         self.events.push(ClientEvent::Received {
@@ -135,7 +138,8 @@ impl Client {
         let uri = self.setup.find(id.server).map_or("", |server| &server.key.uri);
         let (short, node) = (type_url.short(), &self.setup.node.id);
         let text = format!("{short} from {uri} (node `{node}`): {why}").into();
-        let error = WatchError { kind, text, server: Some(id.server) };
+        let server = Some(id.server);
+        let error = WatchError { kind, text, server, is_nameless: false };
         for realm in self.realms.values_mut() {
             if realm.believed() != Some(id.server) {
                 continue;
@@ -167,7 +171,8 @@ impl Client {
                 let (short, node) = (type_url.short(), &node.id);
                 let text = format!("{short} `{name}` (node `{node}`): there is none").into();
                 let (kind, server) = (ErrorKind::Missing, Some(stream.server));
-                let news = slot.entry.recover(&was, WatchError { kind, text, server });
+                let missing = WatchError { kind, text, server, is_nameless: false };
+                let news = slot.entry.recover(&was, missing);
                 self.watchers.tell(&slot.watchers, name, news, Some((stream, now)));
             });
             for (name, group) in &shelf.groups {
@@ -359,7 +364,7 @@ impl Client {
     }
 
     /// Does something to a resource wherever it is watched, and tells whoever has to hear of it.
-    fn touch(
+    pub(super) fn touch(
         &mut self,
         taking: &Taking<'_>,
         name: &ResourceName,
@@ -450,7 +455,7 @@ impl Client {
         self.setup.find(server).is_some_and(|server| server.key.features.fail_on_data_errors)
     }
 
-    fn error(
+    pub(super) fn error(
         &self,
         kind: ErrorKind,
         taking: &Taking<'_>,
@@ -471,7 +476,7 @@ impl Client {
         let uri = self.setup.find(server).map_or("", |server| &server.key.uri);
         let (short, node) = (type_url.short(), &self.setup.node.id);
         let text = format!("{short} `{name}` from {uri} (node `{node}`): {why}").into();
-        WatchError { kind, text, server: Some(server) }
+        WatchError { kind, text, server: Some(server), is_nameless: false }
     }
 }
 

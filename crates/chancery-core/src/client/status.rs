@@ -52,7 +52,7 @@ impl Client {
             return slot.entry.held().is_none() && error.is_some_and(|error| error.is_missing());
         }
         let mut groups = shelf.groups.iter();
-        groups.any(|(group, it)| it.settled && Group::covers(group, name))
+        groups.any(|(group, it)| it.settled && it.rejected.is_none() && Group::covers(group, name))
     }
 
     /// Why nothing is heard on a stream, as far as that is known.

@@ -115,7 +115,8 @@ impl Watcher {
         untold: Untold,
     ) -> Option<WatchEvent> {
         if *name == subject.name {
-            let error = shelf.groups.get(name).and_then(|group| group.error.as_ref());
+            let group = shelf.groups.get(name);
+            let error = group.and_then(|group| group.error.as_ref().or(group.rejected.as_ref()));
             // A server that is away has said nothing since.
             let error = shelf.trouble.as_ref().or(error).or(shelf.unusable.as_ref());
             return self.ambient(name, error);
@@ -168,7 +169,8 @@ impl Watcher {
             return None;
         }
         let text = format!("{} `{name}` was removed", subject.type_url.short()).into();
-        let error = WatchError { kind: ErrorKind::Missing, text, server: None };
+        let (kind, server) = (ErrorKind::Missing, None);
+        let error = WatchError { kind, text, server, is_nameless: false };
         Some(WatchEvent::Changed { name: name.shared(), value: Err(Arc::new(error)) })
     }
 }

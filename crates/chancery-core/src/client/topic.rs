@@ -36,6 +36,8 @@ pub(super) struct Topic {
     /// The answers that are owed, in the order of their responses.
     owed: VecDeque<Answer>,
     awaited: Awaited,
+    /// Names whose time stands still, because they may be those of resources that nobody can name.
+    suspended: BTreeSet<ResourceName>,
 }
 
 /// The answer to a response.
@@ -60,6 +62,7 @@ impl Topic {
             nonce: "".into(),
             owed: VecDeque::new(),
             awaited: Awaited::default(),
+            suspended: BTreeSet::new(),
         }
     }
 
@@ -138,8 +141,22 @@ impl Topic {
     /// may come in more than one response.
     pub(super) fn came(&mut self, name: &ResourceName) {
         self.unheard.remove(name);
+        self.suspended.remove(name);
         if !is_group(name) {
             self.awaited.forget(name);
+        }
+    }
+
+    /// The time of a name stands still.
+    pub(super) fn suspend(&mut self, name: &ResourceName) {
+        self.awaited.forget(name);
+        self.suspended.insert(name.clone());
+    }
+
+    /// Names whose time stood still have until then.
+    pub(super) fn resume(&mut self, until: Time) {
+        for name in std::mem::take(&mut self.suspended) {
+            self.expect(&name, until);
         }
     }
 
@@ -188,6 +205,7 @@ impl Topic {
         let wanted = wants.names();
         self.wanted_again(wants);
         self.changed.clear();
+        self.suspended.retain(|name| wanted.contains(name));
         let mut told = self.told.take().unwrap_or_default();
         told.difference(&wanted).for_each(|name| self.awaited.forget(name));
         let is_new = !wanted.is_subset(&told);
@@ -330,6 +348,7 @@ impl Topic {
         self.changed.retain(|name| wants.wants(name) != told.contains(name));
         self.forgotten.retain(|name| told.contains(name));
         self.unheard.retain(|name| told.contains(name));
+        self.suspended.retain(|name| told.contains(name));
         let again = self.forgotten.iter().any(|name| wants.wants(name));
         again || !self.owed.is_empty() || !self.changed.is_empty()
     }
