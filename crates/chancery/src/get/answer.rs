@@ -27,6 +27,8 @@ pub(super) struct Question {
     is_group: bool,
     /// Whether one response tells all.
     is_whole: bool,
+    /// Whether everything is rejected because the caller wants that.
+    rejects: bool,
     asked: Instant,
     patience: Duration,
 }
@@ -42,6 +44,7 @@ impl Question {
             name: subject.name.clone(),
             is_group: subject.is_group(),
             is_whole: plan.variant() == Variant::Sotw && full,
+            rejects: plan.rejects(),
             asked: Instant::now(),
             patience: plan.limit(),
         }
@@ -64,22 +67,28 @@ impl Question {
 
     async fn group(self, mut watch: RawWatch) -> Vec<Answer> {
         let mut members = Members::new();
+        let mut rejected = None;
         loop {
             match watch.next().await {
                 Some(Event::Changed { name, value }) => {
                     // Nothing can be asked for under this name.
                     let refused = value.as_ref().err().filter(|_| name.is_empty());
                     if let Some(error) = refused {
-                        return vec![Err(Trouble::of(error))];
+                        return vec![Err(self.trouble(error))];
                     }
                     let answer = self.answer(Arc::clone(&name), value);
                     members.insert(name, answer);
+                }
+                // What else there is is told next.
+                Some(Event::Ambient { error: Some(error), .. }) if error.is_nameless => {
+                    rejected = Some(Err(self.trouble(&error)));
+                    break;
                 }
                 // Nobody says what there is: nobody can, or the server, or a file, has a reason.
                 Some(Event::Ambient { name, error: Some(error) })
                     if *name == *self.name || ask::is_failure(error.kind) =>
                 {
-                    return vec![Err(Trouble::of(&error))];
+                    return vec![Err(self.trouble(&error))];
                 }
                 Some(Event::Ambient { .. }) => {}
                 Some(Event::Settled) => break,
@@ -87,13 +96,13 @@ impl Question {
             }
         }
         let took = self.asked.elapsed();
-        if members.is_empty() && took >= self.patience {
+        if members.is_empty() && rejected.is_none() && took >= self.patience {
             return vec![Err(self.silence())];
         }
-        if !self.is_whole {
+        if !self.is_whole || rejected.is_some() {
             self.rest(&mut watch, &mut members, took).await;
         }
-        members.into_values().collect()
+        members.into_values().chain(rejected).collect()
     }
 
     /// A large answer may come in several responses, and none says that it is the last. What has
@@ -116,8 +125,14 @@ impl Question {
     ) -> Answer {
         match value {
             Ok(came) => Ok(Row::new(&self.type_url, name, came)),
-            Err(error) => Err(Trouble::of(&error)),
+            Err(error) => Err(self.trouble(&error)),
         }
+    }
+
+    /// A resource that nobody can name leaves the question open.
+    fn trouble(&self, error: &WatchError) -> Trouble {
+        let is_open = error.is_nameless && !self.rejects;
+        Trouble { text: error.to_string(), is_failure: is_open || ask::is_failure(error.kind) }
     }
 
     fn silence(&self) -> Trouble {
@@ -128,10 +143,6 @@ impl Question {
 }
 
 impl Trouble {
-    fn of(error: &WatchError) -> Self {
-        Self { text: error.to_string(), is_failure: ask::is_failure(error.kind) }
-    }
-
     fn ended() -> Self {
         Self { text: "the client came to an end".to_owned(), is_failure: true }
     }

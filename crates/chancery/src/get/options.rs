@@ -46,5 +46,6 @@ Examples:
 Exit codes:
   0   everything came
   1   a resource does not exist, or it cannot be used
-  2   no server could be reached, or it gave no answer; or the target, a name or a file is no good
+  2   no server could be reached, or it gave no answer, or a resource without a name; or the target,
+      a name or a file is no good
   64  the command line makes no sense";
