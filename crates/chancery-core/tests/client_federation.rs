@@ -585,3 +585,38 @@ fn a_stream_that_nobody_needs_says_nothing_of_its_server() {
          ! u a@1",
     );
 }
+
+#[test]
+fn a_version_is_not_claimed_while_another_server_is_believed() {
+    // C-040, C-088, C-089: everything is watched under another authority, and holds it too
+    client(
+        "% server one delta
+         % server two
+         % authority #old one
+         % authority b one two
+         + w cds *
+         < one open
+         + u cds xdstp://b/envoy.config.cluster.v3.Cluster/x
+         > one open
+         < one cds +* +xdstp://b/envoy.config.cluster.v3.Cluster/x node
+         > one cds n=1 xdstp://b/envoy.config.cluster.v3.Cluster/x@1
+         < one cds n=1
+         ! w xdstp://b/envoy.config.cluster.v3.Cluster/x@1
+         ! w settled
+         ! u xdstp://b/envoy.config.cluster.v3.Cluster/x@1
+         > one end
+         ~ 1s
+         < one open
+         > one end refused
+         ! w * but unreachable
+         ! u xdstp://b/envoy.config.cluster.v3.Cluster/x but unreachable
+         + v eds xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/y
+         < two open
+         ! u xdstp://b/envoy.config.cluster.v3.Cluster/x fine
+         ~ 2s
+         < one open
+         > one open
+         < one cds +* +xdstp://b/envoy.config.cluster.v3.Cluster/x init=xdstp://b/envoy.config.cluster.v3.Cluster/x: node
+         < one eds +xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/y",
+    );
+}

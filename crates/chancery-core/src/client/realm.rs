@@ -364,19 +364,22 @@ impl<'a> Wants<'a> {
         versions
     }
 
-    /// Whether all who want a name have it from this server, and nothing is wrong with it. Who watches
-    /// everything may hold what another authority lacks, and the other way round; and to the server
-    /// they are one client.
+    /// Whether all who want a name believe this server and have it from there, and nothing is wrong
+    /// with it. Who watches everything may hold what another authority lacks, and the other way round;
+    /// and to the server they are one client.
     fn is_held_by_all(&self, name: &ResourceName) -> bool {
         let own = AuthorityKey::of(name);
         let realms = [self.realms.get(&AuthorityKey::Old), self.realms.get(&own)];
         let asking = realms.into_iter().flatten().filter(|realm| realm.asks(self.server));
-        let mut shelves = asking.filter_map(|realm| realm.shelves.get(self.type_url));
-        shelves.all(|shelf| {
+        let mut shelves = asking.filter_map(|realm| {
+            let shelf = realm.shelves.get(self.type_url)?;
+            Some((shelf, realm.believed() == Some(self.server)))
+        });
+        shelves.all(|(shelf, is_believed)| {
             let is_wanted = shelf.wants(name) || !shelf.groups_of(name).is_empty();
             let slot = shelf.slots.get(name);
             let is_right = |entry: &Entry| entry.is_from(self.server) && entry.error().is_none();
-            !is_wanted || slot.is_some_and(|slot| is_right(&slot.entry))
+            !is_wanted || (is_believed && slot.is_some_and(|slot| is_right(&slot.entry)))
         })
     }
 
