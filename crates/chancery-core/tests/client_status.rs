@@ -29,6 +29,8 @@ struct Life {
 enum Said {
     Body(&'static str),
     Bad(&'static str),
+    /// There is a resource that nobody can name.
+    Nameless(&'static str),
     Error(i32),
     Nothing,
 }
@@ -70,6 +72,7 @@ impl Life {
                 items.push(Ok(Item::Given(Given { resource, reading: None })));
             }
             Said::Bad(why) => items.push(Err(Flaw { name: Some(name()), why: why.to_owned() })),
+            Said::Nameless(why) => items.push(Err(Flaw { name: None, why: why.to_owned() })),
             Said::Error(code) => errors.push(NameError {
                 name: "a".into(),
                 error: ErrorDetail { code, message: "because".to_owned() },
@@ -265,4 +268,34 @@ fn an_error_names_the_node_the_resource_and_the_server() {
     for part in ["`node`", "one", "refused"] {
         assert!(unreachable.contains(part), "{unreachable}: {part}");
     }
+}
+
+/// C-054, C-064
+#[test]
+fn a_resource_that_may_be_the_nameless_one_is_rejected() {
+    let mut life = Life::open(KEEPS);
+    life.says(Said::Nameless("garbage"));
+    assert_eq!(life.state(), (ClientState::Nacked, None));
+    let error = life.error();
+    assert!(error.is_nameless && error.kind == ErrorKind::Rejected, "{error}");
+    for part in ["`node`", "`a`", "one", "without a name", "garbage"] {
+        assert!(error.text.contains(part), "{error}: {part}");
+    }
+    life.says(Said::Body("x"));
+    assert_eq!(life.state(), (ClientState::Acked, Some("x".to_owned())));
+}
+
+/// C-056, C-064: what keeps resources for the next run asks this before it forgets one.
+#[test]
+fn what_may_be_the_nameless_one_is_not_known_to_be_missing() {
+    let mut life = Life::open(KEEPS);
+    life.client.watch(life.now, &TypeUrl::new(CDS), "*");
+    while life.client.request(life.now, &life.stream).is_some() {}
+    let (url, other) = (TypeUrl::new(CDS), "other".parse().unwrap());
+    life.says(Said::Body("x"));
+    assert!(life.client.is_known_missing(&url, &other));
+    life.says(Said::Nameless("garbage"));
+    assert!(!life.client.is_known_missing(&url, &other));
+    life.says(Said::Body("x"));
+    assert!(life.client.is_known_missing(&url, &other));
 }
