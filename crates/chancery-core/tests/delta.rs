@@ -1298,6 +1298,31 @@ fn members_of_a_glob_that_is_asked_for_again_before_the_first_answer_are_sent() 
 }
 
 #[test]
+fn what_the_client_has_and_is_gone_is_removed_whatever_it_asks_for_before_the_first_answer() {
+    // S-076, S-078, S-117: who asks for more does not take back what it said it has
+    delta(
+        "
+           > cds +xdstp://x/envoy.config.cluster.v3.Cluster/e/* \
+                 init=xdstp://x/envoy.config.cluster.v3.Cluster/e/gone:1
+           > cds +*
+           > cds -*
+           = cds xdstp://x/envoy.config.cluster.v3.Cluster/e/a@1
+           < cds n=1 xdstp://x/envoy.config.cluster.v3.Cluster/e/a@1 \
+                 -xdstp://x/envoy.config.cluster.v3.Cluster/e/gone
+        ",
+    );
+    delta(
+        "
+           > cds +* init=gone:1
+           > cds -*
+           > cds +*
+           = cds a@1
+           < cds n=1 a@1 -gone
+        ",
+    );
+}
+
+#[test]
 fn everything_that_is_asked_for_again_before_the_first_answer_is_sent() {
     // S-075
     delta(

@@ -47,7 +47,8 @@ impl Subscription {
                 // All names are owed already.
                 self.books.sent = Arc::clone(&self.books.target);
             }
-            return;
+            let target = Arc::clone(&self.books.target);
+            return self.begin_gone(held, &target);
         }
         let target = Arc::clone(&self.books.target);
         self.begin_names(held, &target);
@@ -93,8 +94,16 @@ impl Subscription {
                 self.books.owed.entry(member.name().shared()).or_insert(holds);
             }
         }
+        self.begin_gone(held, target);
+    }
+
+    /// Members that the client has and that are gone.
+    fn begin_gone(&mut self, held: &Earlier, target: &ResourceSet) {
+        if !self.interest.has_members() {
+            return;
+        }
         let mut there = target.iter().map(|member| (member.name().as_str(), ())).peekable();
-        for (name, _) in held.iter() {
+        for name in held.names() {
             if seek(&mut there, name).is_none() && self.interest.covers(name) {
                 self.books.owe(&name.into());
             }

@@ -35,6 +35,12 @@ impl Earlier {
         self.iter().next().is_none()
     }
 
+    /// All names that were said, in order. Whoever asked again for one may have it all the same, and
+    /// has to hear if it is gone.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().map(|at| self.said.at(*at as usize).0)
+    }
+
     /// Names and versions, in order of the names.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let said = self.order.iter().map(|at| self.said.at(*at as usize));
