@@ -25,7 +25,7 @@ use super::backoff::Backoff;
 use super::pace::Pace;
 use super::topic::Topic;
 use super::{ClientSettings, RateLimit, Server, WatchError};
-use crate::{Time, TypeUrl, Variant};
+use crate::{ResourceName, Time, TypeUrl, Variant};
 
 /// How often a stream may reject. Some servers answer a rejection with the same again, at once: that
 /// would keep both busy for as long as the resource is bad.
@@ -102,6 +102,13 @@ impl Channel {
     /// opened again, so what was wrong with it says nothing.
     fn is_reached(&self) -> bool {
         self.streams.values().all(|stream| stream.trouble.is_none() || stream.closes.is_some())
+    }
+
+    /// Whether it knows which version of a restored resource the client has.
+    pub(super) fn claimed(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
+        let stream = self.streams.get(&self.stream_of(type_url));
+        let topic = stream.and_then(|stream| stream.topics.get(type_url));
+        topic.is_some_and(|topic| topic.claimed(name))
     }
 
     /// It can be reached again: what it said before that did not count.

@@ -155,6 +155,13 @@ impl Entry {
         self.restored
     }
 
+    /// Whether what is held is from an earlier run, and no server has spoken of it since.
+    pub(super) fn is_unnamed(&self) -> bool {
+        let error = self.error.as_ref().map(|error| error.kind);
+        let is_refused = matches!(error, Some(ErrorKind::Refused(_)));
+        self.restored && self.rejection.is_none() && !is_refused
+    }
+
     /// Whether it is neither held nor known not to exist (C-087).
     pub(super) fn is_unresolved(&self) -> bool {
         let missing = self.error.as_ref().is_some_and(|error| error.is_missing());

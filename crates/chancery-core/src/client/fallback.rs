@@ -97,6 +97,11 @@ impl Client {
             for (type_url, shelf) in &realm.shelves {
                 let Some(topic) = channel.topic(type_url) else { continue };
                 shelf.unconfirmed(server).for_each(|name| topic.expect(name, until));
+                for name in shelf.wanted() {
+                    if shelf.restored(name).any(|one| !topic.claimed(one)) {
+                        topic.expect(name, until);
+                    }
+                }
             }
         }
         self.events.push(ClientEvent::CameBack { authority, server });

@@ -3,6 +3,8 @@
 //!
 //! Not here: how the times are kept (`topic`, `expiry`, `channel`).
 
+use std::collections::BTreeSet;
+
 use super::expiry::Expiry;
 use super::realm::{Realm, Realms};
 use super::receive::{Touch, change};
@@ -70,15 +72,19 @@ impl Client {
         }
     }
 
-    /// Members of a group that another server gave, and this one has not spoken of in its time, are
-    /// in it no more.
+    /// Members of a group that another server or an earlier run gave, and this server has not spoken
+    /// of in its time, are in it no more. A server of delta need not speak of what it knows the client
+    /// to have (C-040).
     fn dismiss(&mut self, server: ServerId, type_url: &TypeUrl, group: &ResourceName) {
         let authority = AuthorityKey::of(group);
         let Some(shelf) = self.shelf(&authority, type_url) else { return };
         let Some(strangers) = shelf.groups.get(group).map(|it| shelf.strangers(it, server)) else {
             return;
         };
-        for name in strangers.cloned().collect::<Vec<_>>() {
+        let channel = self.channels.get(server.place());
+        let claimed = |name: &ResourceName| channel.is_some_and(|it| it.claimed(type_url, name));
+        let restored = shelf.restored(group).filter(|name| !claimed(name));
+        for name in strangers.chain(restored).cloned().collect::<BTreeSet<_>>() {
             let Some(error) = self.late(server, type_url, &name) else { return };
             let Some(realm) = self.realms.get_mut(&authority) else { return };
             let act = |slot: &mut Slot| slot.entry.fault(error.clone(), false);

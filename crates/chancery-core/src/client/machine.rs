@@ -104,15 +104,27 @@ impl Client {
     }
 
     /// Keeps a resource of an earlier run for whoever watches it, now or later. What is known of it
-    /// already is newer.
+    /// already is newer. If it is gone by the time a watcher of its group reads, the watcher is told
+    /// that it was removed.
     pub fn restore(&mut self, type_url: TypeUrl, held: Held) {
         let name = held.resource.name().clone();
+        let is_gone = self.is_known_missing(&type_url, &name);
         let realm = self.realms.get_mut(&AuthorityKey::of(&name));
         let Some(shelf) = realm.and_then(|realm| realm.shelves.get_mut(&type_url)) else {
             return self.stock.put(type_url, held);
         };
+        if is_gone {
+            let groups = shelf.groups_of(&name);
+            let watchers = groups.iter().filter_map(|group| shelf.groups.get(group));
+            let watchers: Vec<_> = watchers.flat_map(|group| group.watchers.clone()).collect();
+            self.watchers.believe(&watchers, &name);
+            return self.watchers.tell(&watchers, &name, News::Changed, None);
+        }
         match shelf.restore(held) {
-            Ok(listeners) => self.watchers.tell(&listeners, &name, News::Changed, None),
+            Ok(listeners) => {
+                self.watchers.believe(&listeners, &name);
+                self.watchers.tell(&listeners, &name, News::Changed, None);
+            }
             Err(held) => self.stock.put(type_url, held),
         }
     }
@@ -294,10 +306,14 @@ impl Client {
             for name in &group.members {
                 self.watchers.tell(&[id], name, News::Changed, None);
             }
-            if group.settled {
+            let is_wrong = group.error.is_some() || group.rejected.is_some();
+            let settled = group.settled;
+            for name in shelf.restored(&subject.name) {
+                self.watchers.believe(&[id], name);
+            }
+            if settled {
                 self.watchers.settle(&[id], None);
             }
-            let is_wrong = group.error.is_some() || group.rejected.is_some();
             if unreachable || is_wrong || shelf.unusable.is_some() {
                 self.watchers.tell(&[id], &subject.name, News::Ambient, None);
             }

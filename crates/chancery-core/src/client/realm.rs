@@ -201,6 +201,17 @@ impl Shelf {
         group.members.iter().filter(move |name| !knows(name))
     }
 
+    /// What is known from an earlier run alone: the resource of this name, or members of the group.
+    pub(super) fn restored<'a>(
+        &'a self,
+        name: &'a ResourceName,
+    ) -> impl Iterator<Item = &'a ResourceName> {
+        let group = self.groups.get(name).into_iter().flat_map(|group| &group.members);
+        let slot = |name: &ResourceName| self.slots.get(name);
+        let all = group.chain([name]);
+        all.filter(move |name| slot(name).is_some_and(|slot| slot.entry.is_unnamed()))
+    }
+
     /// Tells the watchers that servers cannot be reached, or can be again. While there is another
     /// server, a resource that is known not to exist is no reason to ask it, and its watchers hear
     /// nothing (C-090).
@@ -318,8 +329,18 @@ impl<'a> Wants<'a> {
     /// The same, or it is only known from an earlier run: a server that repeats what it has must
     /// repeat this too.
     pub(super) fn is_awaited_whole(&self, name: &ResourceName) -> bool {
-        let slot = self.shelf_of(name).and_then(|shelf| shelf.slots.get(name));
-        self.is_awaited(name) || slot.is_some_and(|slot| slot.entry.is_restored())
+        self.is_awaited(name) || self.restored(name).next().is_some()
+    }
+
+    /// What is known from an earlier run alone: the resource of this name, or members of the group.
+    pub(super) fn restored<'n>(
+        &self,
+        name: &'n ResourceName,
+    ) -> impl Iterator<Item = &'n ResourceName>
+    where
+        'a: 'n,
+    {
+        self.shelf_of(name).into_iter().flat_map(move |shelf| shelf.restored(name))
     }
 
     /// Whether a version of this server stands for what is held of the type, under all authorities

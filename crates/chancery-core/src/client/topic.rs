@@ -38,6 +38,9 @@ pub(super) struct Topic {
     awaited: Awaited,
     /// Names whose time stands still, because they may be those of resources that nobody can name.
     suspended: BTreeSet<ResourceName>,
+    /// Resources of an earlier run whose versions the server was told in the first request (C-040):
+    /// its silence confirms them.
+    claimed: BTreeSet<ResourceName>,
 }
 
 /// The answer to a response.
@@ -63,6 +66,7 @@ impl Topic {
             owed: VecDeque::new(),
             awaited: Awaited::default(),
             suspended: BTreeSet::new(),
+            claimed: BTreeSet::new(),
         }
     }
 
@@ -79,6 +83,11 @@ impl Topic {
     /// Whether it was told that everything is.
     pub(super) fn told_everything(&self) -> bool {
         self.told.as_ref().is_some_and(|told| told.contains(EVERYTHING))
+    }
+
+    /// Whether the server knows which version of a restored resource the client has.
+    pub(super) fn claimed(&self, name: &ResourceName) -> bool {
+        self.claimed.contains(name)
     }
 
     /// Something about the names may have changed.
@@ -307,8 +316,14 @@ impl Topic {
                 wanted.iter().for_each(|name| request.subscribe.push(name.as_str()));
                 self.named = true;
             }
-            let unknown = wanted.iter().filter(|name| wants.is_awaited(name));
-            unknown.for_each(|name| self.awaited.add(name, until));
+            let versions = request.initial_versions.iter();
+            let names = versions.filter_map(|(name, _)| ResourceName::read(name).ok());
+            self.claimed = names.filter(|name| wants.restored(name).next().is_some()).collect();
+            for name in &wanted {
+                if self.is_awaited(wants, name) {
+                    self.awaited.add(name, until);
+                }
+            }
             self.told = Some(wanted);
             self.changed.clear();
         } else {
@@ -326,8 +341,8 @@ impl Topic {
         // Whoever subscribes again is told again.
         let again = self.wanted_again(wants);
         self.changed.extend(again);
-        let Some(told) = &mut self.told else { return };
         for name in std::mem::take(&mut self.changed) {
+            let Some(told) = &mut self.told else { return };
             if !wants.wants(&name) {
                 if told.remove(&name) {
                     self.awaited.forget(&name);
@@ -336,11 +351,17 @@ impl Topic {
             } else if told.insert(name.clone()) {
                 request.subscribe.push(name.as_str());
                 self.named = true;
-                if wants.is_awaited(&name) {
+                if self.is_awaited(wants, &name) {
                     self.awaited.add(&name, until);
                 }
             }
         }
+    }
+
+    /// Whether a server of delta has to speak of a name: also of what is left of an earlier run, if it
+    /// does not know that the client has that.
+    fn is_awaited(&self, wants: &Wants<'_>, name: &ResourceName) -> bool {
+        wants.is_awaited(name) || wants.restored(name).any(|one| !self.claimed(one))
     }
 
     fn is_due(&mut self, wants: &Wants<'_>) -> bool {

@@ -130,6 +130,16 @@ impl Watchers {
         }
     }
 
+    /// An earlier run told that there is this member of a group: if it is gone before these watchers
+    /// read, they have to hear of that.
+    pub(super) fn believe(&mut self, ids: &[WatchId], name: &ResourceName) {
+        for id in ids {
+            if let Some(watcher) = self.all.get_mut(id) {
+                watcher.known.insert(name.clone());
+            }
+        }
+    }
+
     /// All that a group had when it was asked for has been told.
     pub(super) fn settle(&mut self, ids: &[WatchId], stream: Option<(&StreamId, Time)>) {
         for id in ids {

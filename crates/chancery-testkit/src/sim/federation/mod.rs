@@ -14,7 +14,8 @@
 //!
 //! A seed draws the servers (SotW or delta, one stream or one for each type), three authorities with
 //! up to three of them each, and then a history: edits, outages, lost streams, watchers that come,
-//! go and come again, some of them slow. In the end nothing moves any more, first with the servers as
+//! go and come again, some of them slow. It may begin with what an earlier run left, of which some
+//! is gone or other meanwhile. In the end nothing moves any more, first with the servers as
 //! they are then, and again with all of them up, and each watcher believes what the best server has.
 //! When all watchers are gone, nothing is left.
 
@@ -24,6 +25,7 @@ mod host;
 mod link;
 mod plan;
 mod referee;
+mod stock;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -204,10 +206,21 @@ impl Federation {
         type_url: TypeUrl,
         name: String,
     ) -> Result<(), Fault> {
+        self.watch_as(authority, type_url, name, View::default(), self.now)
+    }
+
+    /// Watches as somebody who believes something already, and reads from then on.
+    fn watch_as(
+        &mut self,
+        authority: AuthorityKey,
+        type_url: TypeUrl,
+        name: String,
+        view: View,
+        reads_from: Time,
+    ) -> Result<(), Fault> {
         let id = self.client.watch(self.now, &type_url, &name);
-        let (since, view) = (self.now, View::default());
-        let watch =
-            Watch { id, authority, type_url, name, since, reads_from: since, ready: false, view };
+        let (since, ready) = (self.now, false);
+        let watch = Watch { id, authority, type_url, name, since, reads_from, ready, view };
         self.note(|| format!("+ {}", watch.label()));
         self.watches.push(watch);
         self.tell(ClientInput::TimePassed)
@@ -536,6 +549,9 @@ impl History for Federation {
     }
 
     fn live(&mut self, operations: u64) -> Result<(), Fault> {
+        if self.plan.dangers.stock {
+            self.resume()?;
+        }
         for _ in 0..operations {
             let pause = *self.rng.one_of(&[0, 10, 500, 4000, 20_000, 60_000]);
             let pause = self.rng.time(Duration::from_millis(pause + 1));

@@ -41,6 +41,8 @@ pub(super) struct Dangers {
     pub(super) alike: bool,
     /// Responses that are said twice in a row.
     pub(super) drafts: bool,
+    /// Resources of an earlier run.
+    pub(super) stock: bool,
 }
 
 /// Who answers for some names.
@@ -81,9 +83,12 @@ impl Plan {
             outages: rng.chance(85),
             alike: rng.chance(30),
             drafts: rng.chance(40),
+            stock: false,
         };
         // Of a response that is rejected, nothing is renewed, and the client uses what is good of it.
         let dangers = Dangers { bad: !dangers.ttl && rng.chance(30), ..dangers };
+        // What has a time to live is not kept for another run.
+        let dangers = Dangers { stock: !dangers.ttl && rng.chance(40), ..dangers };
         let settings = Settings { report_missing: rng.chance(30), ..Settings::default() };
         Self {
             setup,

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use chancery_core::client::{
     AuthorityKey, Client, ClientEvent, ErrorKind, Reply, ServerId, StreamId, WatchEvent,
 };
-use chancery_core::{Request, Response, Time, TypeUrl, Variant};
+use chancery_core::{Request, Resource, Response, Time, TypeUrl, Variant};
 
 use super::audience::Watch;
 use super::plan::Plan;
@@ -24,6 +24,8 @@ use super::plan::Plan;
 pub(super) struct Referee {
     /// What servers sent, by server, type and name.
     sent: BTreeMap<(ServerId, TypeUrl, Arc<str>), Sent>,
+    /// The same of an earlier run.
+    left: BTreeMap<(ServerId, TypeUrl, Arc<str>), Sent>,
     /// The versions of whole responses.
     versions: BTreeSet<(ServerId, TypeUrl, Arc<str>)>,
     believed: BTreeMap<AuthorityKey, ServerId>,
@@ -74,6 +76,14 @@ impl Referee {
     ) -> bool {
         let sent = self.sent.get(&(server, type_url.clone(), name.into()));
         sent.is_some_and(|sent| sent.bodies.contains(body))
+    }
+
+    /// A server sent this in an earlier run.
+    pub(super) fn left(&mut self, server: ServerId, type_url: &TypeUrl, resource: &Resource) {
+        let key = (server, type_url.clone(), resource.name().shared());
+        let left = self.left.entry(key).or_default();
+        left.bodies.insert(resource.body().clone());
+        left.versions.insert(resource.version().to_string());
     }
 
     /// A stream is to be opened.
@@ -190,8 +200,10 @@ impl Referee {
                 // No version at all is that of no resource.
                 let mut claimed = it.initial_versions.iter().filter(|(_, it)| !it.is_empty());
                 let wrong = claimed.find(|(name, version)| {
-                    let sent = self.sent.get(&(stream.server, type_url.clone(), (*name).into()));
-                    !sent.is_some_and(|sent| sent.versions.contains(*version))
+                    let key = (stream.server, type_url.clone(), (*name).into());
+                    let mut known =
+                        [self.sent.get(&key), self.left.get(&key)].into_iter().flatten();
+                    !known.any(|sent| sent.versions.contains(*version))
                 });
                 wrong.map_or(Ok(()), |(name, version)| {
                     Err(format!("`{name}` is claimed at {version}, which was never sent (C-040)"))
@@ -271,7 +283,9 @@ impl Referee {
                 if !plan.authority(&watch.authority).servers.contains(&server) {
                     return Err(format!("`{name}` is from a server of another authority (C-078)"));
                 }
-                if !self.was_sent(server, &watch.type_url, name, body) {
+                let left = self.left.get(&(server, watch.type_url.clone(), Arc::clone(name)));
+                let was_left = left.is_some_and(|left| left.bodies.contains(body));
+                if !was_left && !self.was_sent(server, &watch.type_url, name, body) {
                     return Err(format!("`{name}` was never sent like that"));
                 }
                 Ok(())
