@@ -227,6 +227,12 @@ impl Engine {
         self.tell_all(|state| state.poll_request(now, ticket, cx))
     }
 
+    /// Whether there may be a request for a stream.
+    pub(crate) fn may_ask(&self, ticket: &Ticket) -> bool {
+        let (now, state) = (self.now(), self.lock());
+        state.has(ticket) && state.machine.may_ask(now, &ticket.stream)
+    }
+
     /// Waits until the stream may be read (C-038); `false` if it is closed.
     pub(crate) fn poll_read(&self, ticket: &Ticket, cx: &Context<'_>) -> Poll<bool> {
         let mut state = self.lock();

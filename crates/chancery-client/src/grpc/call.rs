@@ -2,8 +2,9 @@
 //!
 //! It is the same for discovery and for load reports. Not here: what is said on it, and when.
 
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use chancery_core::ErrorDetail;
@@ -11,6 +12,7 @@ use chancery_proto::frames::Messages;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Method, Uri};
+use tokio::time::timeout;
 
 use super::connection::{self, Connection};
 use super::status;
@@ -52,8 +54,30 @@ impl Caller {
         connection::connect(address, &self.credentials, &self.options).await
     }
 
-    /// Begins a call. The server need not have said anything for the first message to go out.
+    /// Begins a call, in the time that a connection may take. The server need not have said anything
+    /// for the first message to go out, but it must allow for one more stream.
     pub(super) async fn open(
+        &self,
+        sender: SendRequest<Bytes>,
+        path: &str,
+    ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
+        let limit = self.options.connect_timeout;
+        let allowed = sender.current_max_send_streams();
+        match timeout(limit, self.begin(sender, path)).await {
+            Ok(begun) => begun,
+            Err(_) => Err(unavailable(format!(
+                "no stream within {limit:?}; the server allows for {allowed} at once"
+            ))),
+        }
+    }
+
+    /// How long a server may leave no room for what is to be said to it. It is less than a server has
+    /// for an answer as a rule: what it has not read, it cannot answer.
+    pub(super) fn patience(&self) -> Duration {
+        self.options.connect_timeout / 2
+    }
+
+    async fn begin(
         &self,
         sender: SendRequest<Bytes>,
         path: &str,
@@ -64,6 +88,9 @@ impl Caller {
         let mut sender = sender.ready().await.map_err(|error| unavailable(told(&error)))?;
         let called = sender.send_request(request, false);
         let (response, out) = called.map_err(|error| unavailable(told(&error)))?;
+        // A stream above what the server allows for is kept back until another one ends.
+        let opened = poll_fn(|cx| sender.poll_ready(cx)).await;
+        opened.map_err(|error| unavailable(told(&error)))?;
         let messages = Messages::new(self.options.max_response_bytes);
         Ok((Inbox { state: State::Called(response), messages }, out))
     }

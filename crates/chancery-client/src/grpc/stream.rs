@@ -1,7 +1,11 @@
 //! One stream of discovery: requests when there is room for them, responses when they may be read.
 //!
 //! The first request does not wait for the server's headers (C-030). A response is read when the
-//! watchers have applied the one before (C-038), while requests go out all the time.
+//! watchers have applied the one before (C-038), while requests go out all the time. A server that does
+//! not read them is one that cannot be reached: nothing is missing because of that (C-065).
+
+use std::future::{pending, poll_fn};
+use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::ErrorDetail;
@@ -10,10 +14,21 @@ use chancery_proto::frames::framed;
 use chancery_proto::wire::encode_request;
 use h2::SendStream;
 use h2::client::SendRequest;
+use tokio::time::timeout;
 
 use super::Line;
 use super::call::{Inbox, internal};
 use crate::dial::{told, unavailable};
+
+/// What a server leaves room for.
+enum Room {
+    /// So many bytes.
+    For(usize),
+    /// Nothing: the stream is over.
+    Ended,
+    /// Nothing, for too long.
+    None(ErrorDetail),
+}
 
 /// Serves one stream to its end, and tells the machine how that was.
 pub(super) async fn run(line: Line, sender: SendRequest<Bytes>) {
@@ -33,15 +48,10 @@ impl Line {
         if !self.engine.opened(&self.ticket) {
             return ErrorDetail::default();
         }
-        // Whatever stops the writing is seen by the reading, which knows more of it and goes on.
-        let write = async {
-            self.write(out).await;
-            std::future::pending::<()>().await;
-        };
         tokio::select! {
             biased;
             error = self.read(inbox) => error,
-            () = write => ErrorDetail::default(),
+            error = self.write(out) => error,
         }
     }
 
@@ -56,20 +66,56 @@ impl Line {
         self.caller.open(sender, path).await
     }
 
-    async fn write(&self, mut out: SendStream<Bytes>) {
+    /// Writes until the server leaves no room for what is to be said. Whatever else stops the writing
+    /// is seen by the reading, which knows more of it and goes on.
+    async fn write(&self, mut out: SendStream<Bytes>) -> ErrorDetail {
         loop {
-            out.reserve_capacity(1);
-            let room = std::future::poll_fn(|cx| out.poll_capacity(cx)).await;
-            let Some(Ok(_)) = room else { return };
-            let request =
-                std::future::poll_fn(|cx| self.engine.poll_request(&self.ticket, cx)).await;
+            // A request is made when there is room for one: it says what is true then.
+            let may_ask = || self.engine.may_ask(&self.ticket);
+            match self.room(&mut out, 1, may_ask).await {
+                Room::For(_) => {}
+                Room::Ended => break,
+                Room::None(error) => return error,
+            }
+            let request = poll_fn(|cx| self.engine.poll_request(&self.ticket, cx)).await;
             let Some(request) = request else {
                 // Nobody is left to be told that this cannot be said either.
                 out.send_data(Bytes::new(), true).ok();
-                return;
+                break;
             };
-            if out.send_data(framed(&encode_request(&request)), false).is_err() {
-                return;
+            let mut rest = framed(&encode_request(&request));
+            while !rest.is_empty() {
+                let room = match self.room(&mut out, rest.len(), || true).await {
+                    Room::For(room) => room.min(rest.len()),
+                    Room::Ended => return pending().await,
+                    Room::None(error) => return error,
+                };
+                if out.send_data(rest.split_to(room), false).is_err() {
+                    return pending().await;
+                }
+            }
+        }
+        pending().await
+    }
+
+    /// Waits for room for some of these bytes; not for ever, if there is something to say.
+    async fn room(
+        &self,
+        out: &mut SendStream<Bytes>,
+        bytes: usize,
+        is_due: impl Fn() -> bool,
+    ) -> Room {
+        out.reserve_capacity(bytes);
+        let limit = self.caller.patience();
+        loop {
+            if out.capacity() > 0 {
+                return Room::For(out.capacity());
+            }
+            match timeout(limit, poll_fn(|cx| out.poll_capacity(cx))).await {
+                Ok(Some(Ok(_))) => {}
+                Ok(_) => return Room::Ended,
+                Err(_) if is_due() => return Room::None(unread(limit)),
+                Err(_) => {}
             }
         }
     }
@@ -81,7 +127,7 @@ impl Line {
                 Ok(message) => message,
                 Err(error) => return error,
             };
-            let may = std::future::poll_fn(|cx| self.engine.poll_read(&self.ticket, cx)).await;
+            let may = poll_fn(|cx| self.engine.poll_read(&self.ticket, cx)).await;
             let reply = match self.decoded(&message) {
                 Ok(reply) => reply,
                 Err(error) => return error,
@@ -98,4 +144,8 @@ impl Line {
         let reply = self.reader.read(variant, expected, message);
         reply.map_err(|error| internal(told(&error)))
     }
+}
+
+fn unread(limit: Duration) -> ErrorDetail {
+    unavailable(format!("the server has not read the requests for {limit:?}: its window is full"))
 }

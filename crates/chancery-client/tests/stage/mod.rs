@@ -99,14 +99,22 @@ impl Peer {
         io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         window: u32,
     ) -> Self {
+        let mut settings = h2::server::Builder::new();
+        settings.initial_window_size(window);
+        Self::with(settings, io)
+    }
+
+    /// One that has settings of HTTP/2.
+    pub(crate) fn with(
+        settings: h2::server::Builder,
+        io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
         let (send, calls) = mpsc::channel(64);
         let mut tasks = JoinSet::new();
         let retired = Arc::new(Notify::new());
         let age = Arc::clone(&retired);
         tasks.spawn(async move {
-            let mut builder = h2::server::Builder::new();
-            let handshake = builder.initial_window_size(window).handshake(io);
-            let Ok(mut connection) = handshake.await else { return };
+            let Ok(mut connection) = settings.handshake(io).await else { return };
             loop {
                 let accepted = tokio::select! {
                     accepted = connection.accept() => accepted,
