@@ -268,3 +268,44 @@ fn a_server_of_the_whole_state_must_repeat_what_is_left_of_an_earlier_run() {
          ! v a fine",
     );
 }
+
+/// C-044, C-065, C-067: a poll has its own time, and a server that does not answer one is away.
+#[test]
+fn nothing_is_missing_while_a_poll_goes_on() {
+    client(
+        "% server one refresh=10s
+         + v eds a
+         < one/eds open
+         + w cds *
+         < one/cds open
+         > one/eds open
+         < one eds a node
+         > one/cds open
+         < one cds node
+         ~ 60s
+         > one/eds end no answer
+         ! v a none unreachable
+         > one/cds end no answer
+         ! w * but unreachable
+         ~ 1s
+         < one/cds open
+         < one/eds open
+         > one/eds open
+         < one eds a node
+         > one/cds open
+         < one cds node
+         ~ 60s
+         > one/eds end no answer
+         > one/cds end no answer",
+    );
+    client(
+        "% server one refresh=100s
+         + v eds a
+         < one/eds open
+         > one/eds open
+         < one eds a node
+         ~ 60s
+         > one eds v=1 n=1 b@1
+         ! v a none missing",
+    );
+}

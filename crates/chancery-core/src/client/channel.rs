@@ -243,6 +243,7 @@ impl Stream {
     /// When something follows from the time alone.
     pub(super) fn deadline(&mut self) -> Option<Time> {
         let topics = self.topics.values_mut().filter_map(Topic::deadline).min();
+        let topics = topics.filter(|_| !self.is_asked);
         let retry = match self.state {
             State::Waiting(at) => Some(at).filter(|_| self.closes.is_none()),
             State::Closed | State::Opening | State::Open => None,

@@ -35,10 +35,12 @@ impl Client {
         }
     }
 
+    /// The next resource that did not come in time. A poll has a time of its own (C-044): while it goes
+    /// on, nobody knows whether the resource comes with its answer, or whether there is a server.
     fn next_overdue(&mut self, now: Time) -> Option<(ServerId, TypeUrl, ResourceName)> {
         for ((server, _), channel) in self.setup.servers().zip(&mut self.channels) {
-            for topic in channel.streams.values_mut().flat_map(|stream| stream.topics.values_mut())
-            {
+            let streams = channel.streams.values_mut().filter(|stream| !stream.is_asked);
+            for topic in streams.flat_map(|stream| stream.topics.values_mut()) {
                 if let Some(name) = topic.overdue(now) {
                     return Some((server, topic.type_url.clone(), name));
                 }

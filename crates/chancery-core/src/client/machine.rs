@@ -234,7 +234,9 @@ impl Client {
             self.watchers.resume(stream);
         }
         open.is_asked = refresh.is_some();
-        open.ask(until);
+        if refresh.is_none() {
+            open.ask(until);
+        }
         if !std::mem::replace(&mut open.introduced, true) || refresh.is_some() {
             request.introduce(&self.setup.node);
         }
