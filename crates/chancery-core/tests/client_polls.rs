@@ -309,3 +309,33 @@ fn nothing_is_missing_while_a_poll_goes_on() {
          ! v a none missing",
     );
 }
+
+/// C-043, C-070: a broken file says nothing of the resources in it, so none is dropped, whatever a
+/// server may say of one resource.
+#[test]
+fn a_source_that_cannot_be_used_takes_nothing_away() {
+    client(
+        "% server one refresh=1s fail_on_data_errors
+         + v cds a
+         < one/cds open
+         + w cds *
+         > one/cds open
+         < one cds * a node
+         > one cds v=1 n=1 a@1 b@1
+         ! v a@1
+         ! w a@1
+         ! w b@1
+         ! w settled
+         ~ 1s
+         < one cds * a v=1 node
+         > one/cds unusable broken
+         ! v a but rejected
+         ! w * but rejected
+         ~ 1s
+         < one cds * a v=1 node
+         > one cds v=2 n=1 a@1 b@2
+         ! v a fine
+         ! w * fine
+         ! w b@2",
+    );
+}

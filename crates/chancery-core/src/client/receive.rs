@@ -130,11 +130,11 @@ impl Client {
         }
     }
 
-    /// The source of a type is there, and nothing in it can be used.
+    /// The source of a type is there, and nothing in it can be used. That says nothing of what is held,
+    /// so all of it stays, also if the source is believed when it takes a resource away (C-043).
     pub(super) fn unusable(&mut self, now: Time, id: &StreamId, kind: ErrorKind, why: &str) {
         self.unchanged(now, id);
         let Some(type_url) = &id.type_url else { return };
-        let drops = self.drops(id.server);
         let uri = self.setup.find(id.server).map_or("", |server| &server.key.uri);
         let (short, node) = (type_url.short(), &self.setup.node.id);
         let text = format!("{short} from {uri} (node `{node}`): {why}").into();
@@ -147,7 +147,7 @@ impl Client {
             let Some(shelf) = realm.shelves.get_mut(type_url) else { continue };
             shelf.unusable = Some(Arc::new(error.clone()));
             shelf.slots.change_all(|name, slot| {
-                let news = slot.entry.fault(error.clone(), drops);
+                let news = slot.entry.fault(error.clone(), false);
                 self.watchers.tell(&slot.watchers, name, news, Some((id, now)));
             });
             for (name, group) in &shelf.groups {
