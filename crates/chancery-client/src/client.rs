@@ -191,6 +191,22 @@ impl Client {
         self.0.desks.server(server.place())
     }
 
+    /// The server whose word counts for a name: the first of its authority, or one that stands in for
+    /// that.
+    pub fn server_of(&self, name: &str) -> Option<&XdsServer> {
+        let authority = AuthorityKey::of(&ResourceName::read(name).ok()?);
+        let server = self.0.engine.look(|machine| machine.believed(&authority))?;
+        self.server(server)
+    }
+
+    /// How long it is until the next attempt to reach a server, as the one that an error is about.
+    /// `None` while one goes on, or the server is there.
+    pub fn next_attempt(&self, server: ServerId) -> Option<Duration> {
+        let (engine, now) = (&self.0.engine, self.0.engine.now());
+        let at = engine.look(|machine| machine.next_attempt(server))?;
+        Some(at.0.saturating_sub(now.0))
+    }
+
     /// Ends in good order: servers are told what they have to be told yet, as whether their last
     /// responses were good and what was counted since the last load report, and then that it was the
     /// last word. A client that is dropped breaks off. Whether all of them have ended their streams

@@ -122,15 +122,11 @@ impl Observer {
             ClientEvent::Opened(stream) => {
                 info!(node, server = uri(stream.server), "stream opened");
             }
-            ClientEvent::Ended { stream, error, is_trouble: true } => {
-                warn!(
-                    node,
-                    server = uri(stream.server),
-                    "cannot reach the server: {}",
-                    error.message
-                );
+            ClientEvent::Ended { stream, error, is_trouble: true, wait } => {
+                let (server, why, wait) = (uri(stream.server), &error.message, wait.as_secs_f64());
+                warn!(node, server, "cannot reach the server: {why}; next attempt in {wait:.1}s");
             }
-            ClientEvent::Ended { stream, error, is_trouble: false } => {
+            ClientEvent::Ended { stream, error, is_trouble: false, .. } => {
                 info!(node, server = uri(stream.server), "stream ended: {}", error.message);
             }
             ClientEvent::Unusable { stream, why } => {

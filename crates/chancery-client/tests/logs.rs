@@ -100,7 +100,7 @@ async fn each_change_is_a_line_that_says_what_it_concerns() {
         let found = log.lines(&[&all[..], parts].concat());
         assert_eq!(found.len(), 1, "{parts:?} in {:#?}", log.lines(&[]));
     };
-    one(&["WARN", "cannot reach the server"]);
+    one(&["WARN", "cannot reach the server", "; next attempt in 0."]);
     one(&["INFO", "stream opened"]);
     one(&[
         "DEBUG",

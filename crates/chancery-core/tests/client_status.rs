@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::client::{
-    AuthorityKey, Client, ClientInput, ClientSettings, ClientState, ErrorKind, Fallback, Flaw,
-    Given, Item, Protocol, Reply, ServerFeatures, ServerKey, Setup, StreamId, WatchError,
-    WatchEvent, WatchId,
+    AuthorityKey, Client, ClientEvent, ClientInput, ClientSettings, ClientState, ErrorKind,
+    Fallback, Flaw, Given, Item, Protocol, Reply, ServerFeatures, ServerKey, Setup, StreamId,
+    WatchError, WatchEvent, WatchId,
 };
 use chancery_core::{ErrorDetail, NameError, Node, Resource, Time, TypeUrl, Variant};
 
@@ -298,4 +298,25 @@ fn what_may_be_the_nameless_one_is_not_known_to_be_missing() {
     assert!(!life.client.is_known_missing(&url, &other));
     life.says(Said::Body("x"));
     assert!(life.client.is_known_missing(&url, &other));
+}
+
+/// C-069: whoever looks on is told when the next attempt is.
+#[test]
+fn the_next_attempt_is_known_while_a_server_cannot_be_reached() {
+    let mut life = Life::new(ServerFeatures::default());
+    let server = life.stream.server;
+    assert_eq!(life.client.believed(&AuthorityKey::Old), Some(server));
+    assert_eq!(life.client.next_attempt(server), None, "one goes on");
+    for _ in 0..2 {
+        while life.client.poll().is_some() {}
+        let ended = ClientInput::Ended(life.stream.clone(), ErrorDetail::default());
+        let events = life.client.handle(life.now, ended);
+        let Some(ClientEvent::Ended { wait, .. }) = events.first() else { panic!("{events:?}") };
+        let at = life.client.next_attempt(server).unwrap();
+        assert_eq!(at, life.now + *wait);
+        assert!(!wait.is_zero());
+        life.now = at;
+        life.client.handle(at, ClientInput::TimePassed);
+        assert_eq!(life.client.next_attempt(server), None, "one goes on");
+    }
 }

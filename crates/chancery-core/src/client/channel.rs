@@ -240,14 +240,19 @@ impl Stream {
         self.next_poll = Some(now + self.backoff.spread(settings, number, refresh));
     }
 
+    /// When it is opened again, if it ended and is needed.
+    pub(super) fn next_attempt(&self) -> Option<Time> {
+        match self.state {
+            State::Waiting(at) => Some(at).filter(|_| self.closes.is_none()),
+            State::Closed | State::Opening | State::Open => None,
+        }
+    }
+
     /// When something follows from the time alone.
     pub(super) fn deadline(&mut self) -> Option<Time> {
         let topics = self.topics.values_mut().filter_map(Topic::deadline).min();
         let topics = topics.filter(|_| !self.is_asked);
-        let retry = match self.state {
-            State::Waiting(at) => Some(at).filter(|_| self.closes.is_none()),
-            State::Closed | State::Opening | State::Open => None,
-        };
+        let retry = self.next_attempt();
         let poll = self.next_poll.filter(|_| !self.is_due);
         let all = [topics, retry, poll, self.paused, self.silence, self.closes];
         all.into_iter().flatten().min()

@@ -1,6 +1,7 @@
 //! What happened inside a client, for logs and metrics (C-137, C-139). The core never logs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{AuthorityKey, ClientState, Flaw, ServerId, StreamId};
 use crate::{ErrorDetail, ResourceName, TypeUrl};
@@ -18,6 +19,8 @@ pub enum ClientEvent {
         error: ErrorDetail,
         /// Whether the server had said nothing on it (C-067).
         is_trouble: bool,
+        /// How long it is until the next attempt (C-069).
+        wait: Duration,
     },
     /// A response came, and was accepted or, with flaws, rejected.
     Received {

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::expiry::Expiry;
+use super::machine::missing_after;
 use super::realm::{Realm, Realms};
 use super::receive::{Touch, change};
 use super::slots::Slot;
@@ -104,13 +105,14 @@ impl Client {
         name: &ResourceName,
     ) -> Option<WatchError> {
         let features = self.setup.find(server)?.key.features;
+        let wait = missing_after(&self.setup, features);
         let kind = if features.resource_timer_is_transient_error {
             ErrorKind::Late
         } else {
             ErrorKind::Missing
         };
-        let why = "it did not come in the time that a server has";
-        Some(self.error_of(kind, type_url, name, server, why))
+        let why = format!("it did not come within {wait:?}");
+        Some(self.error_of(kind, type_url, name, server, &why))
     }
 
     /// A resource was not refreshed in time (C-045).

@@ -3,6 +3,7 @@
 //! Not here: which server is asked then (`fallback`), and when it is tried again (`backoff`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::channel::State;
 use super::{Client, ClientEvent, ErrorKind, StreamId, WatchError};
@@ -32,11 +33,12 @@ impl Client {
                 is_nameless: false,
             }));
         }
+        let wait = stream.next_attempt().map_or(Duration::ZERO, |at| at.0.saturating_sub(now.0));
         if is_trouble && was_in_trouble {
             self.repeat_trouble(id);
         }
-        let error = error.clone();
-        self.events.push(ClientEvent::Ended { stream: id.clone(), error, is_trouble });
+        let (stream, error) = (id.clone(), error.clone());
+        self.events.push(ClientEvent::Ended { stream, error, is_trouble, wait });
     }
 
     /// C-090: watchers hear of servers that cannot be reached when there is no other to ask.

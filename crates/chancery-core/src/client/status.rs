@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::realm::Group;
+use super::channel::Stream;
+use super::realm::{Group, Realm};
 use super::{AuthorityKey, Client, ClientState, Held, Rejection, ServerId, StreamId, WatchError};
-use crate::{ResourceName, TypeUrl};
+use crate::{ResourceName, Time, TypeUrl};
 
 /// One resource of a client.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,18 @@ impl Client {
     pub fn trouble(&self, stream: &StreamId) -> Option<&Arc<WatchError>> {
         let channel = self.channels.get(stream.server.place())?;
         channel.streams.get(&stream.type_url)?.trouble.as_ref()
+    }
+
+    /// The server whose word counts for an authority (C-052).
+    pub fn believed(&self, authority: &AuthorityKey) -> Option<ServerId> {
+        self.realms.get(authority).and_then(Realm::believed)
+    }
+
+    /// When it is tried again to reach a server, if nothing is heard of it and no attempt goes on
+    /// (C-069).
+    pub fn next_attempt(&self, server: ServerId) -> Option<Time> {
+        let channel = self.channels.get(server.place())?;
+        channel.streams.values().filter_map(Stream::next_attempt).min()
     }
 
     /// Whether a server can be reached, as far as is known: after a failure, only when it has spoken
