@@ -12,7 +12,7 @@ use std::process::Output;
 use std::thread;
 
 use bytes::Bytes;
-use daemon::{Running, Server, chancery, cluster, dir_write, directory};
+use daemon::{Running, Server, chancery, cluster, dir_write, directory, finished};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -140,18 +140,16 @@ fn runs_become_a_chart() {
     let file = |name: &str| site.work.path().join(name).to_str().unwrap().to_owned();
     let (run, now, later) = (file("run.json"), file("now.svg"), file("later.svg"));
     let flags = ["--types", "cds", "--streams", "2,4", "--label", "ours", "--svg", &now];
-    let started = chancery(&["bench", "cold-start", "--server", &site.address(), "--json", &run])
-        .args(flags)
-        .output()
-        .unwrap();
+    let words = ["bench", "cold-start", "--server", &site.address(), "--json", &run];
+    let started = finished(chancery(&words).args(flags));
     assert!(started.status.success(), "{}", told(&started));
     let chart = ["bench", "chart", &later, &run, "--y", "first_answer_ms.p90"];
-    assert!(chancery(&chart).status().unwrap().success());
+    assert!(finished(&mut chancery(&chart)).status.success());
     for path in [&now, &later] {
         let svg = std::fs::read_to_string(path).unwrap();
         assert!(svg.contains("ours (exponent ") && svg.matches("<circle").count() == 2, "{svg}");
     }
-    let nothing = chancery(&chart).args(["--x", "moons"]).output().unwrap();
+    let nothing = finished(chancery(&chart).args(["--x", "moons"]));
     assert_eq!(nothing.status.code(), Some(1));
     assert!(told(&nothing).contains("`moons`"), "{}", told(&nothing));
 }
@@ -266,9 +264,8 @@ fn a_run_that_is_interrupted_tells_what_it_has() {
     let mut run = Running::start(command.stderr(std::process::Stdio::piped()));
     daemon::eventually(|| site.server.admin("/metrics").1.contains("chancery_acks_total{"));
     run.signal("INT");
-    let mut text = String::new();
-    run.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    assert_eq!(run.wait().unwrap().code(), Some(1));
+    let text = daemon::all_lines(&daemon::lines(run.stdout.take().unwrap(), usize::MAX));
+    assert_eq!(run.ended().0, Some(1));
     let found: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&found["interrupted"], &found["streams"]), (&true.into(), &2.into()));
 }
@@ -285,7 +282,7 @@ fn misuse_is_told_apart() {
         &["fan-out", "--server", "127.0.0.1:1", "--trigger", "file:x"],
         &["reconnect", "--server", "127.0.0.1:1", "--protocol", "sotw"],
     ] {
-        let run = chancery(&["bench"]).args(flags).output().unwrap();
+        let run = finished(chancery(&["bench"]).args(flags));
         assert_eq!(run.status.code(), Some(64), "{flags:?}: {}", told(&run));
     }
 }
@@ -294,7 +291,7 @@ fn misuse_is_told_apart() {
 fn without_json_people_get_a_table() {
     let site = Site::new(1);
     let flags = ["bench", "cold-start", "--types", "cds", "--streams", "2"];
-    let run = chancery(&flags).args(["--server", &site.address()]).output().unwrap();
+    let run = finished(chancery(&flags).args(["--server", &site.address()]));
     let text = String::from_utf8(run.stdout).unwrap();
     let lines: Vec<_> = text.lines().collect();
     assert!(lines.len() == 2 && lines[0].contains("last ms") && run.stderr.is_empty(), "{text}");
@@ -348,7 +345,8 @@ impl Site {
 }
 
 fn bench(scenario: &str, server: &str, flags: &[&str]) -> Output {
-    chancery(&["bench", scenario, "--server", server, "--json", "-"]).args(flags).output().unwrap()
+    let words = ["bench", scenario, "--server", server, "--json", "-"];
+    finished(chancery(&words).args(flags))
 }
 
 #[track_caller]

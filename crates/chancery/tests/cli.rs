@@ -12,7 +12,9 @@ use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use daemon::{PATIENCE, Server, chancery, cluster, dir_write, directory, eventually, exchange};
+use daemon::{
+    PATIENCE, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
+};
 
 #[test]
 fn help_tells_what_there_is_and_how_it_ends() {
@@ -268,7 +270,7 @@ fn the_configuration_in_force_can_be_printed_and_read_again() {
     let print = || {
         let mut command = chancery(&["serve", dir.path().to_str().unwrap(), "--print-config"]);
         command.env("CHANCERY_LISTEN", "127.0.0.1:2,unix:/s").env("CHANCERY_ENABLE_V2", "1");
-        let printed = command.output().unwrap();
+        let printed = finished(&mut command);
         assert!(printed.status.success(), "{printed:?}");
         text(&printed.stdout)
     };
@@ -337,7 +339,7 @@ fn the_quickstart_is_whole() {
 
 /// Runs a command that ends by itself.
 fn run(args: &[&str]) -> Output {
-    chancery(args).output().unwrap()
+    finished(&mut chancery(args))
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -5,14 +5,13 @@
 
 mod daemon;
 
-use std::io::Read;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::{TestServer, What};
-use daemon::{Running, Server, chancery, cluster, dir_write, directory};
+use daemon::{Running, Server, chancery, cluster, dir_write, directory, finished};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -292,7 +291,7 @@ fn a_bootstrap_names_servers_authorities_and_targets() {
     for (variable, value) in
         [("GRPC_XDS_BOOTSTRAP", file), ("GRPC_XDS_BOOTSTRAP_CONFIG", bootstrap.as_str())]
     {
-        let run = chancery(&target).env(variable, value).output().unwrap();
+        let run = finished(chancery(&target).env(variable, value));
         assert_eq!(object(&out(&run))["name"], name);
     }
     for target in ["xds://nobody/x", "dns:///x", "xds:///"] {
@@ -359,10 +358,9 @@ fn nobody_who_stops_reading_is_told_of_it() {
     let site = Site::new(&all);
     let mut command = chancery(&["get", "cds", "-o", "yaml", "--server", &site.address()]);
     let mut run = Running::start(command.stderr(Stdio::piped()));
-    run.stdout.take().unwrap().read_exact(&mut [0; 10]).unwrap();
-    let mut told = String::new();
-    run.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!((run.wait().unwrap().code(), told.as_str()), (Some(0), ""));
+    let first = daemon::lines(run.stdout.take().unwrap(), 1);
+    assert!(daemon::next_line(&first).is_some());
+    assert_eq!(run.ended(), (Some(0), String::new()));
 }
 
 #[test]
@@ -449,7 +447,7 @@ fn snapshot(name: &str) -> Snapshot {
 }
 
 fn get(words: &[&str]) -> Output {
-    chancery(&[&["get"], words].concat()).output().unwrap()
+    finished(&mut chancery(&[&["get"], words].concat()))
 }
 
 /// What was printed by a command that went well.

@@ -20,7 +20,7 @@ use std::process;
 use std::time::Duration;
 
 use anyhow::Context;
-use chancery_client::{Bootstrap, Client, ErrorKind, Options, TypeUrl, Variant};
+use chancery_client::{Bootstrap, Client, ErrorKind, Options, TypeUrl, Variant, XdsServer};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
 use clap::CommandFactory;
@@ -74,9 +74,32 @@ impl Plan {
         self.options.variant
     }
 
-    /// How long a server has.
+    /// Who asks.
+    pub(crate) fn node(&self) -> &str {
+        &self.bootstrap.node.id
+    }
+
+    /// How long a server has for an answer.
+    pub(crate) fn patience(&self, server: Option<&XdsServer>) -> Duration {
+        let settings = &self.options.settings;
+        let features = server.map(|server| server.features).unwrap_or_default();
+        if features.resource_timer_is_transient_error {
+            settings.timeout_after
+        } else {
+            settings.missing_after
+        }
+    }
+
+    /// How long all servers together may take for one answer: each to be connected to and to allow
+    /// for a stream, and one of them to answer. No server that comes and goes makes it longer.
     pub(crate) fn limit(&self) -> Duration {
-        self.options.settings.missing_after
+        let authorities = self.bootstrap.authorities.values();
+        let others: usize = authorities.map(|authority| authority.servers.len()).sum();
+        let servers = u32::try_from(self.bootstrap.servers.len() + others).unwrap_or(u32::MAX);
+        let settings = &self.options.settings;
+        let answer = settings.missing_after.max(settings.timeout_after);
+        let connects = self.options.connect_timeout.saturating_mul(2).saturating_mul(servers);
+        connects.saturating_add(answer).saturating_add(GRACE)
     }
 
     /// Whether everything is rejected.
@@ -144,21 +167,75 @@ fn listeners() -> TypeUrl {
 fn options(asking: &Asking, subjects: &[Subject]) -> Options {
     let globs = subjects.iter().any(Subject::is_glob);
     let usual = if globs { Variant::Delta } else { Variant::Sotw };
+    let timeout = asking.whom.timeout.map(|timeout| timeout.0);
+    let limit = timeout.unwrap_or(LIMIT);
     let mut options = Options {
         variant: asking.how.protocol.map_or(usual, Variant::from),
         aggregated: !asking.how.per_type,
         for_grpc: asking.how.as_grpc,
         reject: asking.how.nack.clone(),
-        connect_timeout: asking.whom.timeout.0,
-        rest_timeout: asking.whom.timeout.0,
+        connect_timeout: limit,
+        rest_timeout: limit,
         rest_refresh: SOON,
         ..Options::default()
     };
-    options.settings.missing_after = asking.whom.timeout.0;
-    options.settings.timeout_after = asking.whom.timeout.0;
+    options.settings.missing_after = limit;
+    // C-066: the client's own, unless somebody says otherwise.
+    options.settings.timeout_after = timeout.unwrap_or(options.settings.timeout_after);
+    // Chance makes a wait longer, too.
+    options.settings.backoff_max = LONGEST_WAIT.div_f64(1.0 + options.settings.jitter);
     options.settings.seed = process::id().into();
     options
 }
 
+/// What comes as late as it may must still be heard.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How long a server may take to be connected to, and then to answer.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// How long after a failed attempt to reach a server the next one comes at the latest. The library
+/// waits longer, as gRPC does, for the sake of servers whose fleet comes back; here somebody looks on.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 /// How long after an answer a REST server is polled again: somebody looks on.
 const SOON: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        asking: Asking,
+    }
+
+    fn options(words: &[&str]) -> Options {
+        let asking = Flags::parse_from(["get", "cds"].iter().chain(words)).asking;
+        super::options(&asking, &[])
+    }
+
+    /// C-065, C-066
+    #[test]
+    fn servers_have_the_times_of_the_protocol_unless_one_is_given() {
+        let seconds = |words: &[&str]| {
+            let options = options(words);
+            let settings = &options.settings;
+            let all = [options.connect_timeout, settings.missing_after, settings.timeout_after];
+            all.map(|time| time.as_secs())
+        };
+        assert_eq!(seconds(&[]), [15, 15, 30]);
+        assert_eq!(seconds(&["--timeout", "20s"]), [20, 20, 20]);
+    }
+
+    /// C-069
+    #[test]
+    fn no_wait_is_longer_than_somebody_looks_on() {
+        let settings = options(&[]).settings;
+        let longest = settings.backoff_max.mul_f64(1.0 + settings.jitter);
+        assert!(longest <= LONGEST_WAIT && settings.backoff_max * 5 > LONGEST_WAIT * 4);
+    }
+}

@@ -44,9 +44,10 @@ pub(super) struct Whom {
     #[arg(long, value_name = "FILE", conflicts_with = "servers", help_heading = "Server")]
     pub(super) bootstrap: Option<PathBuf>,
 
-    /// How long a server may take to be connected to, and then to answer
-    #[arg(long, value_name = "TIME", default_value = "15s", help_heading = "Server")]
-    pub(super) timeout: Span,
+    /// How long a server may take to be connected to, and then to answer [default: 15s; to answer 30s
+    /// if its features in the bootstrap have resource_timer_is_transient_error]
+    #[arg(long, value_name = "TIME", help_heading = "Server")]
+    pub(super) timeout: Option<Span>,
 
     /// Connect with TLS, to servers that the authorities of the system vouch for, or --ca
     #[arg(long, requires = "servers", help_heading = "TLS")]

@@ -2,6 +2,7 @@
 //! and names that say their types.
 
 use chancery_client::TypeUrl;
+use chancery_core::ResourceName;
 
 /// A name of one type; `*` stands for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,8 +12,10 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    /// The name as servers and watches have it (C-025). What is no name stays, for the client to refuse.
     pub(super) fn new(type_url: TypeUrl, name: &str) -> Self {
-        Self { type_url, name: name.to_owned() }
+        let read = ResourceName::read(name);
+        Self { type_url, name: read.map_or_else(|_| name.to_owned(), |it| it.as_str().to_owned()) }
     }
 
     /// Whether there can be more than one of it.
@@ -122,6 +125,9 @@ mod tests {
         let route = "xdstp://b/envoy.config.route.v3.RouteConfiguration/r";
         let expected = [format!("cds {cluster}"), format!("rds {route}")];
         assert_eq!(read(&[cluster, route]).unwrap(), expected);
+        let spellings = ["xdstp://a/x.Y/z?b=2&a=1", "xdstp://a/x.Y/z?a=1&b=2"];
+        assert_eq!(read(&spellings).unwrap().len(), 1, "{:?}", read(&spellings));
+        assert_eq!(read(&[&["x.Y"], &spellings[..]].concat()).unwrap().len(), 1);
         assert!(read(&[cluster, "x"]).unwrap_err().contains("`x`"));
         assert!(read(&["xdstp://a"]).unwrap_err().contains("`xdstp://a`"));
         assert!(read(&["cdx"]).unwrap_err().contains("`cdx`"));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_client::{Event, RawWatch, TypeUrl, Variant, WatchError};
-use tokio::time::{Instant, timeout};
+use chancery_client::{Client, Event, RawWatch, TypeUrl, Variant, WatchError, XdsServer};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::ask::{self, Plan, Row, Subject};
 
@@ -22,6 +22,8 @@ pub(super) struct Trouble {
 
 /// What is waited for.
 pub(super) struct Question {
+    plan: Arc<Plan>,
+    client: Client,
     type_url: TypeUrl,
     name: String,
     is_group: bool,
@@ -30,43 +32,57 @@ pub(super) struct Question {
     /// Whether everything is rejected because the caller wants that.
     rejects: bool,
     asked: Instant,
-    patience: Duration,
 }
 
 /// What is known of a group.
 type Members = BTreeMap<Arc<str>, Answer>;
 
 impl Question {
-    pub(super) fn new(subject: &Subject, plan: &Plan) -> Self {
+    pub(super) fn new(subject: &Subject, plan: &Arc<Plan>, client: &Client) -> Self {
         let full = subject.type_url.rules().full_state;
         Self {
+            plan: Arc::clone(plan),
+            client: client.clone(),
             type_url: subject.type_url.clone(),
             name: subject.name.clone(),
             is_group: subject.is_group(),
             is_whole: plan.variant() == Variant::Sotw && full,
             rejects: plan.rejects(),
             asked: Instant::now(),
-            patience: plan.limit(),
         }
     }
 
-    /// Waits for the answer. A group is told in the order of its names.
-    pub(super) async fn ask(self, watch: RawWatch) -> Vec<Answer> {
-        if self.is_group { self.group(watch).await } else { vec![self.one(watch).await] }
+    /// Waits for the answer, or for as long as all servers together may take for one. A group is told
+    /// in the order of its names.
+    pub(super) async fn ask(self, mut watch: RawWatch) -> Vec<Answer> {
+        let mut found = Members::new();
+        let limit = self.plan.limit();
+        let end = match timeout(limit, self.hear(&mut watch, &mut found)).await {
+            Ok(end) => end,
+            Err(_) => Some(self.silence(self.client.server_of(&self.name), limit)),
+        };
+        found.into_values().chain(end.map(Err)).collect()
     }
 
-    async fn one(self, mut watch: RawWatch) -> Answer {
+    /// Takes in what is told until that is the answer; or why there is none.
+    async fn hear(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
+        if self.is_group { self.group(watch, found).await } else { self.one(watch, found).await }
+    }
+
+    async fn one(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
         loop {
             match watch.next().await {
-                Some(Event::Changed { name, value }) => return self.answer(name, value),
+                Some(Event::Changed { name, value }) => {
+                    found.insert(Arc::clone(&name), self.answer(name, value));
+                    return None;
+                }
                 Some(Event::Ambient { .. } | Event::Settled) => {}
-                None => return Err(Trouble::ended()),
+                None => return Some(Trouble::ended()),
             }
         }
     }
 
-    async fn group(self, mut watch: RawWatch) -> Vec<Answer> {
-        let mut members = Members::new();
+    async fn group(&self, watch: &mut RawWatch, members: &mut Members) -> Option<Trouble> {
         let mut rejected = None;
         loop {
             match watch.next().await {
@@ -74,43 +90,51 @@ impl Question {
                     // Nothing can be asked for under this name.
                     let refused = value.as_ref().err().filter(|_| name.is_empty());
                     if let Some(error) = refused {
-                        return vec![Err(self.trouble(error))];
+                        return Some(self.trouble(error));
                     }
                     let answer = self.answer(Arc::clone(&name), value);
                     members.insert(name, answer);
                 }
                 // What else there is is told next.
                 Some(Event::Ambient { error: Some(error), .. }) if error.is_nameless => {
-                    rejected = Some(Err(self.trouble(&error)));
+                    rejected = Some(self.trouble(&error));
                     break;
                 }
                 // Nobody says what there is: nobody can, or the server, or a file, has a reason.
                 Some(Event::Ambient { name, error: Some(error) })
                     if *name == *self.name || ask::is_failure(error.kind) =>
                 {
-                    return vec![Err(self.trouble(&error))];
+                    members.clear();
+                    return Some(self.trouble(&error));
                 }
                 Some(Event::Ambient { .. }) => {}
                 Some(Event::Settled) => break,
-                None => return vec![Err(Trouble::ended())],
+                None => return Some(Trouble::ended()),
             }
         }
         let took = self.asked.elapsed();
-        if members.is_empty() && rejected.is_none() && took >= self.patience {
-            return vec![Err(self.silence())];
+        let server = self.client.server_of(&self.name);
+        let patience = self.plan.patience(server);
+        if members.is_empty() && rejected.is_none() && took >= patience {
+            return Some(self.silence(server, patience));
         }
         if !self.is_whole || rejected.is_some() {
-            self.rest(&mut watch, &mut members, took).await;
+            let pause = took.clamp(SHORTEST_PAUSE, patience.max(SHORTEST_PAUSE));
+            self.rest(watch, members, pause).await;
         }
-        members.into_values().chain(rejected).collect()
+        rejected
     }
 
     /// A large answer may come in several responses, and none says that it is the last. What has
-    /// not begun to come in the time that the first one took will not come.
-    async fn rest(&self, watch: &mut RawWatch, members: &mut Members, took: Duration) {
-        let pause = took.clamp(SHORTEST_PAUSE, self.patience.max(SHORTEST_PAUSE));
-        while let Ok(Some(event)) = timeout(pause, watch.next()).await {
+    /// not begun to come in the time that the first one took will not come; changes of what came
+    /// are no part of it, and may never end.
+    async fn rest(&self, watch: &mut RawWatch, members: &mut Members, pause: Duration) {
+        let mut until = Instant::now() + pause;
+        while let Ok(Some(event)) = timeout_at(until, watch.next()).await {
             let Event::Changed { name, value } = event else { continue };
+            if !members.contains_key(&name) {
+                until = Instant::now() + pause;
+            }
             match value {
                 Err(error) if error.is_missing() => members.remove(&name),
                 value => members.insert(Arc::clone(&name), self.answer(name, value)),
@@ -135,9 +159,11 @@ impl Question {
         Trouble { text: error.to_string(), is_failure: is_open || ask::is_failure(error.kind) }
     }
 
-    fn silence(&self) -> Trouble {
-        let (short, patience) = (self.type_url.short(), self.patience);
-        let text = format!("{short}: the server gave no answer within {patience:?}");
+    fn silence(&self, server: Option<&XdsServer>, patience: Duration) -> Trouble {
+        let (short, node) = (self.type_url.short(), self.plan.node());
+        let uri = server.map_or("", |server| &server.uri);
+        let text =
+            format!("{short}: server {uri} (node `{node}`) gave no answer within {patience:?}");
         Trouble { text, is_failure: true }
     }
 }

@@ -8,6 +8,7 @@ mod options;
 mod output;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -20,7 +21,7 @@ use crate::exit::Failure;
 
 /// Does what the flags say.
 pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
-    let plan = Plan::new(&flags.asking)?;
+    let plan = Arc::new(Plan::new(&flags.asking)?);
     output::check(flags.output, &plan.subjects)?;
     let runtime = ask::runtime()?;
     let answers = runtime.block_on(answers(&plan))?;
@@ -37,12 +38,12 @@ pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
 }
 
 /// All answers, in the order of the questions, and of their names where one has many.
-async fn answers(plan: &Plan) -> Result<Vec<Answer>, Failure> {
+async fn answers(plan: &Arc<Plan>) -> Result<Vec<Answer>, Failure> {
     let client = plan.client()?;
     let mut asking = JoinSet::new();
     for (place, subject) in plan.subjects.iter().enumerate() {
         let watch = client.watch_raw(&subject.type_url, &subject.name);
-        let question = answer::Question::new(subject, plan);
+        let question = answer::Question::new(subject, plan, &client);
         asking.spawn(async move { (place, question.ask(watch).await) });
     }
     let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); plan.subjects.len()];

@@ -7,7 +7,7 @@ mod program;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Instant;
 use std::{fs, thread};
@@ -168,6 +168,36 @@ pub(crate) fn chancery(args: &[&str]) -> Program {
         command.env_remove(&name);
     }
     command
+}
+
+/// What a command leaves that ends by itself.
+pub(crate) fn finished(command: &mut Program) -> Output {
+    command.output().unwrap()
+}
+
+/// Lines as they come, and that there will be none any more; so many at most, after which the pipe is
+/// closed.
+pub(crate) fn lines(from: impl Read + Send + 'static, most: usize) -> Receiver<String> {
+    let (sender, lines) = channel();
+    thread::spawn(move || {
+        let all = BufReader::new(from).lines().map_while(Result::ok).take(most);
+        all.map(|line| sender.send(line)).all(|sent| sent.is_ok())
+    });
+    lines
+}
+
+/// The next line; `None` if there is none any more.
+pub(crate) fn next_line(lines: &Receiver<String>) -> Option<String> {
+    match lines.recv_timeout(PATIENCE) {
+        Ok(line) => Some(line),
+        Err(RecvTimeoutError::Disconnected) => None,
+        Err(RecvTimeoutError::Timeout) => panic!("no line within {PATIENCE:?}"),
+    }
+}
+
+/// All lines until there is none any more.
+pub(crate) fn all_lines(lines: &Receiver<String>) -> String {
+    std::iter::from_fn(|| next_line(lines)).map(|line| line + "\n").collect()
 }
 
 pub(crate) fn directory(files: &[(&str, &str)]) -> TempDir {
