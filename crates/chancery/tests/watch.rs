@@ -4,13 +4,13 @@
 
 mod daemon;
 
-use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::process::{Output, Stdio};
+use std::sync::mpsc::Receiver;
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::{TestServer, What};
-use daemon::{Pipe, Running, Server, chancery, cluster, dir_write, directory};
+use daemon::{Program, Running, Server, chancery, cluster, dir_write, directory, finished};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ fn changes_and_removals_are_told_as_they_happen() {
         let site = Site::new();
         site.serve("a", 1);
         site.serve("b", 1);
-        let mut watch = site.watch(&[&["cds", "-o", "json"], way].concat());
+        let watch = site.watch(&[&["cds", "-o", "json"], way].concat());
         assert_eq!(watch.event(), "a changed 1s");
         assert_eq!(watch.event(), "b changed 1s");
         site.serve("b", 2);
@@ -49,7 +49,7 @@ fn a_named_resource_that_is_not_there_is_told_when_it_comes() {
         let site = Site::new();
         site.serve("other", 1);
         let words = ["cds", "late", "-o", "json", "--timeout", "200ms"];
-        let mut watch = site.watch(&[&words, way].concat());
+        let watch = site.watch(&[&words, way].concat());
         assert_eq!(watch.event(), "late removed");
         site.serve("late", 1);
         assert_eq!(watch.event(), "late changed 1s");
@@ -61,7 +61,7 @@ fn a_named_resource_that_is_not_there_is_told_when_it_comes() {
 fn json_says_all_there_is_to_an_event() {
     let site = Site::new();
     site.serve("a", 1);
-    let mut watch = site.watch(&["cds", "-o", "json", "--protocol", "delta"]);
+    let watch = site.watch(&["cds", "-o", "json", "--protocol", "delta"]);
     let changed = watch.object();
     let keys: Vec<_> = changed.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, ["error", "event", "name", "resource", "time", "type", "version"]);
@@ -82,7 +82,7 @@ fn json_says_all_there_is_to_an_event() {
 fn people_see_what_has_changed() {
     let site = Site::new();
     site.serve("a", 1);
-    let mut watch = site.watch(&["cds"]);
+    let watch = site.watch(&["cds"]);
     let line = watch.line();
     let (time, rest) = line.split_at("05:11:49.155".len());
     assert_eq!((&time[2..3], &time[8..9]), (":", "."), "{time}");
@@ -107,7 +107,7 @@ fn people_see_what_has_changed() {
 fn other_formats_have_the_same_events() {
     let site = Site::new();
     site.serve("a", 1);
-    let mut watch = site.watch(&["cds", "-o", "yaml"]);
+    let watch = site.watch(&["cds", "-o", "yaml"]);
     assert!(watch.line().starts_with("# "));
     let lines: Vec<_> = (0..4).map(|_| watch.line()).collect();
     let body = ["---".to_owned(), format!("\"@type\": {CLUSTER}"), "name: a".to_owned()];
@@ -142,7 +142,7 @@ async fn an_outage_is_told_and_takes_nothing_away() {
         let first = served("a", 1).await;
         let address = first.address().to_string();
         let words = ["cds", "-o", "json", "--server", &address];
-        let mut watch = Watching::start(&[&words, way].concat());
+        let watch = Watching::start(&[&words, way].concat());
         assert_eq!(watch.event(), "a changed");
         first.stop().await;
         assert_eq!(watch.event(), "* ambient but");
@@ -158,7 +158,7 @@ fn another_server_is_asked_while_the_first_is_away() {
     let (port, other) = (free_port(), second.address());
     let address = format!("127.0.0.1:{port}");
     let servers = ["--server", &address, "--server", &other];
-    let mut watch = Watching::start(&[&["cds", "-o", "json"], &servers[..]].concat());
+    let watch = Watching::start(&[&["cds", "-o", "json"], &servers[..]].concat());
     assert_eq!(watch.event(), "a changed 2s");
     let first = Server::start(&first, &["--listen", &address]);
     assert_eq!(watch.until(|event| event["event"] == "changed"), "a changed 1s");
@@ -170,10 +170,12 @@ fn another_server_is_asked_while_the_first_is_away() {
 #[test]
 fn nobody_there_is_an_event_and_not_the_end() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let mut watch = Watching::start(&["cds", "a", "-o", "json", "--server", &free]);
+    let watch = Watching::start(&["cds", "a", "-o", "json", "--server", &free]);
     let event = watch.object();
     assert_eq!((&event["event"], &event["name"]), (&json!("error"), &json!("a")));
-    assert!(event["error"].as_str().unwrap().contains(&free), "{event}");
+    let error = event["error"].as_str().unwrap();
+    assert!(error.contains(&free) && error.contains("; next attempt in "), "{event}");
+    assert!(error.ends_with(", later ones at most 10s apart"), "{event}");
     watch.stop("INT");
 }
 
@@ -191,12 +193,12 @@ fn two_authorities_are_watched_at_once() {
     let file = work.path().join("bootstrap.json");
     let glob = "xdstp://team-b/envoy.config.cluster.v3.Cluster/edge/*";
     let words = ["--bootstrap", file.to_str().unwrap(), "-o", "json"];
-    let mut watch = Watching::start(&[&[glob], &words[..]].concat());
+    let watch = Watching::start(&[&[glob], &words[..]].concat());
     assert_eq!(watch.event(), format!("{kept} changed 1s"));
     dir_write(&theirs.dir, "one.yaml", &cluster(kept, 2));
     assert_eq!(watch.event(), format!("{kept} changed 2s"));
     watch.stop("INT");
-    let mut watch = Watching::start(&[&["cds", "a", kept], &words[..]].concat());
+    let watch = Watching::start(&[&["cds", "a", kept], &words[..]].concat());
     let mut both = [watch.event(), watch.event()];
     both.sort();
     assert_eq!(both, ["a changed 1s".to_owned(), format!("{kept} changed 2s")]);
@@ -212,7 +214,7 @@ fn only_what_has_changed_since_an_earlier_run_is_told() {
         }
         let address = site.address();
         let words = ["get", "cds", "-o", "json", "--server", &address];
-        let before = chancery(&[&words, way].concat()).output().unwrap().stdout;
+        let before = finished(&mut chancery(&[&words, way].concat())).stdout;
         let work = directory(&[("before", &text(&before))]);
         let file = work.path().join("before");
         site.serve("b", 2);
@@ -221,13 +223,56 @@ fn only_what_has_changed_since_an_earlier_run_is_told() {
         let seen = site.watch(&["cds", "-o", "json", "--count", "2"]).all();
         assert_eq!(seen, ["a changed 1s", "b changed 2s"]);
         let resume = ["cds", "--resume", file.to_str().unwrap()];
-        let mut watch = site.watch(&[&resume[..], &["-o", "json"], way].concat());
+        let watch = site.watch(&[&resume[..], &["-o", "json"], way].concat());
         let mut seen = [watch.event(), watch.event()];
         seen.sort();
         assert_eq!(seen, ["b changed 2s", "c removed"], "{way:?}");
         watch.stop("INT");
         let run = site.run(&[&resume[..], &["--count", "2"], way].concat());
         assert!(text(&run.stdout).contains("  + connect_timeout: 2s"), "{}", text(&run.stdout));
+    }
+}
+
+/// C-043
+#[test]
+fn a_broken_file_takes_nothing_away() {
+    let dir = directory(&[]);
+    let path = dir.path().join("cds.yaml");
+    let two = |a, b| format!("- {}\n- {}\n", inline("a", a), inline("b", b));
+    dir_write(&dir, "cds.yaml", &two(1, 1));
+    let uri = format!("file:{}", path.display());
+    let named = Watching::start(&["cds", "a", "-o", "json", "--server", &uri]);
+    let all = Watching::start(&["cds", "-o", "json", "--server", &uri]);
+    assert_eq!(named.event(), "a changed 1s");
+    assert_eq!([all.event(), all.event()], ["a changed 1s", "b changed 1s"]);
+    dir_write(&dir, "cds.yaml", "- name: [\n");
+    assert_eq!([named.event(), all.event()], ["a ambient but", "* ambient but"]);
+    dir_write(&dir, "cds.yaml", &two(1, 2));
+    assert_eq!(named.event(), "a ambient over");
+    assert_eq!([all.event(), all.event()], ["* ambient over", "b changed 2s"]);
+    named.stop("INT");
+    all.stop("INT");
+}
+
+/// C-025
+#[test]
+fn two_spellings_of_a_name_are_one_subject() {
+    let name = |query| format!("xdstp://a/envoy.config.cluster.v3.Cluster/x?{query}");
+    let site = Site::of(directory(&[("x.yaml", &cluster(&name("a=1&b=2"), 1))]));
+    let (one, other) = (name("a=1&b=2"), name("b=2&a=1"));
+    for words in [&[&one, &other][..], &[&other, &one]] {
+        let words: Vec<_> = words.iter().map(|word| word.as_str()).collect();
+        let mut watch = site.watch(&[&words[..], &["-o", "json", "--count", "2"]].concat());
+        assert_eq!(watch.event(), format!("{one} changed 1s"));
+        dir_write(&site.dir, "x.yaml", &cluster(&one, 2));
+        assert_eq!(watch.event(), format!("{one} changed 2s"));
+        assert_eq!(watch.child.ended().0, Some(0));
+        dir_write(&site.dir, "x.yaml", &cluster(&one, 1));
+        let told = "\"connectTimeout\":\"1s\"";
+        daemon::eventually(|| site.server.post("clusters", &asking_for(&one)).1.contains(told));
+        let address = site.address();
+        let get = [&["get", "--server", &address, "-o", "json"], &words[..]].concat();
+        assert_eq!(text(&finished(&mut chancery(&get)).stdout).lines().count(), 1);
     }
 }
 
@@ -266,21 +311,40 @@ async fn a_server_hears_of_each_rejection() {
             break;
         }
     }
-    assert_eq!(watch.child.wait().unwrap().code(), Some(0));
+    assert_eq!(watch.child.ended().0, Some(0));
 }
 
+/// As `head -1` does; nothing happens after that line.
 #[test]
-fn nobody_who_stops_reading_is_told_of_it() {
+fn a_reader_who_goes_away_ends_it_at_once() {
     let site = Site::new();
     site.serve("a", 1);
-    let mut watch = site.watch(&["cds"]);
+    let words = ["watch", "cds", "--server", &site.address()];
+    let mut watch = Watching::of(&mut chancery(&words), 1);
     watch.line();
-    drop(watch.lines.take());
-    site.serve("a", 2);
-    assert_eq!(watch.child.wait().unwrap().code(), Some(0));
-    let mut told = String::new();
-    watch.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!(told, "");
+    assert_eq!(watch.child.ended(), (Some(0), String::new()));
+}
+
+/// What it prints is more than a pipe holds.
+#[test]
+fn a_reader_who_reads_nothing_does_not_keep_it_from_ending() {
+    let many: String =
+        (0..3000).map(|number| cluster(&format!("cluster-{number}"), 1) + "---\n").collect();
+    let site = Site::of(directory(&[("many.yaml", &many)]));
+    let bounds = ["--for", "2s"];
+    for (signal, bounds) in [(Some("TERM"), &[][..]), (Some("INT"), &[]), (None, &bounds)] {
+        let words = ["watch", "cds", "-o", "json", "--server", &site.address()];
+        let mut command = chancery(&[&words, bounds].concat());
+        let mut child = Running::start(command.stderr(Stdio::piped()));
+        let unread = child.stdout.take().unwrap();
+        let io = format!("/proc/{}/io", child.id());
+        daemon::eventually(|| written(&std::fs::read_to_string(&io).unwrap()) > PIPE_ALMOST);
+        if let Some(signal) = signal {
+            child.signal(signal);
+        }
+        assert_eq!(child.ended(), (Some(0), String::new()), "{signal:?}");
+        drop(unread);
+    }
 }
 
 #[test]
@@ -349,8 +413,17 @@ impl Site {
 
     fn run(&self, words: &[&str]) -> Output {
         let address = self.address();
-        chancery(&[&["watch", "--server", &address], words].concat()).output().unwrap()
+        finished(&mut chancery(&[&["watch", "--server", &address], words].concat()))
     }
+}
+
+/// A cluster in one line of YAML.
+fn inline(name: &str, seconds: u32) -> String {
+    format!("{{\"@type\": {CLUSTER}, name: {name}, connect_timeout: {seconds}s}}")
+}
+
+fn asking_for(name: &str) -> String {
+    json!({"node": {"id": "test"}, "resource_names": [name]}).to_string()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -364,38 +437,48 @@ fn free_port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
+/// How many bytes a process has written.
+fn written(io: &str) -> u64 {
+    let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+    line.unwrap().parse().unwrap()
+}
+
+/// A little less than a pipe holds.
+const PIPE_ALMOST: u64 = 60_000;
+
 /// A watch that goes on.
 struct Watching {
     child: Running,
-    lines: Option<BufReader<Pipe>>,
+    lines: Receiver<String>,
 }
 
 impl Watching {
     fn start(words: &[&str]) -> Self {
-        let mut command = chancery(&[&["watch"], words].concat());
+        Self::of(&mut chancery(&[&["watch"], words].concat()), usize::MAX)
+    }
+
+    /// One of which so many lines are read.
+    fn of(command: &mut Program, most: usize) -> Self {
         let mut child = Running::start(command.stderr(Stdio::piped()));
-        let lines = Some(BufReader::new(child.stdout.take().unwrap()));
+        let lines = daemon::lines(child.stdout.take().unwrap(), most);
         Self { child, lines }
     }
 
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.as_mut().unwrap().read_line(&mut line).unwrap();
-        assert!(line.ends_with('\n'), "it ended: {line:?}");
-        line.trim_end().to_owned()
+    fn line(&self) -> String {
+        daemon::next_line(&self.lines).expect("it goes on")
     }
 
-    fn object(&mut self) -> Value {
+    fn object(&self) -> Value {
         serde_json::from_str(&self.line()).unwrap()
     }
 
     /// The next event in few words.
-    fn event(&mut self) -> String {
+    fn event(&self) -> String {
         shown(&self.object())
     }
 
     /// The next event of which this holds.
-    fn until(&mut self, holds: impl Fn(&Value) -> bool) -> String {
+    fn until(&self, holds: impl Fn(&Value) -> bool) -> String {
         loop {
             let object = self.object();
             if holds(&object) {
@@ -405,19 +488,16 @@ impl Watching {
     }
 
     /// All events of a watch that ends by itself.
-    fn all(mut self) -> Vec<String> {
-        let lines = self.lines.take().unwrap().lines();
-        lines.map(|line| shown(&serde_json::from_str(&line.unwrap()).unwrap())).collect()
+    fn all(self) -> Vec<String> {
+        let lines = daemon::all_lines(&self.lines);
+        lines.lines().map(|line| shown(&serde_json::from_str(line).unwrap())).collect()
     }
 
     /// Interrupts it, after which it says nothing more.
     fn stop(mut self, signal: &str) {
         self.child.signal(signal);
-        let mut rest = String::new();
-        self.lines.take().unwrap().read_to_string(&mut rest).unwrap();
-        let mut told = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-        assert_eq!((self.child.wait().unwrap().code(), told.as_str()), (Some(0), ""));
+        daemon::all_lines(&self.lines);
+        assert_eq!(self.child.ended(), (Some(0), String::new()));
     }
 }
 

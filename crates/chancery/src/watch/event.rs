@@ -1,10 +1,11 @@
 //! What is told of a resource: four kinds of events, made of what a watch hears.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use chancery_client::{Event as Heard, TypeUrl, WatchError};
+use chancery_client::{Client, ErrorKind, Event as Heard, TypeUrl, WatchError};
 
-use crate::ask::Row;
+use crate::ask::{LONGEST_WAIT, Row};
 
 /// Something that became of a resource, or of a group of them.
 #[derive(Clone, Debug)]
@@ -12,6 +13,8 @@ pub(super) struct Event {
     pub(super) type_url: TypeUrl,
     pub(super) name: Arc<str>,
     pub(super) what: What,
+    /// If no server can be reached: how long it is until the next attempt.
+    pub(super) wait: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]
@@ -27,8 +30,8 @@ pub(super) enum What {
 }
 
 impl Event {
-    /// What a watch heard, if it is to be told.
-    pub(super) fn of(type_url: &TypeUrl, heard: Heard<()>) -> Option<Self> {
+    /// What a watch of this client heard, if it is to be told.
+    pub(super) fn of(client: &Client, type_url: &TypeUrl, heard: Heard<()>) -> Option<Self> {
         let type_url = type_url.clone();
         let (name, what) = match heard {
             Heard::Changed { name, value: Ok(came) } => {
@@ -42,7 +45,11 @@ impl Event {
             Heard::Ambient { name, error } => (name, What::Ambient(error)),
             Heard::Settled => return None,
         };
-        Some(Self { type_url, name, what })
+        let mut event = Self { type_url, name, what, wait: None };
+        let outage = event.error().filter(|error| error.kind == ErrorKind::Unreachable);
+        let server = outage.and_then(|error| error.server);
+        event.wait = server.and_then(|server| client.next_attempt(server));
+        Some(event)
     }
 
     /// The word for it.
@@ -68,5 +75,17 @@ impl Event {
             What::Removed(error) | What::Error(error) => Some(error),
             What::Ambient(error) => error.as_deref(),
         }
+    }
+
+    /// What is wrong, and when that may change.
+    pub(super) fn why(&self) -> Option<String> {
+        let text = &self.error()?.text;
+        Some(match self.wait {
+            Some(wait) => {
+                let (wait, longest) = (wait.as_secs_f64(), LONGEST_WAIT);
+                format!("{text}; next attempt in {wait:.1}s, later ones at most {longest:?} apart")
+            }
+            None => text.to_string(),
+        })
     }
 }

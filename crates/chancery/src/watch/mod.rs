@@ -1,31 +1,34 @@
 //! `chancery watch`: asks, and prints what becomes of what it asked for until it is told to stop.
 //!
 //! ```text
-//!   a task for each subject: RawWatch --> bounded channel --> Output, one event at a time
+//!   a task for each subject: RawWatch --> bounded channel --> [printer]: Output, one event at a time
 //! ```
 //!
-//! Whoever reads slowly slows the channel, that the tasks, and these the streams. Not here: what is
-//! common with `get` ([`crate::ask`]).
+//! Whoever reads slowly slows the channel, that the tasks, and these the streams. Nothing else waits
+//! for the reader: signals and the end of the time count while an event cannot be written. Not here:
+//! what is common with `get` ([`crate::ask`]).
 
 mod colour;
 mod diff;
 mod event;
 mod options;
 mod output;
+mod printer;
 mod resume;
 
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
-use chancery_client::{Client, ErrorKind, RawWatch, TypeUrl};
+use anyhow::Context;
+use chancery_client::{Client, RawWatch, TypeUrl};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
-use self::event::{Event, What};
+use self::event::Event;
 pub(crate) use self::options::Watch;
-use self::output::{Output, Wrote};
-use crate::ask::{self, Plan, plain};
+use self::output::Output;
+use self::printer::Printer;
+use crate::ask::{self, Plan};
 use crate::exit::Failure;
 
 /// Does what the flags say.
@@ -47,10 +50,15 @@ async fn watch(flags: &Watch, plan: &Plan) -> Result<(), Failure> {
         }
     }
     let (mut watching, news) = begin(&client, plan);
+    let mut printer = Printer::start(news, output, flags.count);
     let ended = tokio::select! {
         biased;
-        stopped = stopped(flags.time.map(|time| time.0)) => stopped,
-        ended = print(news, &mut output, flags.count) => ended,
+        stopped = stopped(flags.time.map(|time| time.0)) => {
+            printer.stop().await;
+            stopped
+        }
+        ended = printer.ended() => ended,
+        () = printer::deserted() => Ok(()),
     };
     watching.shutdown().await;
     if plan.rejects() {
@@ -65,50 +73,17 @@ fn begin(client: &Client, plan: &Plan) -> (JoinSet<()>, Receiver<Event>) {
     let mut watching = JoinSet::new();
     for subject in &plan.subjects {
         let watch = client.watch_raw(&subject.type_url, &subject.name);
-        watching.spawn(listen(watch, subject.type_url.clone(), tell.clone()));
+        watching.spawn(listen(client.clone(), watch, subject.type_url.clone(), tell.clone()));
     }
     (watching, news)
 }
 
-async fn listen(mut watch: RawWatch, type_url: TypeUrl, tell: Sender<Event>) {
+async fn listen(client: Client, mut watch: RawWatch, type_url: TypeUrl, tell: Sender<Event>) {
     while let Some(heard) = watch.next().await {
-        let Some(event) = Event::of(&type_url, heard) else { continue };
+        let Some(event) = Event::of(&client, &type_url, heard) else { continue };
         if tell.send(event).await.is_err() {
             return;
         }
-    }
-}
-
-/// Prints events until there were enough, or nobody reads them.
-async fn print(
-    mut news: Receiver<Event>,
-    output: &mut Output,
-    count: Option<u64>,
-) -> Result<(), Failure> {
-    let mut printed = 0;
-    while let Some(event) = news.recv().await {
-        refused(&event)?;
-        match output.write(&event)? {
-            Wrote::Event => printed += 1,
-            Wrote::Nothing => {}
-            Wrote::ToNobody => return Ok(()),
-        }
-        if count.is_some_and(|count| printed >= count) {
-            return Ok(());
-        }
-    }
-    Err(Failure::broken(anyhow!("the client came to an end")))
-}
-
-/// What cannot be watched will never be.
-fn refused(event: &Event) -> Result<(), Failure> {
-    match &event.what {
-        What::Error(error)
-            if matches!(error.kind, ErrorKind::Name | ErrorKind::Authority | ErrorKind::Broken) =>
-        {
-            Err(Failure::broken(anyhow!("{}", plain(&error.text))))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -113,7 +113,7 @@ impl Output {
             text(event.word()),
             row.map_or_else(null, |row| text(&row.version)),
             row.map_or_else(null, |row| self.sheet.json(row)),
-            event.error().map_or_else(null, |error| text(&error.text)),
+            event.why().map_or_else(null, |why| text(&why)),
         )
     }
 
@@ -121,13 +121,13 @@ impl Output {
     fn line(&self, event: &Event, now: &str, paint: Paint) -> String {
         let (short, name) = (event.type_url.short(), plain(&event.name));
         let time = paint.with(Colour::Faint, clock(now));
-        let word = event.word();
+        let (word, why) = (event.word(), event.why().unwrap_or_default());
         let (colour, rest) = match &event.what {
             What::Changed(row) if row.version.is_empty() => (Colour::Green, String::new()),
             What::Changed(row) => (Colour::Green, format!(", version {}", plain(&row.version))),
             What::Removed(_) => (Colour::Red, String::new()),
-            What::Error(error) => (Colour::Red, format!(": {}", plain(&error.text))),
-            What::Ambient(Some(error)) => (Colour::Yellow, format!(": {}", plain(&error.text))),
+            What::Error(_) => (Colour::Red, format!(": {}", plain(&why))),
+            What::Ambient(Some(_)) => (Colour::Yellow, format!(": {}", plain(&why))),
             What::Ambient(None) => (Colour::Yellow, ": over".to_owned()),
         };
         format!("{time} {short} {name} {}{rest}\n", paint.with(colour, word))

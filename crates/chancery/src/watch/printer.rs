@@ -1,0 +1,107 @@
+//! The thread that prints: it waits for whoever reads stdout, and nobody waits for it.
+//!
+//! Not here: what an event looks like ([`super::output`]).
+
+use std::future::pending;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use chancery_client::ErrorKind;
+use tokio::io::Interest;
+use tokio::net::unix::pipe::Sender;
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::event::{Event, What};
+use super::output::{Output, Wrote};
+use crate::ask::plain;
+use crate::exit::Failure;
+
+/// The thread that prints.
+pub(super) struct Printer {
+    ended: oneshot::Receiver<Result<(), Failure>>,
+    stops: Arc<AtomicBool>,
+}
+
+impl Printer {
+    /// Prints events until there were enough, or nobody reads them.
+    pub(super) fn start(news: Receiver<Event>, output: Output, count: Option<u64>) -> Self {
+        let (tell, ended) = oneshot::channel();
+        let stops = Arc::new(AtomicBool::new(false));
+        let is_stopped = Arc::clone(&stops);
+        thread::spawn(move || {
+            // Nobody hears it if the program is about to end.
+            tell.send(print(news, output, count, &is_stopped)).ok();
+        });
+        Self { ended, stops }
+    }
+
+    /// How it ended.
+    pub(super) async fn ended(&mut self) -> Result<(), Failure> {
+        let ended = (&mut self.ended).await.context("the thread that prints came to an end");
+        ended.map_err(Failure::from)?
+    }
+
+    /// Has it print no further event. One that is being written is written to its end, if somebody
+    /// reads it.
+    pub(super) async fn stop(&mut self) {
+        self.stops.store(true, Ordering::Relaxed);
+        timeout(LAST_EVENT, &mut self.ended).await.ok();
+    }
+}
+
+fn print(
+    mut news: Receiver<Event>,
+    mut output: Output,
+    count: Option<u64>,
+    stops: &AtomicBool,
+) -> Result<(), Failure> {
+    let mut printed = 0;
+    while let Some(event) = news.blocking_recv() {
+        if stops.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        refused(&event)?;
+        match output.write(&event)? {
+            Wrote::Event => printed += 1,
+            Wrote::Nothing => {}
+            Wrote::ToNobody => return Ok(()),
+        }
+        if count.is_some_and(|count| printed >= count) || stops.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+    }
+    Err(Failure::broken(anyhow!("the client came to an end")))
+}
+
+/// What cannot be watched will never be.
+fn refused(event: &Event) -> Result<(), Failure> {
+    match &event.what {
+        What::Error(error)
+            if matches!(error.kind, ErrorKind::Name | ErrorKind::Authority | ErrorKind::Broken) =>
+        {
+            Err(Failure::broken(anyhow!("{}", plain(&error.text))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Waits until nobody can read stdout any more. If that cannot be known, as of a file, nobody who
+/// reads it goes away either.
+pub(super) async fn deserted() {
+    let Ok(stdout) = io::stdout().as_fd().try_clone_to_owned() else { return pending().await };
+    // Nothing is written to it here, so it need not be a pipe, and blocks as before.
+    let Ok(stdout) = Sender::from_owned_fd_unchecked(stdout) else { return pending().await };
+    if stdout.ready(Interest::ERROR).await.is_err() {
+        pending().await
+    }
+}
+
+/// How long the last event may take to be written.
+const LAST_EVENT: Duration = Duration::from_millis(500);
