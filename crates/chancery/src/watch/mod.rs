@@ -54,13 +54,14 @@ async fn watch(flags: &Watch, plan: &Plan) -> Result<(), Failure> {
     let ended = tokio::select! {
         biased;
         stopped = stopped(flags.time.map(|time| time.0)) => {
-            printer.stop().await;
+            printer.stop();
             stopped
         }
         ended = printer.ended() => ended,
         () = printer::deserted() => Ok(()),
     };
     watching.shutdown().await;
+    printer.finish().await;
     if plan.rejects() {
         client.close(LAST_WORD).await;
     }

@@ -25,7 +25,8 @@ use crate::exit::Failure;
 
 /// The thread that prints.
 pub(super) struct Printer {
-    ended: oneshot::Receiver<Result<(), Failure>>,
+    /// Until it has ended.
+    ended: Option<oneshot::Receiver<Result<(), Failure>>>,
     stops: Arc<AtomicBool>,
 }
 
@@ -39,20 +40,28 @@ impl Printer {
             // Nobody hears it if the program is about to end.
             tell.send(print(news, output, count, &is_stopped)).ok();
         });
-        Self { ended, stops }
+        Self { ended: Some(ended), stops }
     }
 
     /// How it ended.
     pub(super) async fn ended(&mut self) -> Result<(), Failure> {
-        let ended = (&mut self.ended).await.context("the thread that prints came to an end");
-        ended.map_err(Failure::from)?
+        let Some(ended) = &mut self.ended else { return pending().await };
+        let told = ended.await.context("the thread that prints came to an end");
+        self.ended = None;
+        told.map_err(Failure::from)?
     }
 
-    /// Has it print no further event. One that is being written is written to its end, if somebody
-    /// reads it.
-    pub(super) async fn stop(&mut self) {
+    /// Has it print no further event.
+    pub(super) fn stop(&self) {
         self.stops.store(true, Ordering::Relaxed);
-        timeout(LAST_EVENT, &mut self.ended).await.ok();
+    }
+
+    /// Waits, once there are no more events, until the last one is written to its end; not for long, as
+    /// it may be that nobody reads it.
+    pub(super) async fn finish(self) {
+        if let Some(ended) = self.ended {
+            timeout(LAST_EVENT, ended).await.ok();
+        }
     }
 }
 
