@@ -1252,3 +1252,17 @@ fn a_later_node_without_an_id_claims_nothing() {
           > cds ack node=",
     );
 }
+
+#[test]
+fn everything_that_is_asked_for_again_before_the_first_answer_is_sent() {
+    // S-043, S-046: what the client had, it may have dropped since
+    sotw(
+        "
+           > cds * v=7
+           > cds x v=7
+           > cds * v=7
+           = cds v=7 a@1
+           < cds v=7 n=1 a@1
+        ",
+    );
+}

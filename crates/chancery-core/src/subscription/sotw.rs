@@ -33,6 +33,10 @@ impl Subscription {
         self.check_size(settings)?;
         let grew = grew.unwrap_or(false) || started.1;
         if grew {
+            if !is_first && let Some(First::Sotw(version)) = self.first.as_deref_mut() {
+                // It asked again before the first answer, and may have dropped what it had.
+                *version = "".into();
+            }
             self.asked = true;
             self.flight.release(); // Asking for more lets the next response go (S-042).
         }
