@@ -620,3 +620,44 @@ fn a_version_is_not_claimed_while_another_server_is_believed() {
          < one eds +xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/y",
     );
 }
+
+/// C-088, C-089: a server that was given up and is back is not told what the client has of it, so what
+/// it does not say again is gone.
+#[test]
+fn a_member_that_is_gone_when_its_server_is_back_is_removed() {
+    client(
+        "% server one delta
+         % server two delta
+         + w eds *
+         < one open
+         > one open
+         < one eds +* node
+         > one eds n=1 a@1 b@1
+         < one eds n=1
+         ! w a@1
+         ! w b@1
+         ! w settled
+         > one end gone
+         + v cds x
+         ~ 1s
+         < one open
+         > one end refused
+         < two open
+         > two end refused
+         ! w * but unreachable
+         ! v x none unreachable
+         ~ 1s
+         < one open
+         < two open
+         > one open
+         < one cds +x node
+         < one eds +*
+         > one eds n=1 a@1
+         < two close
+         < one eds n=1
+         ! w * fine
+         ~ 15s
+         ! w b none missing
+         ! v x none missing",
+    );
+}

@@ -104,7 +104,7 @@ impl Channel {
         self.streams.values().all(|stream| stream.trouble.is_none() || stream.closes.is_some())
     }
 
-    /// Whether it knows which version of a restored resource the client has.
+    /// Whether it knows which version the client has of a resource from before.
     pub(super) fn claimed(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
         let stream = self.streams.get(&self.stream_of(type_url));
         let topic = stream.and_then(|stream| stream.topics.get(type_url));

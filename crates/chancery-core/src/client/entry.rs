@@ -83,6 +83,8 @@ pub(super) struct Entry {
     /// Whether the servers went away after all of this was said, so that their absence is what its
     /// watchers heard last.
     cut_off: bool,
+    /// Whether it is from before its server was given up, and nobody has said it again.
+    doubted: bool,
 }
 
 impl Entry {
@@ -134,7 +136,7 @@ impl Entry {
     pub(super) fn is_as_said_by(&self, server: ServerId) -> bool {
         let value = self.held.as_ref().is_none_or(|held| held.server == server);
         let error = self.error.as_ref().is_none_or(|error| error.server == Some(server));
-        value && error && !self.outlived && !self.restored
+        value && error && !self.outlived && !self.is_old()
     }
 
     pub(super) fn rejection(&self) -> Option<&Rejection> {
@@ -150,16 +152,29 @@ impl Entry {
         is_news
     }
 
+    /// The server that gave it is given up: when it is back, it has to say this again.
+    pub(super) fn doubt(&mut self, server: ServerId) {
+        self.doubted |= self.is_from(server);
+    }
+
     /// Whether what is held is from an earlier run, and nobody has said it again.
     pub(super) fn is_restored(&self) -> bool {
         self.restored
     }
 
-    /// Whether what is held is from an earlier run, and no server has spoken of it since.
-    pub(super) fn is_unnamed(&self) -> bool {
-        let error = self.error.as_ref().map(|error| error.kind);
-        let is_refused = matches!(error, Some(ErrorKind::Refused(_)));
-        self.restored && self.rejection.is_none() && !is_refused
+    /// Whether what is held is from an earlier run, or from before its server was given up, and nobody
+    /// has said it again.
+    pub(super) fn is_old(&self) -> bool {
+        self.restored || self.doubted
+    }
+
+    /// The same, and this server has not said either that something is wrong with it.
+    pub(super) fn is_old_to(&self, server: ServerId) -> bool {
+        let names = |error: &Arc<WatchError>| {
+            let is_word = matches!(error.kind, ErrorKind::Rejected | ErrorKind::Refused(_));
+            is_word && error.server == Some(server)
+        };
+        self.is_old() && !self.error.as_ref().is_some_and(names)
     }
 
     /// Whether it is neither held nor known not to exist (C-087).
@@ -194,6 +209,7 @@ impl Entry {
         self.outlived = false;
         self.restored = false;
         self.cut_off = false;
+        self.doubted = false;
         let had_error = self.error.take().is_some();
         let follows = new.resource.facts().reports_to_server;
         let same = self.held.as_ref().is_some_and(|old| {
@@ -215,6 +231,7 @@ impl Entry {
     /// The body lives on (a heartbeat).
     pub(super) fn renew(&mut self, now: Time, expires: Option<Time>) {
         self.restored = false;
+        self.doubted = false;
         if let Some(held) = &mut self.held {
             held.at = now;
             held.expires = expires;

@@ -28,6 +28,9 @@ impl Client {
                 }
                 let Some(server) = realm.next() else { break };
                 realm.advance();
+                for shelf in realm.shelves.values_mut() {
+                    shelf.slots.change_all(|_, slot| slot.entry.doubt(believed));
+                }
                 self.events.push(ClientEvent::FellBack { authority: authority.clone(), server });
                 // What it said on the streams that it still has does not count any more.
                 if let Some(channel) = self.channels.get_mut(believed.place()) {
@@ -98,7 +101,7 @@ impl Client {
                 let Some(topic) = channel.topic(type_url) else { continue };
                 shelf.unconfirmed(server).for_each(|name| topic.expect(name, until));
                 for name in shelf.wanted() {
-                    if shelf.restored(name).any(|one| !topic.claimed(one)) {
+                    if shelf.old(name, server).any(|one| !topic.claimed(one)) {
                         topic.expect(name, until);
                     }
                 }

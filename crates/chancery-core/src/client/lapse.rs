@@ -65,7 +65,7 @@ impl Client {
         let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
         let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
         let news = shelf.slots.change(name, |slot| {
-            let is_due = !slot.entry.is_from(server) || slot.entry.is_restored();
+            let is_due = !slot.entry.is_from(server) || slot.entry.is_old();
             is_due.then(|| slot.entry.fault(error, false))
         });
         if let Some(news) = news.flatten() {
@@ -75,8 +75,8 @@ impl Client {
         }
     }
 
-    /// Members of a group that another server or an earlier run gave, and this server has not spoken
-    /// of in its time, are in it no more. A server of delta need not speak of what it knows the client
+    /// Members of a group that another server gave, or this one before it was given up or in an earlier
+    /// run, and that it has not spoken of in its time, are in it no more. A server of delta need not speak of what it knows the client
     /// to have (C-040).
     fn dismiss(&mut self, server: ServerId, type_url: &TypeUrl, group: &ResourceName) {
         let authority = AuthorityKey::of(group);
@@ -86,8 +86,8 @@ impl Client {
         };
         let channel = self.channels.get(server.place());
         let claimed = |name: &ResourceName| channel.is_some_and(|it| it.claimed(type_url, name));
-        let restored = shelf.restored(group).filter(|name| !claimed(name));
-        for name in strangers.chain(restored).cloned().collect::<BTreeSet<_>>() {
+        let old = shelf.old(group, server).filter(|name| !claimed(name));
+        for name in strangers.chain(old).cloned().collect::<BTreeSet<_>>() {
             let Some(error) = self.late(server, type_url, &name) else { return };
             let Some(realm) = self.realms.get_mut(&authority) else { return };
             let act = |slot: &mut Slot| slot.entry.fault(error.clone(), false);

@@ -320,7 +320,10 @@ impl Client {
             }
             let is_wrong = group.error.is_some() || group.rejected.is_some();
             let settled = group.settled;
-            for name in shelf.restored(&subject.name) {
+            let slots = &shelf.slots;
+            let members = shelf.groups.get(&subject.name).into_iter().flat_map(|it| &it.members);
+            let restored = |name: &ResourceName| slots.get(name).map(|it| it.entry.is_restored());
+            for name in members.filter(|name| restored(name) == Some(true)) {
                 self.watchers.believe(&[id], name);
             }
             if settled {

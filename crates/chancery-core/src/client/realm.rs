@@ -201,15 +201,16 @@ impl Shelf {
         group.members.iter().filter(move |name| !knows(name))
     }
 
-    /// What is known from an earlier run alone: the resource of this name, or members of the group.
-    pub(super) fn restored<'a>(
+    /// What this server has to say again: the resource of this name, or members of the group.
+    pub(super) fn old<'a>(
         &'a self,
         name: &'a ResourceName,
+        server: ServerId,
     ) -> impl Iterator<Item = &'a ResourceName> {
         let group = self.groups.get(name).into_iter().flat_map(|group| &group.members);
         let slot = |name: &ResourceName| self.slots.get(name);
         let all = group.chain([name]);
-        all.filter(move |name| slot(name).is_some_and(|slot| slot.entry.is_unnamed()))
+        all.filter(move |name| slot(name).is_some_and(|slot| slot.entry.is_old_to(server)))
     }
 
     /// Tells the watchers that servers cannot be reached, or can be again. While there is another
@@ -326,21 +327,19 @@ impl<'a> Wants<'a> {
         self.shelf_of(name).is_some_and(|shelf| shelf.is_unconfirmed(name, self.server))
     }
 
-    /// The same, or it is only known from an earlier run: a server that repeats what it has must
-    /// repeat this too.
+    /// The same, or it is only known from before: a server that repeats what it has must repeat this
+    /// too.
     pub(super) fn is_awaited_whole(&self, name: &ResourceName) -> bool {
-        self.is_awaited(name) || self.restored(name).next().is_some()
+        self.is_awaited(name) || self.old(name).next().is_some()
     }
 
-    /// What is known from an earlier run alone: the resource of this name, or members of the group.
-    pub(super) fn restored<'n>(
-        &self,
-        name: &'n ResourceName,
-    ) -> impl Iterator<Item = &'n ResourceName>
+    /// What the server has to say again: the resource of this name, or members of the group.
+    pub(super) fn old<'n>(&self, name: &'n ResourceName) -> impl Iterator<Item = &'n ResourceName>
     where
         'a: 'n,
     {
-        self.shelf_of(name).into_iter().flat_map(move |shelf| shelf.restored(name))
+        let server = self.server;
+        self.shelf_of(name).into_iter().flat_map(move |shelf| shelf.old(name, server))
     }
 
     /// Whether a version of this server stands for what is held of the type, under all authorities

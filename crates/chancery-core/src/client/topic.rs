@@ -38,8 +38,8 @@ pub(super) struct Topic {
     awaited: Awaited,
     /// Names whose time stands still, because they may be those of resources that nobody can name.
     suspended: BTreeSet<ResourceName>,
-    /// Resources of an earlier run whose versions the server was told in the first request (C-040):
-    /// its silence confirms them.
+    /// Resources from before the stream whose versions the server was told in the first request
+    /// (C-040): its silence confirms them.
     claimed: BTreeSet<ResourceName>,
 }
 
@@ -85,7 +85,7 @@ impl Topic {
         self.told.as_ref().is_some_and(|told| told.contains(EVERYTHING))
     }
 
-    /// Whether the server knows which version of a restored resource the client has.
+    /// Whether the server knows which version the client has of a resource from before.
     pub(super) fn claimed(&self, name: &ResourceName) -> bool {
         self.claimed.contains(name)
     }
@@ -318,7 +318,7 @@ impl Topic {
             }
             let versions = request.initial_versions.iter();
             let names = versions.filter_map(|(name, _)| ResourceName::read(name).ok());
-            self.claimed = names.filter(|name| wants.restored(name).next().is_some()).collect();
+            self.claimed = names.filter(|name| wants.old(name).next().is_some()).collect();
             for name in &wanted {
                 if self.is_awaited(wants, name) {
                     self.awaited.add(name, until);
@@ -358,10 +358,10 @@ impl Topic {
         }
     }
 
-    /// Whether a server of delta has to speak of a name: also of what is left of an earlier run, if it
-    /// does not know that the client has that.
+    /// Whether a server of delta has to speak of a name: also of what is left from before, if it does
+    /// not know that the client has that.
     fn is_awaited(&self, wants: &Wants<'_>, name: &ResourceName) -> bool {
-        wants.is_awaited(name) || wants.restored(name).any(|one| !self.claimed(one))
+        wants.is_awaited(name) || wants.old(name).any(|one| !self.claimed(one))
     }
 
     fn is_due(&mut self, wants: &Wants<'_>) -> bool {
