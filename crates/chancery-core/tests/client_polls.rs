@@ -339,3 +339,24 @@ fn a_source_that_cannot_be_used_takes_nothing_away() {
          ! w b@2",
     );
 }
+
+/// C-027, C-056: a source that is polled has all there is of a collection, too.
+#[test]
+fn a_member_of_a_collection_that_a_poll_leaves_out_is_gone() {
+    client(
+        "% server one refresh=5s
+         % authority a one
+         + w cds xdstp://a/envoy.config.cluster.v3.Cluster/e/*
+         < one/cds open
+         > one/cds open
+         < one cds xdstp://a/envoy.config.cluster.v3.Cluster/e/* node
+         > one cds v=1 n=1 xdstp://a/envoy.config.cluster.v3.Cluster/e/x@1 xdstp://a/envoy.config.cluster.v3.Cluster/e/y@1
+         ! w xdstp://a/envoy.config.cluster.v3.Cluster/e/x@1
+         ! w xdstp://a/envoy.config.cluster.v3.Cluster/e/y@1
+         ! w settled
+         ~ 5s
+         < one cds xdstp://a/envoy.config.cluster.v3.Cluster/e/* v=1 node
+         > one cds v=2 n=1 xdstp://a/envoy.config.cluster.v3.Cluster/e/x@1
+         ! w xdstp://a/envoy.config.cluster.v3.Cluster/e/y none missing",
+    );
+}

@@ -354,13 +354,15 @@ impl Client {
         known.iter().for_each(|name| self.remove(taking, name));
     }
 
-    /// Whether the server knows that the name is wanted, by itself or with all others.
+    /// Whether the server knows that the name is wanted, by itself, with its collection or with all
+    /// others.
     fn was_told(&mut self, taking: &Taking<'_>, name: &ResourceName) -> bool {
         let Some(channel) = self.channels.get_mut(taking.stream.server.place()) else {
             return false;
         };
         let Some(topic) = channel.topic(taking.type_url) else { return false };
-        topic.told(name) || topic.told_everything()
+        let in_collection = name.collection().is_some_and(|glob| topic.told(&glob));
+        topic.told(name) || in_collection || topic.told_everything()
     }
 
     /// Does something to a resource wherever it is watched, and tells whoever has to hear of it.
