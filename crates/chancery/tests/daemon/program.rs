@@ -160,6 +160,13 @@ impl Running {
         }
     }
 
+    /// Waits for its end: the code, and what is left of its standard error.
+    #[track_caller]
+    pub(crate) fn ended(&mut self) -> (Option<i32>, String) {
+        let told = collect(self.stderr.take()).unwrap();
+        (self.wait().unwrap().code(), shown(&told))
+    }
+
     /// Ends it as a crash would.
     pub(crate) fn kill(&mut self) {
         // Fails only if it has ended already.
