@@ -7,6 +7,7 @@
 //!   target/real/node/node_modules       with grpc-js and its xDS
 //!   target/real/go-client               a program on go-control-plane's client
 //!   target/real/go-server               a program on its caches and its server
+//!   target/real/grpc-go                 a program on gRPC for Go and its xDS
 //!   target/real/rust-control-plane      the server of bench/rust-control-plane
 //!   target/real/tonic-xds-client        a program on the gRPC project's channel for tonic
 //! ```
@@ -46,6 +47,7 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     })?;
     place.go(&parts, "go-client", &["main.go", "go.mod", "go.sum"])?;
     place.go(&parts, "go-server", &["main.go", "content.go", "go.mod", "go.sum"])?;
+    place.go(&parts, "grpc-go", &["main.go", "client.go", "server.go", "go.mod", "go.sum"])?;
     let protoc = place.real.join("python/bin/python-grpc-tools-protoc");
     peers::rust_control_plane(&parts, &protoc, Build::Quick)?;
     let tonic = ["tonic-xds/src/main.rs", "tonic-xds/Cargo.toml", "tonic-xds/Cargo.lock"];

@@ -1,8 +1,11 @@
-//! gRPC's own xDS clients and servers: the C core in Python, grpc-js, tonic-xds, and
-//! go-control-plane's client.
+//! gRPC's own xDS clients and servers: the C core in Python, gRPC for Go ([`go`]), grpc-js,
+//! tonic-xds, and go-control-plane's client.
 //!
 //! The clients are small programs that call a target over and over and print one line per call
-//! (`python/`, `node/`, `tonic-xds/`, `go-client/`); the tests read those lines.
+//! (`python/`, `grpc-go/`, `node/`, `tonic-xds/`, `go-client/`); the tests read those lines.
+
+mod go;
+mod rejection;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -186,16 +189,19 @@ fn tonic_follows_endpoints() {
     with_clients(|rig| follows_endpoints(rig, rig.clients.tonic(), "http://"));
 }
 
-/// The listener of an xDS-enabled server, by the name its template makes.
+/// The address that xDS-enabled servers listen on, but for one of them.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// The listener of an xDS-enabled server, by the name that its template makes of an address.
 ///
 /// The prefix of its statistics matters to nobody, and makes two listeners differ.
-fn server_listener(port: &Port, prefix: &str, security: &str) -> String {
+fn server_listener(address: &str, port: &Port, prefix: &str, security: &str) -> String {
     format!(
         "\
 - '@type': type.googleapis.com/envoy.config.listener.v3.Listener
-  name: grpc/server?xds.resource.listening_address=127.0.0.1:{number}
+  name: grpc/server?xds.resource.listening_address={address}:{number}
   address:
-    socket_address: {{address: 127.0.0.1, port_value: {number}}}
+    socket_address: {{address: {address}, port_value: {number}}}
   filter_chains:
   - name: chain
     filters:
@@ -221,7 +227,7 @@ fn server_listener(port: &Port, prefix: &str, security: &str) -> String {
 }
 
 /// An xDS-enabled server serves while it has a listener, and only then.
-fn follows_its_listener(rig: &Rig, command: Command, prefixes: [&str; 2]) {
+fn follows_its_listener(rig: &Rig, command: Command, address: &str, prefixes: [&str; 2]) {
     let port = Port::reserve();
     let directory = hello(rig, &[port.number()]);
     let chancery = Chancery::serve(&directory);
@@ -232,7 +238,7 @@ fn follows_its_listener(rig: &Rig, command: Command, prefixes: [&str; 2]) {
     let client = rig.start("client", client, &bootstrap, &["xds:///hello.test"]);
     client.says("error UNAVAILABLE");
     for prefix in prefixes {
-        directory.write("server.yaml", &server_listener(&port, prefix, ""));
+        directory.write("server.yaml", &server_listener(address, &port, prefix, ""));
         client.says_after(client.mark(), "from the-server");
         directory.remove("server.yaml");
         client.says_after(client.mark(), "error UNAVAILABLE");
@@ -243,7 +249,7 @@ fn follows_its_listener(rig: &Rig, command: Command, prefixes: [&str; 2]) {
 #[test]
 fn a_python_server_follows_its_listener() {
     with_clients(|rig| {
-        follows_its_listener(rig, rig.clients.python("server.py"), ["same", "same"]);
+        follows_its_listener(rig, rig.clients.python("server.py"), LOOPBACK, ["same", "same"]);
     });
 }
 
@@ -253,7 +259,7 @@ fn a_node_server_follows_its_listener() {
     // grpc-js-xds 1.14.1 keeps a deleted listener in its cache and takes the same one coming back
     // for no news, though it acknowledges it. So another one comes back.
     with_clients(|rig| {
-        follows_its_listener(rig, rig.clients.node("server.js"), ["first", "second"]);
+        follows_its_listener(rig, rig.clients.node("server.js"), LOOPBACK, ["first", "second"]);
     });
 }
 
@@ -322,7 +328,7 @@ fn python_mutual_tls_between_client_and_server() {
         let port = Port::reserve();
         let directory = hello(rig, &[port.number()]);
         directory.write("service.yaml", &service(plain, CLIENT_TLS));
-        directory.write("server.yaml", &server_listener(&port, "server", SERVER_TLS));
+        directory.write("server.yaml", &server_listener(LOOPBACK, &port, "server", SERVER_TLS));
         let chancery = Chancery::serve(&directory);
         let with_files = |name: &str| {
             let mut bootstrap = bootstrap_for(&chancery);
@@ -397,22 +403,23 @@ fn python_mutual_tls_to_the_management_server() {
     });
 }
 
+/// A client that cannot reach the first server of its bootstrap follows the second one.
+fn falls_back_to_the_second_server(rig: &Rig, command: Command) {
+    let (one, two) = (rig.greeter("one"), rig.greeter("two"));
+    let nobody = Port::reserve();
+    let directory = hello(rig, &[one.port.number()]);
+    let chancery = Chancery::serve(&directory);
+    let servers = [server(&nobody.address()), server(&chancery.address())];
+    let client = rig.start("client", command, &bootstrap(&servers), &["xds:///hello.test"]);
+    client.says("from one");
+    directory.write("eds.yaml", &endpoints("hello-endpoint", &[two.port.number()]));
+    client.says("from two");
+}
+
 // S-129
 #[test]
 fn python_falls_back_to_the_second_server() {
-    with_clients(|rig| {
-        let (one, two) = (rig.greeter("one"), rig.greeter("two"));
-        let nobody = Port::reserve();
-        let directory = hello(rig, &[one.port.number()]);
-        let chancery = Chancery::serve(&directory);
-        let servers =
-            [server(&nobody.address()), server(&format!("127.0.0.1:{}", chancery.port()))];
-        let client = rig.clients.python("client.py");
-        let client = rig.start("client", client, &bootstrap(&servers), &["xds:///hello.test"]);
-        client.says("from one");
-        directory.write("eds.yaml", &endpoints("hello-endpoint", &[two.port.number()]));
-        client.says("from two");
-    });
+    with_clients(|rig| falls_back_to_the_second_server(rig, rig.clients.python("client.py")));
 }
 
 // S-032, S-033, S-040, S-041

@@ -11,13 +11,14 @@ pub(crate) struct Clients {
 }
 
 /// All that `cargo xtask fetch` makes.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "envoy-1.40.0",
     "envoy-1.36.2",
     "python",
     "node",
     "go-client",
     "go-server",
+    "grpc-go",
     "rust-control-plane",
     "tonic-xds-client",
 ];
@@ -72,6 +73,13 @@ impl Clients {
     /// Our client on go-control-plane's client.
     pub(crate) fn go(&self) -> Command {
         Command::new(self.real.join("go-client"))
+    }
+
+    /// Our client or server with gRPC for Go; what it is to be comes first.
+    pub(crate) fn grpc_go(&self, role: &str) -> Command {
+        let mut command = Command::new(self.real.join("grpc-go"));
+        command.arg(role);
+        command
     }
 
     /// Our server on go-control-plane.

@@ -1,0 +1,60 @@
+// A client and a server of hello with gRPC for Go and its xDS.
+//
+// Usage: grpc-go client TARGET...
+//
+//	grpc-go server PORT NAME [xds]
+//
+// The client calls its targets over and over and prints one line for each call, `TARGET: REPLY` or
+// `TARGET: error CODE DETAILS`. The server greets with its name. With `xds` it serves while the
+// management server gives it a listener, and prints the modes it goes through. The bootstrap comes
+// from GRPC_XDS_BOOTSTRAP. Bodies are raw bytes, so that no message has to be generated.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	_ "google.golang.org/grpc/xds"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fail("usage: grpc-go client TARGET... | server PORT NAME [xds]")
+	}
+	words := os.Args[2:]
+	switch os.Args[1] {
+	case "client":
+		runClient(words)
+	case "server":
+		runServer(words)
+	default:
+		fail("client or server")
+	}
+}
+
+// raw is a codec of bodies that are bytes already.
+type raw struct{}
+
+func (raw) Name() string { return "raw" }
+
+func (raw) Marshal(body any) ([]byte, error) {
+	bytes, ok := body.(*[]byte)
+	if !ok {
+		return nil, fmt.Errorf("%T is not bytes", body)
+	}
+	return *bytes, nil
+}
+
+func (raw) Unmarshal(data []byte, body any) error {
+	bytes, ok := body.(*[]byte)
+	if !ok {
+		return fmt.Errorf("%T is not bytes", body)
+	}
+	*bytes = append([]byte(nil), data...)
+	return nil
+}
+
+func fail(what any) {
+	fmt.Fprintln(os.Stderr, "grpc-go:", what)
+	os.Exit(1)
+}
