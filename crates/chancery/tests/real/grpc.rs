@@ -1,10 +1,12 @@
-//! gRPC's own xDS clients and servers: the C core in Python, gRPC for Go ([`go`]), grpc-js,
-//! tonic-xds, and go-control-plane's client.
+//! gRPC's own xDS clients and servers: the C core in Python, gRPC for Go ([`go`]) and for Java
+//! ([`java`]), grpc-js, tonic-xds, and go-control-plane's client.
 //!
 //! The clients are small programs that call a target over and over and print one line per call
-//! (`python/`, `grpc-go/`, `node/`, `tonic-xds/`, `go-client/`); the tests read those lines.
+//! (`python/`, `grpc-go/`, `grpc-java/`, `node/`, `tonic-xds/`, `go-client/`); the tests read those
+//! lines.
 
 mod go;
+mod java;
 mod rejection;
 
 use std::fs;

@@ -11,7 +11,7 @@ pub(crate) struct Clients {
 }
 
 /// All that `cargo xtask fetch` makes.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "envoy-1.40.0",
     "envoy-1.36.2",
     "python",
@@ -19,6 +19,7 @@ const PARTS: [&str; 9] = [
     "go-client",
     "go-server",
     "grpc-go",
+    "grpc-java",
     "rust-control-plane",
     "tonic-xds-client",
 ];
@@ -79,6 +80,18 @@ impl Clients {
     pub(crate) fn grpc_go(&self, role: &str) -> Command {
         let mut command = Command::new(self.real.join("grpc-go"));
         command.arg(role);
+        command
+    }
+
+    /// Our client or server with gRPC for Java, in a small JVM that starts quickly.
+    pub(crate) fn grpc_java(&self, role: &str) -> Command {
+        let part = self.real.join("grpc-java");
+        let mut classes = part.join("classes").into_os_string();
+        classes.push(":");
+        classes.push(part.join("lib/*"));
+        let mut command = Command::new("java");
+        command.args(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
+        command.arg("-cp").arg(classes).args(["Hello", role]);
         command
     }
 
