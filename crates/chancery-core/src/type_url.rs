@@ -170,6 +170,8 @@ const VHDS: TypeRules = rules("vhds", Api::Vhds, 70, false, false);
 const SDS: TypeRules = rules("sds", Api::Sds, 80, false, false);
 const ECDS: TypeRules = rules("ecds", Api::Ecds, 82, false, true);
 const RTDS: TypeRules = rules("rtds", Api::Rtds, 84, false, true);
+/// It has no short name. Envoy's rate limit service takes a response for all there is.
+const RATE_LIMIT: TypeRules = rules("", Api::Other, 90, true, true);
 static OTHER: Row = Row { url: "", rules: rules("", Api::Other, 90, false, true) };
 
 macro_rules! row {
@@ -178,8 +180,8 @@ macro_rules! row {
     };
 }
 
-/// Appendix A of the catalogue: v3 names, then v2 names.
-static TABLE: [Row; 19] = [
+/// Appendix A of the catalogue, and the type of Envoy's rate limit service: v3 names, then v2 names.
+static TABLE: [Row; 20] = [
     row!("envoy.config.cluster.v3.Cluster", CDS),
     row!("envoy.config.endpoint.v3.ClusterLoadAssignment", EDS),
     row!("envoy.config.endpoint.v3.LbEndpoint", LEDS),
@@ -191,6 +193,7 @@ static TABLE: [Row; 19] = [
     row!("envoy.extensions.transport_sockets.tls.v3.Secret", SDS),
     row!("envoy.config.core.v3.TypedExtensionConfig", ECDS),
     row!("envoy.service.runtime.v3.Runtime", RTDS),
+    row!("ratelimit.config.ratelimit.v3.RateLimitConfig", RATE_LIMIT),
     row!("envoy.api.v2.Cluster", CDS),
     row!("envoy.api.v2.ClusterLoadAssignment", EDS),
     row!("envoy.api.v2.Listener", LDS),

@@ -766,6 +766,23 @@ fn scoped_routes_are_a_full_state() {
     );
 }
 
+/// Envoy's rate limit service forgets each limit that is not in the newest response.
+#[test]
+fn rate_limits_are_a_full_state() {
+    // S-059
+    sotw(
+        "= ratelimit.config.ratelimit.v3.RateLimitConfig a@1 b@1
+          > ratelimit.config.ratelimit.v3.RateLimitConfig
+          < ratelimit.config.ratelimit.v3.RateLimitConfig v=1 n=1 a@1 b@1
+          > ratelimit.config.ratelimit.v3.RateLimitConfig ack
+          = ratelimit.config.ratelimit.v3.RateLimitConfig b@2
+          < ratelimit.config.ratelimit.v3.RateLimitConfig v=2 n=2 a@1 b@2
+          > ratelimit.config.ratelimit.v3.RateLimitConfig ack
+          = ratelimit.config.ratelimit.v3.RateLimitConfig -a
+          < ratelimit.config.ratelimit.v3.RateLimitConfig v=3 n=3 b@2",
+    );
+}
+
 #[test]
 fn a_resource_deleted_and_created_again_is_said_once() {
     // S-060

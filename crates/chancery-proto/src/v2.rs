@@ -181,6 +181,7 @@ mod tests {
             ("sds", Some("envoy.api.v2.auth.Secret")),
             ("ecds", None),
             ("rtds", Some("envoy.service.discovery.v2.Runtime")),
+            ("ratelimit.config.ratelimit.v3.RateLimitConfig", None),
         ];
         assert_eq!(pairs, expected);
         assert_eq!(convert("google.protobuf.Struct", serde_json::json!({})), None);
