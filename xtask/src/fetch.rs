@@ -10,6 +10,7 @@
 //!   target/real/grpc-go                 a program on gRPC for Go and its xDS
 //!   target/real/grpc-java/classes       a program on gRPC for Java and its xDS, ...
 //!   target/real/grpc-java/lib           ... and the libraries it runs with
+//!   target/real/rate-limit              the xDS client of Envoy's rate limit service
 //!   target/real/rust-control-plane      the server of bench/rust-control-plane
 //!   target/real/tonic-xds-client        a program on the gRPC project's channel for tonic
 //! ```
@@ -53,6 +54,7 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     place.go(&parts, "go-client", &["main.go", "go.mod", "go.sum"])?;
     place.go(&parts, "go-server", &["main.go", "content.go", "go.mod", "go.sum"])?;
     place.go(&parts, "grpc-go", &["main.go", "client.go", "server.go", "go.mod", "go.sum"])?;
+    place.go(&parts, "rate-limit", &["main.go", "go.mod", "go.sum"])?;
     place.java(&parts)?;
     let protoc = place.real.join("python/bin/python-grpc-tools-protoc");
     peers::rust_control_plane(&parts, &protoc, Build::Quick)?;

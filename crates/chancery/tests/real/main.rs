@@ -11,5 +11,6 @@ mod envoy;
 mod grpc;
 mod peers;
 mod quickstart;
+mod rate_limit;
 mod support;
 mod zero_drop;

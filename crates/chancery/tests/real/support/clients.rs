@@ -11,7 +11,7 @@ pub(crate) struct Clients {
 }
 
 /// All that `cargo xtask fetch` makes.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "envoy-1.40.0",
     "envoy-1.36.2",
     "python",
@@ -20,6 +20,7 @@ const PARTS: [&str; 10] = [
     "go-server",
     "grpc-go",
     "grpc-java",
+    "rate-limit",
     "rust-control-plane",
     "tonic-xds-client",
 ];
@@ -93,6 +94,11 @@ impl Clients {
         command.args(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
         command.arg("-cp").arg(classes).args(["Hello", role]);
         command
+    }
+
+    /// The xDS client of Envoy's rate limit service.
+    pub(crate) fn rate_limit(&self) -> Command {
+        Command::new(self.real.join("rate-limit"))
     }
 
     /// Our server on go-control-plane.
