@@ -104,10 +104,21 @@ fn bootstrap_for(chancery: &Chancery) -> Value {
 ///
 /// `name` makes the name of a resource of a type, as in [`plain`] and [`xdstp`].
 fn service(name: impl Fn(&str) -> String, security: &str) -> String {
+    let routes = name("route.v3.RouteConfiguration");
+    let cluster = name("cluster.v3.Cluster");
+    let endpoints = name("endpoint.v3.ClusterLoadAssignment");
+    client_listener(&name("listener.v3.Listener"), &routes)
+        + &routes_by_prefix(&routes, [(String::new(), cluster.clone())])
+        + &eds_cluster(&cluster, &endpoints)
+        + security
+}
+
+/// The listener of a client, which leads to routes.
+fn client_listener(name: &str, routes: &str) -> String {
     format!(
         "\
 - '@type': type.googleapis.com/envoy.config.listener.v3.Listener
-  name: {listener}
+  name: {name}
   api_listener:
     api_listener:
       '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
@@ -116,24 +127,39 @@ fn service(name: impl Fn(&str) -> String, security: &str) -> String {
       - name: router
         typed_config:
           '@type': type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
+"
+    )
+}
+
+/// Routes from the prefix of a path to a cluster.
+fn routes_by_prefix(name: &str, routes: impl IntoIterator<Item = (String, String)>) -> String {
+    let mut text = format!(
+        "\
 - '@type': type.googleapis.com/envoy.config.route.v3.RouteConfiguration
-  name: {routes}
+  name: {name}
   virtual_hosts:
   - name: vh
     domains: ['*']
     routes:
-    - match: {{prefix: ''}}
-      route: {{cluster: '{cluster}'}}
+"
+    );
+    for (prefix, cluster) in routes {
+        text += &format!("    - match: {{prefix: '{prefix}'}}\n");
+        text += &format!("      route: {{cluster: '{cluster}'}}\n");
+    }
+    text
+}
+
+/// A cluster that gets its endpoints under a name of their own.
+fn eds_cluster(name: &str, endpoints: &str) -> String {
+    format!(
+        "\
 - '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
-  name: {cluster}
+  name: {name}
   type: EDS
   lb_policy: ROUND_ROBIN
   eds_cluster_config: {{eds_config: {{self: {{}}}}, service_name: '{endpoints}'}}
-{security}",
-        listener = name("listener.v3.Listener"),
-        routes = name("route.v3.RouteConfiguration"),
-        cluster = name("cluster.v3.Cluster"),
-        endpoints = name("endpoint.v3.ClusterLoadAssignment"),
+"
     )
 }
 
