@@ -5,6 +5,7 @@
 //! (`python/`, `grpc-go/`, `grpc-java/`, `node/`, `tonic-xds/`, `go-client/`); the tests read those
 //! lines.
 
+mod clusters;
 mod go;
 mod java;
 mod rejection;
