@@ -275,6 +275,14 @@ pub enum Event {
         /// How many names are.
         names: usize,
     },
+    /// The first request of a type named nothing, which does not mean everything for this type, and
+    /// there is something of it (S-053). Told once.
+    Unnamed {
+        /// Which type.
+        type_url: TypeUrl,
+        /// How many resources there are for the client.
+        resources: usize,
+    },
     /// The client accepted a response.
     Acked {
         /// Of which type.

@@ -766,6 +766,48 @@ fn scoped_routes_are_a_full_state() {
     );
 }
 
+#[test]
+fn a_client_that_names_nothing_of_what_there_is_is_told_of_once() {
+    // S-053
+    sotw(
+        "= eds a@1 b@1; cds x@1
+          > cds
+          < cds v=1 n=1 x@1
+          > eds
+          ! unnamed eds 2
+          > eds
+          = eds a@2 b@1
+          > rds
+          = rds r@1
+          ! unnamed rds 1
+          = rds r@2 s@1",
+    );
+}
+
+#[test]
+fn a_client_that_names_nothing_of_what_it_may_not_have_is_not_told_of() {
+    // S-053, S-137
+    sotw(
+        "% secrets=off watch=unnamed
+          = sds s@1
+          > sds",
+    );
+}
+
+#[test]
+fn a_client_that_named_something_before_there_was_anything_is_not_told_of() {
+    // S-053, T-20: nor is one that asks for virtual hosts, which begins so
+    sotw(
+        "% watch=unnamed
+          > eds
+          > eds a
+          > vhds
+          = eds a@1; vhds r/x@1
+          < eds v=1 n=1 a@1
+          < vhds v=1 n=2",
+    );
+}
+
 /// Envoy's rate limit service forgets each limit that is not in the newest response.
 #[test]
 fn rate_limits_are_a_full_state() {

@@ -77,7 +77,7 @@ impl Server {
     pub fn handle(&mut self, now: Time, input: Input) -> Result<Vec<Event>, Violation> {
         let mut events = Vec::new();
         match input {
-            Input::Snapshot(snapshot) => self.see(snapshot),
+            Input::Snapshot(snapshot) => self.see(snapshot, &mut events),
             Input::Request(request) if request.variant() == self.variant => {
                 self.identify(request.node(), &mut events);
                 self.request(now, &request, &mut events)?;
@@ -138,9 +138,10 @@ impl Server {
     }
 
     /// The client should see this from now on.
-    fn see(&mut self, snapshot: Arc<Snapshot>) {
+    fn see(&mut self, snapshot: Arc<Snapshot>, events: &mut Vec<Event>) {
         for subscription in self.types.iter_mut() {
             subscription.see(&snapshot);
+            events.extend(subscription.take_unnamed());
         }
         if let Some(before) = self.snapshot.replace(snapshot) {
             self.resend_cleared_hosts(&before);
@@ -219,6 +220,9 @@ impl Server {
                 subscription.request_delta(request, is_first, &self.settings)?
             }
         });
+        if is_first {
+            events.extend(subscription.take_unnamed());
+        }
         Ok(())
     }
 

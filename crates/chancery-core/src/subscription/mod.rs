@@ -70,6 +70,8 @@ pub(crate) struct Subscription {
     must_answer: bool,
     /// A request is waiting for an answer.
     asked: bool,
+    /// The first request named nothing and is answered by nothing, and nobody was told.
+    unnamed: bool,
     /// The peer may not have resources of this type (S-137).
     withheld: bool,
     /// The client accepted something on an earlier stream, nobody knows what.
@@ -102,6 +104,7 @@ impl Subscription {
             missing: BTreeMap::new(),
             must_answer: false,
             asked: false,
+            unnamed: false,
             withheld: false,
             returning: false,
             beat_at: None,
@@ -128,6 +131,18 @@ impl Subscription {
         if !self.withheld {
             self.books.target = Arc::clone(snapshot.set(&self.type_url));
         }
+    }
+
+    /// Tells, once, of a client that named nothing though there is something. On-demand virtual
+    /// hosts begin so (T-20).
+    pub(crate) fn take_unnamed(&mut self) -> Option<Event> {
+        let resources = self.books.target.len();
+        let unnamed = self.unnamed && !self.interest.ever_named() && !self.by_host();
+        if !unnamed || resources == 0 {
+            return None;
+        }
+        self.unnamed = false;
+        Some(Event::Unnamed { type_url: self.type_url.clone(), resources })
     }
 
     /// The peer may not have resources of this type.

@@ -51,6 +51,8 @@ impl Subscription {
             self.interest.set_wildcard(true);
             self.must_answer = true;
             self.asked = true;
+        } else {
+            self.unnamed = true;
         }
         self.subscribed()
     }

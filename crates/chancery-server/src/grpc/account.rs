@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chancery_core::{Api, ErrorDetail, Event, Node, Response, TypeUrl, Variant};
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::metrics::{Exchanges, Metrics, StreamLabels, TypeLabels, observe};
 use crate::policy::{Client, Peer};
@@ -104,6 +104,7 @@ impl Account {
             Event::Subscribed { type_url, wildcard, names } => {
                 self.subscribed(type_url, *wildcard, *names);
             }
+            Event::Unnamed { type_url, resources } => self.unnamed(type_url, *resources),
             Event::Acked { type_url, version, nonce, after } => {
                 self.acked(type_url, version, nonce, *after, now);
             }
@@ -151,6 +152,18 @@ impl Account {
         debug!(stream, node, r#type = of, wildcard, names, "subscribed");
         self.seen(type_url);
         self.observe(Happened::Subscribed { type_url, wildcard, names });
+    }
+
+    /// Some clients never name what they want. They would wait without a word.
+    fn unnamed(&self, type_url: &TypeUrl, resources: usize) {
+        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
+        info!(
+            stream,
+            node,
+            r#type = of,
+            resources,
+            "the client names no resource and is sent none; `limits.wildcard-types` would send all"
+        );
     }
 
     fn acked(

@@ -59,6 +59,9 @@ pub(super) fn event(event: &Event, labels: &mut impl Labels) -> (&'static str, S
         Event::Skipped { type_url, nonce } => {
             ("skipped", format!("{} n={}", type_url.short(), labels.nonce(nonce)))
         }
+        Event::Unnamed { type_url, resources } => {
+            ("unnamed", format!("{} {resources}", type_url.short()))
+        }
         Event::Stale { type_url, nonce } => {
             ("stale", format!("{} n={}", type_url.short(), labels.nonce(nonce)))
         }

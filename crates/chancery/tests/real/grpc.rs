@@ -8,6 +8,7 @@
 mod clusters;
 mod go;
 mod java;
+mod nameless;
 mod rejection;
 
 use std::fs;
@@ -469,7 +470,7 @@ fn go_fetches_acknowledges_and_refuses() {
         let chancery = Chancery::serve(&directory);
         let address = format!("127.0.0.1:{}", chancery.port());
         let mut command = rig.clients.go();
-        command.args([&address, "go-1", "3", "refuse-the-second"]);
+        command.args([&address, "go-1", "cds", "3", "refuse-the-second"]);
         let mut client = Process::start(rig.path(), "client", &mut command);
         client.says("answer 1: first");
         directory.write("cds.yaml", &(cluster("first") + &cluster("second")));

@@ -1,7 +1,8 @@
-// Fetches clusters over SotW ADS with the go-control-plane project's own client and acknowledges
-// every answer. Prints one line per answer: `answer N: NAME,NAME` or `rejected N`.
+// Fetches clusters or endpoints over SotW ADS with the go-control-plane project's own client, which
+// cannot name them, and acknowledges every answer. Prints one line per answer: `answer N: NAME,NAME`
+// or `rejected N`.
 //
-// Usage: go-client ADDRESS NODE_ID ANSWERS [nack]
+// Usage: go-client ADDRESS NODE_ID cds|eds ANSWERS [nack]
 //
 // With `nack` the second answer is refused and the third one accepted again.
 package main
@@ -17,25 +18,29 @@ import (
 
 	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpoint "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	sotw "github.com/envoyproxy/go-control-plane/pkg/client/sotw/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-const clusters = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+var types = map[string]string{
+	"cds": "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+	"eds": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+}
 
 func main() {
-	if len(os.Args) < 4 {
-		fail("usage: go-client ADDRESS NODE_ID ANSWERS [nack]", nil)
+	if len(os.Args) < 5 || types[os.Args[3]] == "" {
+		fail("usage: go-client ADDRESS NODE_ID cds|eds ANSWERS [nack]", nil)
 	}
-	answers, err := strconv.Atoi(os.Args[3])
+	answers, err := strconv.Atoi(os.Args[4])
 	if err != nil {
 		fail("ANSWERS", err)
 	}
-	run(os.Args[1], os.Args[2], answers, len(os.Args) > 4)
+	run(os.Args[1], os.Args[2], types[os.Args[3]], answers, len(os.Args) > 5)
 }
 
-func run(address, node string, answers int, nack bool) {
+func run(address, node, typeURL string, answers int, nack bool) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -43,7 +48,7 @@ func run(address, node string, answers int, nack bool) {
 		fail("dial", err)
 	}
 	defer conn.Close()
-	client := sotw.NewADSClient(ctx, &core.Node{Id: node, Cluster: "go"}, clusters)
+	client := sotw.NewADSClient(ctx, &core.Node{Id: node, Cluster: "go"}, typeURL)
 	if err := client.InitConnect(conn); err != nil {
 		fail("connect", err)
 	}
@@ -68,11 +73,16 @@ func run(address, node string, answers int, nack bool) {
 func names(answer *sotw.Response) string {
 	var found []string
 	for _, body := range answer.Resources {
-		parsed := &cluster.Cluster{}
-		if err := body.UnmarshalTo(parsed); err != nil {
+		message, err := body.UnmarshalNew()
+		if err != nil {
 			fail("decode", err)
 		}
-		found = append(found, parsed.GetName())
+		switch parsed := message.(type) {
+		case *cluster.Cluster:
+			found = append(found, parsed.GetName())
+		case *endpoint.ClusterLoadAssignment:
+			found = append(found, parsed.GetClusterName())
+		}
 	}
 	sort.Strings(found)
 	return strings.Join(found, ",")
