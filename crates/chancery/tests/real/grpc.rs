@@ -6,6 +6,7 @@
 //! lines.
 
 mod clusters;
+mod fallback;
 mod go;
 mod java;
 mod nameless;
