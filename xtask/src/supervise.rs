@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::steps::shown;
 
-/// How long a program may take, and how long it may say nothing.
+/// The time that a program may take, and the time that it may say nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) silence: Duration,
@@ -33,7 +33,7 @@ pub(crate) enum From {
     Stderr,
 }
 
-/// How often it is looked whether a program without piped output has ended.
+/// The pause between two looks whether a program without piped output has ended.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs a program to its end, and shows each line to `hear`, the beginning of a last line too. An

@@ -199,8 +199,8 @@ impl Client {
         self.server(server)
     }
 
-    /// How long it is until the next attempt to reach a server, as the one that an error is about.
-    /// `None` while one goes on, or the server is there.
+    /// Returns the time until the next attempt to reach a server, as the one that an error is
+    /// about. `None` while one goes on, or the server is there.
     pub fn next_attempt(&self, server: ServerId) -> Option<Duration> {
         let (engine, now) = (&self.0.engine, self.0.engine.now());
         let at = engine.look(|machine| machine.next_attempt(server))?;

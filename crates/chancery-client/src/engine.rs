@@ -227,7 +227,7 @@ impl Engine {
         self.tell_all(|state| state.poll_request(now, ticket, cx))
     }
 
-    /// Whether there may be a request for a stream.
+    /// Returns true if there may be a request for a stream.
     pub(crate) fn may_ask(&self, ticket: &Ticket) -> bool {
         let (now, state) = (self.now(), self.lock());
         state.has(ticket) && state.machine.may_ask(now, &ticket.stream)

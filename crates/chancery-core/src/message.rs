@@ -280,7 +280,7 @@ pub enum Event {
     Unnamed {
         /// Which type.
         type_url: TypeUrl,
-        /// How many resources there are for the client.
+        /// The number of resources there are for the client.
         resources: usize,
     },
     /// The client accepted a response.

@@ -1,4 +1,4 @@
-//! What routes and removals wait for when requests, responses and answers overlap.
+//! Routes and removals, and their waits, when requests, responses and answers overlap.
 //!
 //! Clients ask for more before they have read what they asked for first, and answer in order, each
 //! response once (S-037). Each test names the rows of the catalogue it proves.

@@ -41,7 +41,7 @@ impl Machine {
         self.client.may_read(&self.stream)
     }
 
-    /// Whether the driver is told to read on.
+    /// Returns true if the driver is told to read on.
     fn reads(&mut self) -> bool {
         let effects: Vec<_> = std::iter::from_fn(|| self.client.poll()).collect();
         effects.contains(&Effect::Read(self.stream.clone()))

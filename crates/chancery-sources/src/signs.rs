@@ -122,16 +122,16 @@ fn remove(directory: &Path) -> io::Result<()> {
     fs::remove_dir(directory)
 }
 
-/// What their names begin with.
+/// Their names begin with this.
 const PREFIX: &str = "chancery-signs-";
 
-/// How many names are tried.
+/// The number of names that are tried.
 const ATTEMPTS: usize = 16;
 
-/// How many of the temporary files are looked at, so that a start takes no time for them.
+/// The number of temporary files that are looked at, so that a start takes no time for them.
 const MOST_ENTRIES: usize = 10_000;
 
-/// How many signs there can be: one, because each goes before the next comes.
+/// The number of signs there can be: one, because each goes before the next comes.
 const MOST_SIGNS: usize = 2;
 
 #[cfg(test)]

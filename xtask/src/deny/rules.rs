@@ -28,7 +28,7 @@ const ITS_OWN: [&str; 4] = [
     "licenses.confidence-threshold",
 ];
 
-/// What `deny.toml` allows.
+/// The rules of `deny.toml`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Rules {
     /// The platforms that packages are built for.

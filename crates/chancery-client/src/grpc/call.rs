@@ -71,7 +71,7 @@ impl Caller {
         }
     }
 
-    /// How long a server may leave no room for what is to be said to it. It is less than a server has
+    /// The time that a server may leave no room for a request. It is less than a server has
     /// for an answer as a rule: what it has not read, it cannot answer.
     pub(super) fn patience(&self) -> Duration {
         self.options.connect_timeout / 2

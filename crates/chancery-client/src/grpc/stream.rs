@@ -20,7 +20,7 @@ use super::Line;
 use super::call::{Inbox, internal};
 use crate::dial::{told, unavailable};
 
-/// What a server leaves room for.
+/// The room that a server leaves on the stream.
 enum Room {
     /// So many bytes.
     For(usize),

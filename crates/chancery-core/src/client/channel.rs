@@ -31,8 +31,8 @@ use crate::{ResourceName, Time, TypeUrl, Variant};
 /// would keep both busy for as long as the resource is bad.
 const REJECTIONS: RateLimit = RateLimit { burst: 100, interval: Duration::from_millis(100) };
 
-/// How many responses of a stream may be without an answer. Then no more of it is read until one was
-/// said, so that a server that says much and reads nothing costs no memory (C-062).
+/// The number of responses of a stream that may be without an answer. Then no more is read until
+/// one was said, so that a server that says much and reads nothing costs no memory (C-062).
 const UNANSWERED: usize = 16;
 
 /// One server.
@@ -98,13 +98,13 @@ impl Channel {
         self.streams.get(&self.stream_of(type_url))?.trouble.as_ref()
     }
 
-    /// Whether it can be reached for all that it is asked for. A stream that nobody needs is not
-    /// opened again, so what was wrong with it says nothing.
+    /// Returns true if it can be reached for all that it is asked for. A stream that nobody needs
+    /// is not opened again, so what was wrong with it says nothing.
     fn is_reached(&self) -> bool {
         self.streams.values().all(|stream| stream.trouble.is_none() || stream.closes.is_some())
     }
 
-    /// Whether it knows which version the client has of a resource from before.
+    /// Returns true if it knows which version the client has of a resource from before.
     pub(super) fn claimed(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
         let stream = self.streams.get(&self.stream_of(type_url));
         let topic = stream.and_then(|stream| stream.topics.get(type_url));
@@ -200,7 +200,7 @@ impl Stream {
             && (self.topics.values().any(topic) || self.is_time_to_poll(now))
     }
 
-    /// Whether another response may be read, and its answer be owed.
+    /// Returns true if another response may be read, and its answer be owed.
     pub(super) fn may_owe(&self) -> bool {
         self.topics.values().map(Topic::owed).sum::<usize>() < UNANSWERED
     }

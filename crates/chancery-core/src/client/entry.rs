@@ -80,10 +80,10 @@ pub(super) struct Entry {
     outlived: bool,
     /// Whether what is held is from an earlier run, and nobody has said it again.
     restored: bool,
-    /// Whether the servers went away after all of this was said, so that their absence is what its
+    /// True if the servers went away after all of this was said, so that their absence is what its
     /// watchers heard last.
     cut_off: bool,
-    /// Whether it is from before its server was given up, and nobody has said it again.
+    /// True if it is from before its server was given up, and nobody has said it again.
     doubted: bool,
 }
 
@@ -96,8 +96,8 @@ impl Entry {
         self.error.as_ref()
     }
 
-    /// What is wrong with it now, if the servers are in this trouble or in none: whichever of the two
-    /// came last (C-067).
+    /// Returns the error that holds now, if the servers are in this trouble or in none: whichever
+    /// of the two came last (C-067).
     pub(super) fn reason<'a>(
         &'a self,
         trouble: Option<&'a Arc<WatchError>>,
@@ -162,8 +162,8 @@ impl Entry {
         self.restored
     }
 
-    /// Whether what is held is from an earlier run, or from before its server was given up, and nobody
-    /// has said it again.
+    /// Returns true if what is held is from an earlier run, or from before its server was given up,
+    /// and nobody has said it again.
     pub(super) fn is_old(&self) -> bool {
         self.restored || self.doubted
     }
@@ -188,8 +188,8 @@ impl Entry {
         self.held.is_none() && self.error.is_none()
     }
 
-    /// Whether a resource that nobody can name may be this one: there is no value, and nobody said of
-    /// this name why.
+    /// Returns true if a resource that nobody can name may be this one: there is no value, and
+    /// nobody said of this name why.
     pub(super) fn may_be_nameless(&self) -> bool {
         let is_open = |error: &Arc<WatchError>| {
             error.is_nameless || matches!(error.kind, ErrorKind::Missing | ErrorKind::Late)
@@ -197,7 +197,7 @@ impl Entry {
         self.held.is_none() && self.error.as_ref().is_none_or(is_open)
     }
 
-    /// Whether something is known of it, and there is no value.
+    /// Returns true if something is known of it, and there is no value.
     pub(super) fn is_without_value(&self) -> bool {
         self.held.is_none() && self.error.is_some()
     }

@@ -16,7 +16,7 @@ pub struct WatchError {
     pub text: Arc<str>,
     /// Which server is concerned.
     pub server: Option<ServerId>,
-    /// Whether a resource was rejected that nobody can name, so that it may be another one. A later
+    /// True if a resource was rejected that nobody can name, so that it may be another one. A later
     /// response may bring the one that is watched.
     pub is_nameless: bool,
 }

@@ -19,7 +19,7 @@ pub enum ClientEvent {
         error: ErrorDetail,
         /// Whether the server had said nothing on it (C-067).
         is_trouble: bool,
-        /// How long it is until the next attempt (C-069).
+        /// The time until the next attempt (C-069).
         wait: Duration,
     },
     /// A response came, and was accepted or, with flaws, rejected.

@@ -243,7 +243,7 @@ impl Client {
         Some(request)
     }
 
-    /// Whether there may be a request for a stream.
+    /// Returns true if there may be a request for a stream.
     pub fn may_ask(&self, now: Time, stream: &StreamId) -> bool {
         let channel = self.channels.get(stream.server.place());
         let open = channel.and_then(|channel| {
@@ -253,8 +253,8 @@ impl Client {
         open.is_some_and(|(open, is_polled)| open.is_open() && open.may_be_due(now, is_polled))
     }
 
-    /// Whether the watchers have applied what came on the stream, and most of it was answered, so that
-    /// more may be read (C-038, C-062).
+    /// Returns true if the watchers have applied what came on the stream, and most of it was
+    /// answered, so that more may be read (C-038, C-062).
     pub fn may_read(&self, stream: &StreamId) -> bool {
         let channel = self.channels.get(stream.server.place());
         let open = channel.and_then(|channel| channel.streams.get(&stream.type_url));

@@ -85,7 +85,7 @@ impl Realm {
         self.setup.servers.get(self.active).copied()
     }
 
-    /// Whether no other server is left to turn to.
+    /// Returns true if no other server is left to turn to.
     pub(super) fn is_at_last(&self) -> bool {
         self.active + 1 >= self.setup.servers.len()
     }
@@ -201,7 +201,8 @@ impl Shelf {
         group.members.iter().filter(move |name| !knows(name))
     }
 
-    /// What this server has to say again: the resource of this name, or members of the group.
+    /// Returns the resources that this server has to say again: that of this name, or members of
+    /// the group.
     pub(super) fn old<'a>(
         &'a self,
         name: &'a ResourceName,
@@ -333,7 +334,8 @@ impl<'a> Wants<'a> {
         self.is_awaited(name) || self.old(name).next().is_some()
     }
 
-    /// What the server has to say again: the resource of this name, or members of the group.
+    /// Returns the resources that the server has to say again: that of this name, or members of the
+    /// group.
     pub(super) fn old<'n>(&self, name: &'n ResourceName) -> impl Iterator<Item = &'n ResourceName>
     where
         'a: 'n,
@@ -384,9 +386,9 @@ impl<'a> Wants<'a> {
         versions
     }
 
-    /// Whether all who want a name believe this server and have it from there, and nothing is wrong
-    /// with it. Who watches everything may hold what another authority lacks, and the other way round;
-    /// and to the server they are one client.
+    /// Returns true if all who want a name believe this server and have it from there, and nothing
+    /// is wrong with it. Who watches everything may hold what another authority lacks, and the
+    /// other way round; and to the server they are one client.
     fn is_held_by_all(&self, name: &ResourceName) -> bool {
         let own = AuthorityKey::of(name);
         let realms = [self.realms.get(&AuthorityKey::Old), self.realms.get(&own)];

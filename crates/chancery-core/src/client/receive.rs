@@ -354,8 +354,8 @@ impl Client {
         known.iter().for_each(|name| self.remove(taking, name));
     }
 
-    /// Whether the server knows that the name is wanted, by itself, with its collection or with all
-    /// others.
+    /// Returns true if the server knows that the name is wanted, by itself, with its collection or
+    /// with all others.
     fn was_told(&mut self, taking: &Taking<'_>, name: &ResourceName) -> bool {
         let Some(channel) = self.channels.get_mut(taking.stream.server.place()) else {
             return false;

@@ -190,7 +190,7 @@ pub struct StreamId {
 }
 
 impl StreamId {
-    /// Whether a type is spoken of on it.
+    /// Returns true if a type is spoken of on it.
     pub(super) fn carries(&self, type_url: &TypeUrl) -> bool {
         self.type_url.as_ref().is_none_or(|only| only == type_url)
     }

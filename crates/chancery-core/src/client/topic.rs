@@ -85,7 +85,7 @@ impl Topic {
         self.told.as_ref().is_some_and(|told| told.contains(EVERYTHING))
     }
 
-    /// Whether the server knows which version the client has of a resource from before.
+    /// Returns true if the server knows which version the client has of a resource from before.
     pub(super) fn claimed(&self, name: &ResourceName) -> bool {
         self.claimed.contains(name)
     }
@@ -134,7 +134,7 @@ impl Topic {
         self.owed.push_back(Answer { nonce: Arc::clone(nonce), version, error });
     }
 
-    /// How many responses are not answered.
+    /// Returns the number of responses that are not answered.
     pub(super) fn owed(&self) -> usize {
         self.owed.len()
     }
@@ -358,8 +358,8 @@ impl Topic {
         }
     }
 
-    /// Whether a server of delta has to speak of a name: also of what is left from before, if it does
-    /// not know that the client has that.
+    /// Returns true if a server of delta has to speak of a name: also of what is left from before,
+    /// if it does not know that the client has that.
     fn is_awaited(&self, wants: &Wants<'_>, name: &ResourceName) -> bool {
         wants.is_awaited(name) || wants.old(name).any(|one| !self.claimed(one))
     }

@@ -110,7 +110,7 @@ impl Books {
         !self.owed.is_empty() || !Arc::ptr_eq(&self.sent, &self.target)
     }
 
-    /// Whether the client was told all, kept nothing back and accepted what it answered.
+    /// Returns true if the client was told all, kept nothing back and accepted what it answered.
     pub(crate) fn is_settled(&self) -> bool {
         !self.is_behind() && self.kept.is_empty() && self.all_accepted()
     }
@@ -137,7 +137,7 @@ impl Books {
         self.owed.insert(Arc::clone(key), Held::Unknown);
     }
 
-    /// Whether the client must be told about a key.
+    /// Returns true if the client must be told about a key.
     pub(crate) fn owes(&self, key: &str) -> bool {
         self.owed.contains_key(key)
     }
@@ -263,8 +263,8 @@ impl Books {
         }
     }
 
-    /// What the client holds under a key if it was not told of a change of it yet. It need not be
-    /// told any more, because the resource is gone.
+    /// Returns the resource the client holds under a key if it was not told of a change yet. It
+    /// need not be told any more, because the resource is gone.
     fn held_before(&mut self, key: &str) -> Option<Arc<Resource>> {
         match self.owed.get(key) {
             Some(Held::Has(before)) => {

@@ -125,7 +125,7 @@ impl Flight {
         Some(answered)
     }
 
-    /// Whether this is the nonce of the response that was answered last.
+    /// Returns true if this is the nonce of the response that was answered last.
     pub(crate) fn is_answered(&self, nonce: &str) -> bool {
         self.answered.as_deref() == Some(nonce)
     }

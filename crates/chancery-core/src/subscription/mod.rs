@@ -209,7 +209,8 @@ impl Subscription {
         self.interest.spans(name) || self.interest.spelling_of(name.as_str()).is_some()
     }
 
-    /// Whether the client was told of this resource and has not answered, or is still to be told.
+    /// Returns true if the client was told of this resource and has not answered, or is still to be
+    /// told.
     pub(crate) fn will_bring(&self, name: &crate::ResourceName) -> bool {
         let Books { target, sent, .. } = &self.books;
         let Some(resource) = target.get(name.as_str()).filter(|_| self.wants(name)) else {

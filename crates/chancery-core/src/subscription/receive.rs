@@ -24,7 +24,7 @@ pub(crate) struct Answered {
     contents: Contents,
 }
 
-/// What the client made of a response.
+/// The client's verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Accepted,
@@ -71,7 +71,7 @@ impl Subscription {
             None => {
                 self.accept(&answered.contents);
                 if self.tells_ttl() {
-                    // What was refused until now has to be refreshed from now on.
+                    // A resource that was refused until now has to be refreshed from now on.
                     self.schedule_beat(now, false);
                 }
                 let after = now.0.saturating_sub(at.0);

@@ -344,7 +344,7 @@ impl Connection {
     }
 }
 
-/// How long a server may wait for the question after the endpoints of a cluster.
+/// The time that a server may wait for the question after the endpoints of a cluster.
 const ASKING: Duration = Duration::from_millis(250);
 
 fn snapshot_line(snapshot: &Snapshot) -> String {

@@ -34,7 +34,7 @@ impl<T> Lane<T> {
         self.under_way.front().map(|(at, _)| *at)
     }
 
-    /// Whether nothing is under way.
+    /// Returns true if nothing is under way.
     pub(super) fn is_empty(&self) -> bool {
         self.under_way.is_empty()
     }

@@ -22,9 +22,9 @@ pub(super) struct View {
     pub(super) accepted: BTreeMap<Arc<str>, Arc<Resource>>,
     /// What the client said it rejected.
     pub(super) rejected: BTreeMap<Arc<str>, Rejected>,
-    /// Whether a name that was rejected was dropped since: it may have been the part at fault.
+    /// True if a name that was rejected was dropped since: it may have been the part at fault.
     lost_part: bool,
-    /// Whether a part that was rejected and dropped is another one by now, or gone: the rest is
+    /// True if a part that was rejected and dropped is another one by now, or gone: the rest is
     /// worth another try.
     pub(super) retry: bool,
     /// How often the type changed.

@@ -74,12 +74,12 @@ impl Plan {
         self.options.variant
     }
 
-    /// Who asks.
+    /// The id of the node that asks.
     pub(crate) fn node(&self) -> &str {
         &self.bootstrap.node.id
     }
 
-    /// How long a server has for an answer.
+    /// The time that a server has for an answer.
     pub(crate) fn patience(&self, server: Option<&XdsServer>) -> Duration {
         let settings = &self.options.settings;
         let features = server.map(|server| server.features).unwrap_or_default();
@@ -90,8 +90,9 @@ impl Plan {
         }
     }
 
-    /// How long all servers together may take for one answer: each to be connected to and to allow
-    /// for a stream, and one of them to answer. No server that comes and goes makes it longer.
+    /// The time that all servers together may take for one answer: each to be connected to and to
+    /// allow for a stream, and one of them to answer. No server that comes and goes makes it
+    /// longer.
     pub(crate) fn limit(&self) -> Duration {
         let authorities = self.bootstrap.authorities.values();
         let others: usize = authorities.map(|authority| authority.servers.len()).sum();
@@ -188,14 +189,14 @@ fn options(asking: &Asking, subjects: &[Subject]) -> Options {
     options
 }
 
-/// What comes as late as it may must still be heard.
+/// An answer that comes as late as it may must still be heard.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long a server may take to be connected to, and then to answer.
+/// The time that a server may take to be connected to, and then to answer.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// How long after a failed attempt to reach a server the next one comes at the latest. The library
-/// waits longer, as gRPC does, for the sake of servers whose fleet comes back; here somebody looks on.
+/// The longest time between a failed attempt to reach a server and the next one. The library waits
+/// longer, as gRPC does, for the sake of servers whose fleet comes back; here somebody looks on.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// How long after an answer a REST server is polled again: somebody looks on.

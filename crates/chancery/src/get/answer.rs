@@ -29,7 +29,7 @@ pub(super) struct Question {
     is_group: bool,
     /// Whether one response tells all.
     is_whole: bool,
-    /// Whether everything is rejected because the caller wants that.
+    /// True if everything is rejected because the caller wants that.
     rejects: bool,
     asked: Instant,
 }
@@ -95,7 +95,7 @@ impl Question {
                     let answer = self.answer(Arc::clone(&name), value);
                     members.insert(name, answer);
                 }
-                // What else there is is told next.
+                // The members that are good are told next.
                 Some(Event::Ambient { error: Some(error), .. }) if error.is_nameless => {
                     rejected = Some(self.trouble(&error));
                     break;

@@ -30,7 +30,7 @@ pub(super) enum What {
 }
 
 impl Event {
-    /// What a watch of this client heard, if it is to be told.
+    /// Returns an event that a watch of this client heard, if it is to be told.
     pub(super) fn of(client: &Client, type_url: &TypeUrl, heard: Heard<()>) -> Option<Self> {
         let type_url = type_url.clone();
         let (name, what) = match heard {
@@ -77,7 +77,7 @@ impl Event {
         }
     }
 
-    /// What is wrong, and when that may change.
+    /// Returns the error, and when that may change.
     pub(super) fn why(&self) -> Option<String> {
         let text = &self.error()?.text;
         Some(match self.wait {

@@ -43,7 +43,7 @@ impl Printer {
         Self { ended: Some(ended), stops }
     }
 
-    /// How it ended.
+    /// The outcome, once it has ended.
     pub(super) async fn ended(&mut self) -> Result<(), Failure> {
         let Some(ended) = &mut self.ended else { return pending().await };
         let told = ended.await.context("the thread that prints came to an end");
@@ -89,7 +89,7 @@ fn print(
     Err(Failure::broken(anyhow!("the client came to an end")))
 }
 
-/// What cannot be watched will never be.
+/// A stream that cannot be watched will never tell that its reader has gone.
 fn refused(event: &Event) -> Result<(), Failure> {
     match &event.what {
         What::Error(error)
@@ -112,5 +112,5 @@ pub(super) async fn deserted() {
     }
 }
 
-/// How long the last event may take to be written.
+/// The time that the last event may take to be written.
 const LAST_EVENT: Duration = Duration::from_millis(500);
