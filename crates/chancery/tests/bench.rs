@@ -12,6 +12,7 @@ use std::process::Output;
 use std::thread;
 
 use bytes::Bytes;
+use daemon::ports::Port;
 use daemon::{Running, Server, chancery, cluster, dir_write, directory, finished};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
@@ -191,7 +192,8 @@ fn a_unix_socket_is_a_server_too() {
 
 #[test]
 fn a_server_that_is_not_there_is_told() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let port = Port::reserve();
+    let free = port.address();
     let run = bench("cold-start", &free, &["--streams", "3"]);
     assert_eq!(run.status.code(), Some(2));
     let expected = format!("chancery: cannot use the server at `{free}`: cannot connect: ");

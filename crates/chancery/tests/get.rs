@@ -11,6 +11,7 @@ use std::process::{Output, Stdio};
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::{TestServer, What};
+use daemon::ports::Port;
 use daemon::{Running, Server, chancery, cluster, dir_write, directory, finished};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
@@ -139,7 +140,8 @@ fn a_resource_that_does_not_exist_is_told_by_its_name() {
 
 #[test]
 fn nobody_there_is_a_failure() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let port = Port::reserve();
+    let free = port.address();
     for subject in [&["cds"][..], &["cds", "a", "b"], &["eds", "a", "--per-type"]] {
         let run = get(&[&["--server", &free], subject].concat());
         assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(2), ""));
@@ -160,7 +162,8 @@ fn a_server_that_says_nothing_is_told() {
 
 #[test]
 fn another_server_is_asked_when_the_first_is_away() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let port = Port::reserve();
+    let free = port.address();
     let site = Site::new(&[("a", 1)]);
     let run = get(&["cds", "--server", &free, "--server", &site.address(), "-o", "json"]);
     assert_eq!(object(&out(&run))["name"], "a");

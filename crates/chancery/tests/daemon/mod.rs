@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each of the test programs uses a part of it")]
 
+#[path = "../ports/mod.rs"]
+pub(crate) mod ports;
 mod program;
 
 use std::io::{self, BufRead, BufReader, Read, Write};

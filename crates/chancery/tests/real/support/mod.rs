@@ -12,6 +12,7 @@ pub(crate) mod clients;
 pub(crate) mod envoy;
 pub(crate) mod go_server;
 pub(crate) mod http;
+#[path = "../../ports/mod.rs"]
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod resources;
