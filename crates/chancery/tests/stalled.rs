@@ -7,6 +7,7 @@ mod daemon;
 use std::process::Output;
 
 use bytes::Bytes;
+use daemon::ports::Port;
 use daemon::{chancery, directory, finished};
 use h2::server::Builder;
 use http::{HeaderMap, Response};
@@ -39,6 +40,31 @@ async fn a_type_whose_stream_is_not_allowed_for_is_told_and_the_other_is_printed
     assert_eq!(text(&run.stdout).lines().count(), 1, "{}", text(&run.stdout));
     assert!(told(&run).contains("allows for 1 at once"), "{}", told(&run));
     assert_eq!(told(&run).matches("stream opened").count(), 1, "{}", told(&run));
+}
+
+/// C-037, C-067: the streams of a server wait for one connection, and not one after the other for one
+/// of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_streams_hear_that_there_is_no_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let types = "cds,lds,rds,eds,sds,srds,ecds,rtds";
+    let run = get(&[types, "--per-type", "--server", &address, "--timeout", "1s"]).await;
+    let expected = format!(
+        "chancery: server {address} cannot be reached (node `chancery`): no HTTP/2 within 1s\n"
+    );
+    assert_eq!((run.status.code(), told(&run)), (Some(2), expected));
+}
+
+/// C-044: a poll is no stream.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_stream_is_opened_by_a_poll() {
+    let port = Port::reserve();
+    let uri = format!("http://{}", port.address());
+    let run = get(&["cds", "--server", &uri, "--timeout", "1s", "-v"]).await;
+    assert_eq!(run.status.code(), Some(2), "{}", told(&run));
+    assert!(told(&run).contains("cannot reach the server"), "{}", told(&run));
+    assert!(!told(&run).contains("stream opened"), "{}", told(&run));
 }
 
 /// C-065, C-066: nobody answers, or there is no such resource; and who, to whom, and for how long.

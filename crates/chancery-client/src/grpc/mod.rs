@@ -11,6 +11,7 @@ mod reports;
 mod status;
 mod stream;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use chancery_core::client::{Server, ServerId};
@@ -78,25 +79,35 @@ impl Channel {
                     continue;
                 }
             };
+            let mut waiting = vec![ticket];
             if open.as_ref().is_none_or(|connection| !connection.takes_streams()) {
-                open = self.connect(&engine, &ticket, &mut connections).await;
+                open = self.connect(&engine, &mut waiting, &mut connections).await;
             }
-            if let Some(connection) = &open {
-                streams.spawn(stream::run(self.line(&engine, ticket), connection.sender()));
+            for ticket in waiting {
+                if let Some(connection) = &open {
+                    streams.spawn(stream::run(self.line(&engine, ticket), connection.sender()));
+                }
             }
         }
     }
 
-    /// A connection for a stream, unless that is closed meanwhile.
+    /// Returns a connection for the streams that wait for it, and for those that are ordered while it
+    /// is made; unless all of them are closed meanwhile. If it cannot be made, it fails for all of
+    /// them at once: one after the other they would wait for as many times as long.
     async fn connect(
         &self,
         engine: &Engine,
-        ticket: &Ticket,
+        waiting: &mut Vec<Ticket>,
         connections: &mut JoinSet<()>,
     ) -> Option<Connection> {
-        let connected = tokio::select! {
-            connected = self.caller.connect() => connected,
-            () = engine.closed(ticket) => return None,
+        let mut connect = pin!(self.caller.connect());
+        let connected = loop {
+            let first = waiting.first()?;
+            tokio::select! {
+                connected = &mut connect => break connected,
+                () = engine.closed(first) => drop(waiting.remove(0)),
+                ticket = engine.order(self.id) => waiting.push(ticket),
+            }
         };
         match connected {
             Ok((connection, driver)) => {
@@ -104,7 +115,9 @@ impl Channel {
                 Some(connection)
             }
             Err(why) => {
-                engine.ended(ticket, unavailable(why));
+                for ticket in waiting.drain(..) {
+                    engine.ended(&ticket, unavailable(why.clone()));
+                }
                 None
             }
         }

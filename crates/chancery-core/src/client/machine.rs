@@ -398,13 +398,16 @@ impl Client {
             return;
         }
         stream.open(now);
+        let is_polled = channel.server.protocol.refresh.is_some();
         let asking = self.realms.values().filter(|realm| realm.asks(id.server));
         for type_url in asking.flat_map(|realm| realm.shelves.keys()) {
             if id.carries(type_url) {
                 stream.topic(type_url);
             }
         }
-        self.events.push(ClientEvent::Opened(id.clone()));
+        if !is_polled {
+            self.events.push(ClientEvent::Opened(id.clone()));
+        }
     }
 
     /// What follows from the state alone: which servers are asked, and which streams there are.
