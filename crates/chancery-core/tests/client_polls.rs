@@ -360,3 +360,21 @@ fn a_member_of_a_collection_that_a_poll_leaves_out_is_gone() {
          ! w xdstp://a/envoy.config.cluster.v3.Cluster/e/y none missing",
     );
 }
+
+/// C-043, C-065: it may be in the source, which has its own word for what is wrong.
+#[test]
+fn nothing_is_missing_while_a_source_cannot_be_used() {
+    client(
+        "% server one refresh=100s fail_on_data_errors
+         + w cds b
+         < one/cds open
+         + x cds *
+         > one/cds open
+         < one cds * b node
+         > one/cds unusable line 3 makes no sense
+         ! w b none rejected
+         ! x * but rejected
+         ~ 60s
+         ! x settled",
+    );
+}

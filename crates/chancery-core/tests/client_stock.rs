@@ -182,3 +182,31 @@ fn a_server_of_delta_confirms_by_its_silence_what_it_was_told() {
          ! w c none missing",
     );
 }
+
+#[test]
+fn a_restored_resource_that_does_not_come_is_removed_if_its_server_is_believed() {
+    // C-065, C-070: to the server of an earlier run it was there
+    client(
+        "% server one fail_on_data_errors
+         = eds c@1
+         + u eds c
+         < one open
+         ! u c@1
+         > one open
+         < one eds c node
+         ~ 15s
+         ! u c none missing",
+    );
+    // Otherwise what is held stays.
+    client(
+        "% server one
+         = eds c@1
+         + u eds c
+         < one open
+         ! u c@1
+         > one open
+         < one eds c node
+         ~ 15s
+         ! u c but missing",
+    );
+}

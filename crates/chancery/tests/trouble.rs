@@ -154,6 +154,6 @@ async fn a_file_whose_resources_are_of_another_type_is_no_empty_answer() {
     let file = format!("file:{}", dir.path().join("cds.yaml").display());
     for words in [&["get", "cds", "--server", &file][..], &["get", "cds", "a", "--server", &file]] {
         let got = run(words).await;
-        assert!(got.status.code() != Some(0) && !got.stderr.is_empty(), "{got:?}");
+        assert!(got.status.code() == Some(2) && !got.stderr.is_empty(), "{got:?}");
     }
 }

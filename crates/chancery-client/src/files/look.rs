@@ -222,7 +222,7 @@ fn endings() -> String {
 
 const ENDINGS: [&str; 5] = ["yaml", "yml", "json", "pb_text", "pb"];
 /// How long a file must have been left alone.
-const CALM: Duration = Duration::from_millis(50);
+pub(super) const CALM: Duration = Duration::from_millis(50);
 /// The coarsest clock of a file system in use, and some skew.
 const COARSEST_TICK: Duration = Duration::from_secs(3);
 /// How many faults of one file are told.

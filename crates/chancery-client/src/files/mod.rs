@@ -20,11 +20,11 @@ use std::time::Duration;
 use chancery_core::{Names, SotwRequest, TypeUrl};
 use chancery_proto::reply::Reader;
 use tokio::task;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::Options;
 use crate::poll::Answer;
-use look::{Look, Seen, Sight};
+use look::{CALM, Look, Seen, Sight};
 
 /// A file, or a directory of files.
 pub(crate) struct Files {
@@ -69,9 +69,21 @@ impl Files {
 }
 
 impl Line<'_> {
-    /// Looks at the file. What is asked for now and was not before is told although the file is the
-    /// same.
+    /// Looks at the file, again and again while it is being written to, though not for longer than
+    /// until it would be looked at anyway. What is asked for now and was not before is told although
+    /// the file is the same.
     pub(crate) async fn answer(&mut self, request: &SotwRequest) -> Result<Answer, String> {
+        let until = Instant::now() + self.files.refresh;
+        loop {
+            let sight = self.look(request).await?;
+            if !matches!(sight, Sight::Unsteady) || Instant::now() >= until {
+                return self.seen(request, sight);
+            }
+            sleep(CALM).await;
+        }
+    }
+
+    async fn look(&self, request: &SotwRequest) -> Result<Sight, String> {
         let seen = if request.names == self.names { self.seen.clone() } else { None };
         let look = Look {
             root: self.files.root.clone(),
@@ -80,7 +92,11 @@ impl Line<'_> {
             limit: self.files.limit,
             seen,
         };
-        match blocking(move || look.take()).await? {
+        blocking(move || look.take()).await
+    }
+
+    fn seen(&mut self, request: &SotwRequest, sight: Sight) -> Result<Answer, String> {
+        match sight {
             Sight::Gone(why) => Err(why),
             Sight::Unsteady => Ok(Answer::Unchanged),
             Sight::Same(seen) => {

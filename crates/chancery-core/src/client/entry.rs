@@ -245,6 +245,12 @@ impl Entry {
         if !drops && !was_cut_off && self.error.as_deref() == Some(&error) {
             return News::None;
         }
+        let was_missing = self.error.as_ref().is_some_and(|error| error.is_missing());
+        if self.held.is_none() && was_missing && error.is_missing() && !was_cut_off {
+            // Another reason why there is none is no news to who knows that there is none.
+            self.error = Some(Arc::new(error));
+            return News::None;
+        }
         self.outlived = false;
         self.error = Some(Arc::new(error));
         if drops {

@@ -57,16 +57,22 @@ impl Client {
         if realm.and_then(Realm::believed) != Some(server) {
             return;
         }
+        // While a source cannot be used, what it does not say means nothing (C-043).
+        let is_usable = realm.and_then(|it| it.shelves.get(type_url)?.unusable.as_ref()).is_none();
         if is_group(name) {
             self.settled(None, type_url, name);
-            return self.dismiss(server, type_url, name);
+            return if is_usable {
+                self.dismiss(server, type_url, name)
+            };
         }
-        let Some(error) = self.late(server, type_url, name) else { return };
+        let Some(error) = self.late(server, type_url, name).filter(|_| is_usable) else { return };
+        // A resource that the server does not have is a data error, as its removal is (C-070).
+        let drops = error.is_missing() && self.drops(server);
         let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
         let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
         let news = shelf.slots.change(name, |slot| {
             let is_due = !slot.entry.is_from(server) || slot.entry.is_old();
-            is_due.then(|| slot.entry.fault(error, false))
+            is_due.then(|| slot.entry.fault(error, drops))
         });
         if let Some(news) = news.flatten() {
             self.watchers.tell(&shelf.listeners(name), name, news, None);
@@ -75,9 +81,9 @@ impl Client {
         }
     }
 
-    /// Members of a group that another server gave, or this one before it was given up or in an earlier
-    /// run, and that it has not spoken of in its time, are in it no more. A server of delta need not speak of what it knows the client
-    /// to have (C-040).
+    /// Members of a group that another server gave, or this one before it was given up or in an
+    /// earlier run, and that it has not spoken of in its time, are in it no more. A server of delta
+    /// need not speak of what it knows the client to have (C-040).
     fn dismiss(&mut self, server: ServerId, type_url: &TypeUrl, group: &ResourceName) {
         let authority = AuthorityKey::of(group);
         let Some(shelf) = self.shelf(&authority, type_url) else { return };

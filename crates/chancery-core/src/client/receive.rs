@@ -139,7 +139,9 @@ impl Client {
         let (short, node) = (type_url.short(), &self.setup.node.id);
         let text = format!("{short} from {uri} (node `{node}`): {why}").into();
         let server = Some(id.server);
-        let error = WatchError { kind, text, server, is_nameless: false };
+        // If what it says was rejected, any resource may be in it.
+        let is_nameless = kind == ErrorKind::Rejected;
+        let error = WatchError { kind, text, server, is_nameless };
         for realm in self.realms.values_mut() {
             if realm.believed() != Some(id.server) {
                 continue;
@@ -453,7 +455,7 @@ impl Client {
     }
 
     /// Whether a data error of this server makes the client drop what it holds (C-070).
-    fn drops(&self, server: ServerId) -> bool {
+    pub(super) fn drops(&self, server: ServerId) -> bool {
         self.setup.find(server).is_some_and(|server| server.key.features.fail_on_data_errors)
     }
 
