@@ -4,12 +4,12 @@
 
 mod daemon;
 
-use std::net::TcpListener;
 use std::process::{Output, Stdio};
 use std::sync::mpsc::Receiver;
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::{TestServer, What};
+use daemon::ports::Port;
 use daemon::{Program, Running, Server, chancery, cluster, dir_write, directory, finished};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -155,8 +155,8 @@ fn another_server_is_asked_while_the_first_is_away() {
     let (first, second) = (directory(&[]), Site::new());
     dir_write(&first, "a.yaml", &cluster("a", 1));
     second.serve("a", 2);
-    let (port, other) = (free_port(), second.address());
-    let address = format!("127.0.0.1:{port}");
+    let (port, other) = (Port::reserve(), second.address());
+    let address = port.address();
     let servers = ["--server", &address, "--server", &other];
     let watch = Watching::start(&[&["cds", "-o", "json"], &servers[..]].concat());
     assert_eq!(watch.event(), "a changed 2s");
@@ -169,13 +169,14 @@ fn another_server_is_asked_while_the_first_is_away() {
 
 #[test]
 fn nobody_there_is_an_event_and_not_the_end() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let port = Port::reserve();
+    let free = port.address();
     let watch = Watching::start(&["cds", "a", "-o", "json", "--server", &free]);
     let event = watch.object();
     assert_eq!((&event["event"], &event["name"]), (&json!("error"), &json!("a")));
     let error = event["error"].as_str().unwrap();
     assert!(error.contains(&free) && error.contains("; next attempt in "), "{event}");
-    assert!(error.ends_with(", later ones at most 10s apart"), "{event}");
+    assert!(error.ends_with(", then at most 10s after each failure"), "{event}");
     watch.stop("INT");
 }
 
@@ -231,6 +232,42 @@ fn only_what_has_changed_since_an_earlier_run_is_told() {
         let run = site.run(&[&resume[..], &["--count", "2"], way].concat());
         assert!(text(&run.stdout).contains("  + connect_timeout: 2s"), "{}", text(&run.stdout));
     }
+}
+
+/// C-065, C-070: a source that names what it has says by its silence what is gone.
+#[test]
+fn a_name_that_an_earlier_run_had_and_no_source_has_is_removed() {
+    let endpoints = |name| {
+        let url = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+        format!("- {{\"@type\": {url}, cluster_name: {name}}}\n")
+    };
+    let dir = directory(&[("eds.yaml", &(endpoints("a") + &endpoints("b")))]);
+    let uri = format!("file:{}", dir.path().join("eds.yaml").display());
+    let words = ["get", "eds", "a", "b", "-o", "json", "--server", &uri];
+    let before = finished(&mut chancery(&words)).stdout;
+    let work = directory(&[("before", &text(&before))]);
+    let file = work.path().join("before");
+    dir_write(&dir, "eds.yaml", &endpoints("b"));
+    let resume = ["eds", "a", "b", "--resume", file.to_str().unwrap(), "--timeout", "1s"];
+    let watch = Watching::start(&[&resume[..], &["-o", "json", "--server", &uri]].concat());
+    assert_eq!(watch.event(), "a removed");
+    watch.stop("INT");
+}
+
+/// C-043
+#[test]
+fn a_file_that_cannot_be_read_has_no_time_to_be_missing() {
+    let dir = directory(&[("cds.yaml", "- name: [\n")]);
+    let uri = format!("file:{}", dir.path().join("cds.yaml").display());
+    let words = ["cds", "a", "-o", "json", "--server", &uri, "--timeout", "500ms"];
+    let watch = Watching::start(&words);
+    assert_eq!(watch.event(), "a error");
+    // The next event is that it can be read, and not that the time was over.
+    let run = finished(&mut chancery(&[&["watch"], &words[..], &["--for", "2s"]].concat()));
+    assert_eq!(text(&run.stdout).lines().count(), 1, "{}", text(&run.stdout));
+    dir_write(&dir, "cds.yaml", &format!("- {}\n", inline("a", 1)));
+    assert_eq!(watch.event(), "a changed 1s");
+    watch.stop("INT");
 }
 
 /// C-043
@@ -428,13 +465,6 @@ fn asking_for(name: &str) -> String {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// A port below the range of outgoing connections that nobody listens on.
-fn free_port() -> u16 {
-    let start = u16::try_from(std::process::id() % 12_000).unwrap();
-    let mut ports = (0..12_000).map(|step| 20_000 + (start + step) % 12_000);
-    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 /// How many bytes a process has written.

@@ -83,7 +83,9 @@ impl Event {
         Some(match self.wait {
             Some(wait) => {
                 let (wait, longest) = (wait.as_secs_f64(), LONGEST_WAIT);
-                format!("{text}; next attempt in {wait:.1}s, later ones at most {longest:?} apart")
+                format!(
+                    "{text}; next attempt in {wait:.1}s, then at most {longest:?} after each failure"
+                )
             }
             None => text.to_string(),
         })
