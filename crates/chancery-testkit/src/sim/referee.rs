@@ -280,6 +280,7 @@ impl Referee {
                 && !view.owed.contains(name)
                 && !view.rejected.contains_key(name)
                 && !view.is_under_way(name)
+                && !view.accepted.contains_key(name)
             {
                 return Err(format!("`{name}` is removed twice (S-080)"));
             }
