@@ -32,6 +32,7 @@ mod trigger;
 mod xds;
 
 use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::options::Bench;
@@ -58,7 +59,7 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Failure> {
 }
 
 async fn runs(scenario: &Scenario, reports: &mut Vec<Report>) -> Result<(), Failure> {
-    let interrupted = interrupts();
+    let interrupted = interrupts().map_err(Failure::broken)?;
     for streams in &scenario.clients().streams {
         let scene = scene(scenario, *streams as usize)?;
         reports.push(one(scenario, scene, &interrupted).await?);
@@ -136,14 +137,16 @@ fn scene(scenario: &Scenario, streams: usize) -> Result<Scene, Failure> {
     Ok(Scene { scenario, streams, protocol, gated: false, wishes, learning: false })
 }
 
-/// Cancelled when somebody wants to stop; what was found so far is told then.
-fn interrupts() -> CancellationToken {
+/// Returns a token that is cancelled when somebody wants to stop; what was found so far is told then.
+/// Signals are heard from here on, and not from when the task gets its turn: the clients begin on
+/// threads of their own.
+fn interrupts() -> anyhow::Result<CancellationToken> {
     let interrupted = CancellationToken::new();
     let told = interrupted.clone();
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen to signals")?;
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            told.cancel();
-        }
+        interrupt.recv().await;
+        told.cancel();
     });
-    interrupted
+    Ok(interrupted)
 }
