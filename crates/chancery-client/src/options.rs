@@ -21,7 +21,7 @@ pub struct Options {
     pub aggregated: bool,
     /// The waits of the protocol.
     pub settings: ClientSettings,
-    /// How long a connection may take, all handshakes included, and how long a server may take to allow
+    /// The time that a connection may take, all handshakes included, and a server may take to allow
     /// for a stream on it. Half as long it may leave no room for a request that is due.
     pub connect_timeout: Duration,
     /// After how long a silent connection is asked whether it lives. Servers of gRPC send away who

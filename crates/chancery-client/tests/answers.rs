@@ -114,8 +114,8 @@ async fn a_server_that_does_not_read_is_not_read_for_ever() {
     }
 }
 
-/// How many responses wait to be read.
+/// The number of responses that wait to be read.
 const RESPONSES: u64 = 1000;
 
-/// How many bytes of answers fit on the stream.
+/// The number of bytes of answers that fit on the stream.
 const ROOM: u32 = 1000;

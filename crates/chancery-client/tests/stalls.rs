@@ -28,7 +28,7 @@ fn client(dial: Arc<dyn Dial>, aggregated: bool) -> Client {
     Client::new(&bootstrap, options).unwrap()
 }
 
-/// What a watch is told next, with the name left out.
+/// Returns the next event of a watch, with the name left out.
 async fn next(watch: &mut RawWatch) -> Result<(), Arc<WatchError>> {
     match timeout(PATIENCE, watch.next()).await.expect("it is told something").unwrap() {
         Event::Changed { value, .. } => value.map(|_| ()),
@@ -112,7 +112,7 @@ async fn a_stream_that_the_server_does_not_allow_for_is_one_that_cannot_be_opene
     timeout(PATIENCE, call.heard()).await.unwrap().unwrap();
 }
 
-/// How long a connection may take, and an answer.
+/// The time that a connection may take, and an answer.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Far more than anything here takes, of a time that stands still.
 const PATIENCE: Duration = Duration::from_secs(600);

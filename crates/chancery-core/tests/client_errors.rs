@@ -1,4 +1,4 @@
-//! What a watcher hears when something goes wrong: the table of gRFC A88, over both variants, on
+//! The words a watcher hears when something goes wrong: the table of gRFC A88, over both variants, on
 //! aggregated streams and on those of one type.
 //!
 //! Each test names the rows of the catalogue it proves. The language of the scripts is that of
@@ -88,7 +88,7 @@ impl Way {
     }
 }
 
-/// How a server dies: the first and the second pair of rows of the table.
+/// The ways a server dies: the first and the second pair of rows of the table.
 #[derive(Clone, Copy)]
 enum Death {
     Refused,

@@ -487,7 +487,7 @@ fn a_server_that_repeats_what_was_rejected_is_not_answered_without_end() {
         script += &(again(nonce) + &rejection(nonce));
     }
     script += &(again(101) + "~ 99ms\n~ 1ms\n" + &rejection(101));
-    // What comes meanwhile is answered in turn.
+    // Responses that come meanwhile are answered in turn.
     script += &(again(102) + "> one eds v=2 n=103 a@1\n! u a@1\n");
     script += &("~ 100ms\n".to_owned() + &rejection(102) + "< one eds a v=2 n=103\n");
     client(&script);

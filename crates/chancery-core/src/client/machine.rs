@@ -427,7 +427,7 @@ impl Client {
             for (type_url, stream) in &mut channel.streams {
                 let id = StreamId { server, type_url: type_url.clone() };
                 let is_needed = is_needed(&self.realms, &id);
-                // Whether the server can be reached depends on this stream no longer.
+                // The server is reached or not whatever becomes of this stream from now on.
                 recovers |= !is_needed && stream.closes.is_none() && stream.trouble.is_some();
                 self.effects.keep(now, self.setup.settings.idle, &id, stream, is_needed);
             }
