@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// Waits for a resource, and watches it no longer: until it comes, until its server has had its
-    /// time ([`missing_after`](crate::ClientSettings::missing_after)), or until no server could be
+    /// time ([`missing_after`](crate::Settings::missing_after)), or until no server could be
     /// reached once. With [`Options::stock`](crate::Options) it may be a value of an earlier run.
     ///
     /// # Errors

@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use chancery_core::client::{
-    Client as Machine, ClientEvent, ClientInput, Effect, Held, Reply, ServerId, Setup, StreamId,
-    WatchEvent, WatchId,
+    self, Effect, Held, Input, Machine, Reply, ServerId, Setup, StreamId, WatchEvent, WatchId,
 };
 use chancery_core::{ErrorDetail, Request, Time, TypeUrl};
 use tokio::sync::Notify;
@@ -138,8 +137,8 @@ impl Engine {
 
     /// Tells the machine what happened on a stream, unless it has closed that meanwhile. Whether it
     /// has not.
-    pub(crate) fn happened(&self, ticket: &Ticket, mut input: ClientInput) -> bool {
-        if let (Some(why), ClientInput::Received(_, reply)) = (&self.reject, &mut input) {
+    pub(crate) fn happened(&self, ticket: &Ticket, mut input: Input) -> bool {
+        if let (Some(why), Input::Received(_, reply)) = (&self.reject, &mut input) {
             reply.reject(why);
         }
         let (now, server) = (self.now(), ticket.stream.server);
@@ -148,7 +147,7 @@ impl Engine {
             self.tell_all(|state| state.has(ticket).then(|| state.handle(now, server, input)));
         let Some(events) = events else { return false };
         self.observer.events(&events);
-        if events.iter().any(|event| matches!(event, ClientEvent::Received { .. })) {
+        if events.iter().any(|event| matches!(event, client::Event::Received { .. })) {
             self.news.notify_one();
         }
         true
@@ -156,16 +155,16 @@ impl Engine {
 
     pub(crate) fn opened(&self, ticket: &Ticket) -> bool {
         self.set_live(ticket, true);
-        self.happened(ticket, ClientInput::Opened(ticket.stream.clone()))
+        self.happened(ticket, Input::Opened(ticket.stream.clone()))
     }
 
     pub(crate) fn ended(&self, ticket: &Ticket, error: ErrorDetail) {
         self.set_live(ticket, false);
-        self.happened(ticket, ClientInput::Ended(ticket.stream.clone(), error));
+        self.happened(ticket, Input::Ended(ticket.stream.clone(), error));
     }
 
     pub(crate) fn received(&self, ticket: &Ticket, reply: Reply) -> bool {
-        self.happened(ticket, ClientInput::Received(ticket.stream.clone(), reply))
+        self.happened(ticket, Input::Received(ticket.stream.clone(), reply))
     }
 
     /// Waits until what is held may have changed.
@@ -215,7 +214,7 @@ impl Engine {
 
     /// Lets the machine see what time it is.
     pub(crate) fn tick(&self) {
-        let events = self.tell(|machine, now| machine.handle(now, ClientInput::TimePassed));
+        let events = self.tell(|machine, now| machine.handle(now, Input::TimePassed));
         self.observer.events(&events);
     }
 
@@ -363,7 +362,7 @@ impl Engine {
 
 impl State {
     /// Tells the machine what happened on a stream, and counts what comes of it.
-    fn handle(&mut self, now: Time, server: ServerId, input: ClientInput) -> Vec<ClientEvent> {
+    fn handle(&mut self, now: Time, server: ServerId, input: Input) -> Vec<client::Event> {
         let was_connected = self.machine.is_connected(server);
         let events = self.machine.handle(now, input);
         self.counts.add(&events);

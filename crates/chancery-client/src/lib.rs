@@ -65,9 +65,9 @@ pub use bootstrap::{
 };
 pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 pub use chancery_core::client::{
-    Assembly, AuthorityKey, ClientSettings, ClientState, ErrorKind, Fallback, Held, InvalidPlace,
-    InvalidTarget, Naming, Part, Place, Protocol, Published, RateLimit, Reading, Rejection,
-    ResourceKey, ResourceStatus, ServerFeatures, ServerId, ServerKey, Setup, Target, Template,
+    Assembly, AuthorityKey, ClientState, ErrorKind, Fallback, Held, InvalidPlace, InvalidTarget,
+    Naming, Part, Place, Protocol, Published, RateLimit, Reading, Rejection, ResourceKey,
+    ResourceStatus, ServerFeatures, ServerId, ServerKey, Settings, Setup, Target, Template,
     WatchError,
 };
 pub use chancery_core::{

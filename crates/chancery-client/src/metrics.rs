@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chancery_core::TypeUrl;
-use chancery_core::client::{
-    Client as Machine, ClientEvent, ClientState, ResourceStatus, ServerId,
-};
+use chancery_core::client::{ClientState, Event, Machine, ResourceStatus, ServerId};
 
 /// The metrics of one client, as they are now. Whoever exports them adds `grpc.target`: what the
 /// client is for.
@@ -68,9 +66,9 @@ struct Updates {
 
 impl Counts {
     /// Counts what has happened.
-    pub(crate) fn add(&mut self, events: &[ClientEvent]) {
+    pub(crate) fn add(&mut self, events: &[Event]) {
         for event in events {
-            if let ClientEvent::Received { stream, type_url, good, flaws, .. } = event {
+            if let Event::Received { stream, type_url, good, flaws, .. } = event {
                 let updates = self.updates.entry((stream.server, type_url.clone())).or_default();
                 updates.valid += *good as u64;
                 updates.invalid += flaws.len() as u64;

@@ -3,7 +3,7 @@
 
 use chancery_core::TypeUrl;
 use chancery_core::client::load::{Asked, LoadEvent};
-use chancery_core::client::{ClientEvent, ClientState, Flaw, ServerId, Setup, StreamId};
+use chancery_core::client::{ClientState, Event, Flaw, ServerId, Setup, StreamId};
 use tracing::{Level, debug, enabled, info, warn};
 
 use crate::lines::Lines;
@@ -33,19 +33,19 @@ impl Observer {
     }
 
     /// Writes down what became of discovery.
-    pub(crate) fn events(&self, events: &[ClientEvent]) {
+    pub(crate) fn events(&self, events: &[Event]) {
         let nonce = events.iter().find_map(|event| match event {
-            ClientEvent::Received { nonce, .. } => Some(&**nonce),
+            Event::Received { nonce, .. } => Some(&**nonce),
             _ => None,
         });
         for event in events {
             match event {
-                ClientEvent::Became { server, type_url, name, state, version } => {
+                Event::Became { server, type_url, name, state, version } => {
                     let version = version.as_deref().unwrap_or_default();
                     let nonce = nonce.unwrap_or_default();
                     self.became(*server, type_url, name.as_str(), *state, (version, nonce));
                 }
-                ClientEvent::Received { stream, type_url, version, nonce, good, flaws } => {
+                Event::Received { stream, type_url, version, nonce, good, flaws } => {
                     let (server, type_url) = (stream.server, type_url);
                     if flaws.is_empty() {
                         self.accepted(server, type_url, version, nonce, *good);
@@ -116,39 +116,39 @@ impl Observer {
         }
     }
 
-    fn event(&self, event: &ClientEvent) {
+    fn event(&self, event: &Event) {
         let (node, uri) = (self.node(), |server| self.uri(server));
         match event {
-            ClientEvent::Opened(stream) => {
+            Event::Opened(stream) => {
                 info!(node, server = uri(stream.server), "stream opened");
             }
-            ClientEvent::Ended { stream, error, is_trouble: true, wait } => {
+            Event::Ended { stream, error, is_trouble: true, wait } => {
                 let (server, why, wait) = (uri(stream.server), &error.message, wait.as_secs_f64());
                 warn!(node, server, "cannot reach the server: {why}; next attempt in {wait:.1}s");
             }
-            ClientEvent::Ended { stream, error, is_trouble: false, .. } => {
+            Event::Ended { stream, error, is_trouble: false, .. } => {
                 info!(node, server = uri(stream.server), "stream ended: {}", error.message);
             }
-            ClientEvent::Unusable { stream, why } => {
+            Event::Unusable { stream, why } => {
                 let type_url = stream.type_url.as_ref().map_or("", |type_url| type_url.short());
                 warn!(node, server = uri(stream.server), type_url, "nothing can be used: {why}");
             }
-            ClientEvent::Unasked { stream, type_url } => {
+            Event::Unasked { stream, type_url } => {
                 let (server, type_url) = (uri(stream.server), type_url.as_str());
                 warn!(node, server, type_url, "a response of a type nobody asked for is ignored");
             }
-            ClientEvent::Overdue { server, type_url, name } => {
+            Event::Overdue { server, type_url, name } => {
                 let (server, type_url) = (uri(*server), type_url.short());
                 warn!(node, server, type_url, %name, "did not come in time");
             }
-            ClientEvent::FellBack { authority, server } => {
+            Event::FellBack { authority, server } => {
                 warn!(node, %authority, server = uri(*server), "fell back to another server");
             }
-            ClientEvent::CameBack { authority, server } => {
+            Event::CameBack { authority, server } => {
                 info!(node, %authority, server = uri(*server), "back at a better server");
             }
             // These are many, and have lines of their own.
-            ClientEvent::Received { .. } | ClientEvent::Became { .. } => {}
+            Event::Received { .. } | Event::Became { .. } => {}
         }
     }
 

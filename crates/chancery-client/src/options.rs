@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::Variant;
-use chancery_core::client::{ClientSettings, Protocol};
+use chancery_core::client::{Protocol, Settings};
 
 use crate::dial::{Dial, Sockets};
 use crate::scheme::Scheme;
@@ -20,7 +20,7 @@ pub struct Options {
     /// Whether one stream carries all types (ADS), or each type has its own.
     pub aggregated: bool,
     /// The waits of the protocol.
-    pub settings: ClientSettings,
+    pub settings: Settings,
     /// The time that a connection may take, all handshakes included, and a server may take to allow
     /// for a stream on it. Half as long it may leave no room for a request that is due.
     pub connect_timeout: Duration,
@@ -31,7 +31,7 @@ pub struct Options {
     pub keepalive_timeout: Duration,
     /// Of a REST server: how long after an answer it is polled again, but for new names, which are
     /// asked for at once. A part is added by chance
-    /// ([`jitter`](chancery_core::client::ClientSettings::jitter)). By default ten seconds.
+    /// ([`jitter`](chancery_core::client::Settings::jitter)). By default ten seconds.
     pub rest_refresh: Duration,
     /// How long a REST server may take to answer. Servers that hold a poll until something changes
     /// are told (`x-envoy-expected-rq-timeout-ms`). By default one second.
@@ -59,7 +59,7 @@ impl Default for Options {
         Self {
             variant: Variant::Sotw,
             aggregated: true,
-            settings: ClientSettings::default(),
+            settings: Settings::default(),
             connect_timeout: Duration::from_secs(20),
             keepalive_interval: Duration::from_secs(5 * 60),
             keepalive_timeout: Duration::from_secs(20),

@@ -7,7 +7,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use chancery_core::client::{ClientInput, ErrorKind, Reply, ServerId, StreamId};
+use chancery_core::client::{ErrorKind, Input, Reply, ServerId, StreamId};
 use chancery_core::{ErrorDetail, Request, SotwRequest, TypeUrl};
 use tokio::task::JoinSet;
 
@@ -92,9 +92,9 @@ impl Source {
             };
             let stream = ticket.stream.clone();
             let input = match answer {
-                Answer::Reply(reply) => ClientInput::Received(stream, reply),
-                Answer::Unchanged => ClientInput::Unchanged(stream),
-                Answer::Unusable(kind, why) => ClientInput::Unusable(stream, kind, why),
+                Answer::Reply(reply) => Input::Received(stream, reply),
+                Answer::Unchanged => Input::Unchanged(stream),
+                Answer::Unusable(kind, why) => Input::Unusable(stream, kind, why),
             };
             let may = poll_fn(|cx| engine.poll_read(ticket, cx)).await;
             if !may || !engine.happened(ticket, input) {

@@ -36,7 +36,7 @@ pub enum Event<T> {
 ///
 /// It holds no queue: whoever is slow misses what came between, and hears what is true. While news
 /// wait to be taken, the server that sent them is not listened to any further, for a time (C-038,
-/// [`ClientSettings::patience`](crate::ClientSettings::patience)): a watch that nobody reads should
+/// [`Settings::patience`](crate::Settings::patience)): a watch that nobody reads should
 /// be dropped.
 pub struct Watch<T> {
     raw: RawWatch,

@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::ads::Server;
+use chancery_core::server::{Input, Machine, Response, Settings};
 use chancery_core::{
-    DeltaRequest, Input, Names, Request, Resource, Response, Scope, Settings, Snapshot,
-    SotwRequest, Time, TypeUrl, Variant, Versions,
+    DeltaRequest, Names, Request, Resource, Scope, Snapshot, SotwRequest, Time, TypeUrl, Variant,
+    Versions,
 };
 
 /// A path, taken that many times.
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
 
 /// One stream whose client accepts everything at once.
 struct Stream {
-    machine: Server,
+    machine: Machine,
     variant: Variant,
     type_url: TypeUrl,
     names: Names,
@@ -58,7 +58,7 @@ impl Stream {
         let everything = names.is_empty();
         let of =
             if everything { "cluster.v3.Cluster" } else { "endpoint.v3.ClusterLoadAssignment" };
-        let machine = Server::new(variant, Scope::Aggregated, Arc::new(Settings::default()));
+        let machine = Machine::new(variant, Scope::Aggregated, Arc::new(Settings::default()));
         let names = names.iter().collect();
         let type_url = TypeUrl::new(&format!("envoy.config.{of}"));
         Self { machine, variant, type_url, names }

@@ -7,7 +7,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use crate::{Change, Encodings, Entry, Resource, ResourceName, ResourceSet, Share};
+use crate::server::{Encodings, ResponseEntry, Share};
+use crate::{Change, Resource, ResourceName, ResourceSet};
 
 /// The way from one set to another, for whoever wants everything.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(crate) struct Step {
 /// Entries in the order of their names, without TTLs, and a place for their encoding.
 #[derive(Clone, Debug)]
 pub(crate) struct Entries {
-    pub(crate) list: Arc<[Entry]>,
+    pub(crate) list: Arc<[ResponseEntry]>,
     encodings: Arc<Encodings>,
 }
 
@@ -127,7 +128,7 @@ impl Step {
 
 impl Entries {
     fn of<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> Self {
-        Self { list: resources.map(Entry::of).collect(), encodings: Arc::default() }
+        Self { list: resources.map(ResponseEntry::of).collect(), encodings: Arc::default() }
     }
 
     pub(crate) fn share(&self) -> Share {

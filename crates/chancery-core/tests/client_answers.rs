@@ -6,30 +6,30 @@
 use std::sync::Arc;
 
 use chancery_core::client::{
-    AuthorityKey, Client, ClientInput, ClientSettings, Effect, Fallback, Protocol, Reply,
-    ServerFeatures, ServerKey, Setup, StreamId,
+    AuthorityKey, Effect, Fallback, Input, Machine, Protocol, Reply, ServerFeatures, ServerKey,
+    Settings, Setup, StreamId,
 };
 use chancery_core::{Node, Request, Time, TypeUrl, Variant};
 use chancery_testkit::script::client;
 
 /// A client with one stream of SotW, on which it asks for clusters.
-struct Machine {
-    client: Client,
+struct Conversation {
+    client: Machine,
     stream: StreamId,
 }
 
-impl Machine {
+impl Conversation {
     fn streaming() -> Self {
-        let mut setup = Setup::new(Arc::new(Node::default()), ClientSettings::default());
+        let mut setup = Setup::new(Arc::new(Node::default()), Settings::default());
         let features = ServerFeatures::default();
         let key = ServerKey { uri: "one".into(), credentials: "insecure".into(), features };
         let protocol = Protocol { variant: Variant::Sotw, aggregated: true, refresh: None };
         let server = setup.server(key, protocol);
         setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
-        let mut client = Client::new(setup);
+        let mut client = Machine::new(setup);
         let stream = StreamId { server, type_url: None };
         client.watch(Time::default(), &clusters(), "a");
-        client.handle(Time::default(), ClientInput::Opened(stream.clone()));
+        client.handle(Time::default(), Input::Opened(stream.clone()));
         Self { client, stream }
     }
 
@@ -58,7 +58,7 @@ impl Machine {
             removed: Vec::new(),
             errors: Vec::new(),
         };
-        let input = ClientInput::Received(self.stream.clone(), reply);
+        let input = Input::Received(self.stream.clone(), reply);
         self.client.handle(Time::default(), input);
     }
 }
@@ -140,8 +140,8 @@ fn everything_that_is_taken_back_in_words_waits_for_the_newest_nonce() {
 #[test]
 fn a_server_that_does_not_read_is_not_read_for_ever() {
     // C-062: so many answers are owed, and no more
-    let mut client = Machine::streaming();
-    let answered = |client: &mut Machine| {
+    let mut client = Conversation::streaming();
+    let answered = |client: &mut Conversation| {
         let nonces = std::iter::from_fn(|| client.request()).map(|it| it.nonce().to_owned());
         nonces.collect::<Vec<_>>()
     };

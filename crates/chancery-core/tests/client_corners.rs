@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use chancery_core::client::{
-    AuthorityKey, Client, ClientInput, ClientSettings, Fallback, Held, Protocol, ServerFeatures,
-    ServerKey, Setup, StreamId, WatchEvent,
+    AuthorityKey, Fallback, Held, Input, Machine, Protocol, ServerFeatures, ServerKey, Settings,
+    Setup, StreamId, WatchEvent,
 };
 use chancery_core::{Node, Request, Resource, ResourceName, Time, TypeUrl, Variant};
 use chancery_testkit::script::client;
@@ -256,7 +256,7 @@ fn who_watches_an_alias_hears_that_its_resource_is_gone() {
 /// C-045, C-048, C-073: what is left of an earlier run is for groups, too.
 #[test]
 fn a_group_begins_with_what_is_left_of_an_earlier_run() {
-    let mut setup = Setup::new(Arc::new(Node::default()), ClientSettings::default());
+    let mut setup = Setup::new(Arc::new(Node::default()), Settings::default());
     let key = ServerKey {
         uri: "one".into(),
         credentials: "insecure".into(),
@@ -266,7 +266,7 @@ fn a_group_begins_with_what_is_left_of_an_earlier_run() {
     let server = setup.server(key, protocol);
     setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
     setup.authority(AuthorityKey::Named("a".into()), vec![server], Fallback::Needed);
-    let mut client = Client::new(setup);
+    let mut client = Machine::new(setup);
     let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
     for name in ["x", "xdstp://a/envoy.config.cluster.v3.Cluster/x"] {
         let name = ResourceName::read(name).unwrap();
@@ -280,7 +280,7 @@ fn a_group_begins_with_what_is_left_of_an_earlier_run() {
     assert_eq!(&*name, "x");
     assert!(client.event(watch).is_none());
     let stream = StreamId { server, type_url: None };
-    client.handle(Time::default(), ClientInput::Opened(stream.clone()));
+    client.handle(Time::default(), Input::Opened(stream.clone()));
     let Some(Request::Delta(request)) = client.request(Time::default(), &stream) else { panic!() };
     assert_eq!(request.initial_versions.iter().collect::<Vec<_>>(), [("x", "1")]);
 }
@@ -290,7 +290,7 @@ fn a_group_begins_with_what_is_left_of_an_earlier_run() {
 #[test]
 fn a_server_is_asked_again_for_what_was_forgotten() {
     let all = |variant, refresh, name: &str| {
-        let mut setup = Setup::new(Arc::new(Node::default()), ClientSettings::default());
+        let mut setup = Setup::new(Arc::new(Node::default()), Settings::default());
         let key = ServerKey {
             uri: "one".into(),
             credentials: "insecure".into(),
@@ -298,14 +298,14 @@ fn a_server_is_asked_again_for_what_was_forgotten() {
         };
         let server = setup.server(key, Protocol { variant, aggregated: false, refresh });
         setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
-        let mut client = Client::new(setup);
+        let mut client = Machine::new(setup);
         let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
         let now = Time::default();
         let watch = client.watch(now, &clusters, name);
         let stream = StreamId { server, type_url: Some(clusters.clone()) };
-        client.handle(now, ClientInput::Opened(stream.clone()));
+        client.handle(now, Input::Opened(stream.clone()));
         client.request(now, &stream).expect("there is a name to ask for");
-        client.handle(now, ClientInput::Unchanged(stream.clone()));
+        client.handle(now, Input::Unchanged(stream.clone()));
         assert!(client.request(now, &stream).is_none());
         client.unwatch(now, watch);
         client.watch(now, &clusters, name);

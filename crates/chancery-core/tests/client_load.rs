@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::client::ClientSettings;
+use chancery_core::client::Settings;
 use chancery_core::client::load::{
     Asked, ClusterStats, LoadAnswer, LoadEvent, LoadKey, LoadReport, LocalityTally, MetricStats,
     OrcaReport, ReportedMetrics, Reporter, Said, Tally,
@@ -26,7 +26,7 @@ fn zone(zone: &str) -> Locality {
 
 fn reporter() -> Reporter {
     let node = Node { id: "n".to_owned(), ..Node::default() };
-    let settings = ClientSettings { jitter: 0.0, ..ClientSettings::default() };
+    let settings = Settings { jitter: 0.0, ..Settings::default() };
     Reporter::new(Arc::new(node), settings, 0)
 }
 
@@ -296,11 +296,11 @@ fn waits_grow_until_the_server_answers() {
         now = next;
     }
     assert!(waits.is_sorted() && waits[0] < waits[3], "{waits:?}");
-    assert_eq!(waits[199], ClientSettings::default().backoff_max);
+    assert_eq!(waits[199], Settings::default().backoff_max);
     // A stream without an answer is no success, and one with an answer is.
     open(&mut reporter, now);
     reporter.ended(now, broken());
-    assert_eq!(reporter.deadline(), Some(now + ClientSettings::default().backoff_max));
+    assert_eq!(reporter.deadline(), Some(now + Settings::default().backoff_max));
     now = reporter.deadline().unwrap();
     open(&mut reporter, now);
     reporter.answered(now, all(10));
@@ -309,7 +309,7 @@ fn waits_grow_until_the_server_answers() {
     assert_eq!(reporter.deadline(), Some(now), "a stream that lived is opened again at once");
     reporter.is_due(now);
     reporter.ended(now, broken());
-    assert_eq!(reporter.deadline(), Some(now + ClientSettings::default().backoff));
+    assert_eq!(reporter.deadline(), Some(now + Settings::default().backoff));
     let trouble = |event: &LoadEvent| matches!(event, LoadEvent::Ended { is_trouble: true, .. });
     assert_eq!(reporter.events().iter().filter(|event| trouble(event)).count(), 202);
 }

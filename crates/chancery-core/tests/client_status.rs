@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::client::{
-    AuthorityKey, Client, ClientEvent, ClientInput, ClientSettings, ClientState, ErrorKind,
-    Fallback, Flaw, Given, Item, Protocol, Reply, ServerFeatures, ServerKey, Setup, StreamId,
-    WatchError, WatchEvent, WatchId,
+    AuthorityKey, ClientState, ErrorKind, Event, Fallback, Flaw, Given, Input, Item, Machine,
+    Protocol, Reply, ServerFeatures, ServerKey, Settings, Setup, StreamId, WatchError, WatchEvent,
+    WatchId,
 };
 use chancery_core::{ErrorDetail, NameError, Node, Resource, Time, TypeUrl, Variant};
 
@@ -18,7 +18,7 @@ const CDS: &str = "envoy.config.cluster.v3.Cluster";
 
 /// A client of one server, and the cluster `a` that it watches.
 struct Life {
-    client: Client,
+    client: Machine,
     stream: StreamId,
     watch: WatchId,
     now: Time,
@@ -38,12 +38,12 @@ enum Said {
 impl Life {
     fn new(features: ServerFeatures) -> Self {
         let node = Node { id: "node".to_owned(), ..Node::default() };
-        let mut setup = Setup::new(Arc::new(node), ClientSettings::default());
+        let mut setup = Setup::new(Arc::new(node), Settings::default());
         let key = ServerKey { uri: "one".into(), credentials: "insecure".into(), features };
         let server =
             setup.server(key, Protocol { variant: Variant::Sotw, aggregated: true, refresh: None });
         setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
-        let mut client = Client::new(setup);
+        let mut client = Machine::new(setup);
         let watch = client.watch(Time::default(), &TypeUrl::new(CDS), "a");
         let stream = StreamId { server, type_url: None };
         Self { client, stream, watch, now: Time::default(), version: 0 }
@@ -58,7 +58,7 @@ impl Life {
 
     fn opened(&mut self) {
         while self.client.poll().is_some() {}
-        self.client.handle(self.now, ClientInput::Opened(self.stream.clone()));
+        self.client.handle(self.now, Input::Opened(self.stream.clone()));
         while self.client.request(self.now, &self.stream).is_some() {}
     }
 
@@ -88,13 +88,13 @@ impl Life {
             removed: Vec::new(),
             errors,
         };
-        self.client.handle(self.now, ClientInput::Received(self.stream.clone(), reply));
+        self.client.handle(self.now, Input::Received(self.stream.clone(), reply));
         while self.client.request(self.now, &self.stream).is_some() {}
     }
 
     fn waits(&mut self, time: Duration) {
         self.now = self.now + time;
-        self.client.handle(self.now, ClientInput::TimePassed);
+        self.client.handle(self.now, Input::TimePassed);
     }
 
     /// The state, and what is held.
@@ -263,7 +263,7 @@ fn an_error_names_the_node_the_resource_and_the_server() {
     }
     let unreachable = told(|life| {
         let error = ErrorDetail { code: 14, message: "refused".to_owned() };
-        life.client.handle(life.now, ClientInput::Ended(life.stream.clone(), error));
+        life.client.handle(life.now, Input::Ended(life.stream.clone(), error));
     });
     for part in ["`node`", "one", "refused"] {
         assert!(unreachable.contains(part), "{unreachable}: {part}");
@@ -309,14 +309,14 @@ fn the_next_attempt_is_known_while_a_server_cannot_be_reached() {
     assert_eq!(life.client.next_attempt(server), None, "one goes on");
     for _ in 0..2 {
         while life.client.poll().is_some() {}
-        let ended = ClientInput::Ended(life.stream.clone(), ErrorDetail::default());
+        let ended = Input::Ended(life.stream.clone(), ErrorDetail::default());
         let events = life.client.handle(life.now, ended);
-        let Some(ClientEvent::Ended { wait, .. }) = events.first() else { panic!("{events:?}") };
+        let Some(Event::Ended { wait, .. }) = events.first() else { panic!("{events:?}") };
         let at = life.client.next_attempt(server).unwrap();
         assert_eq!(at, life.now + *wait);
         assert!(!wait.is_zero());
         life.now = at;
-        life.client.handle(at, ClientInput::TimePassed);
+        life.client.handle(at, Input::TimePassed);
         assert_eq!(life.client.next_attempt(server), None, "one goes on");
     }
 }

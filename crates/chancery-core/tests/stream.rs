@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::ads::Server;
+use chancery_core::server::{Input, Machine, Settings, Violation};
 use chancery_core::{
-    DeltaRequest, Input, Request, Resource, Scope, Settings, Snapshot, SotwRequest, Time, TypeUrl,
-    Variant, Violation,
+    DeltaRequest, Request, Resource, Scope, Snapshot, SotwRequest, Time, TypeUrl, Variant,
 };
 use chancery_testkit::script::type_url;
 
@@ -28,7 +27,7 @@ fn several_streams_of_one_client_do_not_touch_each_other() {
             ..SotwRequest::default()
         }))
     };
-    let open = || Server::new(Variant::Sotw, Scope::Aggregated, Arc::new(Settings::default()));
+    let open = || Machine::new(Variant::Sotw, Scope::Aggregated, Arc::new(Settings::default()));
     let (mut one, mut other, now) = (open(), open(), Time::default());
     for stream in [&mut one, &mut other] {
         stream.handle(now, snapshot("1")).unwrap();
@@ -62,7 +61,7 @@ fn a_stream_says_when_to_look_again() {
     };
     let (cds, rds) = (type_url("cds"), type_url("rds"));
     let settings = Settings::default();
-    let mut stream = Server::new(Variant::Delta, Scope::Aggregated, Arc::new(settings.clone()));
+    let mut stream = Machine::new(Variant::Delta, Scope::Aggregated, Arc::new(settings.clone()));
     let mut snapshot = Snapshot::new();
     snapshot.insert(&cds, resource("x", "1"));
     snapshot.insert(&rds, resource("r", "1"));
@@ -92,7 +91,7 @@ fn a_stream_says_when_to_look_again() {
 #[test]
 fn a_message_of_the_other_variant_closes_the_stream() {
     // S-006
-    let mut stream = Server::new(Variant::Delta, Scope::Aggregated, Arc::new(Settings::default()));
+    let mut stream = Machine::new(Variant::Delta, Scope::Aggregated, Arc::new(Settings::default()));
     let request = Input::Request(Request::Sotw(SotwRequest::default()));
     assert_eq!(stream.handle(Time::default(), request), Err(Violation::WrongVariant));
 }

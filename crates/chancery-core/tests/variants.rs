@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::ads::Server;
-use chancery_core::rest::{self, Answer};
-use chancery_core::{
-    Input, Node, Resource, Scope, Settings, Snapshot, SotwRequest, Time, TypeUrl, Variant,
-};
+use chancery_core::server::Machine;
+use chancery_core::server::rest;
+use chancery_core::server::rest::Answer;
+use chancery_core::server::{Input, Settings};
+use chancery_core::{Node, Resource, Scope, Snapshot, SotwRequest, Time, TypeUrl, Variant};
 use chancery_testkit::client::{Client, Interest, Quirks, Verdict};
 use chancery_testkit::script::type_url;
 
@@ -17,7 +17,7 @@ type State = BTreeMap<String, String>;
 
 /// One stream and its client, on a network that delivers at once.
 struct Pair {
-    server: Server,
+    server: Machine,
     client: Client,
     now: Time,
 }
@@ -29,7 +29,7 @@ impl Pair {
         let mut client = Client::new(variant, node, quirks, |_, _| Verdict::Good);
         types.iter().for_each(|type_url| client.want(type_url, Interest::all()));
         client.open();
-        let server = Server::new(variant, scope, Arc::new(Settings::default()));
+        let server = Machine::new(variant, scope, Arc::new(Settings::default()));
         Self { server, client, now: Time::default() }
     }
 

@@ -1,10 +1,10 @@
 //! What an operator can set about the transports: limits and times, each with a name and a default.
 //!
-//! What concerns the protocol itself is in [`chancery_core::Settings`].
+//! What concerns the protocol itself is in [`chancery_core::server::Settings`].
 
 use std::time::Duration;
 
-use chancery_core::Settings;
+use chancery_core::server::Settings;
 
 use crate::chance;
 

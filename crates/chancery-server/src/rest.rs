@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::rest::{Answer, answer as decide};
+use chancery_core::server::rest::{Answer, answer as decide};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
 use chancery_proto::json::{request_from_json, response_to_json};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};

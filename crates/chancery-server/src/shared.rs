@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use chancery_core::Settings;
+use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
 
 use crate::grpc::Turns;

@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chancery_core::{Entry, Response, Variant};
+use chancery_core::Variant;
+use chancery_core::server::{Response, ResponseEntry};
 
 /// Looks at the responses of one stream, in order.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +56,7 @@ fn twice(response: &Response) -> Option<String> {
 }
 
 /// S-084, S-085, S-086: what only a wrapper can carry is only in wrapped entries.
-fn broken(response: &Response, entry: &Entry) -> Option<String> {
+fn broken(response: &Response, entry: &ResponseEntry) -> Option<String> {
     let bare = response.variant == Variant::Sotw && !response.wrapped;
     let name = &entry.name;
     if bare && (entry.heartbeat || entry.ttl || entry.resource.is_none()) {

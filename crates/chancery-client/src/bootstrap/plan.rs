@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::client::{AuthorityKey, ClientSettings, Fallback, Protocol, ServerId, Setup};
+use chancery_core::client::{AuthorityKey, Fallback, Protocol, ServerId, Settings, Setup};
 
 use super::{Bootstrap, Service, XdsServer};
 
@@ -17,16 +17,12 @@ pub struct Plan {
 
 impl Bootstrap {
     /// Numbers the servers. Those that are the same get one number, and so one channel (C-076).
-    pub fn plan(&self, protocol: Protocol, settings: ClientSettings) -> Plan {
+    pub fn plan(&self, protocol: Protocol, settings: Settings) -> Plan {
         self.plan_with(|_| protocol, settings)
     }
 
     /// The same, where not all servers are spoken to in one way.
-    pub fn plan_with(
-        &self,
-        protocol: impl Fn(&XdsServer) -> Protocol,
-        settings: ClientSettings,
-    ) -> Plan {
+    pub fn plan_with(&self, protocol: impl Fn(&XdsServer) -> Protocol, settings: Settings) -> Plan {
         let node = Arc::new(self.node_for(Service::Discovery));
         let mut plan = Plan { setup: Setup::new(node, settings), servers: Vec::new() };
         plan.authority(self, AuthorityKey::Old, &protocol, Fallback::Needed);

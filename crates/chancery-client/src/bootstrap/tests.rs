@@ -3,7 +3,7 @@
 mod federation;
 
 use chancery_core::Variant;
-use chancery_core::client::{ClientSettings, Protocol, ServerFeatures};
+use chancery_core::client::{Protocol, ServerFeatures, Settings};
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -492,7 +492,7 @@ fn what_is_behind_a_switch_that_is_off_is_not_even_looked_at() {
     );
     let document = with(&json!({"authorities": {"a": {"fallback_on_reachability_only": true}}}));
     let bootstrap = on.bootstrap(&document.to_string()).unwrap();
-    let plan = bootstrap.plan(protocol(), ClientSettings::default());
+    let plan = bootstrap.plan(protocol(), Settings::default());
     let fallback = |key| plan.setup.authorities()[&key].fallback;
     assert_eq!(fallback(AuthorityKey::Named("a".into())), Fallback::Reachability);
     assert_eq!(fallback(AuthorityKey::Old), Fallback::Needed);
@@ -520,7 +520,7 @@ fn k6_equal_servers_share_a_number_and_other_credentials_do_not() {
         "e": {"xds_servers": [call]},
         "f": {},
     }})));
-    let plan = bootstrap.plan(protocol(), ClientSettings::default());
+    let plan = bootstrap.plan(protocol(), Settings::default());
     let number = |key| plan.setup.authorities()[&key].servers[0].place();
     let named = |name: &str| number(AuthorityKey::Named(name.into()));
     assert_eq!(number(AuthorityKey::Old), 0);

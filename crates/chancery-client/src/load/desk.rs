@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_core::client::ClientSettings;
+use chancery_core::client::Settings;
 use chancery_core::client::load::{LoadAnswer, LoadKey, LoadReport, Reporter, Said, Tally};
 use chancery_core::{ErrorDetail, Node, Time};
 use tokio::sync::Notify;
@@ -33,7 +33,7 @@ impl Desks {
     pub(crate) fn new(
         servers: &[XdsServer],
         node: Node,
-        settings: &ClientSettings,
+        settings: &Settings,
         observer: &Arc<Observer>,
     ) -> Self {
         let node = Arc::new(node);

@@ -11,7 +11,7 @@ use std::str;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::client::{AuthorityKey, Client as Machine, Held, ServerId, Setup};
+use chancery_core::client::{AuthorityKey, Held, Machine, ServerId, Setup};
 use chancery_core::{Api, ResourceName, Time, TypeUrl, Version};
 use chancery_proto::reply::Reader;
 use serde_json::{Value, json};

@@ -24,11 +24,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_client::{
-    AuthorityKey, Bootstrap, ClientSettings, Fallback, InvalidTarget, ResourceName, Target,
-    Template, TypeUrl, Variant,
+    AuthorityKey, Bootstrap, Fallback, InvalidTarget, ResourceName, Settings, Target, Template,
+    TypeUrl, Variant,
 };
 use chancery_core::client::{
-    Client, ClientInput, Effect, Protocol, Reply, ServerFeatures, ServerKey, Setup, StreamId,
+    Effect, Input, Machine, Protocol, Reply, ServerFeatures, ServerKey, Setup, StreamId,
 };
 use chancery_core::{ErrorDetail, Node, Time};
 use chancery_proto::frames::Messages;
@@ -101,8 +101,8 @@ fn bootstraps() {
         }
         let _ = bootstrap.listener("[::1]:80");
         let protocol = Protocol { variant: Variant::Sotw, aggregated: true, refresh: None };
-        let plan = bootstrap.plan(protocol, ClientSettings::default());
-        let mut client = Client::new(plan.setup);
+        let plan = bootstrap.plan(protocol, Settings::default());
+        let mut client = Machine::new(plan.setup);
         client.watch(Time::default(), &TypeUrl::new(CLUSTER), "a");
         assert!(matches!(client.poll(), Some(Effect::Open(_))), "somebody is asked");
     });
@@ -198,22 +198,22 @@ fn json() {
 /// A client that watches by name and everything hears it twice, answers, and is left with nothing
 /// when nobody watches any more.
 fn hear(variant: Variant, reply: Reply) {
-    let mut setup = Setup::new(Arc::new(Node::default()), ClientSettings::default());
+    let mut setup = Setup::new(Arc::new(Node::default()), Settings::default());
     let features = ServerFeatures::default();
     let key = ServerKey { uri: "one".into(), credentials: "insecure".into(), features };
     let server = setup.server(key, Protocol { variant, aggregated: true, refresh: None });
     setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
     setup.authority(AuthorityKey::Named("a".into()), vec![server], Fallback::Needed);
-    let mut client = Client::new(setup);
+    let mut client = Machine::new(setup);
     let (now, cluster) = (Time::default(), TypeUrl::new(CLUSTER));
     let glob = format!("xdstp://a/{CLUSTER}/g/*");
     let watches = ["a", "b", "*", glob.as_str()].map(|name| client.watch(now, &cluster, name));
     let stream = StreamId { server, type_url: None };
-    client.handle(now, ClientInput::Opened(stream.clone()));
+    client.handle(now, Input::Opened(stream.clone()));
     while client.request(now, &stream).is_some() {}
     for _ in 0..2 {
         let is_asked = reply.type_url == cluster;
-        client.handle(now, ClientInput::Received(stream.clone(), reply.clone()));
+        client.handle(now, Input::Received(stream.clone(), reply.clone()));
         let answers =
             std::iter::from_fn(|| client.request(now, &stream)).take(10).collect::<Vec<_>>();
         assert!(answers.len() <= 3 && answers.is_empty() != is_asked, "{answers:?}");
@@ -224,7 +224,7 @@ fn hear(variant: Variant, reply: Reply) {
         assert!(client.may_read(&stream));
     }
     let error = ErrorDetail { code: ErrorDetail::UNAVAILABLE, message: String::new() };
-    client.handle(now, ClientInput::Ended(stream, error));
+    client.handle(now, Input::Ended(stream, error));
     watches.into_iter().for_each(|watch| client.unwatch(now, watch));
     assert_eq!(client.resources().count(), 0);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::ClientSettings;
+use super::Settings;
 
 /// The waits of one stream.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Backoff {
     }
 
     /// The next wait.
-    pub(super) fn wait(&mut self, settings: &ClientSettings, stream: u64) -> Duration {
+    pub(super) fn wait(&mut self, settings: &Settings, stream: u64) -> Duration {
         let nominal = self.next.unwrap_or(settings.backoff).min(settings.backoff_max);
         let factor = if settings.backoff_factor > 1.0 { settings.backoff_factor } else { 1.0 };
         // At most a bounded time by a bounded factor: nothing overflows.
@@ -38,7 +38,7 @@ impl Backoff {
     /// The wait until the next poll: never shorter than asked for, and never quite the same.
     pub(super) fn spread(
         &mut self,
-        settings: &ClientSettings,
+        settings: &Settings,
         stream: u64,
         refresh: Duration,
     ) -> Duration {
@@ -64,7 +64,7 @@ mod tests {
     /// C-069
     #[test]
     fn ten_thousand_failures_in_a_row_end_in_the_longest_wait() {
-        let settings = ClientSettings { jitter: 0.0, ..ClientSettings::default() };
+        let settings = Settings { jitter: 0.0, ..Settings::default() };
         let mut backoff = Backoff::default();
         let waits: Vec<_> = (0..10_000).map(|_| backoff.wait(&settings, 0)).collect();
         assert_eq!(waits[0], settings.backoff);
@@ -77,7 +77,7 @@ mod tests {
     /// C-069
     #[test]
     fn waits_differ_by_chance_and_stay_near_their_nominal() {
-        let settings = ClientSettings { backoff_factor: 1.0, ..ClientSettings::default() };
+        let settings = Settings { backoff_factor: 1.0, ..Settings::default() };
         let mut backoff = Backoff::default();
         let waits: Vec<_> = (0..1000).map(|_| backoff.wait(&settings, 7).as_secs_f64()).collect();
         let (least, most) =
@@ -89,10 +89,10 @@ mod tests {
     #[test]
     fn no_setting_overflows() {
         for factor in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300] {
-            let settings = ClientSettings {
+            let settings = Settings {
                 backoff_factor: factor,
                 backoff_max: Duration::MAX / 4,
-                ..ClientSettings::default()
+                ..Settings::default()
             };
             let mut backoff = Backoff::default();
             for _ in 0..100 {

@@ -24,7 +24,7 @@ use std::time::Duration;
 use super::backoff::Backoff;
 use super::pace::Pace;
 use super::topic::Topic;
-use super::{ClientSettings, RateLimit, Server, WatchError};
+use super::{RateLimit, Server, Settings, WatchError};
 use crate::{ResourceName, Time, TypeUrl, Variant};
 
 /// How often a stream may reject. Some servers answer a rejection with the same again, at once: that
@@ -173,7 +173,7 @@ impl Stream {
     }
 
     /// It ended, or could not be opened. Whether that is trouble.
-    pub(super) fn end(&mut self, now: Time, settings: &ClientSettings, number: u64) -> bool {
+    pub(super) fn end(&mut self, now: Time, settings: &Settings, number: u64) -> bool {
         let trouble = !self.responded;
         let wait = self.backoff.wait(settings, number);
         // One that lived for a while is opened again at once; one that is closed after each
@@ -233,7 +233,7 @@ impl Stream {
         &mut self,
         now: Time,
         refresh: Duration,
-        settings: &ClientSettings,
+        settings: &Settings,
         number: u64,
     ) {
         self.is_asked = false;

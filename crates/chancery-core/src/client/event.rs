@@ -8,7 +8,7 @@ use crate::{ErrorDetail, ResourceName, TypeUrl};
 
 /// Something worth a line in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientEvent {
+pub enum Event {
     /// A stream is there.
     Opened(StreamId),
     /// A stream ended, or could not be opened.

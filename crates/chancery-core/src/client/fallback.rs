@@ -5,10 +5,10 @@
 
 use super::machine::{is_needed, missing_after};
 use super::receive::names_of;
-use super::{AuthorityKey, Client, ClientEvent, Item, Reply, ServerId, StreamId};
+use super::{AuthorityKey, Event, Item, Machine, Reply, ServerId, StreamId};
 use crate::Time;
 
-impl Client {
+impl Machine {
     /// C-087: a server that cannot be reached, and something is missing.
     pub(super) fn fall_back(&mut self, now: Time) {
         let mut back = Vec::new();
@@ -31,7 +31,7 @@ impl Client {
                 for shelf in realm.shelves.values_mut() {
                     shelf.slots.change_all(|_, slot| slot.entry.doubt(believed));
                 }
-                self.events.push(ClientEvent::FellBack { authority: authority.clone(), server });
+                self.events.push(Event::FellBack { authority: authority.clone(), server });
                 // What it said on the streams that it still has does not count any more.
                 if let Some(channel) = self.channels.get_mut(believed.place()) {
                     for (type_url, shelf) in &realm.shelves {
@@ -107,7 +107,7 @@ impl Client {
                 }
             }
         }
-        self.events.push(ClientEvent::CameBack { authority, server });
+        self.events.push(Event::CameBack { authority, server });
     }
 
     /// What a server said before it was believed has to be said again.

@@ -11,10 +11,10 @@ use super::realm::{Realm, Realms};
 use super::receive::{Touch, change};
 use super::slots::Slot;
 use super::watchers::is_group;
-use super::{AuthorityKey, Client, ClientEvent, ErrorKind, ServerId, WatchError};
+use super::{AuthorityKey, ErrorKind, Event, Machine, ServerId, WatchError};
 use crate::{ResourceName, Time, TypeUrl};
 
-impl Client {
+impl Machine {
     /// What follows from the time alone.
     pub(super) fn pass(&mut self, now: Time) {
         self.watchers.lose_patience(now, self.setup.settings.patience);
@@ -77,7 +77,7 @@ impl Client {
         if let Some(news) = news.flatten() {
             self.watchers.tell(&shelf.listeners(name), name, news, None);
             let (type_url, name) = (type_url.clone(), name.clone());
-            self.events.push(ClientEvent::Overdue { server, type_url, name });
+            self.events.push(Event::Overdue { server, type_url, name });
         }
     }
 

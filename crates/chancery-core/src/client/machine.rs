@@ -7,10 +7,10 @@
 //!                            +------------ replies, judged (receive) ------+
 //! ```
 //!
-//! A driver calls [`Client::handle`] with what happened, then [`Client::poll`] until there is no
-//! effect left, and [`Client::handle`] again no later than [`Client::deadline`]. What is said on a
-//! stream is asked for when the wire has room ([`Client::request`]), and what a watcher is told when
-//! it can take it ([`Client::event`]), so that nothing is queued.
+//! A driver calls [`Machine::handle`] with what happened, then [`Machine::poll`] until there is no
+//! effect left, and [`Machine::handle`] again no later than [`Machine::deadline`]. What is said on a
+//! stream is asked for when the wire has room ([`Machine::request`]), and what a watcher is told when
+//! it can take it ([`Machine::event`]), so that nothing is queued.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,27 +23,27 @@ use super::realm::{Realm, Realms, Shelf, Wants};
 use super::stock::Stock;
 use super::watchers::{Subject, Watchers};
 use super::{
-    AuthorityKey, ClientEvent, ErrorKind, Held, Protocol, Reply, ServerId, Setup, StreamId,
-    WatchError, WatchId,
+    AuthorityKey, ErrorKind, Event, Held, Protocol, Reply, ServerId, Setup, StreamId, WatchError,
+    WatchId,
 };
 use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
 
 /// A client of any number of servers, as a value.
 #[derive(Debug)]
-pub struct Client {
+pub struct Machine {
     pub(super) setup: Setup,
     pub(super) realms: Realms,
     pub(super) channels: Vec<Channel>,
     pub(super) watchers: Watchers,
     pub(super) expiries: Expiries,
-    pub(super) events: Vec<ClientEvent>,
+    pub(super) events: Vec<Event>,
     stock: Stock,
     pub(super) effects: Effects,
 }
 
 /// What happened.
 #[derive(Debug)]
-pub enum ClientInput {
+pub enum Input {
     /// The stream is there, and requests can be sent on it.
     Opened(StreamId),
     /// It ended, or it could not be opened.
@@ -66,11 +66,11 @@ pub enum Effect {
     Open(StreamId),
     /// Close it. Nothing more is to be said of it.
     Close(StreamId),
-    /// There may be a [request](Client::request) for it.
+    /// There may be a [request](Machine::request) for it.
     Send(StreamId),
-    /// It [may be read](Client::may_read) again.
+    /// It [may be read](Machine::may_read) again.
     Read(StreamId),
-    /// There may be an [event](Client::event) for it.
+    /// There may be an [event](Machine::event) for it.
     Tell(WatchId),
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Effects {
     pub(super) send: BTreeSet<StreamId>,
 }
 
-impl Client {
+impl Machine {
     /// A client that watches nothing and has asked nobody.
     pub fn new(setup: Setup) -> Self {
         let realms = setup.authorities().iter();
@@ -155,14 +155,14 @@ impl Client {
     }
 
     /// Takes in what happened.
-    pub fn handle(&mut self, now: Time, input: ClientInput) -> Vec<ClientEvent> {
+    pub fn handle(&mut self, now: Time, input: Input) -> Vec<Event> {
         match input {
-            ClientInput::Opened(stream) => self.opened(now, &stream),
-            ClientInput::Ended(stream, error) => self.ended(now, &stream, &error),
-            ClientInput::Received(stream, reply) => self.received(now, &stream, reply),
-            ClientInput::Unchanged(stream) => self.unchanged(now, &stream),
-            ClientInput::Unusable(stream, kind, why) => self.unusable(now, &stream, kind, &why),
-            ClientInput::TimePassed => {}
+            Input::Opened(stream) => self.opened(now, &stream),
+            Input::Ended(stream, error) => self.ended(now, &stream, &error),
+            Input::Received(stream, reply) => self.received(now, &stream, reply),
+            Input::Unchanged(stream) => self.unchanged(now, &stream),
+            Input::Unusable(stream, kind, why) => self.unusable(now, &stream, kind, &why),
+            Input::TimePassed => {}
         }
         self.pass(now);
         self.settle(now);
@@ -406,7 +406,7 @@ impl Client {
             }
         }
         if !is_polled {
-            self.events.push(ClientEvent::Opened(id.clone()));
+            self.events.push(Event::Opened(id.clone()));
         }
     }
 

@@ -31,14 +31,14 @@ mod watchers;
 pub use dependencies::{Assembly, Dependencies, Need, Part, Published, ResourceKey};
 pub use entry::{ClientState, Held, Rejection};
 pub use error::{ErrorKind, WatchError};
-pub use event::ClientEvent;
-pub use machine::{Client, ClientInput, Effect};
+pub use event::Event;
+pub use machine::{Effect, Input, Machine};
 pub use naming::{AuthorityKey, InvalidPlace, Naming, Place};
 pub use pace::{Pace, RateLimit};
 pub use reply::{Bare, Flaw, Given, Item, Reading, Reply};
 pub use setup::{
-    AuthoritySetup, ClientSettings, Fallback, Protocol, Server, ServerFeatures, ServerId,
-    ServerKey, Setup, StreamId,
+    AuthoritySetup, Fallback, Protocol, Server, ServerFeatures, ServerId, ServerKey, Settings,
+    Setup, StreamId,
 };
 pub use status::ResourceStatus;
 pub use target::{InvalidTarget, Target};

@@ -14,10 +14,10 @@ use super::machine::missing_after;
 use super::receive::{Taking, Touch};
 use super::slots::Slot;
 use super::watchers::is_group;
-use super::{AuthorityKey, Client, ErrorKind, Flaw, WatchError};
+use super::{AuthorityKey, ErrorKind, Flaw, Machine, WatchError};
 use crate::ResourceName;
 
-impl Client {
+impl Machine {
     /// Tells those who may have asked for the nameless resources of a response; or, if it has none,
     /// that this is over.
     pub(super) fn weigh_nameless(

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::channel::State;
-use super::{Client, ClientEvent, ErrorKind, StreamId, WatchError};
+use super::{ErrorKind, Event, Machine, StreamId, WatchError};
 use crate::{ErrorDetail, Time};
 
-impl Client {
+impl Machine {
     /// A stream ended, or could not be opened.
     pub(super) fn ended(&mut self, now: Time, id: &StreamId, error: &ErrorDetail) {
         let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
@@ -38,7 +38,7 @@ impl Client {
             self.repeat_trouble(id);
         }
         let (stream, error) = (id.clone(), error.clone());
-        self.events.push(ClientEvent::Ended { stream, error, is_trouble, wait });
+        self.events.push(Event::Ended { stream, error, is_trouble, wait });
     }
 
     /// C-090: watchers hear of servers that cannot be reached when there is no other to ask.

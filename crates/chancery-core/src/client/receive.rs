@@ -15,8 +15,8 @@ use super::realm::Realm;
 use super::slots::Slot;
 use super::watchers::{EVERYTHING, Watchers, is_group};
 use super::{
-    AuthorityKey, Bare, Client, ClientEvent, ClientState, ErrorKind, Flaw, Given, Held, Item,
-    Reply, ServerId, StreamId, WatchError,
+    AuthorityKey, Bare, ClientState, ErrorKind, Event, Flaw, Given, Held, Item, Machine, Reply,
+    ServerId, StreamId, WatchError,
 };
 use crate::{ErrorDetail, NameError, ResourceName, Time, TypeUrl, Variant, Version};
 
@@ -28,7 +28,7 @@ pub(super) struct Taking<'a> {
     version: &'a Arc<str>,
 }
 
-impl Client {
+impl Machine {
     pub(super) fn received(&mut self, now: Time, stream: &StreamId, reply: Reply) {
         if !self.hears(now, stream, &reply.type_url) {
             return;
@@ -80,7 +80,7 @@ impl Client {
         }
         back.iter().for_each(|authority| self.ask_unheard(authority, stream.server));
         self.answer(&taking, &reply.nonce, &flaws);
-        self.events.push(ClientEvent::Received {
+        self.events.push(Event::Received {
             stream: stream.clone(),
             type_url: reply.type_url,
             version: reply.version,
@@ -100,7 +100,7 @@ impl Client {
             self.respond(id);
         } else {
             let (stream, type_url) = (id.clone(), type_url.clone());
-            self.events.push(ClientEvent::Unasked { stream, type_url });
+            self.events.push(Event::Unasked { stream, type_url });
         }
         asked
     }
@@ -156,7 +156,7 @@ impl Client {
                 self.watchers.tell(&group.watchers, name, News::Ambient, Some((id, now)));
             }
         }
-        self.events.push(ClientEvent::Unusable { stream: id.clone(), why: why.to_owned() });
+        self.events.push(Event::Unusable { stream: id.clone(), why: why.to_owned() });
     }
 
     /// The source can be used again: what was wrong with it as a whole is over.
@@ -386,7 +386,7 @@ impl Client {
             found.tell(&mut self.watchers, name, Some((taking.stream, taking.now)));
             if let Some((state, version)) = found.stands {
                 let (type_url, name) = (taking.type_url.clone(), name.clone());
-                self.events.push(ClientEvent::Became { server, type_url, name, state, version });
+                self.events.push(Event::Became { server, type_url, name, state, version });
             }
             if let Some(at) = found.expires {
                 let (authority, type_url) = (authority.clone(), taking.type_url.clone());

@@ -85,12 +85,12 @@ pub struct Setup {
     servers: Vec<Server>,
     authorities: BTreeMap<AuthorityKey, AuthoritySetup>,
     /// Waits and limits.
-    pub settings: ClientSettings,
+    pub settings: Settings,
 }
 
 /// Waits and limits of a client.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClientSettings {
+pub struct Settings {
     /// How long after it was asked for a resource counts as missing (C-065). Nothing does if this is
     /// zero.
     pub missing_after: Duration,
@@ -114,7 +114,7 @@ pub struct ClientSettings {
     pub seed: u64,
 }
 
-impl Default for ClientSettings {
+impl Default for Settings {
     fn default() -> Self {
         Self {
             missing_after: Duration::from_secs(15),
@@ -133,7 +133,7 @@ impl Default for ClientSettings {
 
 impl Setup {
     /// A client that may ask nobody yet.
-    pub fn new(node: Arc<Node>, settings: ClientSettings) -> Self {
+    pub fn new(node: Arc<Node>, settings: Settings) -> Self {
         Self { node, servers: Vec::new(), authorities: BTreeMap::new(), settings }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::channel::Stream;
 use super::realm::{Group, Realm};
-use super::{AuthorityKey, Client, ClientState, Held, Rejection, ServerId, StreamId, WatchError};
+use super::{AuthorityKey, ClientState, Held, Machine, Rejection, ServerId, StreamId, WatchError};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// One resource of a client.
@@ -26,7 +26,7 @@ pub struct ResourceStatus<'a> {
     pub rejection: Option<&'a Rejection>,
 }
 
-impl Client {
+impl Machine {
     /// All resources that are watched, by name or with a group.
     pub fn resources(&self) -> impl Iterator<Item = ResourceStatus<'_>> {
         self.realms.iter().flat_map(|(authority, realm)| {

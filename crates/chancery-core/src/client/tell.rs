@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::entry::Entry;
 use super::realm::Shelf;
 use super::watchers::{Subject, Untold, Watcher};
-use super::{Client, ErrorKind, Held, WatchError, WatchId};
+use super::{ErrorKind, Held, Machine, WatchError, WatchId};
 use crate::ResourceName;
 
 /// What a watcher is told.
@@ -33,7 +33,7 @@ pub enum WatchEvent {
     Settled,
 }
 
-impl Client {
+impl Machine {
     /// The next thing to tell a watcher. If what there was to tell is not true any more, and it has
     /// applied what it was told before, nobody waits for it.
     pub fn event(&mut self, id: WatchId) -> Option<WatchEvent> {

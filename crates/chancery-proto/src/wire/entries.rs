@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes};
-use chancery_core::{Entry, Resource, Response, TypeUrl, Variant};
+use chancery_core::server::{Response, ResponseEntry};
+use chancery_core::{Resource, TypeUrl, Variant};
 use prost::encoding::{encode_varint, encoded_len_varint};
 
 use super::wrapper_of;
@@ -21,7 +22,7 @@ pub fn encode_entries(response: &Response) -> Bytes {
     out.into()
 }
 
-fn put_entry(out: &mut Vec<u8>, response: &Response, entry: &Entry) {
+fn put_entry(out: &mut Vec<u8>, response: &Response, entry: &ResponseEntry) {
     let type_url = &response.type_url;
     match (&response.variant, &entry.resource) {
         (Variant::Sotw, Some(resource)) if !response.wrapped => {
@@ -34,7 +35,7 @@ fn put_entry(out: &mut Vec<u8>, response: &Response, entry: &Entry) {
 
 /// A `Resource`. Without a body it is a heartbeat (S-087) or says that an alias cannot be resolved
 /// (S-093); the latter has no version either.
-fn wrapped(type_url: &TypeUrl, entry: &Entry) -> Vec<u8> {
+fn wrapped(type_url: &TypeUrl, entry: &ResponseEntry) -> Vec<u8> {
     let mut out = Vec::with_capacity(room_for(entry));
     put_field(&mut out, 3, entry.name.as_bytes());
     for alias in &entry.aliases {
@@ -55,7 +56,7 @@ fn wrapped(type_url: &TypeUrl, entry: &Entry) -> Vec<u8> {
 ///
 /// Only an `xdstp:` name has several spellings. A canonical body begins with its name, field 1 of
 /// every type that has one, and of a field that comes twice the last counts.
-fn body<'a>(entry: &Entry, resource: &'a Resource) -> Cow<'a, [u8]> {
+fn body<'a>(entry: &ResponseEntry, resource: &'a Resource) -> Cow<'a, [u8]> {
     let body = resource.body();
     match own_name(body) {
         Some(own) if own.starts_with(b"xdstp://") && *own != *entry.name.as_bytes() => {
@@ -110,7 +111,7 @@ fn duration(time: Duration) -> Vec<u8> {
 }
 
 /// Enough room for most entries; a guess that is too small costs one reallocation.
-fn room_for(entry: &Entry) -> usize {
+fn room_for(entry: &ResponseEntry) -> usize {
     const AROUND_A_BODY: usize = 192;
     let body = entry.resource.as_deref().map_or(0, |resource: &Resource| resource.body().len());
     AROUND_A_BODY + entry.name.len() + if entry.heartbeat { 0 } else { body }

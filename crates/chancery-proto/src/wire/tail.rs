@@ -2,7 +2,8 @@
 //! of memory, because it is made once for every response.
 
 use bytes::BufMut;
-use chancery_core::{Response, Variant};
+use chancery_core::Variant;
+use chancery_core::server::Response;
 use prost::Message;
 
 use super::ResourceError;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::{Entry, NameError, Names, Resource, Response, Variant};
+use chancery_core::server::{Response, ResponseEntry};
+use chancery_core::{NameError, Names, Resource, Variant};
 use proptest::prelude::*;
 
 use super::*;
@@ -125,8 +126,8 @@ fn resource() -> Arc<Resource> {
     Arc::new(resource.with_ttl(Some(Duration::from_millis(1500))).with_version("7"))
 }
 
-fn entry() -> Entry {
-    Entry {
+fn entry() -> ResponseEntry {
+    ResponseEntry {
         name: "c".into(),
         aliases: vec!["also".into()],
         resource: Some(resource()),
@@ -135,7 +136,7 @@ fn entry() -> Entry {
     }
 }
 
-fn response(variant: Variant, wrapped: bool, entries: Vec<Entry>) -> Response {
+fn response(variant: Variant, wrapped: bool, entries: Vec<ResponseEntry>) -> Response {
     Response {
         variant,
         type_url: TypeUrl::new(CLUSTER),
@@ -205,8 +206,8 @@ fn a_delta_entry_is_always_wrapped() {
 #[test]
 fn a_heartbeat_and_an_unresolved_alias_have_no_body() {
     // S-087, S-093
-    let beat = Entry { heartbeat: true, ..entry() };
-    let unresolved = Entry { resource: None, name: "r/x".into(), ..entry() };
+    let beat = ResponseEntry { heartbeat: true, ..entry() };
+    let unresolved = ResponseEntry { resource: None, name: "r/x".into(), ..entry() };
     let message = delta(&response(Variant::Delta, false, vec![beat, unresolved]));
     let [beat, unresolved] = &message.resources[..] else { panic!("two entries") };
     assert_eq!((beat.resource.as_ref(), &*beat.version), (None, "7"));
@@ -218,7 +219,8 @@ fn a_heartbeat_and_an_unresolved_alias_have_no_body() {
 #[test]
 fn a_ttl_is_written_only_where_the_machine_says_so() {
     // S-086
-    let message = delta(&response(Variant::Delta, false, vec![Entry { ttl: false, ..entry() }]));
+    let message =
+        delta(&response(Variant::Delta, false, vec![ResponseEntry { ttl: false, ..entry() }]));
     assert_eq!(message.resources[0].ttl, None);
 }
 
@@ -389,7 +391,8 @@ fn a_body_names_itself_in_the_spelling_asked_for() {
     let body = Named { name: STORED.to_owned() }.encode_to_vec();
     let resource = Arc::new(Resource::new(STORED.parse().unwrap(), body.into()));
     for (asked, spelled) in [(ASKED, ASKED), (STORED, STORED)] {
-        let entry = Entry { name: asked.into(), resource: Some(Arc::clone(&resource)), ..entry() };
+        let entry =
+            ResponseEntry { name: asked.into(), resource: Some(Arc::clone(&resource)), ..entry() };
         let bare = sotw(&response(Variant::Sotw, false, vec![entry.clone()]));
         assert_eq!(Named::decode(&*bare.resources[0].value).unwrap().name, spelled);
         let wrapped = delta(&response(Variant::Delta, true, vec![entry]));
@@ -397,7 +400,7 @@ fn a_body_names_itself_in_the_spelling_asked_for() {
         assert_eq!(Named::decode(&*body.value).unwrap().name, spelled);
     }
     // Only names have several spellings: an alias, or a first field of another kind, stays.
-    let aliased = Entry { name: "other".into(), ..entry() };
+    let aliased = ResponseEntry { name: "other".into(), ..entry() };
     let bare = sotw(&response(Variant::Sotw, false, vec![aliased]));
     assert_eq!(bare.resources[0].value, b"\x0a\x01c");
 }

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Api, ErrorDetail, Event, Node, Response, TypeUrl, Variant};
+use chancery_core::server::{Event, Response};
+use chancery_core::{Api, ErrorDetail, Node, TypeUrl, Variant};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 

@@ -10,7 +10,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use chancery_core::{Response, Share, ShareKey, TypeUrl, Variant};
+use chancery_core::server::{Response, Share, ShareKey};
+use chancery_core::{TypeUrl, Variant};
 use chancery_proto::wire::encode_entries;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -106,7 +107,8 @@ fn weight(response: &Response) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use chancery_core::{Entry, Resource};
+    use chancery_core::Resource;
+    use chancery_core::server::ResponseEntry;
 
     use super::*;
 
@@ -117,7 +119,7 @@ mod tests {
             type_url: TypeUrl::new("envoy.config.cluster.v3.Cluster"),
             version: "1".into(),
             nonce: "1".into(),
-            entries: Arc::new([Entry {
+            entries: Arc::new([ResponseEntry {
                 name: "a".into(),
                 aliases: Vec::new(),
                 resource: Some(resource),

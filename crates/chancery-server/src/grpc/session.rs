@@ -1,13 +1,14 @@
 //! One stream: its machine, and the group whose snapshots it sees.
 //!
-//! The protocol is decided by [`chancery_core::ads::Server`] alone. Here bytes become its inputs,
+//! The protocol is decided by [`chancery_core::server::Server`] alone. Here bytes become its inputs,
 //! its responses become bytes, and its events are told to the [`Account`].
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use chancery_core::{Event, Input, Names, Request, Scope, Time, TypeUrl, Variant, Violation, ads};
+use chancery_core::server::{Event, Input, Violation};
+use chancery_core::{Names, Request, Scope, Time, TypeUrl, Variant, server};
 use chancery_proto::wire;
 use tokio::time::Instant;
 use tonic::Status;
@@ -22,7 +23,7 @@ use crate::store::{State, Watch};
 pub(crate) struct Session {
     account: Account,
     variant: Variant,
-    machine: ads::Server,
+    machine: server::Machine,
     watch: Option<Watch>,
     /// How often all streams had been told to ask for their group again.
     epoch: u64,
@@ -39,7 +40,7 @@ impl Session {
         only: Option<TypeUrl>,
     ) -> Self {
         let scope = only.clone().map_or(Scope::Aggregated, Scope::Only);
-        let machine = ads::Server::new(variant, scope, slot.shared().settings(&peer));
+        let machine = server::Machine::new(variant, scope, slot.shared().settings(&peer));
         let account = Account::open(slot, peer, variant, only);
         Self { account, variant, machine, watch: None, epoch: 0, answered: false, shown: false }
     }

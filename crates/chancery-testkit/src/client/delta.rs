@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chancery_core::{DeltaRequest, Response, Time, TypeUrl, Versions};
+use chancery_core::server::Response;
+use chancery_core::{DeltaRequest, Time, TypeUrl, Versions};
 
 use super::topic::Topic;
 use super::{Answer, Holding, Quirks};

@@ -28,7 +28,8 @@ mod topic;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use chancery_core::{ErrorDetail, Node, Request, Resource, Response, Time, TypeUrl, Variant};
+use chancery_core::server::Response;
+use chancery_core::{ErrorDetail, Node, Request, Resource, Time, TypeUrl, Variant};
 
 use crate::shape::Shape;
 pub use interest::Interest;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Names, Response, SotwRequest, Time, TypeUrl};
+use chancery_core::server::Response;
+use chancery_core::{Names, SotwRequest, Time, TypeUrl};
 
 use super::topic::Topic;
 use super::{Answer, Quirks};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chancery_core::{Entry, Resource, Response, Time};
+use chancery_core::server::{Response, ResponseEntry};
+use chancery_core::{Resource, Time};
 
 use super::{Fault, Interest};
 
@@ -124,7 +125,7 @@ impl Topic {
     }
 
     /// Takes one accepted entry.
-    pub(super) fn keep(&mut self, now: Time, entry: &Entry) {
+    pub(super) fn keep(&mut self, now: Time, entry: &ResponseEntry) {
         let Some(resource) = &entry.resource else {
             self.held.remove(&entry.name);
             return;

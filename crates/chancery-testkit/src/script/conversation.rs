@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::server::{Event, Input, Settings};
 use chancery_core::{
-    DeltaRequest, ErrorDetail, Event, Input, Request, Scope, Settings, Snapshot, SotwRequest, Time,
-    Variant, ads,
+    DeltaRequest, ErrorDetail, Request, Scope, Snapshot, SotwRequest, Time, Variant, server,
 };
 
 use super::line::{Answer, Edit, Line, NodeWords, RequestLine, duration};
@@ -36,7 +36,7 @@ pub(super) struct Conversation {
 
 /// One stream, seen from the client.
 struct Stream {
-    server: ads::Server,
+    server: server::Machine,
     shape: Shape,
     sent: Vec<Sent>,
     /// The names of the last request of each type.
@@ -285,7 +285,7 @@ struct Said {
 impl Stream {
     fn new(variant: Variant, scope: Scope, settings: Settings) -> Self {
         Self {
-            server: ads::Server::new(variant, scope, Arc::new(settings)),
+            server: server::Machine::new(variant, scope, Arc::new(settings)),
             shape: Shape::default(),
             sent: Vec::new(),
             names: BTreeMap::new(),

@@ -3,7 +3,8 @@
 //! What a response holds is sorted, in the script and in the transcript, because its order means
 //! nothing to a client.
 
-use chancery_core::{Entry, ErrorDetail, Event, NameError, Response};
+use chancery_core::server::{Event, Response, ResponseEntry};
+use chancery_core::{ErrorDetail, NameError};
 
 /// What the conversation calls a nonce or a version.
 pub(super) trait Labels {
@@ -98,7 +99,7 @@ fn answered(
     format!("{}{version} n={}", type_url.short(), labels.nonce(nonce))
 }
 
-fn entry(entry: &Entry) -> String {
+fn entry(entry: &ResponseEntry) -> String {
     let version = entry.resource.as_ref().map(|it| format!("@{}", it.version()));
     let mut flags: Vec<_> = entry.aliases.iter().map(|alias| format!("alias={alias}")).collect();
     let marks = [

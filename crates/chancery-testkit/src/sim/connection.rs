@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{
-    Event, Input, Request, Response, Scope, Settings, Snapshot, Time, TypeUrl, Variant, ads,
-};
+use chancery_core::server::{Event, Input, Response, Settings};
+use chancery_core::{Request, Scope, Snapshot, Time, TypeUrl, Variant, server};
 
 use super::lane::Lane;
 use super::profile::{Follow, Profile};
@@ -35,7 +34,7 @@ pub(super) struct Connection {
 
 #[derive(Debug)]
 struct Stream {
-    server: ads::Server,
+    server: server::Machine,
     referee: Referee,
     identified: bool,
     up: Lane<Request>,
@@ -70,7 +69,7 @@ impl Connection {
         let features = self.profile.node.features();
         let variant = self.client.variant();
         self.stream = Some(Stream {
-            server: ads::Server::new(variant, Scope::Aggregated, Arc::clone(&settings)),
+            server: server::Machine::new(variant, Scope::Aggregated, Arc::clone(&settings)),
             referee: Referee::new(now, variant, settings, features, Arc::clone(published)),
             identified: false,
             up: Lane::new(),

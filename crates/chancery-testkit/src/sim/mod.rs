@@ -5,7 +5,7 @@
 //!              |            |
 //!           Replica      Replica          each publishes at its own time
 //!              |            |
-//!   ads::Server + referee  ...            one machine per stream
+//!   server::Machine + referee  ...            one machine per stream
 //!          |    ^
 //!     lane v    | lane                    delay, loss of the stream, slow readers
 //!         Client                          reference client: ACKs, NACKs, quirks, TTLs

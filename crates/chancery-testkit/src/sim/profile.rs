@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Node, Settings, Variant};
+use chancery_core::server::Settings;
+use chancery_core::{Node, Variant};
 
 use super::rng::Rng;
 use super::world::Dangers;

@@ -8,9 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chancery_core::{
-    Entry, Features, Request, Resource, Response, Settings, Snapshot, Time, TypeUrl, Variant,
-};
+use chancery_core::server::{Response, ResponseEntry, Settings};
+use chancery_core::{Features, Request, Resource, Snapshot, Time, TypeUrl, Variant};
 
 use super::view::View;
 use super::world::type_url;
@@ -104,7 +103,7 @@ impl Referee {
     /// Whether anything in it differs from what the client has.
     fn has_news(&self, response: &Response) -> bool {
         let known = self.views.get(&response.type_url).map(|view| &view.known);
-        let has = |entry: &Entry| {
+        let has = |entry: &ResponseEntry| {
             let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
             entry.heartbeat || known.and_then(|known| known.get(&entry.name)) == version.as_ref()
         };
@@ -191,7 +190,7 @@ impl Referee {
         now: Time,
         view: &View,
         response: &Response,
-        entry: &Entry,
+        entry: &ResponseEntry,
     ) -> Result<(), String> {
         let (name, url) = (&entry.name, &response.type_url);
         let Some(resource) = &entry.resource else { return Ok(()) };
@@ -240,12 +239,12 @@ impl Referee {
     }
 
     /// A TTL is refreshed with the body where a body-less entry would delete (S-057, S-087).
-    fn refreshes(&self, entry: &Entry) -> bool {
+    fn refreshes(&self, entry: &ResponseEntry) -> bool {
         entry.heartbeat || (entry.ttl && self.variant == Variant::Sotw)
     }
 
     /// S-097: what a route or listener leads to comes first.
-    fn check_links(&self, _now: Time, entry: &Entry) -> Result<(), String> {
+    fn check_links(&self, _now: Time, entry: &ResponseEntry) -> Result<(), String> {
         let links = entry.resource.iter().flat_map(|resource| &resource.facts().links);
         for link in links.filter(|link| link.type_url.short() == "cds") {
             let Some(clusters) = self.views.get(&link.type_url) else { continue };
@@ -325,7 +324,7 @@ impl Referee {
 
     /// S-033, S-040, S-106: there is something in it the client does not have and did not reject.
     fn check_reason(&self, view: &View, response: &Response) -> Result<(), String> {
-        let fresh = |entry: &Entry| {
+        let fresh = |entry: &ResponseEntry| {
             let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
             let version = version.unwrap_or_default();
             let had = view.known.get(&entry.name) == Some(&version);

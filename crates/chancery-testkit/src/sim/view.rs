@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use chancery_core::{DeltaRequest, Resource, ResourceSet, Response, SotwRequest, Time, TypeUrl};
+use chancery_core::server::Response;
+use chancery_core::{DeltaRequest, Resource, ResourceSet, SotwRequest, Time, TypeUrl};
 
 use crate::client::Interest;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chancery_core::server::{Response, ResponseEntry};
 use chancery_core::{
-    Entry, ErrorDetail, NameError, Names, Node, Request, Resource, ResourceName, Response, TypeUrl,
-    Variant,
+    ErrorDetail, NameError, Names, Node, Request, Resource, ResourceName, TypeUrl, Variant,
 };
 use prost::Message;
 
@@ -53,7 +53,7 @@ pub(super) fn decode(variant: Variant, bytes: &[u8]) -> Result<Response, prost::
     }
 }
 
-fn entry(any: Any, version: Option<&str>) -> Result<Entry, prost::DecodeError> {
+fn entry(any: Any, version: Option<&str>) -> Result<ResponseEntry, prost::DecodeError> {
     let name = Named::decode(&*any.value)?.name;
     let resource = Resource::new(plain(&name), any.value.into());
     let resource = match version {
@@ -61,7 +61,7 @@ fn entry(any: Any, version: Option<&str>) -> Result<Entry, prost::DecodeError> {
         None => resource,
     };
     let (name, resource) = (name.into(), Some(Arc::new(resource)));
-    Ok(Entry { name, aliases: Vec::new(), resource, ttl: false, heartbeat: false })
+    Ok(ResponseEntry { name, aliases: Vec::new(), resource, ttl: false, heartbeat: false })
 }
 
 /// Names of these tests are plain.
@@ -205,7 +205,7 @@ fn response(
     type_url: &str,
     version: String,
     nonce: String,
-    entries: Vec<Entry>,
+    entries: Vec<ResponseEntry>,
 ) -> Response {
     Response {
         variant,

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use chancery_client::{Received, Resource, TypeUrl, Variant};
-use chancery_core::{Entry, ResourceName, Response};
+use chancery_core::ResourceName;
+use chancery_core::server::{Response, ResponseEntry};
 use chancery_proto::show::{Notation, Viewer};
 use chancery_proto::wire::{encode_entries, encode_tail};
 
@@ -139,10 +140,10 @@ impl Sheet {
     }
 }
 
-fn entry(row: &Row) -> Entry {
+fn entry(row: &Row) -> ResponseEntry {
     // The version in a wrapper is the resource's own.
     let resource = (*row.resource).clone().with_version(&row.version);
-    Entry {
+    ResponseEntry {
         name: Arc::clone(&row.name),
         aliases: resource.aliases().iter().map(ResourceName::shared).collect(),
         ttl: resource.ttl().is_some(),

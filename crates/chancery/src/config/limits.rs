@@ -4,7 +4,8 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
-use chancery_core::{Settings, TypeUrl};
+use chancery_core::TypeUrl;
+use chancery_core::server::Settings;
 use chancery_server::{Limits as ServerLimits, Times};
 use chancery_sources::Options;
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::book::Book;
 use super::stats::{Asked, LoadAnswer, LoadKey, LoadReport};
 use super::tally::Tally;
-use crate::client::ClientSettings;
+use crate::client::Settings;
 use crate::client::backoff::Backoff;
 use crate::{ErrorDetail, Node, Time};
 
@@ -23,7 +23,7 @@ use crate::{ErrorDetail, Node, Time};
 #[derive(Debug)]
 pub struct Reporter {
     node: Arc<Node>,
-    settings: ClientSettings,
+    settings: Settings,
     /// Tells its waits from those of others.
     number: u64,
     book: Book,
@@ -116,7 +116,7 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Reporter {
     /// Of a server to which nobody reports yet. `number` tells its waits from those of others.
-    pub fn new(node: Arc<Node>, settings: ClientSettings, number: u64) -> Self {
+    pub fn new(node: Arc<Node>, settings: Settings, number: u64) -> Self {
         Self {
             node,
             settings,

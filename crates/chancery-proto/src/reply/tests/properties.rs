@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use chancery_core::client::{Given, Item};
-use chancery_core::{Entry, ErrorDetail, NameError, Resource, Response};
+use chancery_core::server::{Response, ResponseEntry};
+use chancery_core::{ErrorDetail, NameError, Resource};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -34,7 +35,7 @@ prop_compose! {
             let ttl = (ttl > 0).then(|| Duration::from_millis(ttl * 700));
             let resource = Resource::new(name.parse().unwrap(), body.into()).with_version(&version);
             let resource = resource.with_ttl(ttl).with_aliases(aliases.clone());
-            Entry {
+            ResponseEntry {
                 name: name.into(),
                 aliases: aliases.iter().map(ResourceName::shared).collect(),
                 resource: Some(Arc::new(resource)),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chancery_core::client::{
-    AuthorityKey, Client, ClientInput, ClientSettings, Effect, ErrorKind, Fallback, Held, Protocol,
-    RateLimit, ServerFeatures, ServerId, ServerKey, Setup, StreamId, WatchEvent, WatchId,
+    AuthorityKey, Effect, ErrorKind, Fallback, Held, Input, Machine, Protocol, RateLimit,
+    ServerFeatures, ServerId, ServerKey, Settings, Setup, StreamId, WatchEvent, WatchId,
 };
 use chancery_core::{ErrorDetail, Node, Request, Time, TypeUrl, Variant};
 
@@ -14,7 +14,7 @@ use crate::script::line::duration;
 use crate::script::render;
 
 pub(super) struct Life {
-    client: Client,
+    client: Machine,
     servers: BTreeMap<String, ServerId>,
     watches: BTreeMap<WatchId, Watch>,
     /// Streams that may have something to say, while the wire is busy.
@@ -31,7 +31,7 @@ struct Watch {
 impl Life {
     /// A client with all that the settings of the script say.
     pub(super) fn new(lines: &[Line]) -> Self {
-        let mut settings = ClientSettings { jitter: 0.0, ..ClientSettings::default() };
+        let mut settings = Settings { jitter: 0.0, ..Settings::default() };
         for line in lines {
             if let Line::Setting { key, value } = line {
                 set(&mut settings, key, value);
@@ -63,7 +63,7 @@ impl Life {
             }
         }
         Self {
-            client: Client::new(setup),
+            client: Machine::new(setup),
             servers,
             watches: BTreeMap::new(),
             unsaid: BTreeSet::new(),
@@ -92,19 +92,19 @@ impl Life {
             }
             Line::Opened(place) => {
                 let stream = self.stream(&place)?;
-                self.client.handle(self.now, ClientInput::Opened(stream));
+                self.client.handle(self.now, Input::Opened(stream));
             }
             Line::Ended(place, error) => {
                 let stream = self.stream(&place)?;
-                self.client.handle(self.now, ClientInput::Ended(stream, error));
+                self.client.handle(self.now, Input::Ended(stream, error));
             }
             Line::Unchanged(place) => {
                 let stream = self.stream(&place)?;
-                self.client.handle(self.now, ClientInput::Unchanged(stream));
+                self.client.handle(self.now, Input::Unchanged(stream));
             }
             Line::Unusable(place, why) => {
                 let stream = self.stream(&place)?;
-                let input = ClientInput::Unusable(stream, ErrorKind::Rejected, why);
+                let input = Input::Unusable(stream, ErrorKind::Rejected, why);
                 self.client.handle(self.now, input);
             }
             Line::Restored { type_url, resource } => {
@@ -141,14 +141,14 @@ impl Life {
         if !self.client.may_read(&stream) {
             return Err("the stream waits for a slow watcher".to_owned());
         }
-        self.client.handle(self.now, ClientInput::Received(stream, reply));
+        self.client.handle(self.now, Input::Received(stream, reply));
         Ok(())
     }
 
     fn wait(&mut self, end: Time) {
         while let Some(at) = self.client.deadline().filter(|at| *at <= end) {
             self.now = self.now.max(at);
-            self.client.handle(self.now, ClientInput::TimePassed);
+            self.client.handle(self.now, Input::TimePassed);
             self.drain(false);
         }
         self.now = end;
@@ -239,7 +239,7 @@ fn server(setup: &mut Setup, name: &str, words: &[String]) -> ServerId {
     setup.server(key, Protocol { variant, aggregated, refresh })
 }
 
-fn set(settings: &mut ClientSettings, key: &str, value: &str) {
+fn set(settings: &mut Settings, key: &str, value: &str) {
     let time = || duration(value).unwrap_or_default();
     match key {
         "missing_after" => settings.missing_after = time(),
@@ -255,7 +255,7 @@ fn set(settings: &mut ClientSettings, key: &str, value: &str) {
     }
 }
 
-fn limit(settings: &mut ClientSettings) -> &mut RateLimit {
+fn limit(settings: &mut Settings) -> &mut RateLimit {
     settings.rate_limit.get_or_insert_default()
 }
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::{Entry, Resource, Response};
+use chancery_core::Resource;
+use chancery_core::server::{Response, ResponseEntry};
 
 use super::plan::Dangers;
 use crate::sim::rng::Rng;
@@ -40,7 +41,7 @@ impl Draft {
     }
 }
 
-fn spoil(entry: &mut Entry) {
+fn spoil(entry: &mut ResponseEntry) {
     let Some(resource) = &entry.resource else { return };
     let body = [resource.body(), &b" bad"[..]].concat();
     let spoilt = Resource::new(resource.name().clone(), Bytes::from(body));
@@ -48,9 +49,9 @@ fn spoil(entry: &mut Entry) {
     entry.heartbeat = false;
 }
 
-fn nameless() -> Entry {
+fn nameless() -> ResponseEntry {
     let (name, aliases) = ("".into(), Vec::new());
-    Entry { name, aliases, resource: None, ttl: false, heartbeat: false }
+    ResponseEntry { name, aliases, resource: None, ttl: false, heartbeat: false }
 }
 
 const MARK: &str = "'";

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::client::{Bare, Flaw, Given, Item, Reply, StreamId};
+use chancery_core::server::{Event, Input, Response, ResponseEntry, Settings};
 use chancery_core::{
-    Entry, Event, Input, Request, Resource, ResourceName, Response, Scope, Settings, Snapshot,
-    Time, TypeUrl, Variant, ads,
+    Request, Resource, ResourceName, Scope, Snapshot, Time, TypeUrl, Variant, server,
 };
 
 use super::double::Draft;
@@ -24,7 +24,7 @@ pub(super) struct Link {
     pub(super) writes_from: Time,
     pub(super) up: Lane<Request>,
     pub(super) down: Lane<Response>,
-    server: ads::Server,
+    server: server::Machine,
     identified: bool,
     /// How many responses the server sent.
     pub(super) sent: usize,
@@ -50,7 +50,7 @@ impl Link {
             writes_from: at,
             up: Lane::new(),
             down: Lane::new(),
-            server: ads::Server::new(variant, scope, Arc::clone(settings)),
+            server: server::Machine::new(variant, scope, Arc::clone(settings)),
             identified: false,
             sent: 0,
             heard: false,
@@ -123,7 +123,7 @@ impl Link {
     }
 }
 
-fn broken(violation: chancery_core::Violation) -> Fault {
+fn broken(violation: server::Violation) -> Fault {
     Fault(format!("the client broke the protocol: {violation}"))
 }
 
@@ -141,7 +141,7 @@ pub(super) fn read(response: Response) -> Reply {
     }
 }
 
-fn item(entry: &Entry, has_wrapper: bool) -> Result<Item, Flaw> {
+fn item(entry: &ResponseEntry, has_wrapper: bool) -> Result<Item, Flaw> {
     let unread = |fault: chancery_core::InvalidName| Flaw { name: None, why: fault.to_string() };
     let name = ResourceName::read(&entry.name).map_err(unread)?;
     let Some(resource) = entry.resource.as_ref() else {

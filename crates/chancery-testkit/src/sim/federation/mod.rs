@@ -4,10 +4,10 @@
 //!     watchers, prompt and slow
 //!        |  ^
 //!        v  |            referee: what was sent, claimed, believed and told
-//!      client::Client  ------------------------------------------+
+//!      client::Machine  ------------------------------------------+
 //!        |  ^                                                     |
 //!   lane v  | lane     one link for each stream                   |
-//!      ads::Server ...     hosts: up, down, mute, curt, hasty     |
+//!      server::Machine ...     hosts: up, down, mute, curt, hasty     |
 //!        |                                                        v
 //!      Snapshot            changed, taken away, moved      verdict, after quiet
 //! ```
@@ -32,10 +32,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::client::{
-    AuthorityKey, Client, ClientEvent, ClientInput, Effect, StreamId, WatchId,
-};
-use chancery_core::{ErrorDetail, Response, Time, TypeUrl, Variant};
+use chancery_core::client::{AuthorityKey, Effect, Event, Input, Machine, StreamId, WatchId};
+use chancery_core::server::Response;
+use chancery_core::{ErrorDetail, Time, TypeUrl, Variant};
 
 use super::History;
 use super::rng::Rng;
@@ -55,7 +54,7 @@ pub struct Federation {
     now: Time,
     plan: Plan,
     hosts: Vec<Host>,
-    client: Client,
+    client: Machine,
     links: BTreeMap<StreamId, Link>,
     watches: Vec<Watch>,
     referee: Referee,
@@ -78,7 +77,7 @@ impl Federation {
         Self {
             rng,
             now: Time::default(),
-            client: Client::new(plan.setup.clone()),
+            client: Machine::new(plan.setup.clone()),
             plan,
             hosts,
             links: BTreeMap::new(),
@@ -223,7 +222,7 @@ impl Federation {
         let watch = Watch { id, authority, type_url, name, since, reads_from, ready, view };
         self.note(|| format!("+ {}", watch.label()));
         self.watches.push(watch);
-        self.tell(ClientInput::TimePassed)
+        self.tell(Input::TimePassed)
     }
 
     /// Ends a watch; and makes the same again, at once.
@@ -238,7 +237,7 @@ impl Federation {
         if again {
             return self.watch(authority, type_url, name);
         }
-        self.tell(ClientInput::TimePassed)
+        self.tell(Input::TimePassed)
     }
 
     fn unwatch(&mut self, id: WatchId, authority: &AuthorityKey) {
@@ -292,19 +291,19 @@ impl Federation {
     fn tick(&mut self) -> Result<bool, Fault> {
         let due = self.client.deadline().is_some_and(|at| at <= self.now);
         if due {
-            self.tell(ClientInput::TimePassed)?;
+            self.tell(Input::TimePassed)?;
         }
         Ok(due)
     }
 
     /// Tells the client something, and does what it wants then.
-    fn tell(&mut self, input: ClientInput) -> Result<(), Fault> {
+    fn tell(&mut self, input: Input) -> Result<(), Fault> {
         for event in self.client.handle(self.now, input) {
             match &event {
-                ClientEvent::FellBack { authority, server } => {
+                Event::FellBack { authority, server } => {
                     self.note(|| format!("    {authority} falls back to s{}", server.place()));
                 }
-                ClientEvent::CameBack { authority, server } => {
+                Event::CameBack { authority, server } => {
                     self.note(|| format!("    {authority} comes back to s{}", server.place()));
                 }
                 _ => {}
@@ -397,7 +396,7 @@ impl Federation {
             link.state = State::Open;
             link.ends = (mood == Mood::Curt).then_some((self.now, "it is curt"));
         }
-        self.tell(ClientInput::Opened(id.clone()))
+        self.tell(Input::Opened(id.clone()))
     }
 
     fn end(&mut self, id: &StreamId, why: &str) -> Result<(), Fault> {
@@ -405,7 +404,7 @@ impl Federation {
         self.note(|| format!("{} ends: {why}", label(id)));
         self.referee.ended(id, link.heard);
         let error = ErrorDetail { code: ErrorDetail::UNAVAILABLE, message: why.to_owned() };
-        self.tell(ClientInput::Ended(id.clone(), error))
+        self.tell(Input::Ended(id.clone(), error))
     }
 
     /// The client says what is due.
@@ -473,7 +472,7 @@ impl Federation {
             self.note(|| format!("{}   {} arrived", label(id), response.nonce));
             let reply = link::read(response);
             self.referee.heard(id, &reply);
-            self.tell(ClientInput::Received(id.clone(), reply))?;
+            self.tell(Input::Received(id.clone(), reply))?;
             moved = true;
         }
         Ok(moved)

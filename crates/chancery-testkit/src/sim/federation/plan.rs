@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::client::{
-    AuthorityKey, ClientSettings, Fallback, Protocol, ServerFeatures, ServerId, ServerKey, Setup,
+    self, AuthorityKey, Fallback, Protocol, ServerFeatures, ServerId, ServerKey, Setup,
 };
-use chancery_core::{Node, Settings, TypeUrl, Variant};
+use chancery_core::server::Settings;
+use chancery_core::{Node, TypeUrl, Variant};
 
 use crate::script;
 use crate::sim::rng::Rng;
@@ -61,12 +62,12 @@ pub(super) const BACKOFF: Duration = Duration::from_secs(30);
 
 impl Plan {
     pub(super) fn new(rng: &mut Rng, seed: u64) -> Self {
-        let settings = ClientSettings {
+        let settings = client::Settings {
             backoff_max: BACKOFF,
             idle: *rng.one_of(&[Duration::from_secs(5), Duration::from_secs(300)]),
             jitter: if rng.chance(50) { 0.0 } else { 0.2 },
             seed,
-            ..ClientSettings::default()
+            ..client::Settings::default()
         };
         let features = ["xds.config.resource-in-sotw", "xds.config.supports-resource-ttl"];
         let client_features = features.iter().map(|it| (*it).to_owned()).collect();

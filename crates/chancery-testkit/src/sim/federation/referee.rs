@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::client::{
-    AuthorityKey, Client, ClientEvent, ErrorKind, Reply, ServerId, StreamId, WatchEvent,
+    AuthorityKey, ErrorKind, Event, Machine, Reply, ServerId, StreamId, WatchEvent,
 };
-use chancery_core::{Request, Resource, Response, Time, TypeUrl, Variant};
+use chancery_core::server::Response;
+use chancery_core::{Request, Resource, Time, TypeUrl, Variant};
 
 use super::audience::Watch;
 use super::plan::Plan;
@@ -177,7 +178,7 @@ impl Referee {
     pub(super) fn asks(
         &mut self,
         plan: &Plan,
-        client: &Client,
+        client: &Machine,
         stream: &StreamId,
         request: &Request,
     ) -> Result<(), String> {
@@ -216,7 +217,7 @@ impl Referee {
     fn claims(
         &self,
         plan: &Plan,
-        client: &Client,
+        client: &Machine,
         server: ServerId,
         type_url: &TypeUrl,
         version: &Arc<str>,
@@ -242,9 +243,9 @@ impl Referee {
     }
 
     /// What the client did.
-    pub(super) fn happened(&mut self, plan: &Plan, event: &ClientEvent) -> Result<(), String> {
+    pub(super) fn happened(&mut self, plan: &Plan, event: &Event) -> Result<(), String> {
         match event {
-            ClientEvent::FellBack { authority, server } => {
+            Event::FellBack { authority, server } => {
                 let before = self.believed(plan, authority);
                 let mut after = plan.authority(authority).servers.iter();
                 if after.find(|one| **one == before).and_then(|_| after.next()) != Some(server) {
@@ -255,7 +256,7 @@ impl Referee {
                 }
                 self.believed.insert(authority.clone(), *server);
             }
-            ClientEvent::CameBack { authority, server } => {
+            Event::CameBack { authority, server } => {
                 let before = self.believed(plan, authority);
                 if before == *server || !self.is_asked(plan, authority, *server) {
                     return Err(format!("{authority} comes back to no better server (C-089)"));

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use chancery_core::client::{AuthorityKey, Client, ErrorKind, Fallback, ServerId, StreamId};
+use chancery_core::client::{AuthorityKey, ErrorKind, Fallback, Machine, ServerId, StreamId};
 use chancery_core::{ErrorDetail, TypeUrl, Variant};
 
 use super::audience::{Known, Watch};
@@ -23,7 +23,7 @@ pub(super) struct Verdict<'a> {
     pub(super) links: &'a BTreeMap<StreamId, Link>,
     pub(super) watches: &'a [Watch],
     pub(super) referee: &'a Referee,
-    pub(super) client: &'a Client,
+    pub(super) client: &'a Machine,
 }
 
 impl Verdict<'_> {

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::subscription::empty_means_everything;
-use crate::{
-    Api, Resource, ResourceName, ResourceSet, Settings, Snapshot, SotwRequest, TypeUrl, Version,
-};
+use crate::server::Settings;
+use crate::server::subscription::empty_means_everything;
+use crate::{Api, Resource, ResourceName, ResourceSet, Snapshot, SotwRequest, TypeUrl, Version};
 
 /// What to answer to one poll.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::{Entry, Response, Variant};
+use super::{Response, ResponseEntry};
+use crate::Variant;
 
 /// That other streams send the same entries.
 ///
@@ -61,7 +62,7 @@ impl PartialEq for Share {
 
 impl ShareKey {
     /// The digest of these entries.
-    pub(crate) fn of(entries: &[Entry]) -> Self {
+    pub(crate) fn of(entries: &[ResponseEntry]) -> Self {
         let mut hash = Xxh3::new();
         for entry in entries {
             hash.update(entry.name.as_bytes());

@@ -20,7 +20,7 @@
 //! refused content again until it changes (S-033).
 //!
 //! Not here: the order between types and the waiting of removals, which take more than one type
-//! to know ([`crate::ads`]); encoding (`chancery-proto`).
+//! to know ([`crate::server`]); encoding (`chancery-proto`).
 
 mod beat;
 mod books;
@@ -45,9 +45,8 @@ pub(crate) use self::given::Given;
 use self::interest::{Interest, Spelling};
 pub(crate) use self::receive::{Answered, Receipt, Verdict};
 pub(crate) use self::respond::Reply;
-use crate::{
-    Api, Event, Features, Resource, Settings, Snapshot, Time, TypeUrl, Variant, Violation,
-};
+use crate::server::{Event, Settings, Violation};
+use crate::{Api, Features, Resource, Snapshot, Time, TypeUrl, Variant};
 
 /// The server's half of one resource type on one stream.
 #[derive(Debug)]

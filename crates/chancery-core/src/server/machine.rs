@@ -5,20 +5,18 @@ use std::sync::Arc;
 use super::order::{points_at_clusters, users};
 use super::types::Types;
 use super::warming::Warming;
-use crate::subscription::{Answered, Receipt, Reply, Subscription};
-use crate::{
-    Api, Event, Features, Input, Node, Request, Response, Scope, Settings, Snapshot, Time, TypeUrl,
-    Variant, Violation,
-};
+use crate::server::subscription::{Answered, Receipt, Reply, Subscription};
+use crate::server::{Event, Input, Response, Settings, Violation};
+use crate::{Api, Features, Node, Request, Scope, Snapshot, Time, TypeUrl, Variant};
 
 /// The server's half of one stream, aggregated or of one type, SotW or delta.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use chancery_core::{Input, Request, Scope, Settings, Snapshot, SotwRequest, Time, Variant};
-/// use chancery_core::ads::Server;
+/// use chancery_core::{Request, Scope, Snapshot, SotwRequest, Time, Variant};
+/// use chancery_core::server::{Input, Machine, Settings};
 ///
-/// let mut stream = Server::new(Variant::Sotw, Scope::Aggregated, Arc::new(Settings::default()));
+/// let mut stream = Machine::new(Variant::Sotw, Scope::Aggregated, Arc::new(Settings::default()));
 /// let now = Time::default();
 /// stream.handle(now, Input::Snapshot(Arc::new(Snapshot::new())))?;
 /// stream.handle(now, Input::Request(Request::Sotw(SotwRequest {
@@ -27,10 +25,10 @@ use crate::{
 /// })))?;
 /// let response = stream.poll(now).expect("a wildcard is answered even if nothing matches");
 /// assert!(response.entries.is_empty());
-/// # Ok::<(), chancery_core::Violation>(())
+/// # Ok::<(), chancery_core::server::Violation>(())
 /// ```
 #[derive(Debug)]
-pub struct Server {
+pub struct Machine {
     variant: Variant,
     scope: Scope,
     settings: Arc<Settings>,
@@ -53,7 +51,7 @@ enum Identity {
     Known(Arc<Node>),
 }
 
-impl Server {
+impl Machine {
     /// A stream that was just opened.
     pub fn new(variant: Variant, scope: Scope, settings: Arc<Settings>) -> Self {
         Self {

@@ -8,11 +8,9 @@ use super::given::Given;
 use super::interest::Spelling;
 use super::walk::Walk;
 use super::{Held, Subscription};
+use crate::server::{Response, ResponseEntry, Settings, Share, ShareKey};
 use crate::step::entry_size;
-use crate::{
-    Api, Entry, ErrorDetail, NameError, Resource, Response, Settings, Share, ShareKey, Time,
-    Variant, Version,
-};
+use crate::{Api, ErrorDetail, NameError, Resource, Time, Variant, Version};
 
 /// A response, and the clusters it gives the client that it did not have in this form.
 #[derive(Debug)]
@@ -26,7 +24,7 @@ pub(crate) struct Reply {
 struct Due {
     spoken: Vec<Spoken>,
     given: Vec<(Arc<Resource>, bool)>,
-    entries: Vec<Entry>,
+    entries: Vec<ResponseEntry>,
     removed: BTreeSet<Spelling>,
     /// What entries and removals take on the wire, roughly, and what errors may.
     bytes: usize,
@@ -76,7 +74,7 @@ impl Subscription {
         &mut self,
         now: Time,
         nonce: u64,
-        entries: Vec<Entry>,
+        entries: Vec<ResponseEntry>,
         spoken: Vec<Spoken>,
     ) -> Response {
         let share = (!entries.is_empty()).then(|| Share::Key(ShareKey::of(&entries)));
@@ -107,7 +105,7 @@ impl Subscription {
     }
 
     /// Everything the client is subscribed to and that exists (S-045, S-056).
-    pub(super) fn full_state(&self) -> Vec<Entry> {
+    pub(super) fn full_state(&self) -> Vec<ResponseEntry> {
         let mut entries = Vec::new();
         if self.interest.wildcard() {
             for resource in self.books.target.iter() {
@@ -201,7 +199,7 @@ impl Subscription {
             }
             // Nobody has the host: Envoy fails the paused request on an alias without a body.
             Held::Unknown | Held::Doubtful if self.by_host() && self.interest.names_it(key) => {
-                let unresolved = Entry {
+                let unresolved = ResponseEntry {
                     name: Arc::clone(key),
                     aliases: vec![Arc::clone(key)],
                     resource: None,
@@ -215,13 +213,13 @@ impl Subscription {
     }
 
     /// An entry under the name it has to go by, with the further name it was asked by.
-    fn entry(&self, key: &Spelling, resource: &Arc<Resource>) -> Entry {
+    fn entry(&self, key: &Spelling, resource: &Arc<Resource>) -> ResponseEntry {
         let ttl = self.tells_ttl() && resource.ttl().is_some();
-        let entry = Entry { ttl, ..Entry::of(resource) };
+        let entry = ResponseEntry { ttl, ..ResponseEntry::of(resource) };
         if self.interest.same_name(key, resource.name()) {
-            return Entry { name: Arc::clone(key), ..entry };
+            return ResponseEntry { name: Arc::clone(key), ..entry };
         }
-        Entry { aliases: with_alias(entry.aliases, key), ..entry }
+        ResponseEntry { aliases: with_alias(entry.aliases, key), ..entry }
     }
 
     /// Keeps track of which single names do not exist.
@@ -294,7 +292,7 @@ impl Subscription {
 
 /// Sorts entries by name, and puts those of one name together with all names it was asked by
 /// (S-060).
-fn one_for_each_name(mut entries: Vec<Entry>) -> Vec<Entry> {
+fn one_for_each_name(mut entries: Vec<ResponseEntry>) -> Vec<ResponseEntry> {
     if entries.is_sorted_by(|one, next| one.name < next.name) {
         return entries;
     }

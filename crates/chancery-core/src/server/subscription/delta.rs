@@ -6,7 +6,8 @@ use super::earlier::Earlier;
 use super::interest::spellings;
 use super::walk::{Walk, seek};
 use super::{First, Held, Subscription};
-use crate::{DeltaRequest, Event, Names, Resource, ResourceSet, Settings, Violation};
+use crate::server::{Event, Settings, Violation};
+use crate::{DeltaRequest, Names, Resource, ResourceSet};
 
 impl Subscription {
     /// Takes the names of a request, whatever its nonce: names are sent once, so dropping one

@@ -11,8 +11,9 @@ use super::Subscription;
 use super::flight::Contents;
 use super::given::Given;
 use super::respond::Reply;
+use crate::server::Settings;
 use crate::step::Step;
-use crate::{Api, Settings, Time};
+use crate::{Api, Time};
 
 impl Subscription {
     /// The way to the target, if it is the same for every client that is where this one is.
@@ -43,7 +44,7 @@ impl Subscription {
         let contents = Contents::Common { step, returning };
         let response = self.say(now, nonce, contents);
         self.schedule_beat(now, full);
-        Reply { response: crate::Response { entries: list, share, ..response }, given }
+        Reply { response: crate::server::Response { entries: list, share, ..response }, given }
     }
 
     fn is_like_others(&self) -> bool {

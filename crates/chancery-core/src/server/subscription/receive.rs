@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::Subscription;
 use super::flight::{Contents, Sent};
-use crate::{ErrorDetail, Event, Time};
+use crate::server::Event;
+use crate::{ErrorDetail, Time};
 
 /// What a request said besides its names.
 pub(crate) struct Receipt<'a> {

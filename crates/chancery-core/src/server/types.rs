@@ -3,7 +3,7 @@
 //! A stream has a handful of types, and one that waits should cost little: so they stand in a
 //! short list, each in a box of its own.
 
-use crate::subscription::Subscription;
+use crate::server::subscription::Subscription;
 use crate::{Api, TypeUrl};
 
 /// The subscriptions of one stream, in sending order.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::interest::spellings;
 use super::{First, Subscription, empty_means_everything};
-use crate::{Event, Settings, SotwRequest, Violation};
+use crate::SotwRequest;
+use crate::server::{Event, Settings, Violation};
 
 impl Subscription {
     /// Takes the names of a request, whatever its nonce: requests arrive in order, so the newest

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::given::Given;
 use super::respond::Reply;
 use super::{Subscription, Variant};
-use crate::{Entry, Resource, Time};
+use crate::server::ResponseEntry;
+use crate::{Resource, Time};
 
 impl Subscription {
     /// The next heartbeat, if it is due.
@@ -41,12 +42,13 @@ impl Subscription {
 
     /// The body stays out, except where it must not: a full state deletes what it leaves out, and
     /// some clients take a SotW entry without a body for a deletion (S-057).
-    fn beat_entries(&self) -> Vec<Entry> {
+    fn beat_entries(&self) -> Vec<ResponseEntry> {
         if self.is_full_state() && self.timed().next().is_some() {
             return self.full_state();
         }
         let heartbeat = !self.beats_with_bodies();
-        let entry = |resource| Entry { heartbeat, ttl: true, ..Entry::of(resource) };
+        let entry =
+            |resource| ResponseEntry { heartbeat, ttl: true, ..ResponseEntry::of(resource) };
         self.timed().map(entry).collect()
     }
 

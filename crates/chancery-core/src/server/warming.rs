@@ -8,8 +8,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::subscription::{Answered, Given, Subscription, Verdict};
-use crate::{ResourceName, Settings, Time};
+use crate::server::Settings;
+use crate::server::subscription::{Answered, Given, Subscription, Verdict};
+use crate::{ResourceName, Time};
 
 /// Clusters the client was just given and cannot use yet.
 #[derive(Debug, Default)]
