@@ -1,4 +1,4 @@
-//! A control plane of one's own: two groups, stated versions, and what the clients make of it.
+//! A control plane of one's own: two audiences, stated versions, and what the clients make of it.
 //!
 //!     cargo run -p chancery-server --example control_plane
 //!
@@ -11,14 +11,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_server::{
-    Client, Config, GroupName, Happened, Listener, Policy, Refusal, Server, Store, StreamEvent,
+    AudienceName, Client, Config, Happened, Listener, Policy, Refusal, Server, Store, StreamEvent,
 };
 use tokio_util::sync::CancellationToken;
 
 struct Canaries;
 
 impl Policy for Canaries {
-    fn group(&self, client: &Client<'_>) -> Result<GroupName, Refusal> {
+    fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal> {
         let node = client.node.ok_or_else(Refusal::anonymous)?;
         Ok(if node.cluster == "canary" { "canary" } else { "rest" }.into())
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
 
-use crate::{GroupName, Peer};
+use crate::{AudienceName, Peer};
 
 /// Something that happened on one stream.
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub struct StreamEvent<'a> {
     pub peer: &'a Peer,
     /// Who the client says it is, if it has said so.
     pub node: Option<&'a Node>,
-    /// The group it is in, if that is decided.
-    pub group: Option<&'a GroupName>,
+    /// The audience it is in, if that is decided.
+    pub audience: Option<&'a AudienceName>,
     /// What happened.
     pub what: Happened<'a>,
 }
@@ -32,8 +32,8 @@ pub enum Happened<'a> {
         /// The one type it is for; `None` for an aggregated stream.
         type_url: Option<&'a TypeUrl>,
     },
-    /// The policy put the client into the group of the event, or into another one than before.
-    Grouped,
+    /// The policy put the client into the audience of the event, or into another one than before.
+    Assigned,
     /// The client asks for something else of a type than before.
     Subscribed {
         /// Which type.

@@ -1,13 +1,13 @@
 //! An xDS management server over gRPC and REST, usable as a library.
 //!
 //! ```text
-//!   publish --> [Store]: a snapshot per group --+
+//!   publish --> [Store]: a snapshot per audience --+
 //!                                               v
-//!   client --> connection --> stream --> (which group? [Policy]) --> machine --> shared bytes
+//!   client --> connection --> stream --> (which audience? [Policy]) --> machine --> shared bytes
 //! ```
 //!
 //! A program publishes [`Snapshot`](chancery_core::Snapshot)s into a [`Store`], says with a
-//! [`Policy`] which group a client belongs to, and lets a [`Server`] serve them:
+//! [`Policy`] which audience a client belongs to, and lets a [`Server`] serve them:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -59,7 +59,7 @@ pub use config::{Config, Limits, Times};
 pub use event::{Happened, StreamEvent};
 pub use listen::Listener;
 pub use metrics::Metrics;
-pub use policy::{ByNode, Client, OneGroup, Peer, Policy, Refusal};
+pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};
 pub use server::{ServeError, Server};
-pub use store::{GroupName, Store};
+pub use store::{AudienceName, Store};
 pub use tls::{Tls, TlsError, TlsFiles};

@@ -165,7 +165,7 @@ impl Metrics {
         self.response_bytes.get_or_create(&labels).inc_by(bytes as u64);
     }
 
-    /// Counts the resources of all groups anew.
+    /// Counts the resources of all audiences anew.
     pub(crate) fn count_resources(&self, store: &crate::Store) {
         let mut counts = std::collections::BTreeMap::<&'static str, usize>::new();
         for type_url in TypeUrl::known() {

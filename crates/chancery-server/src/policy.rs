@@ -1,7 +1,7 @@
 //! Who sees what: the decision a user of the library makes.
 //!
-//! A [`Policy`] names the group of a client. It is asked when a stream says who it is, when its
-//! dynamic parameters change (S-025), and when [`Store::regroup`](crate::Store::regroup) says so;
+//! A [`Policy`] names the audience of a client. It is asked when a stream says who it is, when its
+//! dynamic parameters change (S-025), and when [`Store::reassign`](crate::Store::reassign) says so;
 //! for a poll over REST it is asked each time. It must answer at once: it is called on the path of
 //! the stream, without a task of its own.
 
@@ -9,15 +9,15 @@ use std::net::SocketAddr;
 
 use chancery_core::Node;
 
-use crate::{GroupName, StreamEvent};
+use crate::{AudienceName, StreamEvent};
 
-/// Decides which group a client belongs to, and hears what happens on its streams.
+/// Decides which audience a client belongs to, and hears what happens on its streams.
 pub trait Policy: Send + Sync + 'static {
-    /// The group whose snapshot the client should see.
+    /// The audience whose snapshot the client should see.
     ///
     /// # Errors
     /// To close the stream, with the reason for the client.
-    fn group(&self, client: &Client<'_>) -> Result<GroupName, Refusal>;
+    fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal>;
 
     /// Hears what happened on a stream. Must return soon.
     fn observe(&self, _event: &StreamEvent<'_>) {}
@@ -59,17 +59,17 @@ pub enum Refusal {
     Unavailable(String),
 }
 
-/// One group for every client, also for those that do not say who they are.
+/// One audience for every client, also for those that do not say who they are.
 #[derive(Clone, Debug)]
-pub struct OneGroup(pub GroupName);
+pub struct OneAudience(pub AudienceName);
 
-/// The group is a function of the node; clients that do not say who they are are turned away.
+/// The audience is a function of the node; clients that do not say who they are are turned away.
 ///
 /// ```
 /// use chancery_core::Node;
-/// use chancery_server::{ByNode, GroupName};
+/// use chancery_server::{ByNode, AudienceName};
 ///
-/// let policy = ByNode(|node: &Node| GroupName::from(node.cluster.as_str()));
+/// let policy = ByNode(|node: &Node| AudienceName::from(node.cluster.as_str()));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ByNode<F>(pub F);
@@ -92,17 +92,17 @@ impl std::fmt::Display for Peer {
     }
 }
 
-impl Policy for OneGroup {
-    fn group(&self, _client: &Client<'_>) -> Result<GroupName, Refusal> {
+impl Policy for OneAudience {
+    fn audience(&self, _client: &Client<'_>) -> Result<AudienceName, Refusal> {
         Ok(self.0.clone())
     }
 }
 
 impl<F> Policy for ByNode<F>
 where
-    F: Fn(&Node) -> GroupName + Send + Sync + 'static,
+    F: Fn(&Node) -> AudienceName + Send + Sync + 'static,
 {
-    fn group(&self, client: &Client<'_>) -> Result<GroupName, Refusal> {
+    fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal> {
         client.node.map(&self.0).ok_or_else(Refusal::anonymous)
     }
 }
@@ -139,8 +139,8 @@ mod tests {
         // S-024
         let peer = peer(None, false, false);
         let client = Client { node: None, peer: &peer };
-        assert_eq!(OneGroup("g".into()).group(&client).unwrap(), "g".into());
+        assert_eq!(OneAudience("g".into()).audience(&client).unwrap(), "g".into());
         let by_node = ByNode(|node: &Node| node.id.as_str().into());
-        assert_eq!(by_node.group(&client), Err(Refusal::anonymous()));
+        assert_eq!(by_node.audience(&client), Err(Refusal::anonymous()));
     }
 }

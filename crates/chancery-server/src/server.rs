@@ -41,7 +41,7 @@ pub enum ServeError {
 }
 
 impl Server {
-    /// A server that shows each client the snapshot of the group `policy` puts it in.
+    /// A server that shows each client the snapshot of the audience `policy` puts it in.
     pub fn new(store: Arc<Store>, policy: impl Policy, config: Config) -> Self {
         Self {
             store,
@@ -136,7 +136,7 @@ async fn set_health(services: &Services, health: &HealthReporter, status: Servin
     }
 }
 
-/// Counting costs as much as there are types and groups, so it is not done for each publication.
+/// Counting costs as much as there are types and audiences, so it is not done for each publication.
 /// Never ends.
 async fn count_resources(shared: &Shared) {
     const EVERY: Duration = Duration::from_secs(5);

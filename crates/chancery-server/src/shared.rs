@@ -97,10 +97,10 @@ impl Drop for Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::OneGroup;
+    use crate::OneAudience;
 
     fn shared(config: Config) -> Shared {
-        let policy = Arc::new(OneGroup("all".into()));
+        let policy = Arc::new(OneAudience("all".into()));
         Shared::new(Store::new(), policy, config, Metrics::default(), Schema::bundled())
     }
 

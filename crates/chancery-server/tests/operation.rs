@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use chancery_server::{Config, Metrics, OneGroup, Times};
+use chancery_server::{Config, Metrics, OneAudience, Times};
 use common::client::Client;
 use common::message::{SotwRequest, SotwResponse, Status};
 use common::{ADS_SOTW, CDS, Running, within};
@@ -208,7 +208,7 @@ async fn every_metric_moves() {
     // S-140, S-065
     let mut registry = Registry::default();
     let metrics = Metrics::registered(&mut registry);
-    let server = Running::with(quick(), OneGroup("all".into()), None, metrics).await;
+    let server = Running::with(quick(), OneAudience("all".into()), None, metrics).await;
     server.publish(&[("a", "1")]);
     let mut client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();

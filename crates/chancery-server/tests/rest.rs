@@ -177,7 +177,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_poll_is_for_the_group_of_its_node() {
+async fn a_poll_is_for_the_audience_of_its_node() {
     // S-022, S-024
     let policy = ByNode(|node: &Node| node.cluster.as_str().into());
     let server = Running::with(brief(), policy, None, Metrics::default()).await;

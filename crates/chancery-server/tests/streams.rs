@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use chancery_core::{Node, TypeUrl};
 use chancery_server::{
-    ByNode, Client as Asking, Config, GroupName, Happened, Metrics, Policy, Refusal, StreamEvent,
+    AudienceName, ByNode, Client as Asking, Config, Happened, Metrics, Policy, Refusal, StreamEvent,
 };
 use common::client::Client;
 use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse, Status};
@@ -117,7 +117,7 @@ async fn v2_is_served_under_its_own_names_if_enabled() {
 }
 
 #[tokio::test]
-async fn a_client_of_a_group_without_snapshot_waits_for_it() {
+async fn a_client_of_an_audience_without_snapshot_waits_for_it() {
     // S-047, S-057
     let server = Running::start(Config::default()).await;
     let mut client = Client::connect(server.address).await;
@@ -142,22 +142,22 @@ async fn a_client_that_closes_its_half_gets_what_there_is() {
     assert_eq!(stream.next::<SotwResponse>().await.unwrap_err().0, 0);
 }
 
-/// Remembers what it hears; groups by the cluster of the node.
+/// Remembers what it hears; audiences by the cluster of the node.
 #[derive(Default)]
 struct Heard {
     events: std::sync::Arc<Mutex<Vec<String>>>,
 }
 
 impl Policy for Heard {
-    fn group(&self, client: &Asking<'_>) -> Result<GroupName, Refusal> {
-        ByNode(|node: &Node| node.cluster.as_str().into()).group(client)
+    fn audience(&self, client: &Asking<'_>) -> Result<AudienceName, Refusal> {
+        ByNode(|node: &Node| node.cluster.as_str().into()).audience(client)
     }
 
     fn observe(&self, event: &StreamEvent<'_>) {
-        let group = event.group.map_or("-", GroupName::as_str);
+        let audience = event.audience.map_or("-", AudienceName::as_str);
         let what = match &event.what {
             Happened::Connected { .. } => "connected".to_owned(),
-            Happened::Grouped => "grouped".to_owned(),
+            Happened::Assigned => "assigned".to_owned(),
             Happened::Subscribed { wildcard, .. } => format!("subscribed {wildcard}"),
             Happened::Sent { version, .. } => format!("sent {version}"),
             Happened::Acknowledged { version, .. } => format!("acknowledged {version}"),
@@ -166,7 +166,7 @@ impl Policy for Heard {
             Happened::Gone { code, .. } => format!("gone {code:?}"),
             _ => "?".to_owned(),
         };
-        self.events.lock().unwrap().push(format!("{group}: {what}"));
+        self.events.lock().unwrap().push(format!("{audience}: {what}"));
     }
 }
 
@@ -198,7 +198,7 @@ async fn a_policy_hears_what_happens_on_a_stream() {
     let events = events.lock().unwrap();
     let expected = [
         "-: connected",
-        "edge: grouped",
+        "edge: assigned",
         "edge: subscribed true",
         "edge: sent v1",
         "edge: acknowledged v1",
@@ -221,22 +221,22 @@ async fn a_client_that_does_not_say_who_it_is_is_told_so() {
     assert!(text.contains("node"), "{text}");
 }
 
-/// Groups as it is told.
+/// Audiences as it is told.
 struct Changing(std::sync::Arc<Mutex<&'static str>>);
 
 impl Policy for Changing {
-    fn group(&self, _: &Asking<'_>) -> Result<GroupName, Refusal> {
+    fn audience(&self, _: &Asking<'_>) -> Result<AudienceName, Refusal> {
         match *self.0.lock().unwrap() {
             "" => Err(Refusal::Denied("not any more".to_owned())),
-            group => Ok(group.into()),
+            audience => Ok(audience.into()),
         }
     }
 }
 
 #[tokio::test]
 async fn clients_move_when_the_policy_changes_its_mind() {
-    let group = std::sync::Arc::new(Mutex::new("one"));
-    let policy = Changing(std::sync::Arc::clone(&group));
+    let audience = std::sync::Arc::new(Mutex::new("one"));
+    let policy = Changing(std::sync::Arc::clone(&audience));
     let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
     server.store.publish("one", snapshot(&[("a", "1")]));
     server.store.publish("two", snapshot(&[("b", "2")]));
@@ -246,14 +246,14 @@ async fn clients_move_when_the_policy_changes_its_mind() {
     let mut last: SotwResponse = stream.next().await.unwrap();
     assert_eq!(last.clusters(), pairs(&[("a", "1")]));
     stream.send(&SotwRequest::ack(&last, &[]));
-    *group.lock().unwrap() = "two";
-    server.store.regroup();
+    *audience.lock().unwrap() = "two";
+    server.store.reassign();
     while last.clusters() != pairs(&[("b", "2")]) {
         last = stream.next().await.unwrap();
         stream.send(&SotwRequest::ack(&last, &[]));
     }
-    *group.lock().unwrap() = "";
-    server.store.regroup();
+    *audience.lock().unwrap() = "";
+    server.store.reassign();
     let end = loop {
         match stream.next::<SotwResponse>().await {
             Ok(_) => {}

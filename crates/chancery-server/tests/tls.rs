@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use chancery_core::Node;
 use chancery_server::{
-    ByNode, Client as Asking, Config, GroupName, Limits, Listener, Metrics, OneGroup, Peer, Policy,
-    Refusal, Server, Store, Times, Tls,
+    AudienceName, ByNode, Client as Asking, Config, Limits, Listener, Metrics, OneAudience, Peer,
+    Policy, Refusal, Server, Store, Times, Tls,
 };
 use common::authority::{Authority, files, replace};
 use common::client::{Client, http1};
@@ -41,7 +41,7 @@ async fn both_versions_of_http_are_spoken_over_tls() {
     let authority = Authority::new();
     authority.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), false)).unwrap();
-    let server = serve(tls, OneGroup("all".into()), Times::default()).await;
+    let server = serve(tls, OneAudience("all".into()), Times::default()).await;
     let io = authority.connect(server.address, None, "h2").await.unwrap();
     assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
     let io = authority.connect(server.address, None, "http/1.1").await.unwrap();
@@ -59,7 +59,8 @@ async fn who_stalls_in_a_handshake_keeps_no_other_from_one() {
     let times = Times { handshake_timeout: Duration::from_secs(3600), ..Times::default() };
     let limits = Limits { max_handshakes: 1, ..Limits::default() };
     let config = Config { times, limits, ..Config::default() };
-    let server = Running::with(config, OneGroup("all".into()), Some(tls), Metrics::default()).await;
+    let server =
+        Running::with(config, OneAudience("all".into()), Some(tls), Metrics::default()).await;
     server.publish(&[("a", "1")]);
     let mut stalled = Vec::new();
     for _ in 0..3 {
@@ -77,9 +78,9 @@ async fn who_stalls_in_a_handshake_keeps_no_other_from_one() {
 struct Asked(Arc<Mutex<Option<Peer>>>);
 
 impl Policy for Asked {
-    fn group(&self, client: &Asking<'_>) -> Result<GroupName, Refusal> {
+    fn audience(&self, client: &Asking<'_>) -> Result<AudienceName, Refusal> {
         *self.0.lock().unwrap() = Some(client.peer.clone());
-        ByNode(|_: &Node| "all".into()).group(client)
+        ByNode(|_: &Node| "all".into()).audience(client)
     }
 }
 
@@ -119,7 +120,7 @@ async fn certificates_are_replaced_while_the_server_runs() {
     old.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), true)).unwrap();
     let times = Times { tls_reload: Duration::from_millis(10), ..Times::default() };
-    let server = serve(Arc::clone(&tls), OneGroup("all".into()), times).await;
+    let server = serve(Arc::clone(&tls), OneAudience("all".into()), times).await;
     let io = old.connect(server.address, Some(old.sign()), "h2").await.unwrap();
     let before = Client::over(io).await;
     new.write_to(directory.path());
@@ -142,7 +143,7 @@ async fn certificates_that_cannot_be_used_change_nothing() {
     let authority = Authority::new();
     authority.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), false)).unwrap();
-    let server = serve(Arc::clone(&tls), OneGroup("all".into()), Times::default()).await;
+    let server = serve(Arc::clone(&tls), OneAudience("all".into()), Times::default()).await;
     replace(&directory.path().join("key.pem"), &authority.sign().1);
     let error = tls.reload().unwrap_err().to_string();
     assert!(error.contains("cert.pem") && error.contains("key.pem"), "{error}");
@@ -162,7 +163,7 @@ async fn a_handshake_that_takes_too_long_is_given_up() {
     authority.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), false)).unwrap();
     let times = Times { handshake_timeout: Duration::from_secs(1), ..Times::default() };
-    let server = serve(tls, OneGroup("all".into()), times).await;
+    let server = serve(tls, OneAudience("all".into()), times).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     assert_eq!(within(silent.read(&mut [0])).await.unwrap_or(0), 0);
     let io = authority.connect(server.address, None, "h2").await.unwrap();

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_server::{Config, Metrics, OneGroup, Times, Tls};
+use chancery_server::{Config, Metrics, OneAudience, Times, Tls};
 use common::authority::{Authority, files};
 use common::client::{Client, Stream};
 use common::message::{SotwRequest, SotwResponse};
@@ -75,7 +75,7 @@ async fn small_and_large_responses_arrive_whole_over_tls() {
 async fn tls_server(tls: Arc<Tls>) -> Running {
     let times = Times { drain: Duration::from_millis(10), ..Times::default() };
     let config = Config { times, ..Config::default() };
-    Running::with(config, OneGroup("all".into()), Some(tls), Metrics::default()).await
+    Running::with(config, OneAudience("all".into()), Some(tls), Metrics::default()).await
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ async fn a_peer_that_resets_ends_its_connection_even_in_the_middle_of_a_response
 async fn counted() -> (Running, Registry) {
     let mut registry = Registry::default();
     let metrics = Metrics::registered(&mut registry);
-    let policy = OneGroup("all".into());
+    let policy = OneAudience("all".into());
     (Running::with(Config::default(), policy, None, metrics).await, registry)
 }
 

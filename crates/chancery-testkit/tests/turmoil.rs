@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chancery_core::{Node, Snapshot, Variant};
-use chancery_server::{Config, Listener, OneGroup, Server, Store};
+use chancery_server::{Config, Listener, OneAudience, Server, Store};
 use chancery_testkit::client::{Client, Interest, Quirks};
 use common::{Ended, Stream, clusters, endpoints, holds, judge, snapshot};
 use tokio::net::UnixStream;
@@ -73,7 +73,7 @@ async fn serve(world: World) -> turmoil::Result {
     let store = Store::new();
     store.publish("all", Arc::clone(&*world.published.lock().unwrap()));
     *world.store.lock().unwrap() = Some(Arc::clone(&store));
-    let server = Server::new(store, OneGroup("all".into()), Config::default());
+    let server = Server::new(store, OneAudience("all".into()), Config::default());
     tokio::spawn(server.serve(vec![Listener::unix(&path)?], CancellationToken::new()));
     let network = TcpListener::bind(("0.0.0.0", 18_000)).await?;
     while let Ok((mut outer, _)) = network.accept().await {

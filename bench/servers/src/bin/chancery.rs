@@ -10,7 +10,7 @@ use chancery_bench_servers::content::{self, Changes, Kind};
 use chancery_bench_servers::control::Control;
 use chancery_bench_servers::flags::Flags;
 use chancery_core::{Facts, InvalidName, Link, Resource, Snapshot, TypeUrl};
-use chancery_server::{Config, GroupName, Listener, OneGroup, Server, Store};
+use chancery_server::{AudienceName, Config, Listener, OneAudience, Server, Store};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     let listener = runtime.block_on(Listener::tcp(flags.listen)).context("cannot listen")?;
     let xds = listener.address().context("no address")?;
     let server =
-        Server::new(Arc::clone(&store), OneGroup(GroupName::from(GROUP)), Config::default());
+        Server::new(Arc::clone(&store), OneAudience(AudienceName::from(GROUP)), Config::default());
     runtime.spawn(server.serve(vec![listener], CancellationToken::new()));
     let control = Control::new()?;
     control.ready(xds, None)?;

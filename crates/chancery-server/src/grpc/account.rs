@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use crate::metrics::{Exchanges, Metrics, StreamLabels, TypeLabels, observe};
 use crate::policy::{Client, Peer};
 use crate::shared::{Shared, Slot};
-use crate::{GroupName, Happened, StreamEvent};
+use crate::{AudienceName, Happened, StreamEvent};
 
 /// One stream, as those see it who only hear of it.
 pub(crate) struct Account {
@@ -25,7 +25,7 @@ pub(crate) struct Account {
     only: Option<TypeUrl>,
     started: Instant,
     node: Option<Arc<Node>>,
-    group: Option<GroupName>,
+    audience: Option<AudienceName>,
     /// When what the client should see was published.
     published: Option<Instant>,
     /// A handful, each in few words: an idle stream should cost little.
@@ -59,7 +59,7 @@ impl Account {
             only,
             started: Instant::now(),
             node: None,
-            group: None,
+            audience: None,
             published: None,
             types: Vec::new(),
             ended: None,
@@ -76,11 +76,11 @@ impl Account {
         self.node = Some(node);
     }
 
-    /// The policy put the client into a group.
-    pub(crate) fn grouped(&mut self, group: &GroupName) {
-        debug!(stream = self.id, node = self.node_id(), group = group.as_str(), "grouped");
-        self.group = Some(group.clone());
-        self.observe(Happened::Grouped);
+    /// The policy put the client into an audience.
+    pub(crate) fn assigned(&mut self, audience: &AudienceName) {
+        debug!(stream = self.id, node = self.node_id(), group = audience.as_str(), "grouped");
+        self.audience = Some(audience.clone());
+        self.observe(Happened::Assigned);
     }
 
     /// What the client should see was published then.
@@ -258,7 +258,7 @@ impl Account {
             stream: self.id,
             peer: &self.peer,
             node: self.node.as_deref(),
-            group: self.group.as_ref(),
+            audience: self.audience.as_ref(),
             what,
         });
     }

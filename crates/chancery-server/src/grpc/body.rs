@@ -1,7 +1,7 @@
 //! The body of a discovery stream's response, which drives the stream when it is polled.
 //!
 //! The connection polls it when all but one chunk of what it got is on its way. Each time it takes
-//! what the client said, what its group should see, and what became due, and then asks the machine
+//! what the client said, what its audience should see, and what became due, and then asks the machine
 //! for responses until there is a chunk to send or nothing left to do. In that order, because a
 //! response should take into account all that is known.
 
@@ -118,7 +118,7 @@ impl StreamBody {
     fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
         let now = Instant::now();
         let more = self.take_requests(cx, now)?;
-        self.session.poll_group(cx, now)?;
+        self.session.poll_audience(cx, now)?;
         while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now) {}
         if self.out.len() > 0 {
             self.said_all = !more && self.out.len() < BYTES_AT_ONCE && self.goes_on(cx, now);

@@ -1,9 +1,9 @@
 //! Discovery streams over gRPC.
 //!
 //! ```text
-//!   request body --> [framing] --> [session]: machine, group, metrics --> [framing] --> response body
+//!   request body --> [framing] --> [session]: machine, audience, metrics --> [framing] --> response body
 //!                                     ^
-//!                                     +-- snapshots of the group (a watch), deadlines (a timer)
+//!                                     +-- snapshots of the audience (a watch), deadlines (a timer)
 //! ```
 //!
 //! There is no task and no channel per stream: the response body is polled by the connection when

@@ -1,4 +1,4 @@
-//! One stream: its machine, and the group whose snapshots it sees.
+//! One stream: its machine, and the audience whose snapshots it sees.
 //!
 //! The protocol is decided by [`chancery_core::server::Server`] alone. Here bytes become its inputs,
 //! its responses become bytes, and its events are told to the [`Account`].
@@ -17,7 +17,7 @@ use super::account::Account;
 use super::framing::{Frames, frame};
 use crate::policy::Peer;
 use crate::shared::{Shared, Slot};
-use crate::store::{State, Watch};
+use crate::store::{AudienceState, Watch};
 
 /// One stream.
 pub(crate) struct Session {
@@ -25,10 +25,10 @@ pub(crate) struct Session {
     variant: Variant,
     machine: server::Machine,
     watch: Option<Watch>,
-    /// How often all streams had been told to ask for their group again.
+    /// How often all streams had been told to ask for their audience again.
     epoch: u64,
     answered: bool,
-    /// Whether its group had a snapshot.
+    /// Whether its audience had a snapshot.
     shown: bool,
 }
 
@@ -70,11 +70,11 @@ impl Session {
         Ok(())
     }
 
-    /// Takes what its group should see, if that is news.
+    /// Takes what its audience should see, if that is news.
     ///
     /// # Errors
     /// With the status to end the stream with.
-    pub(crate) fn poll_group(&mut self, cx: &Context<'_>, now: Instant) -> Result<(), Status> {
+    pub(crate) fn poll_audience(&mut self, cx: &Context<'_>, now: Instant) -> Result<(), Status> {
         while let Some(watch) = &mut self.watch {
             let Poll::Ready(state) = watch.poll_state(cx, now) else { break };
             self.see(state, now)?;
@@ -142,24 +142,25 @@ impl Session {
             match event {
                 Event::Identified(node) | Event::ParametersChanged(node) => {
                     self.account.identified(Arc::clone(node));
-                    self.choose_group()?;
+                    self.choose_audience()?;
                 }
-                Event::Anonymous => self.choose_group()?,
+                Event::Anonymous => self.choose_audience()?,
                 _ => {}
             }
         }
         Ok(events)
     }
 
-    /// Asks the policy, and follows the group it names.
-    fn choose_group(&mut self) -> Result<(), Status> {
-        let group = self.shared().policy.group(&self.account.client()).map_err(|refusal| {
-            self.account.at_fault(&refusal);
-            Status::from(refusal)
-        })?;
-        if self.watch.as_ref().is_none_or(|watch| *watch.group() != group) {
-            self.account.grouped(&group);
-            let watch = self.shared().store.watch(group);
+    /// Asks the policy, and follows the audience it names.
+    fn choose_audience(&mut self) -> Result<(), Status> {
+        let audience =
+            self.shared().policy.audience(&self.account.client()).map_err(|refusal| {
+                self.account.at_fault(&refusal);
+                Status::from(refusal)
+            })?;
+        if self.watch.as_ref().is_none_or(|watch| *watch.audience() != audience) {
+            self.account.assigned(&audience);
+            let watch = self.shared().store.watch(audience);
             if let Some(before) = &self.watch {
                 watch.want_as(before);
             }
@@ -169,12 +170,12 @@ impl Session {
     }
 
     /// Without a snapshot the client waits, or keeps what it has.
-    fn see(&mut self, state: State, now: Instant) -> Result<(), Status> {
+    fn see(&mut self, state: AudienceState, now: Instant) -> Result<(), Status> {
         if std::mem::replace(&mut self.epoch, state.epoch) != state.epoch {
-            let before = self.watch.as_ref().map(|watch| watch.group().clone());
-            self.choose_group()?;
-            if self.watch.as_ref().map(Watch::group) != before.as_ref() {
-                // The state of the other group comes next.
+            let before = self.watch.as_ref().map(|watch| watch.audience().clone());
+            self.choose_audience()?;
+            if self.watch.as_ref().map(Watch::audience) != before.as_ref() {
+                // The state of the other audience comes next.
                 return Ok(());
             }
         }

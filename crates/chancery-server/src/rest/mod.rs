@@ -58,8 +58,8 @@ impl Poll<'_> {
         let request = self.read(request).await?;
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
         let client = Client { node, peer: &self.origin.peer };
-        let group = self.shared.policy.group(&client).map_err(refused)?;
-        let mut watch = self.shared.store.watch(group);
+        let audience = self.shared.policy.audience(&client).map_err(refused)?;
+        let mut watch = self.shared.store.watch(audience);
         let mut epoch = None;
         let mut may_wait = true;
         let mut next = self.news(&mut watch, &mut epoch, until).await;
@@ -118,7 +118,7 @@ impl Poll<'_> {
     }
 
     /// The next snapshot, if it comes in time. A server that shuts down lets its clients go, and
-    /// one whose groups changed lets them ask again: this may not be their group any more.
+    /// one whose audiences changed lets them ask again: this may not be their audience any more.
     async fn news(
         &self,
         watch: &mut Watch,

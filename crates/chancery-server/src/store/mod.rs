@@ -1,12 +1,12 @@
-//! What every group of nodes should see, and who wants to hear when that changes.
+//! What every audience of nodes should see, and who wants to hear when that changes.
 //!
-//! A group's snapshot is one pointer ([`group`]): publishing replaces it and wakes those streams of
-//! the group that want something of what changed ([`wants`]), and a stream that was slow sees only
+//! An audience's snapshot is one pointer ([`audience`]): publishing replaces it and wakes those streams of
+//! the audience that want something of what changed ([`wants`]), and a stream that was slow sees only
 //! the newest one.
 //!
-//! Groups come into being by being published or watched, and go when they are neither.
+//! Audiences come into being by being published or watched, and go when they are neither.
 
-mod group;
+mod audience;
 mod wants;
 
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_core::Snapshot;
 
-use self::group::Group;
-pub(crate) use self::group::{State, Watch};
+use self::audience::Audience;
+pub(crate) use self::audience::{AudienceState, Watch};
 
-/// The name of a group: the nodes that see the same snapshot.
+/// The name of an audience: the nodes that see the same snapshot.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupName(Arc<str>);
+pub struct AudienceName(Arc<str>);
 
-/// The snapshots of all groups.
+/// The snapshots of all audiences.
 ///
 /// ```
 /// use chancery_core::Snapshot;
@@ -35,17 +35,17 @@ pub struct GroupName(Arc<str>);
 /// ```
 #[derive(Default)]
 pub struct Store {
-    groups: Mutex<Groups>,
+    audiences: Mutex<Audiences>,
 }
 
 #[derive(Default)]
-struct Groups {
-    groups: BTreeMap<GroupName, Arc<Group>>,
-    /// How often all streams were told to ask for their group again.
+struct Audiences {
+    audiences: BTreeMap<AudienceName, Arc<Audience>>,
+    /// How often all streams were told to ask for their audience again.
     epoch: u64,
 }
 
-impl GroupName {
+impl AudienceName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -53,113 +53,113 @@ impl GroupName {
 }
 
 impl Store {
-    /// A store without groups, ready to be shared.
+    /// A store without audiences, ready to be shared.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Makes `snapshot` what the nodes of `group` should see from now on.
-    pub fn publish(&self, group: impl Into<GroupName>, snapshot: impl Into<Arc<Snapshot>>) {
+    /// Makes `snapshot` what the nodes of `audience` should see from now on.
+    pub fn publish(&self, audience: impl Into<AudienceName>, snapshot: impl Into<Arc<Snapshot>>) {
         let snapshot = snapshot.into();
-        let mut groups = self.lock();
-        let group = groups.group(group.into());
-        if group.snapshot().is_some_and(|shown| Arc::ptr_eq(&shown, &snapshot)) {
+        let mut audiences = self.lock();
+        let audience = audiences.audience(audience.into());
+        if audience.snapshot().is_some_and(|shown| Arc::ptr_eq(&shown, &snapshot)) {
             return;
         }
-        let before = group.show(&snapshot);
-        drop(groups);
-        group.tell(before.as_deref(), &snapshot);
+        let before = audience.replace(&snapshot);
+        drop(audiences);
+        audience.notify(before.as_deref(), &snapshot);
     }
 
-    /// Forgets the snapshot of `group`. Its clients keep what they have, and new ones wait.
-    pub fn withdraw(&self, group: impl Into<GroupName>) {
-        let group = group.into();
-        let mut groups = self.lock();
-        if let Some(known) = groups.groups.get(&group) {
+    /// Forgets the snapshot of `audience`. Its clients keep what they have, and new ones wait.
+    pub fn withdraw(&self, audience: impl Into<AudienceName>) {
+        let audience = audience.into();
+        let mut audiences = self.lock();
+        if let Some(known) = audiences.audiences.get(&audience) {
             known.withdraw();
         }
-        groups.forget_if_unused(&group);
+        audiences.forget_if_unused(&audience);
     }
 
-    /// What the nodes of `group` should see, if that is known.
-    pub fn current(&self, group: impl Into<GroupName>) -> Option<Arc<Snapshot>> {
-        let group = group.into();
-        self.lock().groups.get(&group).and_then(|group| group.snapshot())
+    /// What the nodes of `audience` should see, if that is known.
+    pub fn current(&self, audience: impl Into<AudienceName>) -> Option<Arc<Snapshot>> {
+        let audience = audience.into();
+        self.lock().audiences.get(&audience).and_then(|audience| audience.snapshot())
     }
 
-    /// The groups with a snapshot, and their snapshots.
-    pub fn snapshots(&self) -> Vec<(GroupName, Arc<Snapshot>)> {
-        let groups = self.lock();
-        let all = groups.groups.iter();
-        all.filter_map(|(name, group)| Some((name.clone(), group.snapshot()?))).collect()
+    /// The audiences with a snapshot, and their snapshots.
+    pub fn snapshots(&self) -> Vec<(AudienceName, Arc<Snapshot>)> {
+        let audiences = self.lock();
+        let all = audiences.audiences.iter();
+        all.filter_map(|(name, audience)| Some((name.clone(), audience.snapshot()?))).collect()
     }
 
-    /// Makes every stream ask the policy for its group again: call it when the policy would
+    /// Makes every stream ask the policy for its audience again: call it when the policy would
     /// decide otherwise than before.
-    pub fn regroup(&self) {
-        let mut groups = self.lock();
-        groups.epoch += 1;
-        let epoch = groups.epoch;
-        for group in groups.groups.values() {
-            group.regroup(epoch);
+    pub fn reassign(&self) {
+        let mut audiences = self.lock();
+        audiences.epoch += 1;
+        let epoch = audiences.epoch;
+        for audience in audiences.audiences.values() {
+            audience.reassign(epoch);
         }
     }
 
-    /// Follows one group, from its present state on.
-    pub(crate) fn watch(self: &Arc<Self>, group: GroupName) -> Watch {
-        let mut groups = self.lock();
-        let known = groups.group(group.clone());
-        Watch::new(Arc::clone(self), group, known)
+    /// Follows one audience, from its present state on.
+    pub(crate) fn watch(self: &Arc<Self>, audience: AudienceName) -> Watch {
+        let mut audiences = self.lock();
+        let known = audiences.audience(audience.clone());
+        Watch::new(Arc::clone(self), audience, known)
     }
 
-    fn forget_if_unused(&self, group: &GroupName) {
-        self.lock().forget_if_unused(group);
+    fn forget_if_unused(&self, audience: &AudienceName) {
+        self.lock().forget_if_unused(audience);
     }
 
     /// No code panics with the lock held, and the map would be whole even then.
-    fn lock(&self) -> MutexGuard<'_, Groups> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Audiences> {
+        self.audiences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Groups {
-    fn group(&mut self, name: GroupName) -> Arc<Group> {
+impl Audiences {
+    fn audience(&mut self, name: AudienceName) -> Arc<Audience> {
         let epoch = self.epoch;
-        Arc::clone(self.groups.entry(name).or_insert_with(|| Arc::new(Group::new(epoch))))
+        Arc::clone(self.audiences.entry(name).or_insert_with(|| Arc::new(Audience::new(epoch))))
     }
 
-    fn forget_if_unused(&mut self, name: &GroupName) {
-        if self.groups.get(name).is_some_and(|group| group.is_unused()) {
-            self.groups.remove(name);
+    fn forget_if_unused(&mut self, name: &AudienceName) {
+        if self.audiences.get(name).is_some_and(|audience| audience.is_unused()) {
+            self.audiences.remove(name);
         }
     }
 }
 
-impl From<&str> for GroupName {
+impl From<&str> for AudienceName {
     fn from(name: &str) -> Self {
         Self(name.into())
     }
 }
 
-impl From<String> for GroupName {
+impl From<String> for AudienceName {
     fn from(name: String) -> Self {
         Self(name.into())
     }
 }
 
-impl From<&Self> for GroupName {
+impl From<&Self> for AudienceName {
     fn from(name: &Self) -> Self {
         name.clone()
     }
 }
 
-impl fmt::Display for GroupName {
+impl fmt::Display for AudienceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl fmt::Debug for GroupName {
+impl fmt::Debug for AudienceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
@@ -192,24 +192,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_group_is_forgotten_with_its_last_watcher_unless_it_is_published() {
+    async fn an_audience_is_forgotten_with_its_last_watcher_unless_it_is_published() {
         // S-011
         let store = Store::new();
-        let watches = ["a", "b"].map(|group| store.watch(group.into()));
+        let watches = ["a", "b"].map(|audience| store.watch(audience.into()));
         store.publish("a", Snapshot::new());
-        assert_eq!(store.lock().groups.len(), 2);
+        assert_eq!(store.lock().audiences.len(), 2);
         drop(watches);
-        assert_eq!(store.lock().groups.len(), 1);
+        assert_eq!(store.lock().audiences.len(), 1);
         store.withdraw("a");
-        assert_eq!(store.lock().groups.len(), 0);
+        assert_eq!(store.lock().audiences.len(), 0);
     }
 
     #[tokio::test]
-    async fn regrouping_wakes_everybody() {
+    async fn reassigning_wakes_everybody() {
         let store = Store::new();
         let mut watch = store.watch("g".into());
         let before = watch.state().await.epoch;
-        store.regroup();
+        store.reassign();
         assert_ne!(watch.state().await.epoch, before);
         assert_eq!(store.watch("later".into()).state().await.epoch, 1);
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::{Resource, Snapshot, TypeUrl};
-use chancery_server::{Config, Listener, Metrics, OneGroup, Policy, Server, Store, Tls};
+use chancery_server::{Config, Listener, Metrics, OneAudience, Policy, Server, Store, Tls};
 use prost::Message;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -38,9 +38,9 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// One group for all, on plain TCP.
+    /// One audience for all, on plain TCP.
     pub(crate) async fn start(config: Config) -> Self {
-        Self::with(config, OneGroup("all".into()), None, Metrics::default()).await
+        Self::with(config, OneAudience("all".into()), None, Metrics::default()).await
     }
 
     pub(crate) async fn with(
@@ -61,7 +61,7 @@ impl Running {
         Self { address, store, stop, task }
     }
 
-    /// Publishes clusters for the one group.
+    /// Publishes clusters for the one audience.
     pub(crate) fn publish(&self, clusters: &[(&str, &str)]) {
         self.store.publish("all", snapshot(clusters));
     }

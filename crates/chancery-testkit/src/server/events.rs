@@ -77,7 +77,7 @@ impl Events {
     pub(super) fn note(&self, event: &StreamEvent<'_>) {
         let Some(what) = what(&event.what) else { return };
         let node = event.node.map(|node| node.id.clone());
-        let group = event.group.map(|group| group.as_str().to_owned());
+        let group = event.audience.map(|group| group.as_str().to_owned());
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() == LIMIT {
             waiting.pop_front();
@@ -106,7 +106,7 @@ impl Events {
 fn what(happened: &Happened<'_>) -> Option<What> {
     Some(match happened {
         Happened::Connected { .. } => What::Connected,
-        Happened::Grouped => What::Grouped,
+        Happened::Assigned => What::Grouped,
         Happened::Subscribed { type_url, wildcard, names } => {
             What::Subscribed { type_url: (*type_url).clone(), wildcard: *wildcard, names: *names }
         }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use chancery_core::{Node, Snapshot, TypeUrl};
 use chancery_server::{
-    Client, Config, GroupName, Listener, Policy, Refusal, Server, Store, StreamEvent,
+    AudienceName, Client, Config, Listener, Policy, Refusal, Server, Store, StreamEvent,
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -78,7 +78,7 @@ impl TestServer {
     /// # Errors
     /// When no port can be had.
     pub async fn start_groups(
-        group: impl Fn(&Node) -> GroupName + Send + Sync + 'static,
+        group: impl Fn(&Node) -> AudienceName + Send + Sync + 'static,
     ) -> io::Result<Self> {
         Self::start_with(Config::default(), group).await
     }
@@ -89,7 +89,7 @@ impl TestServer {
     /// When no port can be had.
     pub async fn start_with(
         config: Config,
-        group: impl Fn(&Node) -> GroupName + Send + Sync + 'static,
+        group: impl Fn(&Node) -> AudienceName + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = free_port().await?;
         let address = listener.address().ok_or_else(|| io::Error::other("no address"))?;
@@ -115,7 +115,7 @@ impl TestServer {
     }
 
     /// Publishes what a group should see from now on.
-    pub fn publish_to(&self, group: impl Into<GroupName>, snapshot: impl Into<Arc<Snapshot>>) {
+    pub fn publish_to(&self, group: impl Into<AudienceName>, snapshot: impl Into<Arc<Snapshot>>) {
         self.store.publish(group, snapshot);
     }
 
@@ -180,9 +180,9 @@ struct Watched<F> {
 
 impl<F> Policy for Watched<F>
 where
-    F: Fn(&Node) -> GroupName + Send + Sync + 'static,
+    F: Fn(&Node) -> AudienceName + Send + Sync + 'static,
 {
-    fn group(&self, client: &Client<'_>) -> Result<GroupName, Refusal> {
+    fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal> {
         client.node.map(&self.group).ok_or_else(Refusal::anonymous)
     }
 

@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_server::{Client, GroupName, Happened, Policy, Refusal, Store, StreamEvent};
+use chancery_server::{AudienceName, Client, Happened, Policy, Refusal, Store, StreamEvent};
 use chancery_sources::{Audience, Catalog};
 use tracing::info;
 
@@ -34,9 +34,9 @@ struct Inner {
     grouping: Arc<Grouping>,
     /// The groups and nodes with overlays, as of the last load.
     known: Known,
-    seats: BTreeMap<GroupName, Seat>,
+    seats: BTreeMap<AudienceName, Seat>,
     /// The audience each open stream belongs to.
-    streams: HashMap<u64, GroupName>,
+    streams: HashMap<u64, AudienceName>,
 }
 
 #[derive(Default, PartialEq)]
@@ -81,7 +81,7 @@ impl Audiences {
         }
         moved |= self.sweep(&mut inner);
         if moved {
-            self.store.regroup();
+            self.store.reassign();
         }
         for (name, seat) in &inner.seats {
             self.publish(name, &seat.audience);
@@ -112,7 +112,7 @@ impl Audiences {
     }
 
     /// Publishes what an audience sees, unless no load so far had it whole.
-    fn publish(&self, name: &GroupName, audience: &Audience) {
+    fn publish(&self, name: &AudienceName, audience: &Audience) {
         let Audience { group, node } = audience;
         if let Some(snapshot) = self.catalog.snapshot(group.as_deref(), node.as_deref()) {
             self.store.publish(name, snapshot);
@@ -120,7 +120,7 @@ impl Audiences {
     }
 
     /// Makes sure an audience is published.
-    fn seat(&self, inner: &mut Inner, audience: Audience) -> GroupName {
+    fn seat(&self, inner: &mut Inner, audience: Audience) -> AudienceName {
         let name = name_of(&audience);
         if let Some(seat) = inner.seats.get_mut(&name) {
             seat.asked = true;
@@ -138,7 +138,7 @@ impl Audiences {
 }
 
 impl Policy for Audiences {
-    fn group(&self, client: &Client<'_>) -> Result<GroupName, Refusal> {
+    fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal> {
         let (grouping, groups) = {
             let inner = self.lock();
             (Arc::clone(&inner.grouping), Arc::clone(&inner.known.groups))
@@ -163,7 +163,7 @@ impl Policy for Audiences {
     /// Keeps count of the streams of each audience, and tells of their coming and going.
     fn observe(&self, event: &StreamEvent<'_>) {
         let (stream, node) = (event.stream, event.node.map_or("", |node| &node.id));
-        if let (Happened::Grouped, Some(group)) = (&event.what, event.group) {
+        if let (Happened::Assigned, Some(group)) = (&event.what, event.audience) {
             let moved = self.lock().joined(stream, group);
             let what = if moved { "stream moved" } else { "stream opened" };
             info!(stream, node, %group, peer = %event.peer, "{what}");
@@ -178,7 +178,7 @@ impl Policy for Audiences {
 
 impl Inner {
     /// Whether the stream belonged to another audience before.
-    fn joined(&mut self, stream: u64, group: &GroupName) -> bool {
+    fn joined(&mut self, stream: u64, group: &AudienceName) -> bool {
         let moved = self.left(stream);
         if let Some(seat) = self.seats.get_mut(group) {
             seat.streams += 1;
@@ -205,7 +205,7 @@ impl Known {
 
 /// The name of an audience in the store and in log lines. Slashes and percent signs inside of
 /// names are encoded, as in the directory, so that no two audiences share a name.
-fn name_of(audience: &Audience) -> GroupName {
+fn name_of(audience: &Audience) -> AudienceName {
     let encoded = |name: &str| name.replace('%', "%25").replace('/', "%2F").replace('+', "%2B");
     match (&audience.group, &audience.node) {
         (None, None) => "base".into(),
@@ -259,9 +259,9 @@ mod tests {
             self.audiences.follow(None);
         }
 
-        fn group(&self, id: &str, cluster: &str) -> GroupName {
+        fn group(&self, id: &str, cluster: &str) -> AudienceName {
             let node = node(id, cluster);
-            self.audiences.group(&Client { node: Some(&node), peer: &peer() }).unwrap()
+            self.audiences.audience(&Client { node: Some(&node), peer: &peer() }).unwrap()
         }
 
         /// The names of the clusters an audience sees.
@@ -271,8 +271,8 @@ mod tests {
             Some(clusters.iter().map(|cluster| cluster.name().to_string()).collect())
         }
 
-        fn tell(&self, stream: u64, group: Option<&GroupName>, what: Happened<'_>) {
-            let event = StreamEvent { stream, peer: &peer(), node: None, group, what };
+        fn tell(&self, stream: u64, group: Option<&AudienceName>, what: Happened<'_>) {
+            let event = StreamEvent { stream, peer: &peer(), node: None, audience: group, what };
             self.audiences.observe(&event);
         }
     }
@@ -320,7 +320,7 @@ mod tests {
     fn what_nobody_watches_is_withdrawn() {
         let mut setup = Setup::new(&["a.yaml", "groups/g/b.yaml"]);
         let (base, group) = (setup.group("n", ""), setup.group("n", "g"));
-        setup.tell(1, Some(&group), Happened::Grouped);
+        setup.tell(1, Some(&group), Happened::Assigned);
         setup.load();
         setup.load();
         assert_eq!(setup.seen(base.as_str()), None);
@@ -336,8 +336,8 @@ mod tests {
     fn a_stream_that_moves_is_counted_where_it_is() {
         let mut setup = Setup::new(&["a.yaml", "groups/g/b.yaml"]);
         let (base, group) = (setup.group("n", ""), setup.group("n", "g"));
-        setup.tell(1, Some(&base), Happened::Grouped);
-        setup.tell(1, Some(&group), Happened::Grouped);
+        setup.tell(1, Some(&base), Happened::Assigned);
+        setup.tell(1, Some(&group), Happened::Assigned);
         setup.load();
         setup.load();
         assert_eq!(setup.seen("base"), None);
@@ -354,7 +354,7 @@ mod tests {
         let mut setup = Setup::of(dir);
         let refused = {
             let node = node("n", "g");
-            setup.audiences.group(&Client { node: Some(&node), peer: &peer() })
+            setup.audiences.audience(&Client { node: Some(&node), peer: &peer() })
         };
         let Err(Refusal::Unavailable(why)) = refused else { panic!("{refused:?}") };
         assert!(why.contains("groups/g"), "{why}");

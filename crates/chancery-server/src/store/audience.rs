@@ -1,4 +1,4 @@
-//! One group: what its nodes should see, and who watches it.
+//! One audience: what its nodes should see, and who watches it.
 //!
 //! ```text
 //!   publish:   state <- snapshot     count it     what differs?     wake whom it touches
@@ -21,19 +21,19 @@ use chancery_core::Snapshot;
 use tokio::time::Instant;
 
 use super::wants::{Changes, Wants};
-use super::{GroupName, Store};
+use super::{AudienceName, Store};
 
-/// What there is to see for one group.
+/// What there is to see for one audience.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct AudienceState {
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) published: Option<Instant>,
     pub(crate) epoch: u64,
 }
 
-/// One group.
-pub(super) struct Group {
-    state: Mutex<State>,
+/// One audience.
+pub(super) struct Audience {
+    state: Mutex<AudienceState>,
     /// How often the state changed.
     count: AtomicU64,
     watchers: Mutex<Watchers>,
@@ -43,32 +43,32 @@ pub(super) struct Group {
 #[derive(Default)]
 struct Watchers {
     last: u64,
-    ears: BTreeMap<u64, Arc<Ear>>,
+    handles: BTreeMap<u64, Arc<WatcherHandle>>,
 }
 
 /// How a watch hears of news.
-struct Ear {
+struct WatcherHandle {
     waker: AtomicWaker,
     /// `None` if everything is news.
     wants: Mutex<Option<Wants>>,
-    /// When it looked last, in milliseconds since there is the group.
+    /// When it looked last, in milliseconds since there is the audience.
     looked: AtomicU64,
 }
 
-/// One watcher of one group.
+/// One watcher of one audience.
 pub(crate) struct Watch {
     store: Arc<Store>,
-    name: GroupName,
-    group: Arc<Group>,
-    ear: Arc<Ear>,
+    name: AudienceName,
+    audience: Arc<Audience>,
+    handle: Arc<WatcherHandle>,
     id: u64,
     /// The count of the state that was seen last; `None` before the first.
     seen: Option<u64>,
 }
 
-impl Group {
+impl Audience {
     pub(super) fn new(epoch: u64) -> Self {
-        let state = Mutex::new(State { epoch, ..State::default() });
+        let state = Mutex::new(AudienceState { epoch, ..AudienceState::default() });
         let (count, watchers) = (AtomicU64::default(), Mutex::default());
         Self { state, count, watchers, begun: Instant::now() }
     }
@@ -79,11 +79,11 @@ impl Group {
 
     /// Whether nobody watches it and nothing was published.
     pub(super) fn is_unused(&self) -> bool {
-        lock(&self.watchers).ears.is_empty() && lock(&self.state).snapshot.is_none()
+        lock(&self.watchers).handles.is_empty() && lock(&self.state).snapshot.is_none()
     }
 
     /// Shows another snapshot; [`tell`](Self::tell) of it then. Returns the one before.
-    pub(super) fn show(&self, snapshot: &Arc<Snapshot>) -> Option<Arc<Snapshot>> {
+    pub(super) fn replace(&self, snapshot: &Arc<Snapshot>) -> Option<Arc<Snapshot>> {
         self.change(|state| {
             state.published = Some(Instant::now());
             state.snapshot.replace(Arc::clone(snapshot))
@@ -91,7 +91,7 @@ impl Group {
     }
 
     /// Wakes those whom it concerns that one snapshot took the place of another.
-    pub(super) fn tell(&self, before: Option<&Snapshot>, after: &Snapshot) {
+    pub(super) fn notify(&self, before: Option<&Snapshot>, after: &Snapshot) {
         let changes = before.map(|before| Changes::between(before, after));
         self.wake(|wants| changes.as_ref().is_none_or(|changes| wants.are_touched_by(changes)));
     }
@@ -101,13 +101,13 @@ impl Group {
         self.change(|state| state.snapshot = None);
     }
 
-    /// Tells all watchers to ask for their group again.
-    pub(super) fn regroup(&self, epoch: u64) {
+    /// Tells all watchers to ask for their audience again.
+    pub(super) fn reassign(&self, epoch: u64) {
         self.change(|state| state.epoch = epoch);
         self.wake(|_| true);
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut AudienceState) -> T) -> T {
         let mut state = lock(&self.state);
         let before = change(&mut state);
         self.count.fetch_add(1, Ordering::Release);
@@ -116,7 +116,7 @@ impl Group {
 
     fn wake(&self, whom: impl Fn(&Wants) -> bool) {
         let now = self.age(Instant::now());
-        for ear in lock(&self.watchers).ears.values() {
+        for ear in lock(&self.watchers).handles.values() {
             let looked = ear.looked.load(Ordering::Relaxed);
             if now.saturating_sub(looked) >= LONG || lock(&ear.wants).as_ref().is_none_or(&whom) {
                 ear.waker.wake();
@@ -124,7 +124,7 @@ impl Group {
         }
     }
 
-    /// For how many milliseconds there had been the group then.
+    /// For how many milliseconds there had been the audience then.
     fn age(&self, now: Instant) -> u64 {
         let age = now.saturating_duration_since(self.begun);
         u64::try_from(age.as_millis()).unwrap_or(u64::MAX)
@@ -132,54 +132,55 @@ impl Group {
 }
 
 impl Watch {
-    /// Call it with the store's lock held, so that the group is not forgotten meanwhile.
-    pub(super) fn new(store: Arc<Store>, name: GroupName, group: Arc<Group>) -> Self {
-        let looked = AtomicU64::new(group.age(Instant::now()));
-        let ear = Arc::new(Ear { waker: AtomicWaker::new(), wants: Mutex::default(), looked });
-        let mut watchers = lock(&group.watchers);
+    /// Call it with the store's lock held, so that the audience is not forgotten meanwhile.
+    pub(super) fn new(store: Arc<Store>, name: AudienceName, audience: Arc<Audience>) -> Self {
+        let looked = AtomicU64::new(audience.age(Instant::now()));
+        let ear =
+            Arc::new(WatcherHandle { waker: AtomicWaker::new(), wants: Mutex::default(), looked });
+        let mut watchers = lock(&audience.watchers);
         watchers.last += 1;
         let id = watchers.last;
-        watchers.ears.insert(id, Arc::clone(&ear));
+        watchers.handles.insert(id, Arc::clone(&ear));
         drop(watchers);
-        Self { store, name, group, ear, id, seen: None }
+        Self { store, name, audience, handle: ear, id, seen: None }
     }
 
-    pub(crate) fn group(&self) -> &GroupName {
+    pub(crate) fn audience(&self) -> &AudienceName {
         &self.name
     }
 
     /// From now on, only what touches these is news.
     pub(crate) fn want(&self, edit: impl FnOnce(&mut Wants)) {
-        edit(lock(&self.ear.wants).get_or_insert_default());
+        edit(lock(&self.handle.wants).get_or_insert_default());
     }
 
     /// Wants what another watch wanted, which is about to go.
     pub(crate) fn want_as(&self, before: &Self) {
-        *lock(&self.ear.wants) = lock(&before.ear.wants).take();
+        *lock(&self.handle.wants) = lock(&before.handle.wants).take();
     }
 
     /// The newest state, if it has not been seen yet. The waker is woken by the next news.
-    pub(crate) fn poll_state(&mut self, cx: &Context<'_>, now: Instant) -> Poll<State> {
+    pub(crate) fn poll_state(&mut self, cx: &Context<'_>, now: Instant) -> Poll<AudienceState> {
         // First the waker, then the look: what comes between them wakes.
-        self.ear.waker.register(cx.waker());
-        if self.seen == Some(self.group.count.load(Ordering::Acquire)) {
+        self.handle.waker.register(cx.waker());
+        if self.seen == Some(self.audience.count.load(Ordering::Acquire)) {
             return Poll::Pending;
         }
-        self.ear.looked.store(self.group.age(now), Ordering::Relaxed);
-        let state = lock(&self.group.state);
-        self.seen = Some(self.group.count.load(Ordering::Acquire));
+        self.handle.looked.store(self.audience.age(now), Ordering::Relaxed);
+        let state = lock(&self.audience.state);
+        self.seen = Some(self.audience.count.load(Ordering::Acquire));
         Poll::Ready(state.clone())
     }
 
     /// Waits for a state that has not been seen yet. Cancel-safe.
-    pub(crate) async fn state(&mut self) -> State {
+    pub(crate) async fn state(&mut self) -> AudienceState {
         poll_fn(|cx| self.poll_state(cx, Instant::now())).await
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        lock(&self.group.watchers).ears.remove(&self.id);
+        lock(&self.audience.watchers).handles.remove(&self.id);
         self.store.forget_if_unused(&self.name);
     }
 }
@@ -269,17 +270,17 @@ mod tests {
         store.publish("g", snapshot("3"));
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         store.publish("g", newest);
-        store.regroup();
+        store.reassign();
         assert_eq!(count.0.load(Ordering::Relaxed), 1, "who was woken has yet to look");
     }
 
     #[test]
-    fn regrouping_wakes_those_who_want_nothing() {
+    fn reassigning_wakes_those_who_want_nothing() {
         let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
         watch.want(|_| {});
         assert!(watch.poll_state(&cx, Instant::now()).is_ready());
-        store.regroup();
+        store.reassign();
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         let Poll::Ready(state) = watch.poll_state(&cx, Instant::now()) else {
             panic!("there is news")
