@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::order::{points_at_clusters, users};
-use super::types::Types;
+use super::subscriptions::Subscriptions;
 use super::warming::Warming;
-use crate::server::subscription::{Answered, Receipt, Reply, Subscription};
+use crate::server::subscription::{AckOrNack, NextResponse, ReadResponse, Subscription};
 use crate::server::{Event, Input, Response, Settings, Violation};
 use crate::{Api, Features, Node, Request, Scope, Snapshot, Time, TypeUrl, Variant};
 
@@ -35,7 +35,7 @@ pub struct Machine {
     identity: Identity,
     features: Features,
     snapshot: Option<Arc<Snapshot>>,
-    types: Types,
+    subscriptions: Subscriptions,
     warming: Warming,
     /// Whether the client was told of clusters on this stream.
     told_of_clusters: bool,
@@ -61,7 +61,7 @@ impl Machine {
             identity: Identity::Unheard,
             features: Features::default(),
             snapshot: None,
-            types: Types::default(),
+            subscriptions: Subscriptions::default(),
             warming: Warming::default(),
             told_of_clusters: false,
             nonce: 0,
@@ -75,7 +75,7 @@ impl Machine {
     pub fn handle(&mut self, now: Time, input: Input) -> Result<Vec<Event>, Violation> {
         let mut events = Vec::new();
         match input {
-            Input::Snapshot(snapshot) => self.see(snapshot, &mut events),
+            Input::Snapshot(snapshot) => self.set_snapshot(snapshot, &mut events),
             Input::Request(request) if request.variant() == self.variant => {
                 self.identify(request.node(), &mut events);
                 self.request(now, &request, &mut events)?;
@@ -89,19 +89,19 @@ impl Machine {
     /// costs no memory and is superseded by newer state.
     pub fn poll(&mut self, now: Time) -> Option<Response> {
         let snapshot = self.snapshot.as_ref()?;
-        for subscription in self.types.iter_mut() {
+        for subscription in self.subscriptions.iter_mut() {
             subscription.advance(now, &self.settings, snapshot);
         }
         self.give_up_removals(now);
         self.settle_warming(now);
-        (0..self.types.len()).find_map(|at| self.poll_type(now, at))
+        (0..self.subscriptions.len()).find_map(|at| self.poll_type(now, at))
     }
 
     /// When to call [`poll`](Self::poll) again if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
         let warm = self.warming.until(self.endpoints(), &self.settings);
         let routes_wait = self.routes_wait();
-        let types = self.types.iter().filter_map(|subscription| {
+        let types = self.subscriptions.iter().filter_map(|subscription| {
             let waits = routes_wait && points_at_clusters(subscription.api());
             subscription.deadline(&self.settings, waits)
         });
@@ -114,17 +114,17 @@ impl Machine {
         &self,
         type_url: &TypeUrl,
     ) -> Option<(bool, impl Iterator<Item = &str> + Clone)> {
-        let at = self.types.find(type_url.as_str())?;
-        self.types.at(at).map(Subscription::interest)
+        let at = self.subscriptions.find(type_url.as_str())?;
+        self.subscriptions.at(at).map(Subscription::interest)
     }
 
     /// The next response of one type. Changed routes wait for the clusters they may point to. A
     /// client that asks is answered as soon as it was told of the clusters, as it may need that to
     /// go on with them.
     fn poll_type(&mut self, now: Time, at: usize) -> Option<Response> {
-        let waits = points_at_clusters(self.types.at(at)?.api()) && self.routes_wait();
+        let waits = points_at_clusters(self.subscriptions.at(at)?.api()) && self.routes_wait();
         let clusters_behind = waits && self.clusters_behind();
-        let subscription = self.types.at_mut(at)?;
+        let subscription = self.subscriptions.at_mut(at)?;
         let nonce = self.nonce + 1;
         let reply = if waits && (clusters_behind || !subscription.is_asked()) {
             subscription.beat(now, nonce)?
@@ -136,9 +136,9 @@ impl Machine {
     }
 
     /// The client should see this from now on.
-    fn see(&mut self, snapshot: Arc<Snapshot>, events: &mut Vec<Event>) {
-        for subscription in self.types.iter_mut() {
-            subscription.see(&snapshot);
+    fn set_snapshot(&mut self, snapshot: Arc<Snapshot>, events: &mut Vec<Event>) {
+        for subscription in self.subscriptions.iter_mut() {
+            subscription.set_target(&snapshot);
             events.extend(subscription.take_unnamed());
         }
         if let Some(before) = self.snapshot.replace(snapshot) {
@@ -154,7 +154,7 @@ impl Machine {
     /// all that are subscribed to are sent again (S-094).
     fn resend_cleared_hosts(&mut self, before: &Snapshot) {
         let Some(snapshot) = &self.snapshot else { return };
-        for subscription in self.types.iter_mut().filter(|one| one.api() == Api::Vhds) {
+        for subscription in self.subscriptions.iter_mut().filter(|one| one.api() == Api::Vhds) {
             for type_url in snapshot.types().filter(|type_url| type_url.api() == Api::Rds) {
                 for change in before.set(type_url).diff(snapshot.set(type_url)) {
                     let vhds = |route: &Option<Arc<crate::Resource>>| {
@@ -209,7 +209,7 @@ impl Machine {
         if !is_first {
             self.receive(now, at, request, events);
         }
-        let Some(subscription) = self.types.at_mut(at) else { return Ok(()) };
+        let Some(subscription) = self.subscriptions.at_mut(at) else { return Ok(()) };
         events.extend(match request {
             Request::Sotw(request) => {
                 subscription.request_sotw(request, is_first, &self.settings)?
@@ -227,7 +227,7 @@ impl Machine {
     /// Where the type of a request is, and whether it is the first of its type: that one is an
     /// initial request whatever nonce it carries (S-029, T-02).
     fn open(&mut self, stated: &Arc<str>) -> Result<(usize, bool), Violation> {
-        if let Some(at) = self.types.find(stated) {
+        if let Some(at) = self.subscriptions.find(stated) {
             return Ok((at, false));
         }
         let type_url = match &self.scope {
@@ -242,11 +242,11 @@ impl Machine {
             }
         };
         // The type may also have been left out, or its prefix.
-        if let Some(at) = self.types.find(type_url.as_str()) {
+        if let Some(at) = self.subscriptions.find(type_url.as_str()) {
             return Ok((at, false));
         }
         let limit = self.settings.max_types;
-        if self.types.len() >= limit {
+        if self.subscriptions.len() >= limit {
             return Err(Violation::TooManyTypes { limit });
         }
         let mut subscription = Subscription::new(type_url.clone(), self.variant, self.features);
@@ -254,22 +254,22 @@ impl Machine {
             subscription.withhold();
         }
         if let Some(snapshot) = &self.snapshot {
-            subscription.see(snapshot);
+            subscription.set_target(snapshot);
         }
-        Ok((self.types.insert(subscription), true))
+        Ok((self.subscriptions.insert(subscription), true))
     }
 
     fn receive(&mut self, now: Time, at: usize, request: &Request, events: &mut Vec<Event>) {
-        let Some(subscription) = self.types.at_mut(at) else { return };
+        let Some(subscription) = self.subscriptions.at_mut(at) else { return };
         let api = subscription.api();
-        let receipt = Receipt { nonce: request.nonce(), error: request.error().cloned() };
+        let receipt = AckOrNack { nonce: request.nonce(), error: request.error().cloned() };
         let (skipped, answered) = subscription.receive(now, receipt, events);
         for read in skipped.into_iter().chain(answered) {
             self.note_read(now, api, &read);
         }
     }
 
-    fn note_read(&mut self, now: Time, api: Api, answered: &Answered) {
+    fn note_read(&mut self, now: Time, api: Api, answered: &ReadResponse) {
         if api == Api::Cds {
             self.warming.note_clusters_read(now, answered);
         } else if api == Api::Eds {
@@ -278,8 +278,8 @@ impl Machine {
     }
 
     /// What a response makes necessary in other types.
-    fn follow_up(&mut self, now: Time, reply: Reply) -> Response {
-        let Reply { response, given } = reply;
+    fn follow_up(&mut self, now: Time, reply: NextResponse) -> Response {
+        let NextResponse { response, given } = reply;
         if response.type_url.api() != Api::Cds {
             return response;
         }
@@ -287,7 +287,7 @@ impl Machine {
         // An updated cluster warms until it gets its endpoints (S-099). A client that asked for
         // them, or for secrets, before its clusters does not ask again (S-100).
         let is_first = !std::mem::replace(&mut self.told_of_clusters, true);
-        if self.types.len() == 1 {
+        if self.subscriptions.len() == 1 {
             return response; // There is nobody to follow.
         }
         for (link, is_new) in given.links() {
@@ -305,7 +305,7 @@ impl Machine {
                 | Api::Rtds
                 | Api::Other => false,
             };
-            if follows && let Some(subscription) = self.types.get_mut(&link.type_url) {
+            if follows && let Some(subscription) = self.subscriptions.get_mut(&link.type_url) {
                 subscription.resend(&link.name);
             }
         }
@@ -315,17 +315,19 @@ impl Machine {
     /// Removals are given up when the client has acknowledged what stopped using them, or a bound
     /// has passed (S-098).
     fn give_up_removals(&mut self, now: Time) {
-        for at in 0..self.types.len() {
-            let Some(waiting) = self.types.at(at).filter(|one| one.keeps_any()) else { continue };
+        for at in 0..self.subscriptions.len() {
+            let Some(waiting) = self.subscriptions.at(at).filter(|one| one.keeps_any()) else {
+                continue;
+            };
             let unused = users(waiting.api()).iter().all(|user| self.is_settled(*user));
-            if let Some(subscription) = self.types.at_mut(at) {
+            if let Some(subscription) = self.subscriptions.at_mut(at) {
                 subscription.give_up_kept(now, &self.settings, unused);
             }
         }
     }
 
     fn is_settled(&self, api: Api) -> bool {
-        self.types.of(api).all(Subscription::is_settled)
+        self.subscriptions.of(api).all(Subscription::is_settled)
     }
 
     /// Whether the client still has to be told of clusters that routes may point to, or cannot
@@ -335,15 +337,15 @@ impl Machine {
     }
 
     fn clusters_behind(&self) -> bool {
-        self.types.of(Api::Cds).any(Subscription::is_behind)
+        self.subscriptions.of(Api::Cds).any(Subscription::is_behind)
     }
 
     fn settle_warming(&mut self, now: Time) {
-        let endpoints = self.types.of(Api::Eds).next();
+        let endpoints = self.subscriptions.of(Api::Eds).next();
         self.warming.settle(now, endpoints, &self.settings);
     }
 
     fn endpoints(&self) -> Option<&Subscription> {
-        self.types.of(Api::Eds).next()
+        self.subscriptions.of(Api::Eds).next()
     }
 }

@@ -23,7 +23,7 @@ pub mod rest;
 mod settings;
 mod share;
 pub(crate) mod subscription;
-mod types;
+mod subscriptions;
 mod violation;
 mod warming;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::server::Settings;
-use crate::server::subscription::{Answered, Given, Subscription, Verdict};
+use crate::server::subscription::{GivenClusters, ReadResponse, Subscription, Verdict};
 use crate::{ResourceName, Time};
 
 /// Clusters the client was just given and cannot use yet.
@@ -32,7 +32,7 @@ struct Batch {
 
 impl Warming {
     /// A response gave the client clusters.
-    pub(super) fn note_given(&mut self, now: Time, nonce: &Arc<str>, given: &Given) {
+    pub(super) fn note_given(&mut self, now: Time, nonce: &Arc<str>, given: &GivenClusters) {
         let (nonce, endpoints) = (Arc::clone(nonce), given.warming());
         let plain = endpoints.len() < given.count_new();
         self.batches.push(Batch { nonce, since: now, acked: None, plain, endpoints });
@@ -41,7 +41,7 @@ impl Warming {
 
     /// The client read a response with clusters. One it rejected warms nothing; one of which nobody
     /// knows that may warm its clusters, which it then asks for the endpoints of.
-    pub(super) fn note_clusters_read(&mut self, now: Time, answered: &Answered) {
+    pub(super) fn note_clusters_read(&mut self, now: Time, answered: &ReadResponse) {
         let rejected = answered.verdict == Verdict::Rejected;
         self.batches.retain(|batch| batch.nonce != answered.nonce || !rejected);
         for batch in self.batches.iter_mut().filter(|one| one.nonce == answered.nonce) {
@@ -52,9 +52,9 @@ impl Warming {
 
     /// The client read a response with endpoints, whatever it made of it: a rejected one will not
     /// come again, so waiting for it would be in vain.
-    pub(super) fn note_endpoints_read(&mut self, answered: &Answered) {
+    pub(super) fn note_endpoints_read(&mut self, answered: &ReadResponse) {
         for batch in &mut self.batches {
-            batch.retain(|name| !answered.speaks_of(name.as_str()));
+            batch.retain(|name| !answered.mentions(name.as_str()));
         }
         self.forget_warm();
     }
@@ -114,7 +114,7 @@ impl Batch {
 /// Until when routes wait for an acknowledged cluster with these endpoints.
 fn until(name: &ResourceName, bound: Time, acked: Time, endpoints: Option<&Subscription>) -> Time {
     match endpoints {
-        Some(eds) if eds.will_bring(name) => bound,
+        Some(eds) if eds.will_deliver(name) => bound,
         // The client has the endpoints from an earlier stream (S-076), or there are none, and
         // nobody will say so in SotW (S-066).
         Some(eds) if eds.wants(name) => acked,

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::given::Given;
-use super::respond::Reply;
+use super::given_clusters::GivenClusters;
+use super::respond::NextResponse;
 use super::{Subscription, Variant};
 use crate::server::ResponseEntry;
 use crate::{Resource, Time};
 
 impl Subscription {
     /// The next heartbeat, if it is due.
-    pub(crate) fn beat(&mut self, now: Time, nonce: u64) -> Option<Reply> {
+    pub(crate) fn beat(&mut self, now: Time, nonce: u64) -> Option<NextResponse> {
         if self.beat_at.is_none_or(|at| now < at) {
             return None;
         }
@@ -21,7 +21,7 @@ impl Subscription {
             return None;
         }
         let response = self.respond(now, nonce, entries, Vec::new());
-        Some(Reply { response, given: Given::default() })
+        Some(NextResponse { response, given: GivenClusters::default() })
     }
 
     /// Puts the next heartbeat a third of the shortest TTL from now. A response that did not
@@ -62,11 +62,11 @@ impl Subscription {
     fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let told = self.tells_ttl();
         let with_body = self.beats_with_bodies();
-        self.books.sent.timed().filter(move |resource| {
+        self.ledger.sent.timed().filter(move |resource| {
             let name = resource.name().as_str();
             let wanted = self.interest.spans(resource.name()) || self.interest.names_it(name);
-            let current = !with_body || self.books.target.get(name) == Some(resource);
-            let held = !self.books.owed.contains_key(name) && !self.books.is_refused(name);
+            let current = !with_body || self.ledger.target.get(name) == Some(resource);
+            let held = !self.ledger.owed.contains_key(name) && !self.ledger.is_refused(name);
             told && wanted && current && held
         })
     }

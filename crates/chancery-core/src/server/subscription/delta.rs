@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::earlier::Earlier;
+use super::initial_versions::InitialVersions;
 use super::interest::spellings;
-use super::walk::{Walk, seek};
-use super::{First, Held, Subscription};
+use super::merge_lookup::{MergeLookup, seek};
+use super::{ClientCopy, FirstRequest, Subscription};
 use crate::server::{Event, Settings, Violation};
 use crate::{DeltaRequest, Names, Resource, ResourceSet};
 
@@ -20,7 +20,9 @@ impl Subscription {
     ) -> Result<Option<Event>, Violation> {
         if is_first {
             // Later messages may carry a map too, and it means nothing (S-077).
-            self.first = Some(Box::new(First::Delta(Earlier::new(&request.initial_versions))));
+            self.first_request = Some(Box::new(FirstRequest::Delta(InitialVersions::new(
+                &request.initial_versions,
+            ))));
         }
         if request.subscribe.is_empty() && request.unsubscribe.is_empty() {
             // A wildcard even if it brings versions: that is how Envoy reconnects (S-052).
@@ -42,31 +44,31 @@ impl Subscription {
 
     /// On the first message of a type, what the client holds in its current version need not be
     /// sent again (S-076); what it holds and should not is removed.
-    pub(super) fn begin_delta(&mut self, held: &Earlier) {
+    pub(super) fn begin_delta(&mut self, held: &InitialVersions) {
         if held.is_empty() {
             if !self.interest.has_members() {
                 // All names are owed already.
-                self.books.sent = Arc::clone(&self.books.target);
+                self.ledger.sent = Arc::clone(&self.ledger.target);
             }
-            let target = Arc::clone(&self.books.target);
+            let target = Arc::clone(&self.ledger.target);
             return self.begin_gone(held, &target);
         }
-        let target = Arc::clone(&self.books.target);
+        let target = Arc::clone(&self.ledger.target);
         self.begin_names(held, &target);
         if self.interest.has_members() {
             self.begin_members(held, &target);
         }
-        if self.books.owed.is_empty() {
+        if self.ledger.owed.is_empty() {
             self.must_answer = false;
             self.asked = false;
         }
-        self.books.sent = target;
+        self.ledger.sent = target;
     }
 
     /// All names are owed so far.
-    fn begin_names(&mut self, held: &Earlier, target: &ResourceSet) {
-        let owed = std::mem::take(&mut self.books.owed);
-        let mut walk = Walk::new(&self.interest, target, self.by_host(), owed.len());
+    fn begin_names(&mut self, held: &InitialVersions, target: &ResourceSet) {
+        let owed = std::mem::take(&mut self.ledger.owed);
+        let mut walk = MergeLookup::new(&self.interest, target, self.by_host(), owed.len());
         let mut held = held.iter().peekable();
         let mut names = self.interest.names().iter().map(|name| (&**name, ())).peekable();
         let left = owed.into_iter().filter_map(|(name, owed)| {
@@ -77,36 +79,36 @@ impl Subscription {
             let current = walk.find(&name);
             match held {
                 Some(_) if current.is_some_and(|now| self.is_current(held, now)) => None,
-                Some(_) => Some((name, Held::Doubtful)),
+                Some(_) => Some((name, ClientCopy::Doubtful)),
                 None => Some((name, owed)),
             }
         });
         let left = left.collect();
         drop(walk);
-        self.books.owed = left;
+        self.ledger.owed = left;
     }
 
-    fn begin_members(&mut self, held: &Earlier, target: &ResourceSet) {
+    fn begin_members(&mut self, held: &InitialVersions, target: &ResourceSet) {
         let mut said = held.iter().peekable();
         for member in target.iter().filter(|member| self.interest.spans(member.name())) {
             let held = seek(&mut said, member.name().as_str());
             if !self.is_current(held, member) {
-                let holds = if held.is_some() { Held::Doubtful } else { Held::Nothing };
-                self.books.owed.entry(member.name().shared()).or_insert(holds);
+                let holds = if held.is_some() { ClientCopy::Doubtful } else { ClientCopy::Nothing };
+                self.ledger.owed.entry(member.name().shared()).or_insert(holds);
             }
         }
         self.begin_gone(held, target);
     }
 
     /// Members that the client has and that are gone.
-    fn begin_gone(&mut self, held: &Earlier, target: &ResourceSet) {
+    fn begin_gone(&mut self, held: &InitialVersions, target: &ResourceSet) {
         if !self.interest.has_members() {
             return;
         }
         let mut there = target.iter().map(|member| (member.name().as_str(), ())).peekable();
         for name in held.names() {
             if seek(&mut there, name).is_none() && self.interest.covers(name) {
-                self.books.owe(&name.into());
+                self.ledger.owe(&name.into());
             }
         }
     }
@@ -122,7 +124,9 @@ impl Subscription {
         if names.contains("*") {
             self.interest.note_named();
             if !cancelled {
-                if !is_first && let Some(First::Delta(held)) = self.first.as_deref_mut() {
+                if !is_first
+                    && let Some(FirstRequest::Delta(held)) = self.first_request.as_deref_mut()
+                {
                     held.forget_all();
                 }
                 self.subscribe_to_all();
@@ -133,17 +137,17 @@ impl Subscription {
             return;
         }
         self.asked = true;
-        if !is_first && let Some(First::Delta(held)) = self.first.as_deref_mut() {
+        if !is_first && let Some(FirstRequest::Delta(held)) = self.first_request.as_deref_mut() {
             // Asked for again before the first answer: it must be sent.
             names.iter().for_each(|name| held.forget(name));
         }
         self.interest.extend(names.clone(), &self.type_url);
         let globs = names.iter().filter_map(|name| self.interest.globs().get(name));
-        let members = globs.flat_map(|glob| self.books.sent.members(glob));
+        let members = globs.flat_map(|glob| self.ledger.sent.members(glob));
         let members: Vec<_> = members.map(|member| member.name().shared()).collect();
         // Always answered: the client may have dropped it and asked again (S-075).
-        self.books.owe_all(names);
-        self.books.owe_all(members);
+        self.ledger.owe_all(names);
+        self.ledger.owe_all(members);
     }
 
     fn subscribe_to_all(&mut self) {
@@ -152,9 +156,9 @@ impl Subscription {
             return;
         }
         self.must_answer = true;
-        let sent = Arc::clone(&self.books.sent);
+        let sent = Arc::clone(&self.ledger.sent);
         for member in sent.iter() {
-            self.books.owe(&member.name().shared());
+            self.ledger.owe(&member.name().shared());
         }
     }
 
@@ -162,21 +166,21 @@ impl Subscription {
     fn unsubscribe(&mut self, name: &str) -> bool {
         if name == "*" {
             self.turn_wildcard(false);
-            self.books.forget_uncovered(&self.interest);
+            self.ledger.forget_uncovered(&self.interest);
             return false;
         }
         let Some(name) = &self.interest.spelling_of(name) else { return false };
-        self.missing.remove(name);
+        self.missing_names.remove(name);
         let was_glob = self.interest.globs().contains_key(name);
         self.interest.remove(name);
         if was_glob {
-            self.books.forget_uncovered(&self.interest);
+            self.ledger.forget_uncovered(&self.interest);
         } else if self.interest.wildcard() {
             // Beside a wildcard the client cannot tell whether the resource stays (S-081).
-            self.books.owe(name);
+            self.ledger.owe(name);
             return true;
         } else if !self.interest.covers(name) {
-            self.books.forget(name);
+            self.ledger.forget(name);
         }
         false
     }

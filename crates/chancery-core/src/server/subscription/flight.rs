@@ -19,7 +19,7 @@ use crate::{Change, Resource, Time};
 /// Responses under way, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    out: VecDeque<Sent>,
+    out: VecDeque<SentResponse>,
     released: bool,
     /// The nonce of the response that was answered last: requests repeat it until the client reads
     /// the next response.
@@ -28,7 +28,7 @@ pub(crate) struct Flight {
 
 /// One response under way.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentResponse {
     pub(crate) nonce: Arc<str>,
     pub(crate) version: Arc<str>,
     pub(crate) at: Time,
@@ -39,9 +39,9 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
     /// What this client alone was due.
-    Own(Own),
+    Own(OwnContents),
     /// What every client was due that wants everything and was where this one was.
-    Common {
+    Shared {
         step: Arc<Step>,
         /// The client accepted something on an earlier stream, nobody knows what.
         returning: bool,
@@ -51,17 +51,17 @@ pub(crate) enum Contents {
 /// What one client was due. Mostly these are resources under their own names: for as long as a
 /// response is under way, each of thousands is one pointer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Own {
+pub(crate) struct OwnContents {
     /// Resources under their own names of which the client had nothing.
     new: Box<[Arc<Resource>]>,
     /// Resources under their own names of which the client had something.
     known: Box<[Arc<Resource>]>,
-    others: Box<[Spoken]>,
+    others: Box<[Mention]>,
 }
 
 /// A key a response spoke of.
 #[derive(Clone, Debug)]
-pub(crate) struct Spoken {
+pub(crate) struct Mention {
     pub(crate) key: Spelling,
     /// What it was said to be; `None` if it was said to be gone.
     pub(crate) what: Option<Arc<Resource>>,
@@ -72,7 +72,7 @@ pub(crate) struct Spoken {
 impl Flight {
     /// Notes that a response is under way. Returns the oldest one if there are too many: its answer
     /// is not waited for any more.
-    pub(crate) fn push(&mut self, sent: Sent) -> Option<Sent> {
+    pub(crate) fn push(&mut self, sent: SentResponse) -> Option<SentResponse> {
         self.released = false;
         let given_up = if self.out.len() == MAX_OUT { self.out.pop_front() } else { None };
         if self.out.is_empty() {
@@ -84,7 +84,7 @@ impl Flight {
 
     /// Adds what an older response spoke of to what the oldest one under way did; says whether one
     /// is under way.
-    pub(crate) fn hand_on(&mut self, contents: &Contents) -> bool {
+    pub(crate) fn merge_into_next(&mut self, contents: &Contents) -> bool {
         let Some(next) = self.out.front_mut() else { return false };
         // Of a key that both spoke of, the newer says what it is.
         next.contents = Contents::new(next.contents.iter().chain(contents.iter()).collect());
@@ -112,13 +112,13 @@ impl Flight {
     }
 
     /// Takes out the oldest response if one with that nonce is under way and newer.
-    pub(crate) fn take_older_than(&mut self, nonce: &str) -> Option<Sent> {
+    pub(crate) fn take_older_than(&mut self, nonce: &str) -> Option<SentResponse> {
         let is_older = self.out.iter().skip(1).any(|sent| *sent.nonce == *nonce);
         if is_older { self.out.pop_front() } else { None }
     }
 
     /// Takes out the oldest response if it has that nonce: it is answered now.
-    pub(crate) fn take(&mut self, nonce: &str) -> Option<Sent> {
+    pub(crate) fn take(&mut self, nonce: &str) -> Option<SentResponse> {
         self.out.front().filter(|sent| *sent.nonce == *nonce)?;
         let answered = self.out.pop_front()?;
         self.answered = Some(Arc::clone(&answered.nonce));
@@ -132,64 +132,64 @@ impl Flight {
 
     /// The keys under which responses under way give something.
     pub(crate) fn given(&self) -> impl Iterator<Item = Spelling> {
-        let spoken = self.out.iter().flat_map(|sent| sent.contents.iter());
-        spoken.filter(|spoken| spoken.what.is_some()).map(|spoken| spoken.key)
+        let mentions = self.out.iter().flat_map(|sent| sent.contents.iter());
+        mentions.filter(|mentions| mentions.what.is_some()).map(|mentions| mentions.key)
     }
 
     /// Whether a response under way speaks of this key.
-    pub(crate) fn speaks_of(&self, key: &str) -> bool {
-        self.out.iter().any(|sent| sent.contents.speaks_of(key))
+    pub(crate) fn mentions(&self, key: &str) -> bool {
+        self.out.iter().any(|sent| sent.contents.mentions(key))
     }
 }
 
 impl Contents {
-    pub(crate) fn new(spoken: Vec<Spoken>) -> Self {
-        Self::Own(Own::new(spoken))
+    pub(crate) fn new(mentions: Vec<Mention>) -> Self {
+        Self::Own(OwnContents::new(mentions))
     }
 
     /// Not in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Spoken> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Mention> {
         let (own, common) = match self {
             Self::Own(own) => (Some(own), None),
-            Self::Common { step, returning } => (None, Some((step, *returning))),
+            Self::Shared { step, returning } => (None, Some((step, *returning))),
         };
         let common = common.into_iter().flat_map(|(step, returning)| {
-            step.changes.iter().map(move |change| Spoken::of(change, returning))
+            step.changes.iter().map(move |change| Mention::of(change, returning))
         });
-        own.into_iter().flat_map(Own::iter).chain(common)
+        own.into_iter().flat_map(OwnContents::iter).chain(common)
     }
 
     /// Whether the response spoke of this key.
-    pub(crate) fn speaks_of(&self, key: &str) -> bool {
+    pub(crate) fn mentions(&self, key: &str) -> bool {
         match self {
-            Self::Own(own) => own.speaks_of(key),
-            Self::Common { step, .. } => step.change_of(key).is_some(),
+            Self::Own(own) => own.mentions(key),
+            Self::Shared { step, .. } => step.change_of(key).is_some(),
         }
     }
 }
 
-impl Own {
-    fn new(mut spoken: Vec<Spoken>) -> Self {
-        if !spoken.is_sorted_by(|one, next| one.key < next.key) {
-            spoken.sort_by(|one, other| one.key.cmp(&other.key));
-            spoken.dedup_by(|later, first| later.key == first.key);
+impl OwnContents {
+    fn new(mut mentions: Vec<Mention>) -> Self {
+        if !mentions.is_sorted_by(|one, next| one.key < next.key) {
+            mentions.sort_by(|one, other| one.key.cmp(&other.key));
+            mentions.dedup_by(|later, first| later.key == first.key);
         }
         let (mut new, mut known, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for spoken in spoken {
-            match spoken.what {
-                Some(what) if *what.name().as_str() == *spoken.key => {
-                    let list = if spoken.is_new { &mut new } else { &mut known };
+        for mentions in mentions {
+            match mentions.what {
+                Some(what) if *what.name().as_str() == *mentions.key => {
+                    let list = if mentions.is_new { &mut new } else { &mut known };
                     list.push(what);
                 }
-                _ => others.push(spoken),
+                _ => others.push(mentions),
             }
         }
         Self { new: new.into(), known: known.into(), others: others.into() }
     }
 
-    fn iter(&self) -> impl Iterator<Item = Spoken> {
+    fn iter(&self) -> impl Iterator<Item = Mention> {
         let plain = |is_new| {
-            move |what: &Arc<Resource>| Spoken {
+            move |what: &Arc<Resource>| Mention {
                 key: what.name().shared(),
                 what: Some(Arc::clone(what)),
                 is_new,
@@ -199,7 +199,7 @@ impl Own {
         new.chain(self.known.iter().map(plain(false))).chain(self.others.iter().cloned())
     }
 
-    fn speaks_of(&self, key: &str) -> bool {
+    fn mentions(&self, key: &str) -> bool {
         let plain = |list: &[Arc<Resource>]| {
             list.binary_search_by(|what| what.name().as_str().cmp(key)).is_ok()
         };
@@ -209,7 +209,7 @@ impl Own {
     }
 }
 
-impl Spoken {
+impl Mention {
     fn of(change: &Change, returning: bool) -> Self {
         let is_new = change.old.is_none() && !returning;
         Self { key: change.name.shared(), what: change.new.clone(), is_new }

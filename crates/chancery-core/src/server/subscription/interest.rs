@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::walk::Walk;
+use super::merge_lookup::MergeLookup;
 use crate::{Names, Resource, ResourceName, ResourceSet, TypeUrl};
 
 /// A name in the spelling of whoever used it.
@@ -60,7 +60,7 @@ impl Interest {
 
     /// Takes the names over from a set, which keeps their texts anyway.
     pub(crate) fn share_spellings(&mut self, set: &ResourceSet) {
-        let mut walk = Walk::new(self, set, false, self.names.len());
+        let mut walk = MergeLookup::new(self, set, false, self.names.len());
         let shared = self.names.iter().map(|name| match walk.find(name) {
             Some(found) if *found.name().as_str() == **name => found.name().shared(),
             _ => Arc::clone(name),
@@ -148,7 +148,7 @@ impl Interest {
                 && name.collection().is_some_and(|of| self.globs.values().any(|glob| *glob == of)))
     }
 
-    /// Whether a key of the books still stands for something subscribed to.
+    /// Whether a key of the ledger still stands for something subscribed to.
     pub(crate) fn covers(&self, key: &str) -> bool {
         self.wildcard
             || self.names_it(key)

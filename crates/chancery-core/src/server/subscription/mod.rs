@@ -6,7 +6,7 @@
 //!        v                                                   v
 //!   +--------------------- Subscription ------------------------+
 //!   | Interest: what the client asked for                       |
-//!   | Books:    what it was brought to, is owed, keeps, refused |
+//!   | Ledger:    what it was brought to, is owed, keeps, refused |
 //!   | Flight:   responses it has not answered                   |
 //!   +------------------------------------------------------------+
 //!        |
@@ -16,35 +16,35 @@
 //! The two variants differ in how a request states the subscription (`sotw.rs`, `delta.rs`) and in
 //! what a response says (`respond.rs`). What a client is owed is the same for both.
 //!
-//! A NACK leaves the books alone, because the client keeps what it has and must not be sent the
+//! A NACK leaves the ledger alone, because the client keeps what it has and must not be sent the
 //! refused content again until it changes (S-033).
 //!
 //! Not here: the order between types and the waiting of removals, which take more than one type
 //! to know ([`crate::server`]); encoding (`chancery-proto`).
 
 mod beat;
-mod books;
-mod common;
 mod delta;
-mod earlier;
 mod flight;
-mod given;
+mod given_clusters;
+mod initial_versions;
 mod interest;
+mod ledger;
+mod merge_lookup;
 mod receive;
 mod respond;
+mod shared_response;
 mod sotw;
-mod walk;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use self::books::{Books, Held};
-use self::earlier::Earlier;
 use self::flight::Flight;
-pub(crate) use self::given::Given;
+pub(crate) use self::given_clusters::GivenClusters;
+use self::initial_versions::InitialVersions;
 use self::interest::{Interest, Spelling};
-pub(crate) use self::receive::{Answered, Receipt, Verdict};
-pub(crate) use self::respond::Reply;
+use self::ledger::{ClientCopy, Ledger};
+pub(crate) use self::receive::{AckOrNack, ReadResponse, Verdict};
+pub(crate) use self::respond::NextResponse;
 use crate::server::{Event, Settings, Violation};
 use crate::{Api, Features, Resource, Snapshot, Time, TypeUrl, Variant};
 
@@ -56,15 +56,15 @@ pub(crate) struct Subscription {
     features: Features,
     interest: Interest,
     /// A digest of the names of the last SotW request, which mostly are those of the one before.
-    stated: Option<u128>,
+    names_digest: Option<u128>,
     /// What the first request said of earlier streams, until there is something to compare it to.
-    first: Option<Box<First>>,
+    first_request: Option<Box<FirstRequest>>,
     /// Whether a snapshot was ever given.
     ready: bool,
-    books: Books,
+    ledger: Ledger,
     flight: Flight,
     /// Single names known not to exist, and whether the client was told why (S-068).
-    missing: BTreeMap<Spelling, bool>,
+    missing_names: BTreeMap<Spelling, bool>,
     /// The next answer is due even if it is empty (S-054).
     must_answer: bool,
     /// A request is waiting for an answer.
@@ -81,11 +81,11 @@ pub(crate) struct Subscription {
 
 /// What the first request of a type said of earlier streams.
 #[derive(Debug)]
-enum First {
+enum FirstRequest {
     /// The version the client accepted last, on whatever stream.
     Sotw(Arc<str>),
     /// What the client holds: names and versions.
-    Delta(Earlier),
+    Delta(InitialVersions),
 }
 
 impl Subscription {
@@ -95,12 +95,12 @@ impl Subscription {
             variant,
             features,
             interest: Interest::default(),
-            stated: None,
-            first: None,
+            names_digest: None,
+            first_request: None,
             ready: false,
-            books: Books::default(),
+            ledger: Ledger::default(),
             flight: Flight::default(),
-            missing: BTreeMap::new(),
+            missing_names: BTreeMap::new(),
             must_answer: false,
             asked: false,
             unnamed: false,
@@ -125,17 +125,17 @@ impl Subscription {
     }
 
     /// The client should see its part of this from now on.
-    pub(crate) fn see(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn set_target(&mut self, snapshot: &Snapshot) {
         self.ready = true;
         if !self.withheld {
-            self.books.target = Arc::clone(snapshot.set(&self.type_url));
+            self.ledger.target = Arc::clone(snapshot.set(&self.type_url));
         }
     }
 
     /// Tells, once, of a client that named nothing though there is something. On-demand virtual
     /// hosts begin so (T-20).
     pub(crate) fn take_unnamed(&mut self) -> Option<Event> {
-        let resources = self.books.target.len();
+        let resources = self.ledger.target.len();
         let unnamed = self.unnamed && !self.interest.ever_named() && !self.by_host();
         if !unnamed || resources == 0 {
             return None;
@@ -154,11 +154,11 @@ impl Subscription {
         if !self.ready || !self.flight.is_clear(now, settings.ack_wait) {
             return;
         }
-        if let Some(first) = self.first.take() {
+        if let Some(first) = self.first_request.take() {
             self.begin(&first, snapshot);
         }
-        if self.common_step(settings).is_none() {
-            self.books.advance(now, &self.interest, self.by_host());
+        if self.shared_step(settings).is_none() {
+            self.ledger.advance(now, &self.interest, self.by_host());
         }
     }
 
@@ -169,22 +169,22 @@ impl Subscription {
 
     /// Whether the client may not be where it should be.
     pub(crate) fn is_behind(&self) -> bool {
-        self.books.is_behind()
+        self.ledger.is_behind()
     }
 
     /// Whether the client has acknowledged all it should see, and nothing waits to be removed.
     pub(crate) fn is_settled(&self) -> bool {
-        self.books.is_settled() && self.flight.is_empty()
+        self.ledger.is_settled() && self.flight.is_empty()
     }
 
     /// Whether removals wait.
     pub(crate) fn keeps_any(&self) -> bool {
-        !self.books.kept.is_empty()
+        !self.ledger.kept.is_empty()
     }
 
     /// Owes the client the removals that have waited long enough, or all of them.
     pub(crate) fn give_up_kept(&mut self, now: Time, settings: &Settings, all: bool) {
-        self.books.give_up(|kept| all || now >= kept.since + settings.removal_wait);
+        self.ledger.give_up(|kept| all || now >= kept.since + settings.removal_wait);
     }
 
     /// Sends a name again although it did not change, if it is subscribed to.
@@ -192,14 +192,14 @@ impl Subscription {
         let named = self.interest.spelling_of(name.as_str());
         let spanned = || self.interest.spans(name).then(|| name.shared());
         if let Some(key) = named.or_else(spanned) {
-            self.books.owe_again(&key);
+            self.ledger.owe_again(&key);
         }
     }
 
     /// Sends again all names below a prefix (S-094).
     pub(crate) fn resend_below(&mut self, prefix: &str) {
         for key in self.interest.names().iter().filter(|key| key.starts_with(prefix)) {
-            self.books.owe_again(key);
+            self.ledger.owe_again(key);
         }
     }
 
@@ -210,23 +210,23 @@ impl Subscription {
 
     /// Returns true if the client was told of this resource and has not answered, or is still to be
     /// told.
-    pub(crate) fn will_bring(&self, name: &crate::ResourceName) -> bool {
-        let Books { target, sent, .. } = &self.books;
+    pub(crate) fn will_deliver(&self, name: &crate::ResourceName) -> bool {
+        let Ledger { target, sent, .. } = &self.ledger;
         let Some(resource) = target.get(name.as_str()).filter(|_| self.wants(name)) else {
             return false;
         };
         let named = self.interest.spelling_of(name.as_str());
         let key = named.as_deref().unwrap_or(name.as_str());
         sent.get(name.as_str()) != Some(resource)
-            || self.books.owes(key)
-            || self.flight.speaks_of(key)
+            || self.ledger.owes(key)
+            || self.flight.mentions(key)
     }
 
     /// When to look again if nothing happens before; what waits for other types is theirs to say.
     pub(crate) fn deadline(&self, settings: &Settings, waits: bool) -> Option<Time> {
         let unanswered = self.flight.deadline(settings.ack_wait);
         let unanswered = unanswered.filter(|_| self.is_behind() && !waits);
-        let removals = self.books.kept.values().map(|kept| kept.since + settings.removal_wait);
+        let removals = self.ledger.kept.values().map(|kept| kept.since + settings.removal_wait);
         removals.chain(unanswered).chain(self.beat_at).min()
     }
 
@@ -240,18 +240,18 @@ impl Subscription {
     }
 
     fn view(&self, key: &str) -> Option<&Arc<Resource>> {
-        self.books.view(key, &self.interest, self.by_host())
+        self.ledger.view(key, &self.interest, self.by_host())
     }
 
     /// Compares what the client said of earlier streams with what it should see now.
-    fn begin(&mut self, first: &First, snapshot: &Snapshot) {
+    fn begin(&mut self, first: &FirstRequest, snapshot: &Snapshot) {
         if self.by_host() && !self.interest.ever_named() {
             self.subscribe_to_base_hosts(snapshot);
         }
-        self.interest.share_spellings(&self.books.target);
+        self.interest.share_spellings(&self.ledger.target);
         match first {
-            First::Sotw(version) => self.begin_sotw(version),
-            First::Delta(held) => self.begin_delta(held),
+            FirstRequest::Sotw(version) => self.begin_sotw(version),
+            FirstRequest::Delta(held) => self.begin_delta(held),
         }
     }
 
@@ -259,7 +259,7 @@ impl Subscription {
     /// completed on demand lets the client finish its start-up, and is all it gets.
     fn subscribe_to_base_hosts(&mut self, snapshot: &Snapshot) {
         self.must_answer = true;
-        let hosts = &self.books.target;
+        let hosts = &self.ledger.target;
         let routes: Vec<String> = snapshot
             .types()
             .filter(|type_url| type_url.api() == Api::Rds)
@@ -272,9 +272,9 @@ impl Subscription {
             .filter_map(|route| hosts.with_prefix(route).next())
             .map(|host| host.name().shared())
             .collect();
-        self.stated = None;
+        self.names_digest = None;
         for name in self.interest.extend(base, &self.type_url) {
-            self.books.owe(&name);
+            self.ledger.owe(&name);
         }
     }
 

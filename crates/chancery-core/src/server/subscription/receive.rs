@@ -7,19 +7,19 @@
 use std::sync::Arc;
 
 use super::Subscription;
-use super::flight::{Contents, Sent};
+use super::flight::{Contents, SentResponse};
 use crate::server::Event;
 use crate::{ErrorDetail, Time};
 
 /// What a request said besides its names.
-pub(crate) struct Receipt<'a> {
+pub(crate) struct AckOrNack<'a> {
     pub(crate) nonce: &'a str,
     pub(crate) error: Option<ErrorDetail>,
 }
 
 /// A response that the client has read.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct ReadResponse {
     pub(crate) nonce: Arc<str>,
     pub(crate) verdict: Verdict,
     contents: Contents,
@@ -35,15 +35,15 @@ pub(crate) enum Verdict {
 }
 
 impl Subscription {
-    /// Books the answer to an earlier response. Says what happened, and which responses the client
+    /// Ledger the answer to an earlier response. Says what happened, and which responses the client
     /// has read, oldest first.
     pub(crate) fn receive(
         &mut self,
         now: Time,
-        receipt: Receipt<'_>,
+        receipt: AckOrNack<'_>,
         events: &mut Vec<Event>,
-    ) -> (Vec<Answered>, Option<Answered>) {
-        let Receipt { nonce, error } = receipt;
+    ) -> (Vec<ReadResponse>, Option<ReadResponse>) {
+        let AckOrNack { nonce, error } = receipt;
         let mut skipped = Vec::new();
         while let Some(sent) = self.flight.take_older_than(nonce) {
             skipped.push(self.skip(sent, events));
@@ -60,14 +60,14 @@ impl Subscription {
     fn answer(
         &mut self,
         now: Time,
-        sent: Sent,
+        sent: SentResponse,
         error: Option<ErrorDetail>,
         events: &mut Vec<Event>,
-    ) -> Answered {
-        let Sent { nonce, version, at, contents } = sent;
+    ) -> ReadResponse {
+        let SentResponse { nonce, version, at, contents } = sent;
         let type_url = self.type_url.clone();
         let verdict = if error.is_none() { Verdict::Accepted } else { Verdict::Rejected };
-        let answered = Answered { nonce: Arc::clone(&nonce), verdict, contents };
+        let answered = ReadResponse { nonce: Arc::clone(&nonce), verdict, contents };
         events.push(match error {
             None => {
                 self.accept(&answered.contents);
@@ -87,12 +87,12 @@ impl Subscription {
     }
 
     /// The client has read this response, and what it made of it is not known.
-    fn skip(&mut self, sent: Sent, events: &mut Vec<Event>) -> Answered {
-        let Sent { nonce, contents, .. } = sent;
+    fn skip(&mut self, sent: SentResponse, events: &mut Vec<Event>) -> ReadResponse {
+        let SentResponse { nonce, contents, .. } = sent;
         self.doubt(&contents);
         let type_url = self.type_url.clone();
         events.push(Event::Skipped { type_url, nonce: Arc::clone(&nonce) });
-        Answered { nonce, verdict: Verdict::Unknown, contents }
+        ReadResponse { nonce, verdict: Verdict::Unknown, contents }
     }
 
     /// The request answers nothing that is under way. Requests that only change names carry the
@@ -105,31 +105,31 @@ impl Subscription {
 
     fn accept(&mut self, contents: &Contents) {
         if self.is_full_state() {
-            self.books.accept_all();
+            self.ledger.accept_all();
         } else {
-            self.books.accept(contents);
+            self.ledger.accept(contents);
         }
     }
 
     /// A whole state that is under way speaks of all that those before it did: what the client
     /// makes of that one counts.
     fn refuse(&mut self, contents: &Contents) {
-        if !(self.is_full_state() && self.flight.hand_on(contents)) {
-            self.books.refuse(contents, &self.flight, &self.interest, self.by_host());
+        if !(self.is_full_state() && self.flight.merge_into_next(contents)) {
+            self.ledger.refuse(contents, &self.flight, &self.interest, self.by_host());
         }
     }
 
     /// The client's verdict on this is not known, and never will be.
     pub(super) fn doubt(&mut self, contents: &Contents) {
-        if !(self.is_full_state() && self.flight.hand_on(contents)) {
-            self.books.doubt(contents, &self.interest);
+        if !(self.is_full_state() && self.flight.merge_into_next(contents)) {
+            self.ledger.doubt(contents, &self.interest);
         }
     }
 }
 
-impl Answered {
+impl ReadResponse {
     /// Whether the response spoke of this name.
-    pub(crate) fn speaks_of(&self, name: &str) -> bool {
-        self.contents.speaks_of(name)
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.contents.mentions(name)
     }
 }

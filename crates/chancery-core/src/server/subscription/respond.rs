@@ -1,28 +1,28 @@
-//! What a response says: the part of the books that is due, in the form of the variant.
+//! What a response says: the part of the ledger that is due, in the form of the variant.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::flight::{Contents, Sent, Spoken};
-use super::given::Given;
+use super::flight::{Contents, Mention, SentResponse};
+use super::given_clusters::GivenClusters;
 use super::interest::Spelling;
-use super::walk::Walk;
-use super::{Held, Subscription};
+use super::merge_lookup::MergeLookup;
+use super::{ClientCopy, Subscription};
 use crate::server::{Response, ResponseEntry, Settings, Share, ShareKey};
 use crate::step::entry_size;
 use crate::{Api, ErrorDetail, NameError, Resource, Time, Variant, Version};
 
 /// A response, and the clusters it gives the client that it did not have in this form.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct NextResponse {
     pub(crate) response: Response,
-    pub(crate) given: Given,
+    pub(crate) given: GivenClusters,
 }
 
-/// What is due of the books.
+/// What is due of the ledger.
 #[derive(Debug, Default)]
 struct Due {
-    spoken: Vec<Spoken>,
+    mentions: Vec<Mention>,
     given: Vec<(Arc<Resource>, bool)>,
     entries: Vec<ResponseEntry>,
     removed: BTreeSet<Spelling>,
@@ -41,32 +41,37 @@ impl Due {
 
 impl Subscription {
     /// The next response, if one is due and may go.
-    pub(crate) fn poll(&mut self, now: Time, nonce: u64, settings: &Settings) -> Option<Reply> {
-        if !self.ready || self.first.is_some() {
+    pub(crate) fn poll(
+        &mut self,
+        now: Time,
+        nonce: u64,
+        settings: &Settings,
+    ) -> Option<NextResponse> {
+        if !self.ready || self.first_request.is_some() {
             return None;
         }
         if !self.flight.is_clear(now, settings.ack_wait) {
             return self.beat(now, nonce);
         }
-        if let Some(step) = self.common_step(settings) {
+        if let Some(step) = self.shared_step(settings) {
             return Some(self.take_step(now, nonce, step));
         }
         self.asked = false;
         let due = self.collect(settings);
-        self.note_missing(&due.spoken);
+        self.note_missing(&due.mentions);
         let errors = self.unreported(&due, settings);
         let silent = !due.says_something() && errors.is_empty();
-        let changed = !silent || (self.is_full_state() && !due.spoken.is_empty());
+        let changed = !silent || (self.is_full_state() && !due.mentions.is_empty());
         if !changed && !self.must_answer {
             return self.beat(now, nonce);
         }
         self.must_answer = false;
-        let Due { spoken, given, entries, removed, .. } = due;
+        let Due { mentions, given, entries, removed, .. } = due;
         let entries = if self.is_full_state() { self.full_state() } else { entries };
-        let response = self.respond(now, nonce, entries, spoken);
+        let response = self.respond(now, nonce, entries, mentions);
         self.schedule_beat(now, self.is_full_state());
         let response = Response { removed: removed.into_iter().collect(), errors, ..response };
-        Some(Reply { response, given: Given::Own(given) })
+        Some(NextResponse { response, given: GivenClusters::Own(given) })
     }
 
     /// A response with these entries, which speaks of this and is under way from now on.
@@ -75,10 +80,10 @@ impl Subscription {
         now: Time,
         nonce: u64,
         entries: Vec<ResponseEntry>,
-        spoken: Vec<Spoken>,
+        mentions: Vec<Mention>,
     ) -> Response {
         let share = (!entries.is_empty()).then(|| Share::Key(ShareKey::of(&entries)));
-        let response = self.say(now, nonce, Contents::new(spoken));
+        let response = self.say(now, nonce, Contents::new(mentions));
         Response { entries: entries.into(), share, ..response }
     }
 
@@ -86,8 +91,12 @@ impl Subscription {
     pub(super) fn say(&mut self, now: Time, nonce: u64, contents: Contents) -> Response {
         let version = self.version();
         let nonce: Arc<str> = nonce.to_string().into();
-        let sent =
-            Sent { nonce: Arc::clone(&nonce), version: Arc::clone(&version), at: now, contents };
+        let sent = SentResponse {
+            nonce: Arc::clone(&nonce),
+            version: Arc::clone(&version),
+            at: now,
+            contents,
+        };
         if let Some(given_up) = self.flight.push(sent) {
             self.doubt(&given_up.contents);
         }
@@ -108,11 +117,11 @@ impl Subscription {
     pub(super) fn full_state(&self) -> Vec<ResponseEntry> {
         let mut entries = Vec::new();
         if self.interest.wildcard() {
-            for resource in self.books.target.iter() {
+            for resource in self.ledger.target.iter() {
                 entries.push(self.entry(&resource.name().shared(), resource));
             }
         }
-        for (key, kept) in &self.books.kept {
+        for (key, kept) in &self.ledger.kept {
             entries.push(self.entry(key, &kept.resource));
         }
         for key in self.interest.names() {
@@ -124,15 +133,15 @@ impl Subscription {
     /// Takes what is due from what is owed, up to the size of one response (S-110).
     fn collect(&mut self, settings: &Settings) -> Due {
         let mut due = Due::default();
-        if self.books.owed.is_empty() {
+        if self.ledger.owed.is_empty() {
             return due;
         }
-        let mut owed = std::mem::take(&mut self.books.owed).into_iter();
+        let mut owed = std::mem::take(&mut self.ledger.owed).into_iter();
         let mut left = None;
-        let target = &self.books.target;
-        let mut walk = Walk::new(&self.interest, target, self.by_host(), owed.len());
+        let target = &self.ledger.target;
+        let mut walk = MergeLookup::new(&self.interest, target, self.by_host(), owed.len());
         for (key, held) in owed.by_ref() {
-            let kept = self.books.kept.get(&key).map(|kept| &kept.resource);
+            let kept = self.ledger.kept.get(&key).map(|kept| &kept.resource);
             let what = kept.or_else(|| walk.find(&key)).cloned();
             let gone = (key.len() + 8, error_size(&key));
             let (size, error) = what.as_deref().map_or(gone, |found| (entry_size(found), 0));
@@ -146,10 +155,10 @@ impl Subscription {
                 due.bytes += size;
                 due.errors += error;
                 let is_new = held.is_new() && !self.returning;
-                due.spoken.push(Spoken { key, what, is_new });
+                due.mentions.push(Mention { key, what, is_new });
             }
         }
-        self.books.owed = left.into_iter().chain(owed).collect();
+        self.ledger.owed = left.into_iter().chain(owed).collect();
         due.entries = one_for_each_name(due.entries);
         if !due.removed.is_empty() {
             for entry in &due.entries {
@@ -165,11 +174,11 @@ impl Subscription {
         due: &mut Due,
         key: &Spelling,
         what: Option<&Arc<Resource>>,
-        held: &Held,
+        held: &ClientCopy,
     ) -> bool {
         match (what, held) {
-            (None, Held::Nothing) => return false,
-            (Some(now), Held::Has(before)) if now == before => return false,
+            (None, ClientCopy::Nothing) => return false,
+            (Some(now), ClientCopy::Has(before)) if now == before => return false,
             (Some(resource), _) => {
                 due.entries.push(self.entry(key, resource));
                 if self.api() == Api::Cds {
@@ -185,20 +194,22 @@ impl Subscription {
     }
 
     /// What a delta client is told about a name that does not exist (S-067, S-080, S-093).
-    fn add_gone(&self, due: &mut Due, key: &Spelling, held: &Held) {
+    fn add_gone(&self, due: &mut Due, key: &Spelling, held: &ClientCopy) {
         if let Some(glob) = self.interest.globs().get(key) {
-            if self.books.target.members(glob).next().is_none() {
+            if self.ledger.target.members(glob).next().is_none() {
                 due.removed.insert(Arc::clone(key));
             }
             return;
         }
         match held {
             // Unless the resource only lost this alias: then it changed, and is among the entries.
-            Held::Has(old) if !self.interest.same_name(key, old.name()) => {
+            ClientCopy::Has(old) if !self.interest.same_name(key, old.name()) => {
                 due.removed.insert(old.name().shared());
             }
             // Nobody has the host: Envoy fails the paused request on an alias without a body.
-            Held::Unknown | Held::Doubtful if self.by_host() && self.interest.names_it(key) => {
+            ClientCopy::Unknown | ClientCopy::Doubtful
+                if self.by_host() && self.interest.names_it(key) =>
+            {
                 let unresolved = ResponseEntry {
                     name: Arc::clone(key),
                     aliases: vec![Arc::clone(key)],
@@ -223,18 +234,18 @@ impl Subscription {
     }
 
     /// Keeps track of which single names do not exist.
-    fn note_missing(&mut self, spoken: &[Spoken]) {
-        for Spoken { key, what, .. } in spoken {
+    fn note_missing(&mut self, mentions: &[Mention]) {
+        for Mention { key, what, .. } in mentions {
             if what.is_some() {
-                self.missing.remove(key);
+                self.missing_names.remove(key);
                 continue;
             }
             let glob = self.interest.globs().get(key);
-            let exists = glob.is_some_and(|glob| self.books.target.members(glob).next().is_some());
+            let exists = glob.is_some_and(|glob| self.ledger.target.members(glob).next().is_some());
             if exists || !self.interest.names_it(key) {
-                self.missing.remove(key);
+                self.missing_names.remove(key);
             } else {
-                self.missing.entry(Arc::clone(key)).or_insert(false);
+                self.missing_names.entry(Arc::clone(key)).or_insert(false);
             }
         }
     }
@@ -244,7 +255,7 @@ impl Subscription {
     fn unreported(&mut self, due: &Due, settings: &Settings) -> Vec<NameError> {
         let rides = !due.entries.is_empty()
             || self.must_answer
-            || self.is_full_state() && !due.spoken.is_empty();
+            || self.is_full_state() && !due.mentions.is_empty();
         let tells = self.variant == Variant::Delta || settings.report_missing || rides;
         if !tells || self.by_host() {
             return Vec::new();
@@ -252,7 +263,7 @@ impl Subscription {
         let mut errors = Vec::new();
         let mut room = settings.max_response_bytes.saturating_sub(due.bytes);
         let (interest, withheld) = (&self.interest, self.withheld);
-        for (name, reported) in self.missing.iter_mut().filter(|(_, reported)| !**reported) {
+        for (name, reported) in self.missing_names.iter_mut().filter(|(_, reported)| !**reported) {
             // What does not fit rides on a later response (S-110).
             let Some(left) = room.checked_sub(error_size(name)) else { break };
             (room, *reported) = (left, true);
@@ -268,20 +279,20 @@ impl Subscription {
     fn version(&self) -> Arc<str> {
         let version = self.version_of_all();
         let sotw_wildcard = self.variant == Variant::Sotw && self.interest.wildcard();
-        let is_part = sotw_wildcard && !self.books.owed.is_empty();
+        let is_part = sotw_wildcard && !self.ledger.owed.is_empty();
         if is_part { format!("{version}~part").into() } else { version }
     }
 
     /// The version of what the client should see, what it keeps for a while included.
     fn version_of_all(&self) -> Arc<str> {
-        let target = &self.books.target;
-        if self.books.kept.is_empty() {
+        let target = &self.ledger.target;
+        if self.ledger.kept.is_empty() {
             return target.version_text();
         }
         match target.version() {
             Version::Explicit(text) => format!("{text}~union").into(),
             Version::Content(digest) => {
-                let kept = self.books.kept.values().map(|kept| &kept.resource);
+                let kept = self.ledger.kept.values().map(|kept| &kept.resource);
                 let digest =
                     kept.fold(digest, |sum, kept| sum.wrapping_add(kept.share_of_type_version()));
                 Version::Content(digest).to_string().into()

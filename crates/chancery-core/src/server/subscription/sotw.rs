@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::interest::spellings;
-use super::{First, Subscription, empty_means_everything};
+use super::{FirstRequest, Subscription, empty_means_everything};
 use crate::SotwRequest;
 use crate::server::{Event, Settings, Violation};
 
@@ -18,7 +18,7 @@ impl Subscription {
     ) -> Result<Option<Event>, Violation> {
         if is_first {
             self.returning = !request.version.is_empty();
-            self.first = Some(Box::new(First::Sotw(Arc::clone(&request.version))));
+            self.first_request = Some(Box::new(FirstRequest::Sotw(Arc::clone(&request.version))));
         }
         if request.names.is_empty() && !self.interest.ever_named() {
             return Ok(is_first.then(|| self.start_without_names(settings)));
@@ -34,15 +34,17 @@ impl Subscription {
         self.check_size(settings)?;
         let grew = grew.unwrap_or(false) || started.1;
         if grew {
-            if !is_first && let Some(First::Sotw(version)) = self.first.as_deref_mut() {
+            if !is_first
+                && let Some(FirstRequest::Sotw(version)) = self.first_request.as_deref_mut()
+            {
                 // It asked again before the first answer, and may have dropped what it had.
                 *version = "".into();
             }
             self.asked = true;
             self.flight.release(); // Asking for more lets the next response go (S-042).
         }
-        self.books.forget_uncovered(&self.interest);
-        self.missing.retain(|name, _| self.interest.names_it(name));
+        self.ledger.forget_uncovered(&self.interest);
+        self.missing_names.retain(|name, _| self.interest.names_it(name));
         Ok(Some(self.subscribed()))
     }
 
@@ -61,20 +63,20 @@ impl Subscription {
     /// A reconnecting client that wants everything and has it is sent nothing (S-043). Named
     /// resources are sent all the same: the names may not be those the version was given for.
     pub(super) fn begin_sotw(&mut self, version: &str) {
-        let target = &self.books.target;
+        let target = &self.ledger.target;
         let refreshes = self.features.ttl && target.timed().next().is_some();
         if self.interest.is_everything()
             && !refreshes
             && !version.is_empty()
             && target.version().matches(version)
         {
-            self.books.sent = Arc::clone(target);
-            self.books.owed.clear();
+            self.ledger.sent = Arc::clone(target);
+            self.ledger.owed.clear();
             self.must_answer = false;
             self.asked = false;
         } else if !self.interest.has_members() {
             // All names are owed already.
-            self.books.sent = Arc::clone(target);
+            self.ledger.sent = Arc::clone(target);
         }
     }
 
@@ -82,7 +84,7 @@ impl Subscription {
     /// if none changed.
     fn replace_names(&mut self, request: &SotwRequest) -> Option<bool> {
         let stated = request.names.digest();
-        if self.stated.replace(stated) == Some(stated) {
+        if self.names_digest.replace(stated) == Some(stated) {
             return None;
         }
         let wanted = spellings(&request.names);
@@ -95,7 +97,7 @@ impl Subscription {
         // Sent even if unchanged, and even if it was sent before (S-046).
         let new = self.interest.extend(wanted, &self.type_url);
         let grew = !new.is_empty();
-        self.books.owe_all(new);
+        self.ledger.owe_all(new);
         (grew || !gone.is_empty()).then_some(grew)
     }
 
@@ -115,13 +117,13 @@ impl Subscription {
     /// The set that the client was brought to does not tell what it holds of names it had not asked
     /// for: nothing, or what a response under way gives it.
     fn owe_members(&mut self) {
-        let sent = Arc::clone(&self.books.sent);
+        let sent = Arc::clone(&self.ledger.sent);
         for member in sent.iter().filter(|member| !self.interest.names_it(member.name().as_str())) {
             let key = member.name().shared();
-            self.books.owed.entry(key).or_insert(super::Held::Nothing);
+            self.ledger.owed.entry(key).or_insert(super::ClientCopy::Nothing);
         }
         for key in self.flight.given().filter(|key| !self.interest.names_it(key)) {
-            self.books.owed.insert(key, super::Held::Doubtful);
+            self.ledger.owed.insert(key, super::ClientCopy::Doubtful);
         }
     }
 }

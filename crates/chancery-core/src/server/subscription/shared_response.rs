@@ -1,7 +1,7 @@
 //! What a client that wants everything, and has all it was sent, shares with all others like it.
 //!
 //! Its next response depends on where it is and where it should be, and on nothing of its own. So
-//! that response is worked out once for all of them ([`Step`]), and the books stay empty. Whatever
+//! that response is worked out once for all of them ([`Step`]), and the ledger stay empty. Whatever
 //! is the client's own, a name, a rejection, a removal that waits, takes the long way
 //! (`respond.rs`), which gives the same response.
 
@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use super::Subscription;
 use super::flight::Contents;
-use super::given::Given;
-use super::respond::Reply;
+use super::given_clusters::GivenClusters;
+use super::respond::NextResponse;
 use crate::server::Settings;
 use crate::step::Step;
 use crate::{Api, Time};
 
 impl Subscription {
     /// The way to the target, if it is the same for every client that is where this one is.
-    pub(super) fn common_step(&self, settings: &Settings) -> Option<Arc<Step>> {
-        let (sent, target) = (&self.books.sent, &self.books.target);
+    pub(super) fn shared_step(&self, settings: &Settings) -> Option<Arc<Step>> {
+        let (sent, target) = (&self.ledger.sent, &self.ledger.target);
         if Arc::ptr_eq(sent, target) || !self.is_like_others() {
             return None;
         }
@@ -29,29 +29,32 @@ impl Subscription {
     }
 
     /// Responds with the common step.
-    pub(super) fn take_step(&mut self, now: Time, nonce: u64, step: Arc<Step>) -> Reply {
+    pub(super) fn take_step(&mut self, now: Time, nonce: u64, step: Arc<Step>) -> NextResponse {
         self.asked = false;
         self.must_answer = false;
-        self.books.sent = Arc::clone(&self.books.target);
+        self.ledger.sent = Arc::clone(&self.ledger.target);
         let full = self.is_full_state();
-        let entries = if full { self.books.target.whole() } else { step.entries() };
+        let entries = if full { self.ledger.target.whole() } else { step.entries() };
         let (list, share) = (Arc::clone(&entries.list), Some(entries.share()));
         let returning = self.returning;
         let given = match self.api() {
-            Api::Cds => Given::Common { step: Arc::clone(&step), returning },
-            _ => Given::default(),
+            Api::Cds => GivenClusters::Shared { step: Arc::clone(&step), returning },
+            _ => GivenClusters::default(),
         };
-        let contents = Contents::Common { step, returning };
+        let contents = Contents::Shared { step, returning };
         let response = self.say(now, nonce, contents);
         self.schedule_beat(now, full);
-        Reply { response: crate::server::Response { entries: list, share, ..response }, given }
+        NextResponse {
+            response: crate::server::Response { entries: list, share, ..response },
+            given,
+        }
     }
 
     fn is_like_others(&self) -> bool {
-        let expires = || self.tells_ttl() && self.books.target.timed().next().is_some();
+        let expires = || self.tells_ttl() && self.ledger.target.timed().next().is_some();
         self.interest.is_everything()
             && !self.by_host()
-            && self.books.is_clean()
+            && self.ledger.is_clean()
             && self.flight.is_empty()
             && !expires()
     }

@@ -7,7 +7,7 @@ use crate::{ResourceName, Versions};
 
 /// Names and versions of an earlier stream.
 #[derive(Debug)]
-pub(super) struct Earlier {
+pub(super) struct InitialVersions {
     said: Versions,
     /// Where each name is in what was said, in order of the names.
     order: Box<[u32]>,
@@ -15,7 +15,7 @@ pub(super) struct Earlier {
     dropped: BTreeSet<Spelling>,
 }
 
-impl Earlier {
+impl InitialVersions {
     pub(super) fn new(said: &Versions) -> Self {
         let said = said.clone();
         let name = |at: &u32| said.at(*at as usize).0;
@@ -75,8 +75,8 @@ impl Earlier {
 mod tests {
     use super::*;
 
-    fn earlier(said: &[(&str, &str)]) -> Earlier {
-        Earlier::new(&said.iter().copied().collect())
+    fn earlier(said: &[(&str, &str)]) -> InitialVersions {
+        InitialVersions::new(&said.iter().copied().collect())
     }
 
     #[test]

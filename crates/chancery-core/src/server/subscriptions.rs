@@ -8,11 +8,11 @@ use crate::{Api, TypeUrl};
 
 /// The subscriptions of one stream, in sending order.
 #[derive(Debug, Default)]
-pub(super) struct Types(
+pub(super) struct Subscriptions(
     #[expect(clippy::vec_box, reason = "a list grows by half a kilobyte")] Vec<Box<Subscription>>,
 );
 
-impl Types {
+impl Subscriptions {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.0.len()

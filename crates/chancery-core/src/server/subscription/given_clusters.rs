@@ -8,24 +8,24 @@ use crate::{Link, Resource, ResourceName};
 
 /// The clusters of one response.
 #[derive(Debug)]
-pub(crate) enum Given {
+pub(crate) enum GivenClusters {
     /// To this client alone, and whether it had none of that name.
     Own(Vec<(Arc<Resource>, bool)>),
     /// To every client that wants everything and was where this one was.
-    Common {
+    Shared {
         step: Arc<Step>,
         /// The client accepted something on an earlier stream, nobody knows what.
         returning: bool,
     },
 }
 
-impl Given {
+impl GivenClusters {
     /// How many there are of which the client had none of that name.
     pub(crate) fn count_new(&self) -> usize {
         match self {
             Self::Own(given) => given.iter().filter(|(_, is_new)| *is_new).count(),
-            Self::Common { returning: true, .. } => 0,
-            Self::Common { step, .. } => step.count_new(),
+            Self::Shared { returning: true, .. } => 0,
+            Self::Shared { step, .. } => step.count_new(),
         }
     }
 
@@ -36,8 +36,8 @@ impl Given {
                 let new = given.iter().filter(|(_, is_new)| *is_new);
                 new.filter_map(|(resource, _)| resource.endpoints()).cloned().collect()
             }
-            Self::Common { returning: true, .. } => Arc::default(),
-            Self::Common { step, .. } => Arc::clone(step.warming()),
+            Self::Shared { returning: true, .. } => Arc::default(),
+            Self::Shared { step, .. } => Arc::clone(step.warming()),
         }
     }
 
@@ -45,7 +45,7 @@ impl Given {
     pub(crate) fn links(&self) -> impl Iterator<Item = (&Link, bool)> {
         let (own, common) = match self {
             Self::Own(given) => (&given[..], None),
-            Self::Common { step, returning } => (&[][..], Some((step, *returning))),
+            Self::Shared { step, returning } => (&[][..], Some((step, *returning))),
         };
         let common = common.into_iter().flat_map(|(step, returning)| {
             let of = move |change: &crate::Change| change.old.is_none() && !returning;
@@ -59,7 +59,7 @@ impl Given {
     }
 }
 
-impl Default for Given {
+impl Default for GivenClusters {
     fn default() -> Self {
         Self::Own(Vec::new())
     }

@@ -10,7 +10,7 @@ use super::interest::Interest;
 use crate::{Resource, ResourceSet};
 
 /// Finds keys of a subscription in a set; they must be asked for in order.
-pub(super) struct Walk<'a> {
+pub(super) struct MergeLookup<'a> {
     interest: &'a Interest,
     set: &'a ResourceSet,
     by_host: bool,
@@ -19,7 +19,7 @@ pub(super) struct Walk<'a> {
 
 type Members<'a> = Box<dyn Iterator<Item = (&'a str, &'a Arc<Resource>)> + 'a>;
 
-impl<'a> Walk<'a> {
+impl<'a> MergeLookup<'a> {
     /// For about so many keys.
     pub(super) fn new(
         interest: &'a Interest,

@@ -1,26 +1,26 @@
-//! The books of one subscription: what the client is owed, keeps for a while, and refused.
+//! The ledger of one subscription: what the client is owed, keeps for a while, and refused.
 //!
-//! Nothing is queued. The client was brought to one set ([`Books::sent`]) and should see another
-//! ([`Books::target`]); [`Books::advance`] turns the difference into what is owed, when there is
+//! Nothing is queued. The client was brought to one set ([`Ledger::sent`]) and should see another
+//! ([`Ledger::target`]); [`Ledger::advance`] turns the difference into what is owed, when there is
 //! room to send it, so that ten changes make one response. A key is a name in the client's
 //! spelling, or a resource's own name for members of the wildcard and of globs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::flight::{Contents, Flight, Spoken};
+use super::flight::{Contents, Flight, Mention};
 use super::interest::{Interest, Spelling};
 use crate::{Change, Resource, ResourceSet, Time};
 
 /// What the client is owed, keeps for a while, and refused.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct Ledger {
     /// What the client should see.
     pub(crate) target: Arc<ResourceSet>,
     /// What it was brought to; what is owed comes on top.
     pub(crate) sent: Arc<ResourceSet>,
     /// What has to be looked at before the client is where `sent` says.
-    pub(crate) owed: BTreeMap<Spelling, Held>,
+    pub(crate) owed: BTreeMap<Spelling, ClientCopy>,
     /// Gone from the target, and left with the client until nothing uses them (S-098).
     pub(crate) kept: BTreeMap<Spelling, Kept>,
     /// Rejected, and not given again: the client may or may not hold it (S-035). With whether it
@@ -36,7 +36,7 @@ pub(crate) struct Books {
 
 /// What the client holds under a key.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Held {
+pub(crate) enum ClientCopy {
     /// Nobody knows, and it asked: it must be told.
     Unknown,
     /// Perhaps what it was sent before, perhaps not: it must be told again.
@@ -47,7 +47,7 @@ pub(crate) enum Held {
     Has(Arc<Resource>),
 }
 
-impl Held {
+impl ClientCopy {
     /// Whether the client has nothing of that name, as far as it was ever given something.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self, Self::Nothing | Self::Unknown)
@@ -68,7 +68,7 @@ struct KeyChange {
     new: Option<Arc<Resource>>,
 }
 
-impl Default for Books {
+impl Default for Ledger {
     fn default() -> Self {
         Self {
             target: Arc::clone(ResourceSet::empty()),
@@ -82,7 +82,7 @@ impl Default for Books {
     }
 }
 
-impl Books {
+impl Ledger {
     /// Whether what was sent and the target say all there is to say.
     pub(crate) fn is_clean(&self) -> bool {
         self.owed.is_empty() && self.kept.is_empty() && self.all_accepted()
@@ -134,7 +134,7 @@ impl Books {
 
     /// The client asked for a key and must be told about it, whatever it holds.
     pub(crate) fn owe(&mut self, key: &Spelling) {
-        self.owed.insert(Arc::clone(key), Held::Unknown);
+        self.owed.insert(Arc::clone(key), ClientCopy::Unknown);
     }
 
     /// Returns true if the client must be told about a key.
@@ -144,7 +144,7 @@ impl Books {
 
     /// The client asked for keys.
     pub(crate) fn owe_all(&mut self, keys: Vec<Spelling>) {
-        let owed = keys.into_iter().map(|key| (key, Held::Unknown));
+        let owed = keys.into_iter().map(|key| (key, ClientCopy::Unknown));
         if self.owed.is_empty() {
             self.owed = owed.collect();
         } else {
@@ -154,9 +154,9 @@ impl Books {
 
     /// The client must be told about a key again.
     pub(crate) fn owe_again(&mut self, key: &Spelling) {
-        let held = self.owed.entry(Arc::clone(key)).or_insert(Held::Doubtful);
-        if let Held::Has(_) = held {
-            *held = Held::Doubtful;
+        let held = self.owed.entry(Arc::clone(key)).or_insert(ClientCopy::Doubtful);
+        if let ClientCopy::Has(_) = held {
+            *held = ClientCopy::Doubtful;
         }
     }
 
@@ -184,7 +184,7 @@ impl Books {
         let gone: Vec<_> = self.kept.extract_if(.., |_, kept| which(kept)).collect();
         for (key, kept) in gone {
             self.recall(&key);
-            self.owed.entry(key).or_insert(Held::Has(kept.resource));
+            self.owed.entry(key).or_insert(ClientCopy::Has(kept.resource));
         }
     }
 
@@ -198,13 +198,14 @@ impl Books {
         interest: &Interest,
         by_host: bool,
     ) {
-        let wanted = || contents.iter().filter(|spoken| interest.covers(&spoken.key));
-        let is_outdated =
-            |spoken: Spoken| self.view(&spoken.key, interest, by_host) != spoken.what.as_ref();
+        let wanted = || contents.iter().filter(|mentions| interest.covers(&mentions.key));
+        let is_outdated = |mentions: Mention| {
+            self.view(&mentions.key, interest, by_host) != mentions.what.as_ref()
+        };
         // Also what was dropped since: that may have been the part at fault.
         let outdated = contents.iter().any(is_outdated);
-        let uncovered = contents.iter().any(|spoken| !interest.covers(&spoken.key));
-        for Spoken { key, is_new, .. } in wanted().filter(|one| !newer.speaks_of(&one.key)) {
+        let uncovered = contents.iter().any(|mentions| !interest.covers(&mentions.key));
+        for Mention { key, is_new, .. } in wanted().filter(|one| !newer.mentions(&one.key)) {
             if outdated {
                 self.owe_again(&key);
             } else {
@@ -226,15 +227,15 @@ impl Books {
 
     /// The client read a response, and its verdict will never be known.
     pub(crate) fn doubt(&mut self, contents: &Contents, interest: &Interest) {
-        let keys = contents.iter().map(|spoken| spoken.key).filter(|key| interest.covers(key));
+        let keys = contents.iter().map(|mentions| mentions.key).filter(|key| interest.covers(key));
         self.doubted.extend(keys);
     }
 
     /// The client accepted a response: of what it spoke of nothing counts as refused any more.
     pub(crate) fn accept(&mut self, contents: &Contents) {
         if !self.all_accepted() {
-            self.refused.retain(|key, _| !contents.speaks_of(key));
-            self.doubted.retain(|key| !contents.speaks_of(key));
+            self.refused.retain(|key, _| !contents.mentions(key));
+            self.doubted.retain(|key| !contents.mentions(key));
         }
     }
 
@@ -250,16 +251,16 @@ impl Books {
         let never_accepted = self.recall(&key);
         let kept = self.kept.remove(&key).map(|kept| kept.resource);
         let Some(held) = kept.or(old) else {
-            self.owed.entry(key).or_insert(Held::Nothing);
+            self.owed.entry(key).or_insert(ClientCopy::Nothing);
             return;
         };
         // What the client was not given yet, or only ever refused, nothing of it can use.
-        let not_given = self.owed.get(&key).is_some_and(Held::is_new);
+        let not_given = self.owed.get(&key).is_some_and(ClientCopy::is_new);
         if new.is_none() && !not_given && !never_accepted {
             let resource = self.held_before(&key).unwrap_or(held);
             self.kept.insert(key, Kept { resource, since: now });
         } else {
-            self.owed.entry(key).or_insert(Held::Has(held));
+            self.owed.entry(key).or_insert(ClientCopy::Has(held));
         }
     }
 
@@ -267,7 +268,7 @@ impl Books {
     /// need not be told any more, because the resource is gone.
     fn held_before(&mut self, key: &str) -> Option<Arc<Resource>> {
         match self.owed.get(key) {
-            Some(Held::Has(before)) => {
+            Some(ClientCopy::Has(before)) => {
                 let before = Arc::clone(before);
                 self.owed.remove(key);
                 Some(before)
