@@ -37,7 +37,7 @@ impl Subscription {
     /// would read as an alias that cannot be resolved (S-089).
     pub(super) fn tells_ttl(&self) -> bool {
         let carries = self.variant == Variant::Delta || self.features.wrapped_sotw;
-        self.features.ttl && carries && !self.by_host()
+        self.features.ttl && carries && !self.interest.is_by_host()
     }
 
     /// The body stays out, except where it must not: a full state deletes what it leaves out, and

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::initial_versions::InitialVersions;
 use super::interest::spellings;
 use super::merge_lookup::{MergeLookup, seek};
+use super::sotw::Edit;
 use super::{ClientCopy, FirstRequest, Subscription};
 use crate::server::{Event, Settings, Violation};
 use crate::{DeltaRequest, Names, Resource, ResourceSet};
@@ -68,7 +69,7 @@ impl Subscription {
     /// All names are owed so far.
     fn begin_names(&mut self, held: &InitialVersions, target: &ResourceSet) {
         let owed = std::mem::take(&mut self.ledger.owed);
-        let mut walk = MergeLookup::new(&self.interest, target, self.by_host(), owed.len());
+        let mut walk = MergeLookup::new(&self.interest, target, owed.len());
         let mut held = held.iter().peekable();
         let mut names = self.interest.names().iter().map(|name| (&**name, ())).peekable();
         let left = owed.into_iter().filter_map(|(name, owed)| {
@@ -152,7 +153,7 @@ impl Subscription {
 
     fn subscribe_to_all(&mut self) {
         self.asked = true;
-        if self.turn_wildcard(true).1 {
+        if self.turn_wildcard(true) == Edit::Grown {
             return;
         }
         self.must_answer = true;

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::merge_lookup::MergeLookup;
 use crate::{Names, Resource, ResourceName, ResourceSet, TypeUrl};
 
 /// A name in the spelling of whoever used it.
@@ -24,8 +23,9 @@ pub(super) fn spellings(names: &Names) -> Vec<Spelling> {
 }
 
 /// What a client asked for, of one type on one stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Interest {
+    lookup: Lookup,
     wildcard: bool,
     /// Cleared for good by the first name (S-050).
     ever_named: bool,
@@ -37,7 +37,29 @@ pub(crate) struct Interest {
     malformed: BTreeMap<Spelling, String>,
 }
 
+/// The way a name is found in a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    /// By the name or an alias of a resource.
+    ByName,
+    /// By a host of a virtual host, too (S-092).
+    ByHost,
+}
+
 impl Interest {
+    /// An interest in nothing.
+    pub(crate) fn new(lookup: Lookup) -> Self {
+        Self {
+            lookup,
+            wildcard: false,
+            ever_named: false,
+            names: BTreeSet::new(),
+            globs: BTreeMap::new(),
+            respelled: BTreeMap::new(),
+            malformed: BTreeMap::new(),
+        }
+    }
+
     /// Adds names; returns those that are new. Not for `*`.
     pub(crate) fn extend(&mut self, names: Vec<Spelling>, type_url: &TypeUrl) -> Vec<Spelling> {
         self.ever_named |= !names.is_empty();
@@ -58,16 +80,9 @@ impl Interest {
         new
     }
 
-    /// Takes the names over from a set, which keeps their texts anyway.
-    pub(crate) fn share_spellings(&mut self, set: &ResourceSet) {
-        let mut walk = MergeLookup::new(self, set, false, self.names.len());
-        let shared = self.names.iter().map(|name| match walk.find(name) {
-            Some(found) if *found.name().as_str() == **name => found.name().shared(),
-            _ => Arc::clone(name),
-        });
-        let shared = shared.collect();
-        drop(walk);
-        self.names = shared;
+    /// Takes over the same names in other texts.
+    pub(crate) fn respell(&mut self, names: BTreeSet<Spelling>) {
+        self.names = names;
     }
 
     /// Takes a name out.
@@ -161,24 +176,27 @@ impl Interest {
         self.malformed.get(name).map(String::as_str)
     }
 
-    /// Whether every name is spelled canonically and can name something, so that a difference by
-    /// name finds them all.
+    /// Returns true if every name is spelled canonically, can name something and means only itself,
+    /// so that a difference by name finds them all.
     pub(crate) fn is_plain(&self) -> bool {
-        self.respelled.is_empty() && self.malformed.is_empty()
+        self.lookup == Lookup::ByName && self.respelled.is_empty() && self.malformed.is_empty()
+    }
+
+    /// Returns true if names mean hosts.
+    pub(crate) fn is_by_host(&self) -> bool {
+        self.lookup == Lookup::ByHost
     }
 
     /// What a key means in a set.
-    pub(crate) fn resolve<'a>(
-        &self,
-        set: &'a ResourceSet,
-        key: &str,
-        by_host: bool,
-    ) -> Option<&'a Arc<Resource>> {
+    pub(crate) fn resolve<'a>(&self, set: &'a ResourceSet, key: &str) -> Option<&'a Arc<Resource>> {
         if self.malformed.contains_key(key) {
             return None;
         }
         let name = self.respelled.get(key).map_or(key, ResourceName::as_str);
-        if by_host { set.get_host(name) } else { set.get_aliased(name) }
+        match self.lookup {
+            Lookup::ByName => set.get_aliased(name),
+            Lookup::ByHost => set.get_host(name),
+        }
     }
 
     /// Whether the key and the name are two spellings of one name.

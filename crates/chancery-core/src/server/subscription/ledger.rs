@@ -89,17 +89,17 @@ impl Ledger {
     }
 
     /// Turns the difference between what was sent and the target into what is owed.
-    pub(crate) fn advance(&mut self, now: Time, interest: &Interest, by_host: bool) {
+    pub(crate) fn advance(&mut self, now: Time, interest: &Interest) {
         if Arc::ptr_eq(&self.sent, &self.target) {
             return;
         }
         if self.lost_part && self.sent.version() != self.target.version() {
             let mut refused = self.refused.keys();
-            if refused.any(|key| self.view(key, interest, by_host).is_some()) {
+            if refused.any(|key| self.view(key, interest).is_some()) {
                 self.retry_refused();
             }
         }
-        for change in self.changes(interest, by_host) {
+        for change in self.changes(interest) {
             self.note(now, change);
         }
         self.sent = Arc::clone(&self.target);
@@ -120,15 +120,10 @@ impl Ledger {
     }
 
     /// What the client should see under a key, until `kept` is given up.
-    pub(crate) fn view(
-        &self,
-        key: &str,
-        interest: &Interest,
-        by_host: bool,
-    ) -> Option<&Arc<Resource>> {
+    pub(crate) fn view(&self, key: &str, interest: &Interest) -> Option<&Arc<Resource>> {
         match self.kept.get(key) {
             Some(kept) => Some(&kept.resource),
-            None => interest.resolve(&self.target, key, by_host),
+            None => interest.resolve(&self.target, key),
         }
     }
 
@@ -191,17 +186,10 @@ impl Ledger {
     /// The client rejected a response. If a part of it has changed since, the rest is worth another
     /// try at once; else it waits until a part changes (S-033). What a newer response under way
     /// speaks of is that one's business.
-    pub(crate) fn refuse(
-        &mut self,
-        contents: &Contents,
-        newer: &Flight,
-        interest: &Interest,
-        by_host: bool,
-    ) {
+    pub(crate) fn refuse(&mut self, contents: &Contents, newer: &Flight, interest: &Interest) {
         let wanted = || contents.iter().filter(|mentions| interest.covers(&mentions.key));
-        let is_outdated = |mentions: Mention| {
-            self.view(&mentions.key, interest, by_host) != mentions.what.as_ref()
-        };
+        let is_outdated =
+            |mentions: Mention| self.view(&mentions.key, interest) != mentions.what.as_ref();
         // Also what was dropped since: that may have been the part at fault.
         let outdated = contents.iter().any(is_outdated);
         let uncovered = contents.iter().any(|mentions| !interest.covers(&mentions.key));
@@ -294,9 +282,9 @@ impl Ledger {
     }
 
     /// What the client wants of what differs.
-    fn changes(&self, interest: &Interest, by_host: bool) -> Vec<KeyChange> {
+    fn changes(&self, interest: &Interest) -> Vec<KeyChange> {
         let mut found = Vec::new();
-        let by_name = self.finds_names_by_difference(interest, by_host);
+        let by_name = self.finds_names_by_difference(interest);
         if by_name || interest.has_members() {
             let step = self.target.step_from(&self.sent);
             let named = |change: &Change| by_name && interest.names_it(change.name.as_str());
@@ -310,8 +298,8 @@ impl Ledger {
         }
         if !by_name {
             found.extend(interest.names().iter().filter_map(|key| {
-                let old = interest.resolve(&self.sent, key, by_host);
-                let new = interest.resolve(&self.target, key, by_host);
+                let old = interest.resolve(&self.sent, key);
+                let new = interest.resolve(&self.target, key);
                 (old != new).then(|| KeyChange {
                     key: Arc::clone(key),
                     old: old.cloned(),
@@ -324,8 +312,8 @@ impl Ledger {
 
     /// Names are found in the difference where a name means only itself; else they are looked up
     /// one by one.
-    fn finds_names_by_difference(&self, interest: &Interest, by_host: bool) -> bool {
-        !by_host && interest.is_plain() && self.sent.is_plain() && self.target.is_plain()
+    fn finds_names_by_difference(&self, interest: &Interest) -> bool {
+        interest.is_plain() && self.sent.is_plain() && self.target.is_plain()
     }
 }
 

@@ -3,17 +3,17 @@
 //! One by one, a name is found by comparing it with a dozen others. Names that come in order are
 //! found by walking along the set beside them, if they are not too few for that.
 
+use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use super::interest::Interest;
+use super::interest::{Interest, Spelling};
 use crate::{Resource, ResourceSet};
 
 /// Finds keys of a subscription in a set; they must be asked for in order.
 pub(super) struct MergeLookup<'a> {
     interest: &'a Interest,
     set: &'a ResourceSet,
-    by_host: bool,
     beside: Option<Peekable<Members<'a>>>,
 }
 
@@ -21,25 +21,29 @@ type Members<'a> = Box<dyn Iterator<Item = (&'a str, &'a Arc<Resource>)> + 'a>;
 
 impl<'a> MergeLookup<'a> {
     /// For about so many keys.
-    pub(super) fn new(
-        interest: &'a Interest,
-        set: &'a ResourceSet,
-        by_host: bool,
-        keys: usize,
-    ) -> Self {
+    pub(super) fn new(interest: &'a Interest, set: &'a ResourceSet, keys: usize) -> Self {
         let dense = keys.saturating_mul(WORTH_WALKING) >= set.len();
-        let beside = (dense && !by_host && interest.is_plain() && set.is_plain()).then(|| {
+        let beside = (dense && interest.is_plain() && set.is_plain()).then(|| {
             let members = set.iter().map(|member| (member.name().as_str(), member));
             (Box::new(members) as Members<'a>).peekable()
         });
-        Self { interest, set, by_host, beside }
+        Self { interest, set, beside }
     }
 
-    /// What the key means.
+    /// The names of the interest in the texts of the set, which keeps them anyway.
+    pub(super) fn shared_spellings(mut self) -> BTreeSet<Spelling> {
+        let shared = self.interest.names().iter().map(|name| match self.find(name) {
+            Some(found) if *found.name().as_str() == **name => found.name().shared(),
+            _ => Arc::clone(name),
+        });
+        shared.collect()
+    }
+
+    /// Returns the resource that a key means.
     pub(super) fn find(&mut self, key: &str) -> Option<&'a Arc<Resource>> {
         match &mut self.beside {
             Some(beside) => seek(beside, key),
-            None => self.interest.resolve(self.set, key, self.by_host),
+            None => self.interest.resolve(self.set, key),
         }
     }
 }

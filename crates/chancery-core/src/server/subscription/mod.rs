@@ -41,8 +41,9 @@ use std::sync::Arc;
 use self::flight::Flight;
 pub(crate) use self::given_clusters::GivenClusters;
 use self::initial_versions::InitialVersions;
-use self::interest::{Interest, Spelling};
+use self::interest::{Interest, Lookup, Spelling};
 use self::ledger::{ClientCopy, Ledger};
+use self::merge_lookup::MergeLookup;
 pub(crate) use self::receive::{AckOrNack, ReadResponse, Verdict};
 pub(crate) use self::respond::NextResponse;
 use crate::server::{Event, Settings, Violation};
@@ -63,8 +64,8 @@ pub(crate) struct Subscription {
     ready: bool,
     ledger: Ledger,
     flight: Flight,
-    /// Single names known not to exist, and whether the client was told why (S-068).
-    missing_names: BTreeMap<Spelling, bool>,
+    /// The single names that do not exist (S-068).
+    missing_names: BTreeMap<Spelling, Reported>,
     /// The next answer is due even if it is empty (S-054).
     must_answer: bool,
     /// A request is waiting for an answer.
@@ -79,6 +80,15 @@ pub(crate) struct Subscription {
     beat_at: Option<Time>,
 }
 
+/// The state of the report that a name does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reported {
+    /// The client was told why it does not get the name.
+    Yes,
+    /// The client is still to be told.
+    NotYet,
+}
+
 /// What the first request of a type said of earlier streams.
 #[derive(Debug)]
 enum FirstRequest {
@@ -90,11 +100,12 @@ enum FirstRequest {
 
 impl Subscription {
     pub(crate) fn new(type_url: TypeUrl, variant: Variant, features: Features) -> Self {
+        let lookup = if type_url.api() == Api::Vhds { Lookup::ByHost } else { Lookup::ByName };
         Self {
             type_url,
             variant,
             features,
-            interest: Interest::default(),
+            interest: Interest::new(lookup),
             names_digest: None,
             first_request: None,
             ready: false,
@@ -136,7 +147,7 @@ impl Subscription {
     /// hosts begin so (T-20).
     pub(crate) fn take_unnamed(&mut self) -> Option<Event> {
         let resources = self.ledger.target.len();
-        let unnamed = self.unnamed && !self.interest.ever_named() && !self.by_host();
+        let unnamed = self.unnamed && !self.interest.ever_named() && !self.interest.is_by_host();
         if !unnamed || resources == 0 {
             return None;
         }
@@ -158,7 +169,7 @@ impl Subscription {
             self.begin(&first, snapshot);
         }
         if self.shared_step(settings).is_none() {
-            self.ledger.advance(now, &self.interest, self.by_host());
+            self.ledger.advance(now, &self.interest);
         }
     }
 
@@ -235,20 +246,17 @@ impl Subscription {
         self.variant == Variant::Sotw && self.type_url.rules().full_state
     }
 
-    fn by_host(&self) -> bool {
-        self.type_url.api() == Api::Vhds
-    }
-
     fn view(&self, key: &str) -> Option<&Arc<Resource>> {
-        self.ledger.view(key, &self.interest, self.by_host())
+        self.ledger.view(key, &self.interest)
     }
 
     /// Compares what the client said of earlier streams with what it should see now.
     fn begin(&mut self, first: &FirstRequest, snapshot: &Snapshot) {
-        if self.by_host() && !self.interest.ever_named() {
+        if self.interest.is_by_host() && !self.interest.ever_named() {
             self.subscribe_to_base_hosts(snapshot);
         }
-        self.interest.share_spellings(&self.ledger.target);
+        let lookup = MergeLookup::new(&self.interest, &self.ledger.target, self.interest.len());
+        self.interest.respell(lookup.shared_spellings());
         match first {
             FirstRequest::Sotw(version) => self.begin_sotw(version),
             FirstRequest::Delta(held) => self.begin_delta(held),

@@ -115,7 +115,7 @@ impl Subscription {
     /// makes of that one counts.
     fn refuse(&mut self, contents: &Contents) {
         if !(self.is_full_state() && self.flight.merge_into_next(contents)) {
-            self.ledger.refuse(contents, &self.flight, &self.interest, self.by_host());
+            self.ledger.refuse(contents, &self.flight, &self.interest);
         }
     }
 

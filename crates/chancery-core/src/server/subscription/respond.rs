@@ -7,7 +7,7 @@ use super::flight::{Contents, Mention, SentResponse};
 use super::given_clusters::GivenClusters;
 use super::interest::Spelling;
 use super::merge_lookup::MergeLookup;
-use super::{ClientCopy, Subscription};
+use super::{ClientCopy, Reported, Subscription};
 use crate::server::{Response, ResponseEntry, Settings, Share, ShareKey};
 use crate::step::entry_size;
 use crate::{Api, ErrorDetail, NameError, Resource, Time, Variant, Version};
@@ -139,7 +139,7 @@ impl Subscription {
         let mut owed = std::mem::take(&mut self.ledger.owed).into_iter();
         let mut left = None;
         let target = &self.ledger.target;
-        let mut walk = MergeLookup::new(&self.interest, target, self.by_host(), owed.len());
+        let mut walk = MergeLookup::new(&self.interest, target, owed.len());
         for (key, held) in owed.by_ref() {
             let kept = self.ledger.kept.get(&key).map(|kept| &kept.resource);
             let what = kept.or_else(|| walk.find(&key)).cloned();
@@ -208,7 +208,7 @@ impl Subscription {
             }
             // Nobody has the host: Envoy fails the paused request on an alias without a body.
             ClientCopy::Unknown | ClientCopy::Doubtful
-                if self.by_host() && self.interest.names_it(key) =>
+                if self.interest.is_by_host() && self.interest.names_it(key) =>
             {
                 let unresolved = ResponseEntry {
                     name: Arc::clone(key),
@@ -245,7 +245,7 @@ impl Subscription {
             if exists || !self.interest.names_it(key) {
                 self.missing_names.remove(key);
             } else {
-                self.missing_names.entry(Arc::clone(key)).or_insert(false);
+                self.missing_names.entry(Arc::clone(key)).or_insert(Reported::NotYet);
             }
         }
     }
@@ -257,16 +257,19 @@ impl Subscription {
             || self.must_answer
             || self.is_full_state() && !due.mentions.is_empty();
         let tells = self.variant == Variant::Delta || settings.report_missing || rides;
-        if !tells || self.by_host() {
+        if !tells || self.interest.is_by_host() {
             return Vec::new();
         }
         let mut errors = Vec::new();
         let mut room = settings.max_response_bytes.saturating_sub(due.bytes);
         let (interest, withheld) = (&self.interest, self.withheld);
-        for (name, reported) in self.missing_names.iter_mut().filter(|(_, reported)| !**reported) {
+        for (name, reported) in self.missing_names.iter_mut() {
+            if *reported == Reported::Yes {
+                continue;
+            }
             // What does not fit rides on a later response (S-110).
             let Some(left) = room.checked_sub(error_size(name)) else { break };
-            (room, *reported) = (left, true);
+            (room, *reported) = (left, Reported::Yes);
             errors.push(NameError { name: Arc::clone(name), error: why(interest, name, withheld) });
         }
         errors

@@ -53,7 +53,7 @@ impl Subscription {
     fn is_like_others(&self) -> bool {
         let expires = || self.tells_ttl() && self.ledger.target.timed().next().is_some();
         self.interest.is_everything()
-            && !self.by_host()
+            && !self.interest.is_by_host()
             && self.ledger.is_clean()
             && self.flight.is_empty()
             && !expires()

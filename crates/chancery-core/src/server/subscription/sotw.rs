@@ -7,6 +7,17 @@ use super::{FirstRequest, Subscription, empty_means_everything};
 use crate::SotwRequest;
 use crate::server::{Event, Settings, Violation};
 
+/// The effect of a request on one part of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edit {
+    /// The part stays as it was.
+    None,
+    /// Something was added to it; something may have been taken out, too.
+    Grown,
+    /// Something was taken out of it, and nothing added.
+    Shrunk,
+}
+
 impl Subscription {
     /// Takes the names of a request, whatever its nonce: requests arrive in order, so the newest
     /// always holds the current set (S-036, S-038).
@@ -25,15 +36,13 @@ impl Subscription {
         }
         self.interest.note_named();
         // The wildcard first: what was named before is not owed again because of it.
-        let wildcard = request.names.contains("*");
-        let started = self.turn_wildcard(wildcard);
-        let grew = self.replace_names(request);
-        if grew.is_none() && !started.0 && !started.1 && !is_first {
+        let wildcard = self.turn_wildcard(request.names.contains("*"));
+        let names = self.replace_names(request);
+        if names == Edit::None && wildcard == Edit::None && !is_first {
             return Ok(None);
         }
         self.check_size(settings)?;
-        let grew = grew.unwrap_or(false) || started.1;
-        if grew {
+        if names == Edit::Grown || wildcard == Edit::Grown {
             if !is_first
                 && let Some(FirstRequest::Sotw(version)) = self.first_request.as_deref_mut()
             {
@@ -80,12 +89,11 @@ impl Subscription {
         }
     }
 
-    /// Replaces the names by those of the request (S-044); says whether any was added, or nothing
-    /// if none changed.
-    fn replace_names(&mut self, request: &SotwRequest) -> Option<bool> {
+    /// Replaces the names by those of the request (S-044).
+    fn replace_names(&mut self, request: &SotwRequest) -> Edit {
         let stated = request.names.digest();
         if self.names_digest.replace(stated) == Some(stated) {
-            return None;
+            return Edit::None;
         }
         let wanted = spellings(&request.names);
         let had = self.interest.names().iter().chain(self.interest.globs().keys());
@@ -96,22 +104,31 @@ impl Subscription {
         }
         // Sent even if unchanged, and even if it was sent before (S-046).
         let new = self.interest.extend(wanted, &self.type_url);
-        let grew = !new.is_empty();
+        let edit = match (new.is_empty(), gone.is_empty()) {
+            (false, _) => Edit::Grown,
+            (true, false) => Edit::Shrunk,
+            (true, true) => Edit::None,
+        };
         self.ledger.owe_all(new);
-        (grew || !gone.is_empty()).then_some(grew)
+        edit
     }
 
-    /// Starts or ends the wildcard; says whether it ended and whether it started.
-    pub(super) fn turn_wildcard(&mut self, wildcard: bool) -> (bool, bool) {
+    /// Starts or ends the wildcard.
+    pub(super) fn turn_wildcard(&mut self, wildcard: bool) -> Edit {
         let had = self.interest.wildcard();
         self.interest.set_wildcard(wildcard);
-        if wildcard && !had {
-            self.must_answer = true;
-            self.owe_members();
-        } else if had && !wildcard {
-            self.must_answer = false;
+        match (had, wildcard) {
+            (false, true) => {
+                self.must_answer = true;
+                self.owe_members();
+                Edit::Grown
+            }
+            (true, false) => {
+                self.must_answer = false;
+                Edit::Shrunk
+            }
+            (true, true) | (false, false) => Edit::None,
         }
-        (had && !wildcard, wildcard && !had)
     }
 
     /// The set that the client was brought to does not tell what it holds of names it had not asked
