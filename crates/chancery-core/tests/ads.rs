@@ -363,9 +363,41 @@ fn waiting_routes_leave_no_deadline_behind() {
          < eds n=4 y@1
          > cds ack
          ~ 4s
+         < rds n=5 r@1(ttl,heartbeat)
+         > rds ack
          ~ 4s
-         ~ 2s
-         < rds n=5 r@2(ttl)",
+         < rds n=6 r@1(ttl,heartbeat)
+         > rds ack
+         ~ 1s
+         < rds n=7 r@1(ttl,heartbeat)
+         > rds ack
+         ~ 1s
+         < rds n=8 r@2(ttl)",
+    );
+}
+
+#[test]
+fn what_waits_for_other_types_leaves_its_predecessor_alive() {
+    // S-087, S-097: the route the client has would expire before its successor may be sent
+    sotw(
+        "% features=ttl,wrapped
+         = cds x@1; rds r@1(ttl=3s)
+         > cds
+         < cds v=1 n=1 wrapped x@1
+         > cds ack
+         > rds r
+         < rds v=1 n=2 wrapped r@1(ttl)
+         > rds ack
+         = cds y@1->eds:y; eds y@1; rds r@2(ttl=3s)
+         < cds v=2 n=3 wrapped x@1 y@1
+         > cds ack
+         > eds y
+         < eds v=1 n=4 wrapped y@1
+         ~ 1s
+         < rds v=2 n=5 wrapped r@1(ttl,heartbeat)
+         > rds ack
+         > eds y ack
+         < rds v=2 n=6 wrapped r@2(ttl)",
     );
 }
 

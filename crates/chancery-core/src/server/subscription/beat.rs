@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::given_clusters::GivenClusters;
 use super::respond::NextResponse;
-use super::{Subscription, Variant};
+use super::{ClientCopy, Subscription, Variant};
 use crate::server::ResponseEntry;
 use crate::{Resource, Time};
 
@@ -49,7 +49,9 @@ impl Subscription {
         let heartbeat = !self.beats_with_bodies();
         let entry =
             |resource| ResponseEntry { heartbeat, ttl: true, ..ResponseEntry::of(resource) };
-        self.timed().map(entry).collect()
+        let mut entries: Vec<_> = self.timed().map(entry).collect();
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        entries
     }
 
     fn beats_with_bodies(&self) -> bool {
@@ -57,17 +59,23 @@ impl Subscription {
         sotw && (self.is_full_state() || self.features.bodies_in_beats)
     }
 
-    /// What has a TTL and was delivered on this stream (S-088). Content that was rejected is not
-    /// refreshed, nor are bodies sent that have been superseded: their successor is on its way.
+    /// The resources with a TTL that were delivered on this stream (S-088). Content that was rejected
+    /// is not refreshed, nor are bodies sent that have been superseded. What the client holds while
+    /// its successor waits is refreshed without a body: it must not expire meanwhile.
     fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        let told = self.tells_ttl();
         let with_body = self.beats_with_bodies();
-        self.ledger.sent.timed().filter(move |resource| {
+        let owed = &self.ledger.owed;
+        let current = self.ledger.sent.timed().filter(|it| !owed.contains_key(it.name().as_str()));
+        let superseded = owed.values().filter_map(|copy| match copy {
+            ClientCopy::Has(resource) => Some(resource).filter(|it| it.ttl().is_some()),
+            ClientCopy::Unknown | ClientCopy::Doubtful | ClientCopy::Nothing => None,
+        });
+        let delivered = self.tells_ttl().then(|| current.chain(superseded));
+        delivered.into_iter().flatten().filter(move |resource| {
             let name = resource.name().as_str();
             let wanted = self.interest.spans(resource.name()) || self.interest.names_it(name);
             let current = !with_body || self.ledger.target.get(name) == Some(resource);
-            let held = !self.ledger.owed.contains_key(name) && !self.ledger.is_refused(name);
-            told && wanted && current && held
+            wanted && current && !self.ledger.is_refused(name)
         })
     }
 }
