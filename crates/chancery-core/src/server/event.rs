@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::DemandEdit;
 use crate::{ErrorDetail, Node, TypeUrl};
 
 /// What happened on a stream, for logs, metrics and library users. The core never logs.
@@ -21,11 +22,9 @@ pub enum Event {
     },
     /// The subscription to a type changed.
     Subscribed {
-        /// Which type.
-        type_url: TypeUrl,
-        /// Whether everything is subscribed to.
-        wildcard: bool,
-        /// How many names are.
+        /// The change of what is wanted.
+        demand: DemandEdit,
+        /// The number of names that are subscribed to now.
         names: usize,
     },
     /// The first request of a type named nothing, which does not mean everything for this type, and

@@ -14,6 +14,7 @@
 //! acknowledgement of what stopped using them (S-098), and the endpoints that have to follow a
 //! changed cluster (S-099). A poll over REST stands alone and is a function ([`rest`]).
 
+mod demand;
 mod event;
 mod input;
 mod machine;
@@ -27,6 +28,7 @@ mod subscriptions;
 mod violation;
 mod warming;
 
+pub use demand::{DemandEdit, DemandFilter, NamesEdit, SnapshotChanges};
 pub use event::Event;
 pub use input::Input;
 pub use machine::Machine;

@@ -102,8 +102,8 @@ impl Account {
     /// What the machine says happened just now.
     pub(crate) fn happened(&mut self, event: &Event, now: Instant) {
         match event {
-            Event::Subscribed { type_url, wildcard, names } => {
-                self.subscribed(type_url, *wildcard, *names);
+            Event::Subscribed { demand, names } => {
+                self.subscribed(&demand.type_url, demand.wildcard, *names);
             }
             Event::Unnamed { type_url, resources } => self.unnamed(type_url, *resources),
             Event::Acked { type_url, version, nonce, after } => {

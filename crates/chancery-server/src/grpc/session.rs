@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use chancery_core::server::{Event, Input, Violation};
-use chancery_core::{Names, Request, Scope, Time, TypeUrl, Variant, server};
+use chancery_core::{Request, Scope, Time, TypeUrl, Variant, server};
 use chancery_proto::wire;
 use tokio::time::Instant;
 use tonic::Status;
@@ -58,13 +58,9 @@ impl Session {
             self.account.at_fault(&error);
             Status::invalid_argument(error.to_string())
         })?;
-        let added = match &request {
-            Request::Delta(request) if !request.subscribe.is_empty() => request.subscribe.clone(),
-            _ => Names::default(),
-        };
         for event in self.handle(Input::Request(request), now)? {
-            if let Event::Subscribed { type_url, .. } = event {
-                self.want(&type_url, &added);
+            if let (Event::Subscribed { demand, .. }, Some(watch)) = (event, &self.watch) {
+                watch.want(&demand);
             }
         }
         Ok(())
@@ -117,19 +113,6 @@ impl Session {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         self.account.shared()
-    }
-
-    /// Has the stream woken by what touches its subscription, and by nothing else.
-    fn want(&self, type_url: &TypeUrl, added: &Names) {
-        let (Some(watch), Some((wildcard, names))) = (&self.watch, self.machine.interest(type_url))
-        else {
-            return;
-        };
-        watch.want(|wants| match self.variant {
-            _ if wildcard => wants.want_everything(type_url),
-            Variant::Sotw => wants.want_names(type_url, names),
-            Variant::Delta => wants.add_names(type_url, added, names),
-        });
     }
 
     fn handle(&mut self, input: Input, now: Instant) -> Result<Vec<Event>, Status> {

@@ -12,15 +12,16 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::hash::RandomState;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
 use chancery_core::Snapshot;
+use chancery_core::server::{DemandEdit, DemandFilter, SnapshotChanges};
 use tokio::time::Instant;
 
-use super::wants::{Changes, Wants};
 use super::{AudienceName, Store};
 
 /// What there is to see for one audience.
@@ -50,7 +51,7 @@ struct Watchers {
 struct WatcherHandle {
     waker: AtomicWaker,
     /// `None` if everything is news.
-    wants: Mutex<Option<Wants>>,
+    demand: Mutex<Option<DemandFilter>>,
     /// When it looked last, in milliseconds since there is the audience.
     looked: AtomicU64,
 }
@@ -92,8 +93,8 @@ impl Audience {
 
     /// Wakes those whom it concerns that one snapshot took the place of another.
     pub(super) fn notify(&self, before: Option<&Snapshot>, after: &Snapshot) {
-        let changes = before.map(|before| Changes::between(before, after));
-        self.wake(|wants| changes.as_ref().is_none_or(|changes| wants.are_touched_by(changes)));
+        let changes = before.map(|before| SnapshotChanges::between(before, after, &KEYS));
+        self.wake(|demand| changes.as_ref().is_none_or(|it| demand.is_touched_by(it)));
     }
 
     /// Shows nothing any more: watchers keep what they saw.
@@ -114,12 +115,13 @@ impl Audience {
         before
     }
 
-    fn wake(&self, whom: impl Fn(&Wants) -> bool) {
+    fn wake(&self, whom: impl Fn(&DemandFilter) -> bool) {
         let now = self.age(Instant::now());
-        for ear in lock(&self.watchers).handles.values() {
-            let looked = ear.looked.load(Ordering::Relaxed);
-            if now.saturating_sub(looked) >= LONG || lock(&ear.wants).as_ref().is_none_or(&whom) {
-                ear.waker.wake();
+        for handle in lock(&self.watchers).handles.values() {
+            let looked = handle.looked.load(Ordering::Relaxed);
+            if now.saturating_sub(looked) >= LONG || lock(&handle.demand).as_ref().is_none_or(&whom)
+            {
+                handle.waker.wake();
             }
         }
     }
@@ -135,28 +137,28 @@ impl Watch {
     /// Call it with the store's lock held, so that the audience is not forgotten meanwhile.
     pub(super) fn new(store: Arc<Store>, name: AudienceName, audience: Arc<Audience>) -> Self {
         let looked = AtomicU64::new(audience.age(Instant::now()));
-        let ear =
-            Arc::new(WatcherHandle { waker: AtomicWaker::new(), wants: Mutex::default(), looked });
+        let (waker, demand) = (AtomicWaker::new(), Mutex::default());
+        let handle = Arc::new(WatcherHandle { waker, demand, looked });
         let mut watchers = lock(&audience.watchers);
         watchers.last += 1;
         let id = watchers.last;
-        watchers.handles.insert(id, Arc::clone(&ear));
+        watchers.handles.insert(id, Arc::clone(&handle));
         drop(watchers);
-        Self { store, name, audience, handle: ear, id, seen: None }
+        Self { store, name, audience, handle, id, seen: None }
     }
 
     pub(crate) fn audience(&self) -> &AudienceName {
         &self.name
     }
 
-    /// From now on, only what touches these is news.
-    pub(crate) fn want(&self, edit: impl FnOnce(&mut Wants)) {
-        edit(lock(&self.handle.wants).get_or_insert_default());
+    /// Takes over an edit of the demand. From the first one on, only what touches it is news.
+    pub(crate) fn want(&self, edit: &DemandEdit) {
+        lock(&self.handle.demand).get_or_insert_default().apply(edit, &KEYS);
     }
 
     /// Wants what another watch wanted, which is about to go.
     pub(crate) fn want_as(&self, before: &Self) {
-        *lock(&self.handle.wants) = lock(&before.handle.wants).take();
+        *lock(&self.handle.demand) = lock(&before.handle.demand).take();
     }
 
     /// The newest state, if it has not been seen yet. The waker is woken by the next news.
@@ -185,6 +187,9 @@ impl Drop for Watch {
     }
 }
 
+/// The keys of the hashes of names, which nobody outside can foresee.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 /// After so many milliseconds, whoever has not looked is shown the newest. Under steady change that
 /// wakes everybody this often, and no snapshot outlives it by much.
 const LONG: u64 = 10_000;
@@ -201,6 +206,7 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
+    use chancery_core::server::NamesEdit;
     use chancery_core::{Resource, TypeUrl};
 
     use super::*;
@@ -225,6 +231,12 @@ mod tests {
         snapshot
     }
 
+    /// A demand for endpoints.
+    fn edit(wildcard: bool, names: &[&str]) -> DemandEdit {
+        let names = NamesEdit::All(names.iter().map(|name| Arc::from(*name)).collect());
+        DemandEdit { type_url: eds(), wildcard, names }
+    }
+
     /// A store with one watch, and how often that was woken.
     fn watched() -> (Arc<Store>, Watch, Waker, Arc<Count>) {
         let store = Store::new();
@@ -238,7 +250,7 @@ mod tests {
     async fn who_has_not_looked_for_long_is_shown_the_newest() {
         let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
-        watch.want(|_| {});
+        watch.want(&edit(false, &[]));
         assert!(watch.poll_state(&cx, Instant::now()).is_ready());
         tokio::time::advance(Duration::from_millis(LONG - 1)).await;
         store.publish("g", snapshot("2"));
@@ -257,7 +269,7 @@ mod tests {
         let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
         assert!(watch.poll_state(&cx, Instant::now()).is_ready());
-        watch.want(|wants| wants.want_names(&eds(), ["b"].into_iter()));
+        watch.want(&edit(false, &["b"]));
         assert!(watch.poll_state(&cx, Instant::now()).is_pending());
         let newest = Arc::new(snapshot("2"));
         store.publish("g", Arc::clone(&newest));
@@ -266,7 +278,7 @@ mod tests {
             panic!("there is news")
         };
         assert!(Arc::ptr_eq(&state.snapshot.unwrap(), &newest));
-        watch.want(|wants| wants.want_everything(&eds()));
+        watch.want(&edit(true, &[]));
         store.publish("g", snapshot("3"));
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         store.publish("g", newest);
@@ -278,7 +290,7 @@ mod tests {
     fn reassigning_wakes_those_who_want_nothing() {
         let (store, mut watch, waker, count) = watched();
         let cx = Context::from_waker(&waker);
-        watch.want(|_| {});
+        watch.want(&edit(false, &[]));
         assert!(watch.poll_state(&cx, Instant::now()).is_ready());
         store.reassign();
         assert_eq!(count.0.load(Ordering::Relaxed), 1);

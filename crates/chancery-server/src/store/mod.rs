@@ -1,13 +1,12 @@
 //! What every audience of nodes should see, and who wants to hear when that changes.
 //!
 //! An audience's snapshot is one pointer ([`audience`]): publishing replaces it and wakes those streams of
-//! the audience that want something of what changed ([`wants`]), and a stream that was slow sees only
+//! the audience that want something of what changed ([`DemandFilter`](chancery_core::server::DemandFilter)), and a stream that was slow sees only
 //! the newest one.
 //!
 //! Audiences come into being by being published or watched, and go when they are neither.
 
 mod audience;
-mod wants;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -44,9 +44,9 @@ pub(super) fn event(event: &Event, labels: &mut impl Labels) -> (&'static str, S
         Event::Anonymous => ("anonymous", String::new()),
         Event::ParametersChanged(node) => ("parameters", node.id.clone()),
         Event::IdentityIgnored { claimed } => ("ignored", claimed.clone()),
-        Event::Subscribed { type_url, wildcard, names } => {
-            let star = if *wildcard { " *" } else { "" };
-            ("subscribed", format!("{}{star} {names}", type_url.short()))
+        Event::Subscribed { demand, names } => {
+            let star = if demand.wildcard { " *" } else { "" };
+            ("subscribed", format!("{}{star} {names}", demand.type_url.short()))
         }
         Event::Acked { type_url, version, nonce, after } => {
             let after = if after.is_zero() { String::new() } else { format!(" after={after:?}") };

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::initial_versions::InitialVersions;
-use super::interest::spellings;
+use super::interest::{Spelling, spellings};
 use super::merge_lookup::{MergeLookup, seek};
-use super::sotw::Edit;
+use super::sotw::WildcardEdit;
 use super::{ClientCopy, FirstRequest, Subscription};
 use crate::server::{Event, Settings, Violation};
 use crate::{DeltaRequest, Names, Resource, ResourceSet};
@@ -31,16 +31,17 @@ impl Subscription {
         }
         // Subscribe first: `*` in both lists means no wildcard, and nothing yet (S-082).
         let cancelled = request.unsubscribe.contains("*");
-        self.subscribe(&request.subscribe, is_first, cancelled);
+        let added = self.subscribe(&request.subscribe, is_first, cancelled);
+        let mut removed = Vec::new();
         let mut asks = !request.subscribe.is_empty();
         for name in request.unsubscribe.iter() {
-            asks |= self.unsubscribe(name);
+            asks |= self.unsubscribe(name, &mut removed);
         }
         self.check_size(settings)?;
         if asks {
             self.flight.release(); // Asking lets the next response go (S-042).
         }
-        Ok(Some(self.subscribed()))
+        Ok(Some(self.subscribed(added, removed)))
     }
 
     /// On the first message of a type, what the client holds in its current version need not be
@@ -121,7 +122,8 @@ impl Subscription {
         !expires && held.is_some_and(|version| current.version().matches(version))
     }
 
-    fn subscribe(&mut self, names: &Names, is_first: bool, cancelled: bool) {
+    /// Adds names; returns those that are new.
+    fn subscribe(&mut self, names: &Names, is_first: bool, cancelled: bool) -> Vec<Spelling> {
         if names.contains("*") {
             self.interest.note_named();
             if !cancelled {
@@ -135,25 +137,26 @@ impl Subscription {
         }
         let names = spellings(names);
         if names.is_empty() {
-            return;
+            return names;
         }
         self.asked = true;
         if !is_first && let Some(FirstRequest::Delta(held)) = self.first_request.as_deref_mut() {
             // Asked for again before the first answer: it must be sent.
             names.iter().for_each(|name| held.forget(name));
         }
-        self.interest.extend(names.clone(), &self.type_url);
+        let new = self.interest.extend(names.clone(), &self.type_url);
         let globs = names.iter().filter_map(|name| self.interest.globs().get(name));
         let members = globs.flat_map(|glob| self.ledger.sent.members(glob));
         let members: Vec<_> = members.map(|member| member.name().shared()).collect();
         // Always answered: the client may have dropped it and asked again (S-075).
         self.ledger.owe_all(names);
         self.ledger.owe_all(members);
+        new
     }
 
     fn subscribe_to_all(&mut self) {
         self.asked = true;
-        if self.turn_wildcard(true) == Edit::Grown {
+        if self.turn_wildcard(true) == WildcardEdit::Started {
             return;
         }
         self.must_answer = true;
@@ -163,14 +166,15 @@ impl Subscription {
         }
     }
 
-    /// Takes a name out; says whether that has to be answered.
-    fn unsubscribe(&mut self, name: &str) -> bool {
+    /// Takes a name out; returns true if that has to be answered.
+    fn unsubscribe(&mut self, name: &str, removed: &mut Vec<Spelling>) -> bool {
         if name == "*" {
             self.turn_wildcard(false);
             self.ledger.forget_uncovered(&self.interest);
             return false;
         }
         let Some(name) = &self.interest.spelling_of(name) else { return false };
+        removed.push(Arc::clone(name));
         self.missing_names.remove(name);
         let was_glob = self.interest.globs().contains_key(name);
         self.interest.remove(name);

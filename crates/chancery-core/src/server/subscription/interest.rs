@@ -141,6 +141,11 @@ impl Interest {
         self.names.len() + self.globs.len()
     }
 
+    /// The single names, and then the globs.
+    pub(crate) fn all_names(&self) -> impl Iterator<Item = &Spelling> + Clone {
+        self.names.iter().chain(self.globs.keys())
+    }
+
     /// The single names, without globs.
     pub(crate) fn names(&self) -> &BTreeSet<Spelling> {
         &self.names

@@ -24,6 +24,7 @@
 
 mod beat;
 mod delta;
+mod demand;
 mod flight;
 mod given_clusters;
 mod initial_versions;
@@ -78,6 +79,9 @@ pub(crate) struct Subscription {
     returning: bool,
     /// When the next heartbeat is due (S-087).
     beat_at: Option<Time>,
+    /// The number of names that may be added until a demand edit states all names again; `None` if
+    /// the next one does.
+    demand_room: Option<usize>,
 }
 
 /// The state of the report that a name does not exist.
@@ -118,6 +122,7 @@ impl Subscription {
             withheld: false,
             returning: false,
             beat_at: None,
+            demand_room: None,
         }
     }
 
@@ -131,8 +136,7 @@ impl Subscription {
 
     /// What the client asked for: whether everything, and which names.
     pub(crate) fn interest(&self) -> (bool, impl Iterator<Item = &str> + Clone) {
-        let names = self.interest.names().iter().chain(self.interest.globs().keys());
-        (self.interest.wildcard(), names.map(|name| &**name))
+        (self.interest.wildcard(), self.interest.all_names().map(|name| &**name))
     }
 
     /// The client should see its part of this from now on.
@@ -286,12 +290,8 @@ impl Subscription {
         }
     }
 
-    fn subscribed(&self) -> Event {
-        Event::Subscribed {
-            type_url: self.type_url.clone(),
-            wildcard: self.interest.wildcard(),
-            names: self.interest.len(),
-        }
+    fn subscribed(&mut self, added: Vec<Spelling>, removed: Vec<Spelling>) -> Event {
+        Event::Subscribed { demand: self.demand_edit(added, removed), names: self.interest.len() }
     }
 
     fn check_size(&self, settings: &Settings) -> Result<(), Violation> {

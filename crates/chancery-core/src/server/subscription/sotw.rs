@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::interest::spellings;
+use super::interest::{Spelling, spellings};
 use super::{FirstRequest, Subscription, empty_means_everything};
 use crate::SotwRequest;
 use crate::server::{Event, Settings, Violation};
 
-/// The effect of a request on one part of a subscription.
+/// The effect of a request on the wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edit {
-    /// The part stays as it was.
+pub(super) enum WildcardEdit {
+    /// It stays as it was.
     None,
-    /// Something was added to it; something may have been taken out, too.
-    Grown,
-    /// Something was taken out of it, and nothing added.
-    Shrunk,
+    /// Everything is subscribed to from now on.
+    Started,
+    /// Everything is subscribed to no more.
+    Ended,
 }
 
 impl Subscription {
@@ -37,12 +37,13 @@ impl Subscription {
         self.interest.note_named();
         // The wildcard first: what was named before is not owed again because of it.
         let wildcard = self.turn_wildcard(request.names.contains("*"));
-        let names = self.replace_names(request);
-        if names == Edit::None && wildcard == Edit::None && !is_first {
+        let (added, removed) = self.replace_names(request);
+        let changed = !added.is_empty() || !removed.is_empty() || wildcard != WildcardEdit::None;
+        if !changed && !is_first {
             return Ok(None);
         }
         self.check_size(settings)?;
-        if names == Edit::Grown || wildcard == Edit::Grown {
+        if !added.is_empty() || wildcard == WildcardEdit::Started {
             if !is_first
                 && let Some(FirstRequest::Sotw(version)) = self.first_request.as_deref_mut()
             {
@@ -54,7 +55,7 @@ impl Subscription {
         }
         self.ledger.forget_uncovered(&self.interest);
         self.missing_names.retain(|name, _| self.interest.names_it(name));
-        Ok(Some(self.subscribed()))
+        Ok(Some(self.subscribed(added, removed)))
     }
 
     /// The first request of a type names nothing and never did: everything, or nothing (S-050).
@@ -66,7 +67,7 @@ impl Subscription {
         } else {
             self.unnamed = true;
         }
-        self.subscribed()
+        self.subscribed(Vec::new(), Vec::new())
     }
 
     /// A reconnecting client that wants everything and has it is sent nothing (S-043). Named
@@ -89,14 +90,15 @@ impl Subscription {
         }
     }
 
-    /// Replaces the names by those of the request (S-044).
-    fn replace_names(&mut self, request: &SotwRequest) -> Edit {
+    /// Replaces the names by those of the request (S-044). Returns those that were added, and those
+    /// that were taken out.
+    fn replace_names(&mut self, request: &SotwRequest) -> (Vec<Spelling>, Vec<Spelling>) {
         let stated = request.names.digest();
         if self.names_digest.replace(stated) == Some(stated) {
-            return Edit::None;
+            return (Vec::new(), Vec::new());
         }
         let wanted = spellings(&request.names);
-        let had = self.interest.names().iter().chain(self.interest.globs().keys());
+        let had = self.interest.all_names();
         let gone: Vec<_> =
             had.filter(|name| wanted.binary_search(name).is_err()).cloned().collect();
         for name in &gone {
@@ -104,30 +106,25 @@ impl Subscription {
         }
         // Sent even if unchanged, and even if it was sent before (S-046).
         let new = self.interest.extend(wanted, &self.type_url);
-        let edit = match (new.is_empty(), gone.is_empty()) {
-            (false, _) => Edit::Grown,
-            (true, false) => Edit::Shrunk,
-            (true, true) => Edit::None,
-        };
-        self.ledger.owe_all(new);
-        edit
+        self.ledger.owe_all(new.clone());
+        (new, gone)
     }
 
     /// Starts or ends the wildcard.
-    pub(super) fn turn_wildcard(&mut self, wildcard: bool) -> Edit {
+    pub(super) fn turn_wildcard(&mut self, wildcard: bool) -> WildcardEdit {
         let had = self.interest.wildcard();
         self.interest.set_wildcard(wildcard);
         match (had, wildcard) {
             (false, true) => {
                 self.must_answer = true;
                 self.owe_members();
-                Edit::Grown
+                WildcardEdit::Started
             }
             (true, false) => {
                 self.must_answer = false;
-                Edit::Shrunk
+                WildcardEdit::Ended
             }
-            (true, true) | (false, false) => Edit::None,
+            (true, true) | (false, false) => WildcardEdit::None,
         }
     }
 

@@ -1,0 +1,341 @@
+//! What streams want, as edits that come with events; and which changes concern a stream.
+//!
+//! A stream that names ten clusters of a thousand need not be woken when one of the others changes.
+//! A [`DemandFilter`] keeps names as a few bits each, so a stream is sometimes woken in vain, and
+//! never left sleeping when it should wake. What a name means is not looked at here: where a name
+//! can mean something else (globs, aliases, hosts), every change of the type counts.
+//!
+//! The keys of the hashes are an input, because the core knows no chance: names come from clients,
+//! and nobody outside should be able to choose names whose hashes collide.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use crate::{Api, Snapshot, TypeUrl};
+
+/// A change of what a stream wants of one type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DemandEdit {
+    /// The type.
+    pub type_url: TypeUrl,
+    /// True if the stream wants all resources of the type, besides those it names.
+    pub wildcard: bool,
+    /// The names it wants, in its own spelling.
+    pub names: NamesEdit,
+}
+
+/// A change of the names a stream wants of one type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamesEdit {
+    /// These are all the names there are now.
+    All(Vec<Arc<str>>),
+    /// Some names were added, and some taken out.
+    Change {
+        /// The names that were not wanted before.
+        added: Vec<Arc<str>>,
+        /// The names that are not wanted any more.
+        removed: Vec<Arc<str>>,
+    },
+}
+
+/// What one stream wants of all types, coarsely.
+#[derive(Debug, Default)]
+pub struct DemandFilter(Vec<(TypeUrl, Wanted)>);
+
+#[derive(Debug)]
+enum Wanted {
+    Everything,
+    Names(NameFilter),
+}
+
+/// The names that differ between two snapshots, by type, coarsely.
+#[derive(Debug)]
+pub struct SnapshotChanges(Vec<(TypeUrl, ChangedNames)>);
+
+#[derive(Debug)]
+enum ChangedNames {
+    Any,
+    /// The hashes of the names that differ.
+    Hashes(Vec<u64>),
+}
+
+impl DemandFilter {
+    /// Takes over an edit; `keys` must be those of the changes it will be compared with.
+    pub fn apply(&mut self, edit: &DemandEdit, keys: &RandomState) {
+        if edit.wildcard || edit.type_url.api() == Api::Vhds {
+            return self.set(&edit.type_url, Wanted::Everything);
+        }
+        let names = match &edit.names {
+            NamesEdit::All(names) => {
+                let filter = NameFilter::new(names, keys);
+                return self.set(&edit.type_url, filter.map_or(Wanted::Everything, Wanted::Names));
+            }
+            NamesEdit::Change { added, .. } => added,
+        };
+        match self.0.iter_mut().find(|(known, _)| *known == edit.type_url) {
+            Some((_, Wanted::Everything)) => {}
+            Some((_, wanted @ Wanted::Names(_))) => wanted.add(names, keys),
+            None => self.set(&edit.type_url, Wanted::Everything),
+        }
+    }
+
+    /// Returns true if some of the changes may concern the stream.
+    pub fn is_touched_by(&self, changes: &SnapshotChanges) -> bool {
+        changes.0.iter().any(|(type_url, change)| {
+            self.0.iter().any(|(wanted_type, wanted)| match (wanted, change) {
+                // Routes say which virtual hosts are asked for one by one (S-094).
+                _ if wanted_type.api() == Api::Vhds && type_url.api() == Api::Rds => true,
+                _ if wanted_type != type_url => false,
+                (Wanted::Everything, _) | (_, ChangedNames::Any) => true,
+                (Wanted::Names(filter), ChangedNames::Hashes(names)) => {
+                    names.iter().any(|name| filter.may_hold(*name))
+                }
+            })
+        })
+    }
+
+    fn set(&mut self, type_url: &TypeUrl, wanted: Wanted) {
+        match self.0.iter_mut().find(|(known, _)| known == type_url) {
+            Some((_, known)) => *known = wanted,
+            None => self.0.push((type_url.clone(), wanted)),
+        }
+    }
+}
+
+impl Wanted {
+    /// Adds names. If there is no room for them, everything is wanted until all names are stated
+    /// again.
+    fn add(&mut self, names: &[Arc<str>], keys: &RandomState) {
+        if let Self::Names(filter) = self
+            && !filter.add(names, keys)
+        {
+            *self = Self::Everything;
+        }
+    }
+}
+
+impl SnapshotChanges {
+    /// The changes that lead from one snapshot to another.
+    pub fn between(before: &Snapshot, after: &Snapshot, keys: &RandomState) -> Self {
+        let gone = before.types().filter(|type_url| after.set(type_url).is_empty());
+        let types = after.types().chain(gone);
+        let changed = types.filter_map(|type_url| {
+            let changed = ChangedNames::between(before, after, type_url, keys)?;
+            Some((type_url.clone(), changed))
+        });
+        Self(changed.collect())
+    }
+}
+
+impl ChangedNames {
+    /// The names of one type that differ, if any do.
+    fn between(
+        before: &Snapshot,
+        after: &Snapshot,
+        type_url: &TypeUrl,
+        keys: &RandomState,
+    ) -> Option<Self> {
+        let (before, after) = (before.set(type_url), after.set(type_url));
+        if Arc::ptr_eq(before, after) {
+            return None;
+        }
+        if !before.is_plain() || !after.is_plain() {
+            return Some(Self::Any);
+        }
+        let changes = before.diff(after).take(MANY_CHANGES);
+        let names: Vec<u64> = changes.map(|change| hash(change.name.as_str(), keys)).collect();
+        match names.len() {
+            0 => None,
+            MANY_CHANGES => Some(Self::Any),
+            _ => Some(Self::Hashes(names)),
+        }
+    }
+}
+
+/// Returns true if a name can mean resources of other names.
+fn means_more(name: &str) -> bool {
+    name == "*" || name.starts_with("xdstp:")
+}
+
+/// A Bloom filter: a set of hashes that holds what was added, and seems to hold a little more.
+#[derive(Debug)]
+struct NameFilter {
+    bits: Box<[u64]>,
+    added: usize,
+}
+
+impl NameFilter {
+    /// A filter with room for as many names again. There is none for names that mean more than
+    /// themselves, and for more names than it is worth.
+    fn new(names: &[Arc<str>], keys: &RandomState) -> Option<Self> {
+        if names.len() > MOST_NAMES {
+            return None;
+        }
+        let words = (2 * names.len() * BITS_FOR_EACH).div_ceil(64).next_power_of_two();
+        let mut filter = Self { bits: vec![0; words].into(), added: 0 };
+        filter.add(names, keys).then_some(filter)
+    }
+
+    /// Adds names. Returns false if one means more than itself, or there is no room for them.
+    fn add(&mut self, names: &[Arc<str>], keys: &RandomState) -> bool {
+        for name in names {
+            if means_more(name) {
+                return false;
+            }
+            for (word, bit) in self.places(hash(name, keys)) {
+                self.bits[word] |= bit;
+            }
+            self.added += 1;
+        }
+        self.added * BITS_FOR_EACH <= self.bits.len() * 64
+    }
+
+    fn may_hold(&self, hash: u64) -> bool {
+        self.places(hash).into_iter().all(|(word, bit)| self.bits[word] & bit != 0)
+    }
+
+    /// Three bits, each of another part of the hash.
+    fn places(&self, hash: u64) -> [(usize, u64); 3] {
+        [0, 21, 42].map(|part| {
+            let at = (hash >> part) as usize;
+            ((at / 64) & (self.bits.len() - 1), 1 << (at % 64))
+        })
+    }
+}
+
+fn hash(name: &str, keys: &RandomState) -> u64 {
+    let mut hasher = keys.build_hasher();
+    hasher.write(name.as_bytes());
+    hasher.finish()
+}
+
+/// The number of bits for each name: with three places, one name in thirty seems to be there and is
+/// not.
+const BITS_FOR_EACH: usize = 8;
+/// The most names a filter is made of. A stream with more is woken by any change of the type: its
+/// own work is far more by then.
+pub(super) const MOST_NAMES: usize = 16 * 1024;
+/// The number of changes that concern everybody.
+const MANY_CHANGES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{Facts, Resource};
+
+    fn eds() -> TypeUrl {
+        TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment")
+    }
+
+    fn rds() -> TypeUrl {
+        TypeUrl::new("envoy.config.route.v3.RouteConfiguration")
+    }
+
+    fn vhds() -> TypeUrl {
+        TypeUrl::new("envoy.config.route.v3.VirtualHost")
+    }
+
+    fn snapshot(of: &TypeUrl, bodies: &[(&str, &'static str)]) -> Snapshot {
+        let mut snapshot = Snapshot::new();
+        for (name, body) in bodies {
+            let body = Bytes::from_static(body.as_bytes());
+            snapshot.insert(of, Resource::new(name.parse().unwrap(), body));
+        }
+        snapshot
+    }
+
+    fn edit(of: &TypeUrl, wildcard: bool, names: NamesEdit) -> DemandEdit {
+        DemandEdit { type_url: of.clone(), wildcard, names }
+    }
+
+    fn all(names: &[&str]) -> NamesEdit {
+        NamesEdit::All(names.iter().map(|name| Arc::from(*name)).collect())
+    }
+
+    struct Fixture(RandomState);
+
+    impl Fixture {
+        fn wants(&self, of: &TypeUrl, names: &[&str]) -> DemandFilter {
+            let mut filter = DemandFilter::default();
+            filter.apply(&edit(of, false, all(names)), &self.0);
+            filter
+        }
+
+        fn changes(&self, before: &Snapshot, after: &Snapshot) -> SnapshotChanges {
+            SnapshotChanges::between(before, after, &self.0)
+        }
+    }
+
+    #[test]
+    fn a_change_touches_who_named_it_and_who_wants_everything() {
+        let fixture = Fixture(RandomState::new());
+        let before = snapshot(&eds(), &[("a", "1"), ("b", "1"), ("c", "1")]);
+        let changes = fixture.changes(&before, &snapshot(&eds(), &[("a", "1"), ("b", "2")]));
+        for (name, touched) in [("a", false), ("b", true), ("c", true), ("d", false)] {
+            assert_eq!(fixture.wants(&eds(), &[name]).is_touched_by(&changes), touched, "{name}");
+        }
+        let mut everything = DemandFilter::default();
+        assert!(!everything.is_touched_by(&changes));
+        everything.apply(&edit(&rds(), true, all(&[])), &fixture.0);
+        assert!(!everything.is_touched_by(&changes));
+        everything.apply(&edit(&eds(), true, all(&[])), &fixture.0);
+        assert!(everything.is_touched_by(&changes));
+        let gone = fixture.changes(&before, &Snapshot::new());
+        assert!(fixture.wants(&eds(), &["a"]).is_touched_by(&gone));
+        assert!(!everything.is_touched_by(&fixture.changes(&before, &before)));
+    }
+
+    #[test]
+    fn what_a_name_can_mean_besides_itself_counts() {
+        // S-094
+        let fixture = Fixture(RandomState::new());
+        let xdstp = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
+        let (none, one) = (snapshot(&eds(), &[]), snapshot(&eds(), &[("a", "1")]));
+        let changes = fixture.changes(&none, &one);
+        assert!(fixture.wants(&eds(), &[xdstp]).is_touched_by(&changes));
+        let routes = fixture.changes(&Snapshot::new(), &snapshot(&rds(), &[("r", "1")]));
+        assert!(fixture.wants(&vhds(), &["r/h"]).is_touched_by(&routes));
+        let mut hosts = snapshot(&vhds(), &[("r/h", "1")]);
+        let facts = Facts { hosts: vec!["www".into()], ..Facts::default() };
+        let host = Resource::new("r/h".parse().unwrap(), Bytes::new()).with_facts(facts);
+        hosts.insert(&vhds(), host);
+        let aliased = fixture.changes(&Snapshot::new(), &hosts);
+        assert!(matches!(aliased.0[..], [(_, ChangedNames::Any)]), "{aliased:?}");
+    }
+
+    #[test]
+    fn names_that_are_added_are_all_kept() {
+        let fixture = Fixture(RandomState::new());
+        let names: Vec<Arc<str>> = (0..1000).map(|at| format!("name-{at}").into()).collect();
+        let mut filter = NameFilter::new(&names[..500], &fixture.0).unwrap();
+        for name in &names[500..] {
+            assert!(filter.add(std::slice::from_ref(name), &fixture.0));
+        }
+        assert!(names.iter().all(|name| filter.may_hold(hash(name, &fixture.0))));
+        let others = (0..1000).map(|at| hash(&format!("other-{at}"), &fixture.0));
+        assert!(others.filter(|hash| filter.may_hold(*hash)).count() < 100);
+    }
+
+    #[test]
+    fn names_beyond_the_room_are_everything_until_all_are_stated_again() {
+        let fixture = Fixture(RandomState::new());
+        let changes = fixture.changes(&snapshot(&eds(), &[]), &snapshot(&eds(), &[("z", "1")]));
+        let mut filter = fixture.wants(&eds(), &["a"]);
+        let added = (0..100).map(|at| Arc::from(format!("name-{at}"))).collect();
+        let change = NamesEdit::Change { added, removed: Vec::new() };
+        filter.apply(&edit(&eds(), false, change), &fixture.0);
+        assert!(filter.is_touched_by(&changes));
+        filter.apply(&edit(&eds(), false, all(&["a"])), &fixture.0);
+        assert!(!filter.is_touched_by(&changes));
+    }
+
+    #[test]
+    fn too_many_names_are_everything() {
+        let keys = RandomState::new();
+        let names: Vec<Arc<str>> = (0..=MOST_NAMES).map(|at| at.to_string().into()).collect();
+        assert!(NameFilter::new(&names[..MOST_NAMES], &keys).is_some());
+        assert!(NameFilter::new(&names, &keys).is_none());
+    }
+}
