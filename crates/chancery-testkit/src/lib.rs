@@ -17,3 +17,4 @@ mod server;
 pub use server::{Seen, TestServer, What};
 
 mod shape;
+mod twin;

@@ -28,6 +28,9 @@ pub struct Settings {
     pub report_missing: bool,
     /// Whether this stream may carry secrets (S-137); if not, they are withheld with an error.
     pub secrets_allowed: bool,
+    /// True if streams in the same state share the work of their responses. Off, each stream works
+    /// out its own: the responses are the same, which tests show by comparing both ways.
+    pub share_responses: bool,
 }
 
 impl Default for Settings {
@@ -42,6 +45,7 @@ impl Default for Settings {
             legacy_wildcard: Vec::new(),
             report_missing: false,
             secrets_allowed: true,
+            share_responses: true,
         }
     }
 }

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use chancery_core::server::{Event, Input, Settings};
 use chancery_core::{
-    DeltaRequest, ErrorDetail, Request, Scope, Snapshot, SotwRequest, Time, Variant, server,
+    DeltaRequest, ErrorDetail, Request, Scope, Snapshot, SotwRequest, Time, Variant,
 };
 
 use super::line::{Answer, Edit, Line, NodeWords, RequestLine, duration};
 use super::render::{self, Labels};
 use super::type_url;
 use crate::shape::Shape;
+use crate::twin::Twin;
 
 /// A conversation so far.
 pub(super) struct Conversation {
@@ -36,7 +37,7 @@ pub(super) struct Conversation {
 
 /// One stream, seen from the client.
 struct Stream {
-    server: server::Machine,
+    server: Twin,
     shape: Shape,
     sent: Vec<Sent>,
     /// The names of the last request of each type.
@@ -245,6 +246,10 @@ impl Conversation {
                 self.note(&format!("! broken {fault}"));
             }
         }
+        if let Some(fault) = self.stream.as_ref().and_then(|stream| stream.server.fault()) {
+            let line = format!("! broken {fault}");
+            self.note(&line);
+        }
     }
 
     /// Lets time pass, waking the server whenever it wants to be.
@@ -285,7 +290,7 @@ struct Said {
 impl Stream {
     fn new(variant: Variant, scope: Scope, settings: Settings) -> Self {
         Self {
-            server: server::Machine::new(variant, scope, Arc::new(settings)),
+            server: Twin::new(variant, scope, Arc::new(settings)),
             shape: Shape::default(),
             sent: Vec::new(),
             names: BTreeMap::new(),

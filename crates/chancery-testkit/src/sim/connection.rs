@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::server::{Event, Input, Response, Settings};
-use chancery_core::{Request, Scope, Snapshot, Time, TypeUrl, Variant, server};
+use chancery_core::{Request, Scope, Snapshot, Time, TypeUrl, Variant};
 
 use super::lane::Lane;
 use super::profile::{Follow, Profile};
@@ -13,6 +13,7 @@ use super::referee::Referee;
 use super::rng::Rng;
 use super::world::type_url;
 use crate::client::{Client, Fault, Interest};
+use crate::twin::Twin;
 
 /// A client, its stream and the server's end of it.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub(super) struct Connection {
 
 #[derive(Debug)]
 struct Stream {
-    server: server::Machine,
+    server: Twin,
     referee: Referee,
     identified: bool,
     up: Lane<Request>,
@@ -69,7 +70,7 @@ impl Connection {
         let features = self.profile.node.features();
         let variant = self.client.variant();
         self.stream = Some(Stream {
-            server: server::Machine::new(variant, Scope::Aggregated, Arc::clone(&settings)),
+            server: Twin::new(variant, Scope::Aggregated, Arc::clone(&settings)),
             referee: Referee::new(now, variant, settings, features, Arc::clone(published)),
             identified: false,
             up: Lane::new(),
@@ -187,7 +188,11 @@ impl Connection {
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.down.len() < window) else {
             return Ok(false);
         };
-        let Some(response) = stream.server.poll(now) else {
+        let response = stream.server.poll(now);
+        if let Some(fault) = stream.server.fault() {
+            return Err(Fault(fault.to_owned()));
+        }
+        let Some(response) = response else {
             let overdue = stream.server.deadline().filter(|deadline| *deadline <= now);
             return match overdue {
                 Some(_) => {

@@ -19,7 +19,7 @@ impl Subscription {
     /// The way to the target, if it is the same for every client that is where this one is.
     pub(super) fn shared_step(&self, settings: &Settings) -> Option<Arc<Step>> {
         let (sent, target) = (&self.ledger.sent, &self.ledger.target);
-        if Arc::ptr_eq(sent, target) || !self.is_like_others() {
+        if Arc::ptr_eq(sent, target) || !settings.share_responses || !self.is_like_others() {
             return None;
         }
         let step = target.step_from(sent);

@@ -13,6 +13,7 @@ use super::double::Draft;
 use super::host::is_bad;
 use crate::client::Fault;
 use crate::sim::lane::Lane;
+use crate::twin::Twin;
 
 /// A stream that the client was told to open.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(super) struct Link {
     pub(super) writes_from: Time,
     pub(super) up: Lane<Request>,
     pub(super) down: Lane<Response>,
-    server: server::Machine,
+    server: Twin,
     identified: bool,
     /// How many responses the server sent.
     pub(super) sent: usize,
@@ -50,7 +51,7 @@ impl Link {
             writes_from: at,
             up: Lane::new(),
             down: Lane::new(),
-            server: server::Machine::new(variant, scope, Arc::clone(settings)),
+            server: Twin::new(variant, scope, Arc::clone(settings)),
             identified: false,
             sent: 0,
             heard: false,
@@ -62,6 +63,9 @@ impl Link {
     pub(super) fn serve(&mut self, now: Time, snapshot: &Arc<Snapshot>) -> Result<bool, Fault> {
         let Some(request) = self.up.receive(now) else { return Ok(false) };
         let events = self.server.handle(now, Input::Request(request)).map_err(broken)?;
+        if let Some(fault) = self.server.fault() {
+            return Err(Fault(fault.to_owned()));
+        }
         if events.iter().any(|it| matches!(it, Event::Identified(_) | Event::Anonymous)) {
             self.identified = true;
             self.publish(now, snapshot)?;
@@ -100,7 +104,7 @@ impl Link {
 
     /// What the server knows to be wanted of a type: everything or not, and which names.
     pub(super) fn interest(&self, type_url: &TypeUrl) -> (bool, Vec<String>) {
-        match self.server.interest(type_url) {
+        match self.server.machine().interest(type_url) {
             Some((all, names)) => (all, names.map(str::to_owned).collect()),
             None => (false, Vec::new()),
         }
