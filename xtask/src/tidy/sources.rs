@@ -92,7 +92,7 @@ fn functions(path: &str, code: &str) -> Vec<Finding> {
 }
 
 /// The name of the function that starts on this line of code.
-fn function_name(line: &str) -> Option<&str> {
+pub(crate) fn function_name(line: &str) -> Option<&str> {
     let at = line.find("fn ")?;
     let before = &line[..at];
     if before.ends_with(|char: char| char.is_alphanumeric() || char == '_') {
@@ -104,7 +104,7 @@ fn function_name(line: &str) -> Option<&str> {
 }
 
 /// How many lines a function has, from its first to its closing brace; none if it has no body.
-fn function_length(lines: &[&str]) -> Option<usize> {
+pub(crate) fn function_length(lines: &[&str]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut brackets = 0_usize;
     for (index, line) in lines.iter().enumerate() {
@@ -113,6 +113,7 @@ fn function_length(lines: &[&str]) -> Option<usize> {
                 '(' | '[' => brackets += 1,
                 ')' | ']' => brackets = brackets.saturating_sub(1),
                 ';' if depth == 0 && brackets == 0 => return None,
+                '{' | '}' if depth == 0 && brackets > 0 => {}
                 '{' => depth += 1,
                 '}' if depth <= 1 => return Some(index + 1),
                 '}' => depth -= 1,
@@ -186,6 +187,13 @@ mod tests {
     fn braces_in_text_do_not_count() {
         let body = "a(\"{\"); // {\n".repeat(40);
         assert_eq!(faults(&format!("//! x\nfn f() {{\n{body}}}\nfn g() {{\n{body}}}\n")), [""; 0]);
+    }
+
+    #[test]
+    fn braces_between_the_parameters_are_not_the_body() {
+        let body = "a();\n".repeat(80);
+        let function = format!("//! x\nfn f(a in all().map(|a| {{ a }})) {{\n{body}}}\n");
+        assert_eq!(faults(&function), ["a.rs:2: `f` has 82 lines; at most 80 may be"]);
     }
 
     #[test]
