@@ -88,7 +88,7 @@ async fn watches_end_with_their_client() {
     assert_eq!(within(other.get::<Cluster>("a")).await.unwrap_err().kind, ErrorKind::Broken);
 }
 
-/// C-065
+/// C-046, C-065
 #[tokio::test]
 async fn one_question_has_one_answer() {
     let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
@@ -198,7 +198,7 @@ async fn a_panic_is_heard_of_by_every_watch() {
     assert_eq!(heard(&mut late).await, " none Broken");
 }
 
-/// C-038: everybody adds watches before they are done with what they were told.
+/// C-038, C-053: everybody adds watches before they are done with what they were told.
 #[tokio::test]
 async fn thousands_of_watches_from_within_a_watch_stop_nobody() {
     let names: Vec<_> = (0..5000).map(|number| format!("c{number}")).collect();

@@ -216,7 +216,7 @@ fn a_server_whose_silence_means_nothing_gets_more_time() {
 
 #[test]
 fn a_server_that_cannot_be_reached_is_told_of() {
-    // C-067
+    // C-047, C-067
     client(
         "% server one
          + u eds a
@@ -327,7 +327,7 @@ fn waits_grow_up_to_a_bound() {
 
 #[test]
 fn data_errors_keep_what_is_held() {
-    // C-070: rejected, deleted, refused, with and without a value
+    // C-047, C-070: rejected, deleted, refused, with and without a value
     client(
         "% server one
          + u cds a
@@ -357,7 +357,7 @@ fn data_errors_keep_what_is_held() {
 
 #[test]
 fn data_errors_drop_what_is_held_where_the_server_wants_it() {
-    // C-070
+    // C-047, C-070
     client(
         "% server one fail_on_data_errors
          + u cds a

@@ -210,7 +210,7 @@ fn watchers_hear_of_trouble_when_every_server_has_failed() {
 
 #[test]
 fn the_better_server_is_used_as_soon_as_it_delivers() {
-    // C-088, C-089
+    // C-052, C-088, C-089
     client(
         "% server one
          % server two

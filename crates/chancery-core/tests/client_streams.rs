@@ -201,7 +201,7 @@ fn a_type_whose_last_watch_ended_is_still_answered() {
 
 #[test]
 fn a_slow_watcher_holds_back_its_stream_and_nothing_else() {
-    // C-038
+    // C-038, C-062
     client(
         "% server one
          % server two

@@ -20,6 +20,6 @@ fn clients_that_move_between_replicas_converge() {
 
 #[test]
 fn long_conversations_converge() {
-    // S-028, S-042, S-087, S-107
+    // S-028, S-037, S-042, S-087, S-107
     each_seed(200, |seed| Fleet::new(seed, 1, 1), 300);
 }

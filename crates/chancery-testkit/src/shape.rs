@@ -47,7 +47,8 @@ fn twice(response: &Response) -> Option<String> {
         if given.contains(&error.name) || !failed.insert(&error.name) {
             return Some(format!("failed name `{}` is in one response twice (S-069)", error.name));
         }
-        // TP3: an error says something about one name, or about a glob as such.
+        // An error is about one name, or about a glob as such, and never about `*`: xRFC TP3,
+        // <https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md>.
         if &*error.name == "*" {
             return Some("an error is about `*` (S-071)".to_owned());
         }

@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(play.published(), "");
     }
 
-    /// C-119: aggregates, and one that leads back to itself.
+    /// C-059: aggregates, and one that leads back to itself.
     #[test]
     fn aggregates_may_lead_anywhere() {
         let mut play = play();

@@ -82,6 +82,7 @@ mod tests {
 
     #[test]
     fn p1_to_p8_what_is_inserted_is_encoded_in_xdstp_names_alone() {
+        // P1 to P8, C-022, C-023
         let new = Template::new("xdstp://a/L/%s");
         let old = Template::new("a/%s?x");
         for (vector, inserted, encoded) in VECTORS {

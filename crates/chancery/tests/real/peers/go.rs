@@ -45,11 +45,13 @@ fn what_is_there_is_got(cache: &str) {
 
 #[test]
 fn what_is_in_a_snapshot_is_got() {
+    // C-042
     what_is_there_is_got("snapshot");
 }
 
 #[test]
 fn what_is_in_a_linear_cache_is_got() {
+    // C-042
     what_is_there_is_got("linear");
 }
 
