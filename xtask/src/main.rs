@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, fuzz, test (steps.rs times each)
+//!   conformance > docs/conformance.md, from docs/rules and the tests that cite them
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
 //!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
 //!   deny --> bans, licences and sources of dependencies, as deny.toml has them
 //!   fetch -> target/real: Envoy, gRPC and other real clients and servers, at pinned versions
-//!   tidy --> what no compiler checks: walls, sizes, module docs, the conformance table
+//!   tidy --> what no compiler checks: walls, sizes, module docs, rules and their tests
 //! ```
 //!
 //! It talks to nothing but the package registries that cargo, pip, npm, go and mvn are set up
@@ -22,6 +23,7 @@ mod deny;
 mod fetch;
 mod parts;
 mod peers;
+mod rules;
 mod steps;
 mod supervise;
 mod tidy;
@@ -34,7 +36,8 @@ cargo xtask VERB
 
   ci             set up what the tests need, then check and test everything; what CI runs
   fetch          install the real clients and servers of the tests into target/real
-  tidy           check walls, sizes, module docs and the conformance table
+  tidy           check walls, sizes, module docs and rules and their tests
+  conformance    write docs/conformance.md from docs/rules and the tests that cite them
   deny           check versions, licences and sources of all dependencies by deny.toml
   test [FILTER]  run the tests whose name contains FILTER, real clients included
   counts         count the instructions of the hot paths and compare with the record
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["bench", words @ ..] => bench::bench(&root(), words),
+        ["conformance"] => rules::conformance(&root()),
         ["counts"] => counts::counts(&root()),
         ["counts", "--record"] => counts::record(&root()),
         ["deny"] => deny::deny(&root()),

@@ -1,21 +1,41 @@
-//! Rust source with its comments, strings and characters blanked out.
+//! Rust source as code alone or as comments alone, with all else blanked out.
 //!
-//! Lines and columns stay where they are, so that braces and words can be counted in code alone.
+//! Lines and columns stay where they are, so that braces, words and citations can be found by line.
 //! Not a parser: it knows where text ends, and nothing else.
 
 /// The source with every character of comments and literals replaced by a space.
 pub(crate) fn code(source: &str) -> String {
+    keep(source, |piece| piece == Piece::Code)
+}
+
+/// The source with every character that is not part of a comment replaced by a space.
+pub(crate) fn comments(source: &str) -> String {
+    keep(source, |piece| piece == Piece::Comment)
+}
+
+/// What a piece of source is.
+#[derive(Clone, Copy, PartialEq)]
+enum Piece {
+    Code,
+    Comment,
+    Literal,
+}
+
+fn keep(source: &str, is_kept: impl Fn(Piece) -> bool) -> String {
     let chars: Vec<char> = source.chars().collect();
     let mut out = String::with_capacity(source.len());
     let mut at = 0;
     while at < chars.len() {
-        let end = literal_end(&chars, at).unwrap_or(at);
-        if end == at {
-            out.push(chars[at]);
-            at += 1;
-            continue;
-        }
-        out.extend(chars[at..end].iter().map(|char| if *char == '\n' { '\n' } else { ' ' }));
+        let end = literal_end(&chars, at).filter(|end| *end > at);
+        let piece = match end {
+            None => Piece::Code,
+            Some(_) if chars[at] == '/' => Piece::Comment,
+            Some(_) => Piece::Literal,
+        };
+        let end = end.unwrap_or(at + 1);
+        let is_kept = is_kept(piece);
+        let blank = |char: &char| if is_kept || *char == '\n' { *char } else { ' ' };
+        out.extend(chars[at..end].iter().map(blank));
         at = end;
     }
     out
@@ -111,9 +131,21 @@ mod tests {
     }
 
     #[test]
+    fn comments_are_kept_where_they_are() {
+        for (source, expected) in [
+            ("a // b {\nc", "  // b {\n "),
+            ("a /* b */ c", "  /* b */  "),
+            ("f(\"// a\"); /// b", "           /// b"),
+        ] {
+            assert_eq!(comments(source), expected);
+        }
+    }
+
+    #[test]
     fn what_is_never_closed_ends_with_the_file() {
         for source in ["\"abc", "/* a", "r#\"a", "'\\n", "// a", "\"\\"] {
             assert!(code(source).trim().is_empty(), "{source}");
+            assert_eq!(comments(source).chars().count(), source.chars().count(), "{source}");
         }
     }
 }
