@@ -5,13 +5,10 @@
 //! What the core must never use is listed here as well, because that table could be edited.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Finding;
-use crate::steps::{cargo, output};
 
 const TABLE: &str = include_str!("../../data/dependencies.txt");
 
@@ -48,14 +45,12 @@ const WALLS: [(&str, &[&str]); 6] = [
 /// One crate's dependencies of one kind.
 type Uses = BTreeMap<(String, String), BTreeSet<String>>;
 
-pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
-    let metadata = output(&mut cargo(root, &["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).context("`cargo metadata`")?;
-    let found = uses(&metadata);
+pub(crate) fn check(metadata: &Value) -> Vec<Finding> {
+    let found = uses(metadata);
     let mut findings = compare(&table(TABLE), &found);
     findings.extend(walls(&found));
-    findings.extend(cycles(&metadata));
-    Ok(findings)
+    findings.extend(cycles(metadata));
+    findings
 }
 
 /// Lines of `crate: a b c`, `crate dev: a b c` and `crate build: a b c`.

@@ -22,6 +22,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::steps::{cargo, output};
 
 /// What a check has to say about one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +37,8 @@ pub(crate) enum Finding {
 
 /// Runs every check and lists all that is wrong.
 pub(crate) fn tidy(root: &Path) -> Result<()> {
-    let tree = Tree::read(root)?;
-    let mut findings = dependencies::check(root)?;
+    let (tree, metadata) = (Tree::read(root)?, metadata(root)?);
+    let mut findings = dependencies::check(&metadata);
     findings.extend(sources::check(&tree));
     findings.extend(contents::check(&tree));
     findings.extend(waits::check(&tree));
@@ -43,6 +46,12 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     report("tidy", &findings)?;
     println!("tidy: {} files are in order", tree.files.len());
     Ok(())
+}
+
+/// The members of the workspace, as cargo knows them.
+fn metadata(root: &Path) -> Result<Value> {
+    let text = output(&mut cargo(root, &["metadata", "--no-deps", "--format-version", "1"]))?;
+    serde_json::from_str(&text).context("`cargo metadata`")
 }
 
 /// Prints all findings; faults are an error.
