@@ -3,11 +3,12 @@
 //! ```text
 //!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, fuzz, test (steps.rs times each)
 //!   conformance > docs/conformance.md, from docs/rules and the tests that cite them
+//!   api ---> docs/api: the public interface of each library, a record that tidy compares
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
 //!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
 //!   deny --> bans, licences and sources of dependencies, as deny.toml has them
 //!   fetch -> target/real: Envoy, gRPC and other real clients and servers, at pinned versions
-//!   tidy --> what no compiler checks: walls, sizes, module docs, rules and their tests
+//!   tidy --> what no compiler checks: walls, sizes, module docs, interfaces, rules and their tests
 //! ```
 //!
 //! It talks to nothing but the package registries that cargo, pip, npm, go and mvn are set up
@@ -16,6 +17,7 @@
 #![expect(clippy::print_stdout, reason = "a command line tool speaks on stdout")]
 #![expect(clippy::print_stderr, reason = "and says what went wrong on stderr")]
 
+mod api;
 mod bench;
 mod ci;
 mod counts;
@@ -36,8 +38,9 @@ cargo xtask VERB
 
   ci             set up what the tests need, then check and test everything; what CI runs
   fetch          install the real clients and servers of the tests into target/real
-  tidy           check walls, sizes, module docs and rules and their tests
+  tidy           check walls, sizes, module docs, interfaces, rules and their tests
   conformance    write docs/conformance.md from docs/rules and the tests that cite them
+  api            write the public interface of each library crate into docs/api
   deny           check versions, licences and sources of all dependencies by deny.toml
   test [FILTER]  run the tests whose name contains FILTER, real clients included
   counts         count the instructions of the hot paths and compare with the record
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
+        ["api"] => api::write(&root()),
         ["ci"] => ci::ci(&root()),
         ["fetch"] => fetch::fetch(&root()),
         ["bench", "--help" | "-h"] => {

@@ -6,6 +6,7 @@
 //!   contents       no binaries, no keys, no registry hosts
 //!   waits          no wait for a program or a peer without a bound, in tests
 //!   conformance    every rule that is cited exists, every rule that is built has a test
+//!   api            docs/api is what the sources say, and docs/stability.md names its crates
 //! ```
 //!
 //! A check is a pure function from text to findings; reading files is done here alone. All faults
@@ -24,6 +25,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::api;
 use crate::steps::{cargo, output};
 
 /// What a check has to say about one place.
@@ -43,13 +45,14 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     findings.extend(contents::check(&tree));
     findings.extend(waits::check(&tree));
     findings.extend(conformance::check(&tree));
+    findings.extend(api::check(&tree, &metadata));
     report("tidy", &findings)?;
     println!("tidy: {} files are in order", tree.files.len());
     Ok(())
 }
 
 /// The members of the workspace, as cargo knows them.
-fn metadata(root: &Path) -> Result<Value> {
+pub(crate) fn metadata(root: &Path) -> Result<Value> {
     let text = output(&mut cargo(root, &["metadata", "--no-deps", "--format-version", "1"]))?;
     serde_json::from_str(&text).context("`cargo metadata`")
 }
