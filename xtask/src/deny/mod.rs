@@ -1,20 +1,24 @@
-//! Bans, licences and sources of what is built from elsewhere, by the rules of `deny.toml`.
+//! Bans, licences, sources and the Rust of what is built from elsewhere, by the rules of
+//! `deny.toml`.
 //!
 //! ```text
 //!   rules      deny.toml, read; a rule that is not checked here is a fault
 //!   bans       one version of each package, and no requirement that any version meets
 //!   licenses   an expression of licences (spdx) that the allowed ones satisfy
 //!   sources    the default registry and this repository
+//!   toolchain  no package needs a later Rust than ours do
 //! ```
 //!
-//! `cargo deny` reads the same file and finds the same, for whoever has it installed. Advisories
-//! are its own: their database is a repository, and CI reaches package registries alone.
+//! `cargo deny` reads the same file and finds the same but for the last, for whoever has it
+//! installed. Advisories are its own: their database is a repository, and CI reaches package
+//! registries alone.
 
 mod bans;
 mod licenses;
 mod rules;
 mod sources;
 mod spdx;
+mod toolchain;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -36,6 +40,7 @@ pub(crate) fn deny(root: &Path) -> Result<()> {
     let mut findings = bans::check(&rules, &packages, today);
     findings.extend(licenses::check(&rules, &packages));
     findings.extend(sources::check(&packages));
+    findings.extend(toolchain::check(&packages));
     report("deny", &findings)?;
     println!("deny: {} packages are in order", packages.len());
     Ok(())
@@ -48,6 +53,7 @@ struct Package {
     /// Nothing for a directory of this machine.
     source: Option<String>,
     license: Option<String>,
+    rust_version: Option<String>,
     /// False for the packages of this repository.
     is_published: bool,
     dependencies: Vec<Dependency>,
@@ -105,6 +111,7 @@ fn package(value: &Value) -> Option<Package> {
         version: text(&value["version"])?,
         source: text(&value["source"]),
         license: text(&value["license"]),
+        rust_version: text(&value["rust_version"]),
         // A list names registries; an empty one is `publish = false`.
         is_published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
         dependencies: value["dependencies"].as_array()?.iter().filter_map(dependency).collect(),
