@@ -1,6 +1,6 @@
 //! What takes more than one type to know: order, make-before-break, and what follows a cluster.
 //!
-//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
 use chancery_testkit::script::{delta, sotw};
@@ -141,61 +141,6 @@ fn a_reconnecting_client_that_has_everything_is_sent_nothing() {
 }
 
 #[test]
-fn routes_wait_for_the_endpoints_of_a_new_cluster() {
-    // S-097, S-102: union, endpoints, routes, removal
-    sotw(
-        "= cds x@1->eds:x; eds x@1; lds l@1; rds r@1->cds:x
-         > cds
-         < cds v=1 n=1 x@1
-         > eds x
-         < eds v=1 n=2 x@1
-         > cds ack
-         > eds ack
-         > lds
-         < lds v=1 n=3 l@1
-         > rds r
-         < rds v=1 n=4 r@1
-         > lds ack
-         > rds ack
-         = cds y@1->eds:y -x; eds y@1 -x; rds r@2->cds:y
-         < cds v=2 n=5 x@1 y@1
-         > eds x y n=2 v=1
-         < eds v=2 n=6 y@1
-         > cds ack
-         > eds ack
-         < rds v=2 n=7 r@2
-         > rds ack
-         < cds v=3 n=8 y@1
-         > cds ack
-         > eds y n=6 v=2
-         ~ 1m",
-    );
-    delta(
-        "= cds x@1->eds:x; eds x@1; lds l@1; rds r@1->cds:x
-         > cds
-         < cds n=1 x@1
-         > eds +x
-         < eds n=2 x@1
-         > cds ack
-         > eds ack
-         > rds +r
-         < rds n=3 r@1
-         > rds ack
-         = cds y@1->eds:y -x; eds y@1 -x; rds r@2->cds:y
-         < cds n=4 y@1
-         > eds +y
-         < eds n=5 y@1
-         > cds ack
-         > eds ack
-         < rds n=6 r@2
-         > rds ack
-         < cds n=7 -x
-         > cds ack
-         < eds n=8 -x !x=NOT_FOUND",
-    );
-}
-
-#[test]
 fn a_removal_waits_for_the_acknowledgement_and_not_for_the_sending() {
     // S-098
     sotw(
@@ -274,25 +219,6 @@ fn a_rejected_route_keeps_what_it_may_still_use() {
 }
 
 #[test]
-fn a_removal_nothing_uses_is_sent_at_once() {
-    // S-097, S-098
-    delta(
-        "= cds x@1 y@1; rds r@1
-         > cds
-         < cds n=1 x@1 y@1
-         > cds ack
-         > rds +r
-         < rds n=2 r@1
-         > rds ack
-         = cds -x
-         < cds n=3 -x
-         > cds ack
-         = rds -r
-         < rds n=4 -r !r=NOT_FOUND",
-    );
-}
-
-#[test]
 fn what_is_kept_comes_back_without_being_sent() {
     // S-098: the client never lost it
     delta(
@@ -314,26 +240,6 @@ fn what_is_kept_comes_back_without_being_sent() {
 }
 
 #[test]
-fn routes_do_not_wait_for_a_client_that_does_not_ask_for_endpoints() {
-    // S-097, S-104
-    delta(
-        "= cds x@1; rds r@1
-         > cds
-         < cds n=1 x@1
-         > cds ack
-         > rds +r
-         < rds n=2 r@1
-         > rds ack
-         = cds y@1->eds:y; eds y@1; rds r@2
-         < cds n=3 y@1
-         > cds ack
-         ~ 249ms
-         ~ 1ms
-         < rds n=4 r@2",
-    );
-}
-
-#[test]
 fn a_client_without_routes_has_nothing_to_wait_for() {
     // S-106: no deadline is left behind
     delta(
@@ -342,103 +248,6 @@ fn a_client_without_routes_has_nothing_to_wait_for() {
          < cds n=1 x@1
          > cds ack
          ~ 1m",
-    );
-}
-
-#[test]
-fn waiting_routes_leave_no_deadline_behind() {
-    // S-097: what waits for other types has no time of its own
-    delta(
-        "% warm_wait=10s features=ttl ack_wait=2s
-         = cds x@1; rds r@1(ttl=9s)
-         > cds
-         < cds n=1 x@1
-         > cds ack
-         > rds +r
-         < rds n=2 r@1(ttl)
-         > rds ack
-         = cds y@1->eds:y; eds y@1; rds r@2(ttl=9s)
-         < cds n=3 y@1
-         > eds +y
-         < eds n=4 y@1
-         > cds ack
-         ~ 4s
-         < rds n=5 r@1(ttl,heartbeat)
-         > rds ack
-         ~ 4s
-         < rds n=6 r@1(ttl,heartbeat)
-         > rds ack
-         ~ 1s
-         < rds n=7 r@1(ttl,heartbeat)
-         > rds ack
-         ~ 1s
-         < rds n=8 r@2(ttl)",
-    );
-}
-
-#[test]
-fn what_waits_for_other_types_leaves_its_predecessor_alive() {
-    // S-087, S-097: the route the client has would expire before its successor may be sent
-    sotw(
-        "% features=ttl,wrapped
-         = cds x@1; rds r@1(ttl=3s)
-         > cds
-         < cds v=1 n=1 wrapped x@1
-         > cds ack
-         > rds r
-         < rds v=1 n=2 wrapped r@1(ttl)
-         > rds ack
-         = cds y@1->eds:y; eds y@1; rds r@2(ttl=3s)
-         < cds v=2 n=3 wrapped x@1 y@1
-         > cds ack
-         > eds y
-         < eds v=1 n=4 wrapped y@1
-         ~ 1s
-         < rds v=2 n=5 wrapped r@1(ttl,heartbeat)
-         > rds ack
-         > eds y ack
-         < rds v=2 n=6 wrapped r@2(ttl)",
-    );
-}
-
-#[test]
-fn routes_wait_for_a_bounded_time() {
-    // S-097
-    delta(
-        "% warm_wait=10s
-         = cds x@1; rds r@1
-         > cds
-         < cds n=1 x@1
-         > cds ack
-         > rds +r
-         < rds n=2 r@1
-         > rds ack
-         = cds y@1->eds:y; eds y@1; rds r@2
-         < cds n=3 y@1
-         > eds +y
-         < eds n=4 y@1
-         > cds ack
-         ~ 9s
-         ~ 1s
-         < rds n=5 r@2",
-    );
-}
-
-#[test]
-fn a_rejected_cluster_is_not_waited_for() {
-    // S-097, S-035
-    delta(
-        "= cds x@1; rds r@1
-         > cds
-         < cds n=1 x@1
-         > cds ack
-         > rds +r
-         < rds n=2 r@1
-         > rds ack
-         = cds y@1->eds:y; eds y@1; rds r@2
-         < cds n=3 y@1
-         > cds nack error=no
-         < rds n=4 r@2",
     );
 }
 
@@ -477,23 +286,6 @@ fn changes_that_touch_no_cluster_do_not_wait_for_anything() {
          > rds ack
          = rds r@2
          < rds n=6 r@2",
-    );
-}
-
-#[test]
-fn a_route_never_precedes_its_cluster_even_if_asked_for() {
-    // S-097: the new cluster waits for the answer to the last clusters, and so does the route
-    delta(
-        "% ack_wait=10s
-         = cds x@1; rds r@1
-         > cds
-         < cds n=1 x@1
-         = cds y@1; rds r@2->cds:y
-         > rds +r
-         ~ 9s
-         > cds ack
-         < cds n=2 y@1
-         < rds n=3 r@2",
     );
 }
 
@@ -695,71 +487,6 @@ fn a_listener_accepted_after_a_rejection_uses_what_it_says() {
          > lds ack
          = cds -x
          < cds v=2 n=4 y@1",
-    );
-}
-
-#[test]
-fn routes_wait_for_the_endpoints_of_the_new_cluster_and_no_other() {
-    // S-097
-    delta(
-        "= cds x@1->eds:x; eds x@1; rds r@1
-         > cds
-         < cds n=1 x@1
-         > eds +x
-         < eds n=2 x@1
-         > cds ack
-         > eds ack
-         > rds +r
-         < rds n=3 r@1
-         > rds ack
-         = cds y@1->eds:y; eds y@1 x@2; rds r@2
-         < cds n=4 y@1
-         < eds n=5 x@2
-         > eds +y
-         < eds n=6 y@1
-         > cds ack
-         > eds ack=5
-         > eds ack=6
-         < rds n=7 r@2",
-    );
-}
-
-#[test]
-fn routes_do_not_wait_for_endpoints_nobody_asks_for_or_has() {
-    // S-097, S-066: the client asks for others only; there are none
-    delta(
-        "= cds x@1->eds:x; eds x@1; rds r@1
-         > cds
-         < cds n=1 x@1
-         > eds +x
-         < eds n=2 x@1
-         > cds ack
-         > eds ack
-         > rds +r
-         < rds n=3 r@1
-         > rds ack
-         = cds y@1->eds:y; eds y@1; rds r@2
-         < cds n=4 y@1
-         > cds ack
-         ~ 250ms
-         < rds n=5 r@2",
-    );
-    sotw(
-        "= cds x@1->eds:x; eds x@1; rds r@1
-         > cds
-         < cds v=1 n=1 x@1
-         > eds x
-         < eds v=1 n=2 x@1
-         > cds ack
-         > eds ack
-         > rds r
-         < rds v=1 n=3 r@1
-         > rds ack
-         = cds y@1->eds:y; rds r@2
-         < cds v=2 n=4 x@1 y@1
-         > eds x y n=2 v=1
-         > cds ack
-         < rds v=2 n=5 r@2",
     );
 }
 

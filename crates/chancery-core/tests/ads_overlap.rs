@@ -1,7 +1,7 @@
 //! Routes and removals, and their waits, when requests, responses and answers overlap.
 //!
 //! Clients ask for more before they have read what they asked for first, and answer in order, each
-//! response once (S-037). Each test names the rows of the catalogue it proves.
+//! response once (S-037). Each test names the rules it proves (`docs/rules`).
 
 use chancery_testkit::script::{delta, sotw};
 

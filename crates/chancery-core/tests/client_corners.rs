@@ -1,6 +1,6 @@
 //! A client where two things meet: errors and reconnects, fallback and silence, groups and names.
 //!
-//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
 use std::sync::Arc;

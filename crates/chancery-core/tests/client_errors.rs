@@ -1,7 +1,7 @@
 //! The words a watcher hears when something goes wrong: the table of gRFC A88, over both variants, on
 //! aggregated streams and on those of one type.
 //!
-//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
 use chancery_testkit::script::client;

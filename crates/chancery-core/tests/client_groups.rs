@@ -1,6 +1,6 @@
 //! Groups that a client watches: everything of a type, and the collections of an authority.
 //!
-//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
 use chancery_testkit::script::client;

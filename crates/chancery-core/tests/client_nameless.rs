@@ -1,7 +1,7 @@
 //! Responses with a resource that nobody can name: who may have asked for it hears that it was
 //! rejected, and nothing is taken for missing (C-056, C-063, C-064).
 //!
-//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
 use chancery_testkit::script::client;

@@ -1,7 +1,7 @@
 //! Sources that are polled: REST servers and files. What is asked, when it is asked again, and what
 //! becomes of a source that cannot be used.
 //!
-//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
 use chancery_testkit::script::client;

@@ -1,6 +1,6 @@
 //! What a client says of its resources: their states, what is kept of each, and what an RPC is told.
 //!
-//! Each test names the rows of the catalogue it proves. Scripts show what is said and heard, and not
+//! Each test names the rules it proves (`docs/rules`). Scripts show what is said and heard, and not
 //! how a resource stands, so the machine is driven by hand here.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 

@@ -1,7 +1,7 @@
 //! What a client holds from an earlier run, and a watcher that reads late: what is gone meanwhile is
 //! told as removed, because the earlier run told that it was there.
 //!
-//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
 use chancery_testkit::script::client;

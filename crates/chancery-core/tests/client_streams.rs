@@ -1,6 +1,6 @@
 //! A client's streams: requests, answers, names, flow, and when a server is let go.
 //!
-//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
 use chancery_testkit::script::client;

@@ -1,6 +1,6 @@
 //! The SotW protocol, one rule at a time, as conversations with one stream.
 //!
-//! Each test names the rows of the catalogue it proves. The language of the scripts is that of
+//! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].
 
 use chancery_core::{Scope, TypeUrl, Variant};
