@@ -63,6 +63,9 @@ pub enum Happened<'a> {
         /// How long after it was sent.
         after: Duration,
     },
+    /// The client has acknowledged all it was owed: once for each snapshot that it was to see, and
+    /// once after each change of what it asks for.
+    Landed,
     /// The client rejected a response.
     Rejected {
         /// Of which type.

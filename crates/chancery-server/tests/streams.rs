@@ -164,6 +164,8 @@ impl Policy for Heard {
             Happened::Rejected { error, .. } => format!("rejected {}", error.message),
             Happened::Stale { .. } => "stale".to_owned(),
             Happened::Gone { code, .. } => format!("gone {code:?}"),
+            // A publication may come before it.
+            Happened::Landed => return,
             _ => "?".to_owned(),
         };
         self.events.lock().unwrap().push(format!("{audience}: {what}"));

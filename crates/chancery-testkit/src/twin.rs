@@ -74,6 +74,13 @@ impl Twin {
         response
     }
 
+    /// Whether both say that all has landed.
+    pub(crate) fn landed(&mut self) -> Option<Event> {
+        let (event, alone) = (self.machine.landed(), self.alone.landed());
+        self.compare("it says after polling", &event, &alone);
+        event
+    }
+
     /// When both are to be polled again.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.machine.deadline()

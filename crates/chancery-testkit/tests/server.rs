@@ -46,6 +46,29 @@ async fn both_variants_follow_what_is_published() {
 }
 
 #[tokio::test]
+async fn a_stream_tells_that_all_it_was_owed_has_landed() {
+    for variant in [Variant::Sotw, Variant::Delta] {
+        let server = TestServer::start(snapshot(&[("a", 1)])).await.unwrap();
+        let mut client = client(variant, "n");
+        let mut stream = connect(&server, &mut client).await;
+        for expected in ["cds a@1", "eds a@1"] {
+            assert_eq!(stream.next(&mut client).await.unwrap(), expected);
+            stream.flush(&mut client).unwrap();
+        }
+        let mut accepted = Vec::new();
+        loop {
+            match server.event().await.what {
+                What::Accepted { type_url, .. } => accepted.push(type_url),
+                What::Landed => break,
+                _ => {}
+            }
+        }
+        assert_eq!(accepted, [clusters(), endpoints()], "{variant:?}");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn groups_see_their_own_and_events_tell_what_clients_make_of_it() {
     let server = TestServer::start_groups(|node| node.id.as_str().into()).await.unwrap();
     server.publish_to("blue", snapshot(&[("a", 1)]));

@@ -46,6 +46,9 @@ pub enum Event {
         /// How long it took.
         after: Duration,
     },
+    /// The client has acknowledged all it was owed of every type it asked for, and nothing waits to
+    /// be removed. The last part of a response that was split counts, and its first does not.
+    Landed,
     /// The client rejected a response (S-032, S-034).
     Nacked {
         /// Of which type.

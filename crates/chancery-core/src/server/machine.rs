@@ -39,6 +39,8 @@ pub struct Machine {
     warming: Warming,
     /// Whether the client was told of clusters on this stream.
     told_of_clusters: bool,
+    /// True if the driver was told that all that is owed has landed.
+    landed: bool,
     /// The last nonce given out: a nonce is never used twice on a stream (S-028).
     nonce: u64,
 }
@@ -64,6 +66,7 @@ impl Machine {
             subscriptions: Subscriptions::default(),
             warming: Warming::default(),
             told_of_clusters: false,
+            landed: false,
             nonce: 0,
         }
     }
@@ -75,10 +78,15 @@ impl Machine {
     pub fn handle(&mut self, now: Time, input: Input) -> Result<Vec<Event>, Violation> {
         let mut events = Vec::new();
         match input {
-            Input::Snapshot(snapshot) => self.set_snapshot(snapshot, &mut events),
+            Input::Snapshot(snapshot) => {
+                self.landed = false;
+                self.set_snapshot(snapshot, &mut events);
+            }
             Input::Request(request) if request.variant() == self.variant => {
                 self.identify(request.node(), &mut events);
                 self.request(now, &request, &mut events)?;
+                let asks = |event: &Event| matches!(event, Event::Subscribed { .. });
+                self.landed &= !events.iter().any(asks);
             }
             Input::Request(_) => return Err(Violation::WrongVariant),
         }
@@ -95,6 +103,17 @@ impl Machine {
         self.give_up_removals(now);
         self.settle_warming(now);
         (0..self.subscriptions.len()).find_map(|at| self.poll_type(now, at))
+    }
+
+    /// Returns [`Event::Landed`] if the client has acknowledged all it is owed: once for each
+    /// snapshot, and once after each change of what is asked for. Call it when
+    /// [`poll`](Self::poll) has nothing to send.
+    pub fn landed(&mut self) -> Option<Event> {
+        if self.landed || self.snapshot.is_none() || self.subscriptions.len() == 0 {
+            return None;
+        }
+        self.landed = self.subscriptions.iter().all(Subscription::has_landed);
+        self.landed.then_some(Event::Landed)
     }
 
     /// When to call [`poll`](Self::poll) again if nothing happens before.

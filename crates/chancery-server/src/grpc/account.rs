@@ -112,6 +112,7 @@ impl Account {
             Event::Nacked { type_url, version, nonce, error } => {
                 self.nacked(type_url, version, nonce, error);
             }
+            Event::Landed => self.landed(),
             Event::Skipped { type_url, nonce } => self.skipped(type_url, nonce),
             Event::Stale { type_url, nonce } => self.stale(type_url, nonce),
             Event::IdentityIgnored { claimed } => {
@@ -146,6 +147,11 @@ impl Account {
 
     pub(crate) fn started(&self) -> Instant {
         self.started
+    }
+
+    fn landed(&self) {
+        debug!(stream = self.id, node = self.node_id(), "landed");
+        self.observe(Happened::Landed);
     }
 
     fn subscribed(&mut self, type_url: &TypeUrl, wildcard: bool, names: usize) {

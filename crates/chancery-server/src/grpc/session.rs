@@ -80,7 +80,12 @@ impl Session {
 
     /// Adds the next response, if there is one; `false` if not.
     pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> bool {
-        let Some(response) = self.machine.poll(self.time(now)) else { return false };
+        let Some(response) = self.machine.poll(self.time(now)) else {
+            if let Some(event) = self.machine.landed() {
+                self.account.happened(&event, now);
+            }
+            return false;
+        };
         let shared = self.shared();
         let entries = shared.cache.entries(&response);
         let tail = wire::encode_tail(&response, &shared.config.control_plane);

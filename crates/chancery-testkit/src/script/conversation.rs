@@ -230,7 +230,12 @@ impl Conversation {
     fn poll(&mut self, room: usize) {
         for _ in 0..room {
             let Some(stream) = &mut self.stream else { return };
-            let Some(response) = stream.server.poll(self.now) else { break };
+            let Some(response) = stream.server.poll(self.now) else {
+                if let Some(event) = stream.server.landed() {
+                    self.happened(&event);
+                }
+                break;
+            };
             let fault = stream.shape.fault(&response);
             stream.sent.push(Sent {
                 type_url: response.type_url.as_str().to_owned(),

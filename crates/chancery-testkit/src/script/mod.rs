@@ -96,7 +96,7 @@
 //!
 //! `! identified ID`, `! anonymous`, `! parameters ID`, `! ignored ID`, `! subscribed cds * 2`
 //! (wildcard and number of names), `! acked cds v=1 n=1 after=5s`, `! nacked cds v=1 n=1
-//! error=text`, `! skipped cds n=1`, `! stale cds n=1`, `! unnamed eds 2` (how many there are). A kind
+//! error=text`, `! landed` (nothing is owed any more), `! skipped cds n=1`, `! stale cds n=1`, `! unnamed eds 2` (how many there are). A kind
 //! of event is compared in scripts that have a line of that kind or name it in `% watch=acked,stale`.
 //!
 //! # Settings

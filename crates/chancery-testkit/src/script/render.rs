@@ -53,6 +53,7 @@ pub(super) fn event(event: &Event, labels: &mut impl Labels) -> (&'static str, S
             let of = answered(type_url, version, nonce, labels);
             ("acked", format!("{of}{after}"))
         }
+        Event::Landed => ("landed", String::new()),
         Event::Nacked { type_url, version, nonce, error } => {
             let of = answered(type_url, version, nonce, labels);
             ("nacked", format!("{of} error={}", error.message))

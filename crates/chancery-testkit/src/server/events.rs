@@ -53,6 +53,8 @@ pub enum What {
         /// In which version.
         version: String,
     },
+    /// The client has acknowledged all it was owed.
+    Landed,
     /// The client rejected a response.
     Rejected {
         /// Of which type.
@@ -123,6 +125,7 @@ fn what(happened: &Happened<'_>) -> Option<What> {
             version: (*version).to_owned(),
             error: error.message.clone(),
         },
+        Happened::Landed => What::Landed,
         Happened::Gone { .. } => What::Gone,
         _ => return None,
     })

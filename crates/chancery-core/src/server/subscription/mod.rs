@@ -192,6 +192,11 @@ impl Subscription {
         self.ledger.is_settled() && self.flight.is_empty()
     }
 
+    /// Returns true if nothing is owed, and all that was has been acknowledged.
+    pub(crate) fn has_landed(&self) -> bool {
+        self.is_settled() && self.first_request.is_none() && !self.must_answer
+    }
+
     /// Whether removals wait.
     pub(crate) fn keeps_any(&self) -> bool {
         !self.ledger.kept.is_empty()
