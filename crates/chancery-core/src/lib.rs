@@ -33,5 +33,5 @@ pub use name::{InvalidName, ResourceName, XdstpParts};
 pub use names::{Names, Versions};
 pub use node::{Features, Locality, Node, Value};
 pub use resource::{Facts, Link, Resource, Version};
-pub use snapshot::{Change, ResourceSet, Snapshot};
+pub use snapshot::{Change, Pending, ResourceSet, Snapshot};
 pub use type_url::{Api, TypeRules, TypeUrl};

@@ -4,6 +4,7 @@
 //! leaves the original as it was, because the maps are persistent. A [`ResourceSet`] is one type's
 //! part; its version and its difference to another set cost O(changed).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
@@ -29,7 +30,23 @@ pub struct ResourceSet {
     timed: OrdSet<ResourceName>,
     digest: u128,
     explicit: Option<Arc<str>>,
+    pending: Pending,
     pub(crate) memo: Memo,
+}
+
+/// The names of a type of which a source cannot tell yet whether there are resources.
+///
+/// A resource is present, absent, or pending. What is absent is answered at once; what is pending
+/// is waited for, with a bound ([`server::Settings::source_wait`](crate::server::Settings)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Pending {
+    /// None: what is not there is absent.
+    #[default]
+    Nothing,
+    /// These, as far as they are not there.
+    Names(Arc<BTreeSet<ResourceName>>),
+    /// All that are not there.
+    Everything,
 }
 
 /// One name whose resource differs between two sets.
@@ -61,7 +78,7 @@ impl Snapshot {
         let Some(set) = self.sets.get_mut(type_url) else { return };
         let set = Arc::make_mut(set);
         set.remove(name);
-        if set.is_empty() {
+        if set.is_void() {
             self.sets.remove(type_url);
         }
     }
@@ -76,7 +93,7 @@ impl Snapshot {
         for (type_url, wanted) in sets {
             let before = Arc::clone(self.set(&type_url));
             let after = before.replaced(wanted);
-            if after.is_empty() && after.explicit.is_none() {
+            if after.is_void() {
                 self.sets.remove(&type_url);
             } else if after.entries != before.entries {
                 self.sets.insert(type_url, Arc::new(after));
@@ -90,6 +107,17 @@ impl Snapshot {
         let mut set = (**self.set(type_url)).clone();
         set.explicit = Some(version.into());
         self.sets.insert(type_url.clone(), Arc::new(set));
+    }
+
+    /// States which names of a type are pending; edits of the type leave that as it is.
+    pub fn set_pending(&mut self, type_url: &TypeUrl, pending: Pending) {
+        let mut set = (**self.set(type_url)).clone();
+        set.pending = pending;
+        if set.is_void() {
+            self.sets.remove(type_url);
+        } else {
+            self.sets.insert(type_url.clone(), Arc::new(set));
+        }
     }
 
     /// The resources of one type.
@@ -118,6 +146,26 @@ impl ResourceSet {
     pub(crate) fn empty() -> &'static Arc<Self> {
         static EMPTY: LazyLock<Arc<ResourceSet>> = LazyLock::new(Arc::default);
         &EMPTY
+    }
+
+    /// The names that are pending.
+    pub fn pending(&self) -> &Pending {
+        &self.pending
+    }
+
+    /// Returns true if there is no resource of that name, and may be one once the source can tell.
+    pub fn is_pending(&self, name: &str) -> bool {
+        let named = match &self.pending {
+            Pending::Nothing => false,
+            Pending::Names(names) => names.contains(name),
+            Pending::Everything => true,
+        };
+        named && self.get_aliased(name).is_none()
+    }
+
+    /// Returns true if there is nothing to say of the type.
+    fn is_void(&self) -> bool {
+        self.is_empty() && self.explicit.is_none() && self.pending == Pending::Nothing
     }
 
     /// The resource of that name.
@@ -247,8 +295,7 @@ impl ResourceSet {
 
     fn replaced(&self, wanted: Vec<Arc<Resource>>) -> Self {
         let mut after = self.clone();
-        let names: std::collections::BTreeSet<_> =
-            wanted.iter().map(|resource| resource.name().clone()).collect();
+        let names: BTreeSet<_> = wanted.iter().map(|resource| resource.name().clone()).collect();
         for gone in self.entries.keys().filter(|name| !names.contains(*name)) {
             after.remove(gone);
         }
@@ -263,7 +310,9 @@ impl ResourceSet {
 
 impl PartialEq for ResourceSet {
     fn eq(&self, other: &Self) -> bool {
-        self.explicit == other.explicit && self.entries == other.entries
+        self.explicit == other.explicit
+            && self.pending == other.pending
+            && self.entries == other.entries
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use chancery_core::Node;
+use chancery_core::{Node, Pending, TypeUrl};
 use chancery_server::{ByNode, Config, Limits, Metrics, Times};
 use common::client::{Client, http1};
 use common::{CDS, Running, snapshot, within};
@@ -84,6 +84,32 @@ async fn a_client_is_held_for_less_than_it_waits() {
     let second = client.request(Method::POST, CLUSTERS, &headers, &poll).await;
     assert_eq!(second.status(), 304);
     assert!(before.elapsed() >= Duration::from_millis(80));
+}
+
+#[tokio::test]
+async fn a_poll_for_what_is_pending_is_answered_when_the_source_can_tell_or_time_is_over() {
+    // S-021
+    let server = Running::start(Config::default()).await;
+    let pending = || {
+        let mut snapshot = snapshot(&[("a", "1")]);
+        snapshot.set_pending(&TypeUrl::new(CDS), Pending::Everything);
+        snapshot
+    };
+    server.store.publish("all", pending());
+    let client = Client::connect(server.address).await;
+    let asked = client.request(Method::POST, CLUSTERS, &[JSON], "{}");
+    let (told, ()) = tokio::join!(asked, async {
+        // The other future has sent its request when this one is polled.
+        tokio::task::yield_now().await;
+        server.publish(&[("a", "1"), ("b", "1")]);
+    });
+    let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();
+    assert!(text(told.body()).contains("\"b\""), "{told:?}");
+    server.store.publish("all", pending());
+    let headers = [JSON, ("x-envoy-expected-rq-timeout-ms", "100")];
+    let late = client.request(Method::POST, CLUSTERS, &headers, "{}").await;
+    assert_eq!(late.status(), 200);
+    assert!(!text(late.body()).contains("\"b\""), "{late:?}");
 }
 
 #[tokio::test]

@@ -94,14 +94,12 @@ impl Twin {
 
     fn check_demand(&mut self, type_url: &TypeUrl) {
         let Some(demand) = self.demand.get(type_url) else { return };
-        let known = self.machine.interest(type_url);
-        let known = known.map(|(all, names)| (all, names.map(Arc::from).collect()));
+        let Some(wanted) = self.machine.wanted(type_url) else { return };
+        let names: BTreeSet<Arc<str>> = wanted.names().map(Arc::from).collect();
+        let is_same = wanted.everything() == demand.wildcard && names == demand.names;
         // A VHDS stream is given names that it did not ask for (T-20).
-        let is_same = known.as_ref().is_some_and(|(all, names): &(bool, BTreeSet<Arc<str>>)| {
-            *all == demand.wildcard && *names == demand.names
-        });
         if !is_same && self.fault.is_none() && type_url.short() != "vhds" {
-            self.fault = Some(format!("the edits come to {demand:?}, and it wants {known:?}"));
+            self.fault = Some(format!("the edits come to {demand:?}, and it wants {names:?}"));
         }
     }
 }

@@ -40,10 +40,10 @@ pub enum NamesEdit {
 
 /// What one stream wants of all types, coarsely.
 #[derive(Debug, Default)]
-pub struct DemandFilter(Vec<(TypeUrl, Wanted)>);
+pub struct DemandFilter(Vec<(TypeUrl, TypeFilter)>);
 
 #[derive(Debug)]
-enum Wanted {
+enum TypeFilter {
     Everything,
     Names(NameFilter),
 }
@@ -63,38 +63,39 @@ impl DemandFilter {
     /// Takes over an edit; `keys` must be those of the changes it will be compared with.
     pub fn apply(&mut self, edit: &DemandEdit, keys: &RandomState) {
         if edit.wildcard || edit.type_url.api() == Api::Vhds {
-            return self.set(&edit.type_url, Wanted::Everything);
+            return self.set(&edit.type_url, TypeFilter::Everything);
         }
         let names = match &edit.names {
             NamesEdit::All(names) => {
                 let filter = NameFilter::new(names, keys);
-                return self.set(&edit.type_url, filter.map_or(Wanted::Everything, Wanted::Names));
+                return self
+                    .set(&edit.type_url, filter.map_or(TypeFilter::Everything, TypeFilter::Names));
             }
             NamesEdit::Change { added, .. } => added,
         };
         match self.0.iter_mut().find(|(known, _)| *known == edit.type_url) {
-            Some((_, Wanted::Everything)) => {}
-            Some((_, wanted @ Wanted::Names(_))) => wanted.add(names, keys),
-            None => self.set(&edit.type_url, Wanted::Everything),
+            Some((_, TypeFilter::Everything)) => {}
+            Some((_, wanted @ TypeFilter::Names(_))) => wanted.add(names, keys),
+            None => self.set(&edit.type_url, TypeFilter::Everything),
         }
     }
 
     /// Returns true if some of the changes may concern the stream.
     pub fn is_touched_by(&self, changes: &SnapshotChanges) -> bool {
         changes.0.iter().any(|(type_url, change)| {
-            self.0.iter().any(|(wanted_type, wanted)| match (wanted, change) {
+            self.0.iter().any(|(of, wanted)| match (wanted, change) {
                 // Routes say which virtual hosts are asked for one by one (S-094).
-                _ if wanted_type.api() == Api::Vhds && type_url.api() == Api::Rds => true,
-                _ if wanted_type != type_url => false,
-                (Wanted::Everything, _) | (_, ChangedNames::Any) => true,
-                (Wanted::Names(filter), ChangedNames::Hashes(names)) => {
+                _ if of.api() == Api::Vhds && type_url.api() == Api::Rds => true,
+                _ if of != type_url => false,
+                (TypeFilter::Everything, _) | (_, ChangedNames::Any) => true,
+                (TypeFilter::Names(filter), ChangedNames::Hashes(names)) => {
                     names.iter().any(|name| filter.may_hold(*name))
                 }
             })
         })
     }
 
-    fn set(&mut self, type_url: &TypeUrl, wanted: Wanted) {
+    fn set(&mut self, type_url: &TypeUrl, wanted: TypeFilter) {
         match self.0.iter_mut().find(|(known, _)| known == type_url) {
             Some((_, known)) => *known = wanted,
             None => self.0.push((type_url.clone(), wanted)),
@@ -102,7 +103,7 @@ impl DemandFilter {
     }
 }
 
-impl Wanted {
+impl TypeFilter {
     /// Adds names. If there is no room for them, everything is wanted until all names are stated
     /// again.
     fn add(&mut self, names: &[Arc<str>], keys: &RandomState) {
@@ -139,7 +140,8 @@ impl ChangedNames {
         if Arc::ptr_eq(before, after) {
             return None;
         }
-        if !before.is_plain() || !after.is_plain() {
+        let is_plain = before.is_plain() && after.is_plain();
+        if !is_plain || before.pending() != after.pending() {
             return Some(Self::Any);
         }
         let changes = before.diff(after).take(MANY_CHANGES);

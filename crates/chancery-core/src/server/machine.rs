@@ -6,7 +6,7 @@ use super::order::{points_at_clusters, users};
 use super::subscriptions::Subscriptions;
 use super::warming::Warming;
 use crate::server::subscription::{AckOrNack, NextResponse, ReadResponse, Subscription};
-use crate::server::{Event, Input, Response, Settings, Violation};
+use crate::server::{Event, Input, Response, Settings, TypeStatus, Violation, Wanted};
 use crate::{Api, Features, Node, Request, Scope, Snapshot, Time, TypeUrl, Variant};
 
 /// The server's half of one stream, aggregated or of one type, SotW or delta.
@@ -127,14 +127,19 @@ impl Machine {
         types.chain(warm).min()
     }
 
-    /// What the client asked for of one type: whether everything, and which names, as it spells
-    /// them.
-    pub fn interest(
-        &self,
-        type_url: &TypeUrl,
-    ) -> Option<(bool, impl Iterator<Item = &str> + Clone)> {
+    /// What the client asked for of one type.
+    pub fn wanted(&self, type_url: &TypeUrl) -> Option<Wanted<'_>> {
         let at = self.subscriptions.find(type_url.as_str())?;
-        self.subscriptions.at(at).map(Subscription::interest)
+        self.subscriptions.at(at).map(|subscription| Wanted(subscription.interest()))
+    }
+
+    /// The status of each type the client asked for, in sending order.
+    pub fn status(&self) -> impl Iterator<Item = TypeStatus<'_>> {
+        let warming = self.warming.until(self.endpoints(), &self.settings);
+        self.subscriptions.iter().map(move |subscription| {
+            let clusters = warming.filter(|_| points_at_clusters(subscription.api()));
+            subscription.status(&self.settings, clusters)
+        })
     }
 
     /// The next response of one type. Changed routes wait for the clusters they may point to. A

@@ -5,13 +5,18 @@ use std::sync::Arc;
 
 use crate::server::Settings;
 use crate::server::subscription::empty_means_everything;
-use crate::{Api, Resource, ResourceName, ResourceSet, Snapshot, SotwRequest, TypeUrl, Version};
+use crate::{
+    Api, Pending, Resource, ResourceName, ResourceSet, Snapshot, SotwRequest, TypeUrl, Version,
+};
 
 /// What to answer to one poll.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// The client is current: hold the request or answer 304 (S-020).
     Unchanged,
+    /// The source cannot tell yet of something the client asked for: hold the request, and answer
+    /// it with what is inside when it can be held no longer.
+    Pending(Box<Self>),
     /// The client is not current.
     Data {
         /// The `version_info` of the answer.
@@ -40,10 +45,21 @@ pub fn answer(
     };
     let resources = if everything { set.iter().cloned().collect() } else { named(set, request) };
     let version = version_of(set, &resources, everything);
-    if !request.version.is_empty() && version.matches(&request.version) {
-        return Answer::Unchanged;
+    let answer = if !request.version.is_empty() && version.matches(&request.version) {
+        Answer::Unchanged
+    } else {
+        Answer::Data { version: version.to_string().into(), resources }
+    };
+    if is_pending(set, request, everything) { Answer::Pending(Box::new(answer)) } else { answer }
+}
+
+/// Returns true if the source cannot tell yet of something that was asked for.
+fn is_pending(set: &ResourceSet, request: &SotwRequest, everything: bool) -> bool {
+    if everything || *set.pending() == Pending::Nothing {
+        return *set.pending() != Pending::Nothing;
     }
-    Answer::Data { version: version.to_string().into(), resources }
+    let mut names = request.names.iter().filter_map(|name| ResourceName::parse(name).ok());
+    names.any(|name| set.is_pending(name.as_str()))
 }
 
 /// The resources that were asked for by name, each once however often it was named (S-060).
@@ -99,6 +115,23 @@ mod tests {
         let Answer::Data { version, resources } = answer else { panic!("unchanged") };
         let names = resources.iter().map(|resource| resource.name().to_string()).collect();
         (version.to_string(), names)
+    }
+
+    #[test]
+    fn a_poll_for_what_is_pending_is_to_be_held() {
+        // S-021
+        let mut snapshot = snapshot(&[("a", "1")]);
+        let names = |name: &str| Pending::Names(Arc::new([name.parse().unwrap()].into()));
+        snapshot.set_pending(&cds(), names("b"));
+        assert!(matches!(poll(&snapshot, &cds(), &["a"], ""), Answer::Data { .. }));
+        for asked in [&["a", "b"][..], &[]] {
+            let Answer::Pending(then) = poll(&snapshot, &cds(), asked, "") else {
+                panic!("{asked:?} is answered")
+            };
+            assert_eq!(data(*then).1, ["a"]);
+        }
+        snapshot.set_pending(&cds(), Pending::Nothing);
+        assert!(matches!(poll(&snapshot, &cds(), &[], ""), Answer::Data { .. }));
     }
 
     #[test]

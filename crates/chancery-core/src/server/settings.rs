@@ -14,6 +14,9 @@ pub struct Settings {
     pub warm_wait: Duration,
     /// How long removals wait for the acknowledgement of what stopped using them (S-098).
     pub removal_wait: Duration,
+    /// How long a client waits for a name of which the source cannot tell yet whether it exists; it
+    /// is answered as absent then.
+    pub source_wait: Duration,
     /// Responses above this are split where the protocol allows it (S-110). Clients commonly
     /// accept 4 MiB.
     pub max_response_bytes: usize,
@@ -39,6 +42,7 @@ impl Default for Settings {
             ack_wait: Duration::from_secs(10),
             warm_wait: Duration::from_secs(10),
             removal_wait: Duration::from_secs(20),
+            source_wait: Duration::from_secs(10),
             max_response_bytes: 4 * 1024 * 1024 - 64 * 1024,
             max_names: 250_000,
             max_types: 256,

@@ -67,6 +67,13 @@ impl Poll<'_> {
             let settings = self.shared.settings(&self.origin.peer);
             next = match decide(&snapshot, self.type_url, &request, &settings) {
                 Answer::Unchanged => self.news(&mut watch, &mut epoch, until).await,
+                Answer::Pending(then) => {
+                    let newer = self.news(&mut watch, &mut epoch, until).await;
+                    if let (None, Answer::Data { version, resources }) = (&newer, *then) {
+                        return self.data(node, &version, &resources);
+                    }
+                    newer
+                }
                 Answer::Data { version, resources } => {
                     let wait = std::mem::take(&mut may_wait) && self.repeats(&request, &version);
                     let newer =

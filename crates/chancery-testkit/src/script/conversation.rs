@@ -126,6 +126,7 @@ impl Conversation {
             "ack_wait" => settings.ack_wait = duration(value)?,
             "warm_wait" => settings.warm_wait = duration(value)?,
             "removal_wait" => settings.removal_wait = duration(value)?,
+            "source_wait" => settings.source_wait = duration(value)?,
             "max_bytes" => settings.max_response_bytes = number(value)?,
             "max_names" => settings.max_names = number(value)?,
             "max_types" => settings.max_types = number(value)?,
@@ -152,6 +153,7 @@ impl Conversation {
                 }
                 Edit::Set(type_url, resource) => snapshot.insert(&type_url, *resource),
                 Edit::Remove(type_url, name) => snapshot.remove(&type_url, &name),
+                Edit::Pending(type_url, pending) => snapshot.set_pending(&type_url, pending),
                 Edit::Version(type_url, version) => snapshot.set_version(&type_url, &version),
             }
         }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Node, ResourceName, TypeUrl, Variant};
+use chancery_core::{Node, Pending, ResourceName, TypeUrl, Variant};
 
 use super::resource::{Term, term};
 use super::{render, type_url};
@@ -30,6 +30,7 @@ pub(super) enum Edit {
     Set(TypeUrl, Box<Term>),
     Remove(TypeUrl, ResourceName),
     Version(TypeUrl, String),
+    Pending(TypeUrl, Pending),
 }
 
 /// A request before its labels are looked up.
@@ -152,11 +153,25 @@ fn edit(type_url: TypeUrl, word: &str) -> Result<Edit, String> {
     if let Some(version) = word.strip_prefix("v=") {
         return Ok(Edit::Version(type_url, version.to_owned()));
     }
+    if let Some(names) = word.strip_prefix('?') {
+        return Ok(Edit::Pending(type_url, pending(names)?));
+    }
     if let Some(name) = word.strip_prefix('-') {
         let name = ResourceName::parse(name).map_err(|fault| fault.to_string())?;
         return Ok(Edit::Remove(type_url, name));
     }
     Ok(Edit::Set(type_url, term(word)?.into()))
+}
+
+fn pending(names: &str) -> Result<Pending, String> {
+    match names {
+        "" => Ok(Pending::Nothing),
+        "*" => Ok(Pending::Everything),
+        names => {
+            let names = names.split(',').map(ResourceName::parse).collect::<Result<_, _>>();
+            names.map(|names| Pending::Names(Arc::new(names))).map_err(|fault| fault.to_string())
+        }
+    }
 }
 
 fn request(text: &str, variant: Variant) -> Result<RequestLine, String> {

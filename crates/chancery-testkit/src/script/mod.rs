@@ -36,7 +36,7 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `= cds a@1 -b; eds a@1` | one commit: `a` at version 1 is set, `b` is taken out, and so on. Types are separated by `;`. `[]` empties the type first, `v=text` states the version of the type |
+//! | `= cds a@1 -b; eds a@1` | one commit: `a` at version 1 is set, `b` is taken out, and so on. Types are separated by `;`. `[]` empties the type first, `v=text` states the version of the type. `?a,b` says that a source cannot tell yet of `a` and `b`, `?*` of all that is not there, `?` that it can |
 //! | `> cds …` | the client sends a request, see below |
 //! | `< cds v=1 n=1 a@1 -b !c=NOT_FOUND` | the server must send this response, see below |
 //! | `! nacked cds …` | this event must come out, see below |
@@ -101,7 +101,7 @@
 //!
 //! # Settings
 //!
-//! `ack_wait=5s`, `warm_wait=5s`, `removal_wait=5s`, `max_bytes=1000`, `max_names=2`,
+//! `ack_wait=5s`, `warm_wait=5s`, `removal_wait=5s`, `source_wait=5s`, `max_bytes=1000`, `max_names=2`,
 //! `max_types=2`, `legacy_wildcard=eds:on`, `report_missing`, `secrets=off`, `watch=…`, and
 //! `node=…`, `features=…`, `agent=…` for the node of first requests.
 

@@ -24,6 +24,10 @@ pub(crate) struct Flight {
     /// The nonce of the response that was answered last: requests repeat it until the client reads
     /// the next response.
     answered: Option<Arc<str>>,
+    /// The version of the last response that was sent.
+    sent: Option<Arc<str>>,
+    /// The version of the last response that was accepted.
+    accepted: Option<Arc<str>>,
 }
 
 /// One response under way.
@@ -74,6 +78,7 @@ impl Flight {
     /// is not waited for any more.
     pub(crate) fn push(&mut self, sent: SentResponse) -> Option<SentResponse> {
         self.released = false;
+        self.sent = Some(Arc::clone(&sent.version));
         let given_up = if self.out.len() == MAX_OUT { self.out.pop_front() } else { None };
         if self.out.is_empty() {
             self.out.reserve_exact(1); // There is rarely a second.
@@ -101,6 +106,11 @@ impl Flight {
         self.released || self.deadline(wait).is_none_or(|until| now >= until)
     }
 
+    /// When the next response may go, if that takes time.
+    pub(crate) fn clear_at(&self, wait: Duration) -> Option<Time> {
+        self.deadline(wait).filter(|_| !self.released)
+    }
+
     /// Whether every response was answered.
     pub(crate) fn is_empty(&self) -> bool {
         self.out.is_empty()
@@ -118,11 +128,24 @@ impl Flight {
     }
 
     /// Takes out the oldest response if it has that nonce: it is answered now.
-    pub(crate) fn take(&mut self, nonce: &str) -> Option<SentResponse> {
+    pub(crate) fn take(&mut self, nonce: &str, accepted: bool) -> Option<SentResponse> {
         self.out.front().filter(|sent| *sent.nonce == *nonce)?;
         let answered = self.out.pop_front()?;
         self.answered = Some(Arc::clone(&answered.nonce));
+        if accepted {
+            self.accepted = Some(Arc::clone(&answered.version));
+        }
         Some(answered)
+    }
+
+    /// The version of the last response that was sent.
+    pub(crate) fn last_sent(&self) -> Option<&Arc<str>> {
+        self.sent.as_ref()
+    }
+
+    /// The version of the last response that was accepted.
+    pub(crate) fn last_accepted(&self) -> Option<&Arc<str>> {
+        self.accepted.as_ref()
     }
 
     /// Returns true if this is the nonce of the response that was answered last.

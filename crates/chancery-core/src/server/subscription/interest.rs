@@ -204,6 +204,14 @@ impl Interest {
         }
     }
 
+    /// Returns true if a source cannot tell yet what a key means.
+    pub(crate) fn is_pending(&self, set: &ResourceSet, key: &str) -> bool {
+        let name = self.respelled.get(key).map_or(key, ResourceName::as_str);
+        set.is_pending(name)
+            && !self.malformed.contains_key(key)
+            && self.resolve(set, key).is_none()
+    }
+
     /// Whether the key and the name are two spellings of one name.
     pub(crate) fn same_name(&self, key: &str, name: &ResourceName) -> bool {
         match self.respelled.get(key) {

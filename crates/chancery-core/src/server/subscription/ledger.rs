@@ -115,6 +115,11 @@ impl Ledger {
         !self.is_behind() && self.kept.is_empty() && self.all_accepted()
     }
 
+    /// Returns true if nothing that was rejected is waiting for a change.
+    pub(crate) fn has_no_refused(&self) -> bool {
+        self.refused.is_empty()
+    }
+
     fn all_accepted(&self) -> bool {
         self.refused.is_empty() && self.doubted.is_empty()
     }

@@ -31,10 +31,12 @@ mod initial_versions;
 mod interest;
 mod ledger;
 mod merge_lookup;
+mod pending;
 mod receive;
 mod respond;
 mod shared_response;
 mod sotw;
+mod status;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,12 +44,14 @@ use std::sync::Arc;
 use self::flight::Flight;
 pub(crate) use self::given_clusters::GivenClusters;
 use self::initial_versions::InitialVersions;
-use self::interest::{Interest, Lookup, Spelling};
+use self::interest::Lookup;
+pub(crate) use self::interest::{Interest, Spelling};
 use self::ledger::{ClientCopy, Ledger};
 use self::merge_lookup::MergeLookup;
+use self::pending::Awaited;
 pub(crate) use self::receive::{AckOrNack, ReadResponse, Verdict};
 pub(crate) use self::respond::NextResponse;
-use crate::server::{Event, Settings, Violation};
+use crate::server::{Event, Rejection, Settings, Violation};
 use crate::{Api, Features, Resource, Snapshot, Time, TypeUrl, Variant};
 
 /// The server's half of one resource type on one stream.
@@ -77,6 +81,10 @@ pub(crate) struct Subscription {
     withheld: bool,
     /// The client accepted something on an earlier stream, nobody knows what.
     returning: bool,
+    /// The last rejection, until the client has accepted all again.
+    rejection: Option<Box<Rejection>>,
+    /// What is waited for because the source cannot tell yet.
+    awaited: Awaited,
     /// When the next heartbeat is due (S-087).
     beat_at: Option<Time>,
     /// The number of names that may be added until a demand edit states all names again; `None` if
@@ -121,6 +129,8 @@ impl Subscription {
             unnamed: false,
             withheld: false,
             returning: false,
+            rejection: None,
+            awaited: Awaited::default(),
             beat_at: None,
             demand_room: None,
         }
@@ -134,9 +144,9 @@ impl Subscription {
         self.type_url.api()
     }
 
-    /// What the client asked for: whether everything, and which names.
-    pub(crate) fn interest(&self) -> (bool, impl Iterator<Item = &str> + Clone) {
-        (self.interest.wildcard(), self.interest.all_names().map(|name| &**name))
+    /// What the client asked for.
+    pub(crate) fn interest(&self) -> &Interest {
+        &self.interest
     }
 
     /// The client should see its part of this from now on.
@@ -233,7 +243,7 @@ impl Subscription {
     pub(crate) fn will_deliver(&self, name: &crate::ResourceName) -> bool {
         let Ledger { target, sent, .. } = &self.ledger;
         let Some(resource) = target.get(name.as_str()).filter(|_| self.wants(name)) else {
-            return false;
+            return target.is_pending(name.as_str()) && self.wants(name);
         };
         let named = self.interest.spelling_of(name.as_str());
         let key = named.as_deref().unwrap_or(name.as_str());
@@ -247,7 +257,11 @@ impl Subscription {
         let unanswered = self.flight.deadline(settings.ack_wait);
         let unanswered = unanswered.filter(|_| self.is_behind() && !waits);
         let removals = self.ledger.kept.values().map(|kept| kept.since + settings.removal_wait);
-        removals.chain(unanswered).chain(self.beat_at).min()
+        let pending = self.awaited.deadline(settings).filter(|_| !waits);
+        let pending = pending.map(|until| {
+            self.flight.clear_at(settings.ack_wait).map_or(until, |clear| clear.max(until))
+        });
+        removals.chain(unanswered).chain(self.beat_at).chain(pending).min()
     }
 
     /// Whether a response is the whole state, so that absence deletes (S-056, S-059).

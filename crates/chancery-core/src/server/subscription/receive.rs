@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::Subscription;
 use super::flight::{Contents, SentResponse};
 use crate::server::Event;
+use crate::server::Rejection;
 use crate::{ErrorDetail, Time};
 
 /// What a request said besides its names.
@@ -48,7 +49,7 @@ impl Subscription {
         while let Some(sent) = self.flight.take_older_than(nonce) {
             skipped.push(self.skip(sent, events));
         }
-        let Some(sent) = self.flight.take(nonce) else {
+        let Some(sent) = self.flight.take(nonce, error.is_none()) else {
             events.extend(self.stale(nonce));
             return (skipped, None);
         };
@@ -71,6 +72,9 @@ impl Subscription {
         events.push(match error {
             None => {
                 self.accept(&answered.contents);
+                if self.ledger.has_no_refused() {
+                    self.rejection = None;
+                }
                 if self.tells_ttl() {
                     // A resource that was refused until now has to be refreshed from now on.
                     self.schedule_beat(now, false);
@@ -80,6 +84,8 @@ impl Subscription {
             }
             Some(error) => {
                 self.refuse(&answered.contents);
+                let rejection = Rejection::new(Arc::clone(&version), &error);
+                self.rejection = Some(Box::new(rejection));
                 Event::Nacked { type_url, version, nonce, error }
             }
         });

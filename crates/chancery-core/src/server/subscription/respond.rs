@@ -53,11 +53,14 @@ impl Subscription {
         if !self.flight.is_clear(now, settings.ack_wait) {
             return self.beat(now, nonce);
         }
+        if self.awaits_source(now, settings) {
+            return self.beat(now, nonce);
+        }
         if let Some(step) = self.shared_step(settings) {
             return Some(self.take_step(now, nonce, step));
         }
         self.asked = false;
-        let due = self.collect(settings);
+        let due = self.collect(now, settings);
         self.note_missing(&due.mentions);
         let errors = self.unreported(&due, settings);
         let silent = !due.says_something() && errors.is_empty();
@@ -131,24 +134,32 @@ impl Subscription {
     }
 
     /// Takes what is due from what is owed, up to the size of one response (S-110).
-    fn collect(&mut self, settings: &Settings) -> Due {
+    fn collect(&mut self, now: Time, settings: &Settings) -> Due {
         let mut due = Due::default();
         if self.ledger.owed.is_empty() {
             return due;
         }
         let mut owed = std::mem::take(&mut self.ledger.owed).into_iter();
-        let mut left = None;
+        let mut left = Vec::new();
         let target = &self.ledger.target;
         let mut walk = MergeLookup::new(&self.interest, target, owed.len());
         for (key, held) in owed.by_ref() {
             let kept = self.ledger.kept.get(&key).map(|kept| &kept.resource);
             let what = kept.or_else(|| walk.find(&key)).cloned();
+            let is_single = what.is_none() && !self.interest.globs().contains_key(&key);
+            if is_single
+                && self.interest.is_pending(target, &key)
+                && self.awaited.waits_for(now, &key, settings)
+            {
+                left.push((key, held));
+                continue;
+            }
             let gone = (key.len() + 8, error_size(&key));
             let (size, error) = what.as_deref().map_or(gone, |found| (entry_size(found), 0));
             let bytes = due.bytes + due.errors + size + error;
             let full = due.says_something() && bytes > settings.max_response_bytes;
             if full && !self.is_full_state() {
-                left = Some((key, held));
+                left.push((key, held));
                 break;
             }
             if self.add_due(&mut due, &key, what.as_ref(), &held) {
@@ -159,6 +170,7 @@ impl Subscription {
             }
         }
         self.ledger.owed = left.into_iter().chain(owed).collect();
+        self.awaited.retain(|key| self.ledger.owed.contains_key(key));
         due.entries = one_for_each_name(due.entries);
         if !due.removed.is_empty() {
             for entry in &due.entries {

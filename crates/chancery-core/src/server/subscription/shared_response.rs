@@ -13,7 +13,7 @@ use super::given_clusters::GivenClusters;
 use super::respond::NextResponse;
 use crate::server::Settings;
 use crate::step::Step;
-use crate::{Api, Time};
+use crate::{Api, Pending, Time};
 
 impl Subscription {
     /// The way to the target, if it is the same for every client that is where this one is.
@@ -56,6 +56,7 @@ impl Subscription {
             && !self.interest.is_by_host()
             && self.ledger.is_clean()
             && self.flight.is_empty()
+            && *self.ledger.target.pending() == Pending::Nothing
             && !expires()
     }
 }

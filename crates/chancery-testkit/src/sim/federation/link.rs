@@ -104,8 +104,8 @@ impl Link {
 
     /// What the server knows to be wanted of a type: everything or not, and which names.
     pub(super) fn interest(&self, type_url: &TypeUrl) -> (bool, Vec<String>) {
-        match self.server.machine().interest(type_url) {
-            Some((all, names)) => (all, names.map(str::to_owned).collect()),
+        match self.server.machine().wanted(type_url) {
+            Some(wanted) => (wanted.everything(), wanted.names().map(str::to_owned).collect()),
             None => (false, Vec::new()),
         }
     }

@@ -1,0 +1,89 @@
+//! Waiting for a source that cannot tell yet whether a resource exists.
+//!
+//! A name that is pending stays owed until the source can tell, or until the client has waited for
+//! [`source_wait`](crate::server::Settings); it is answered as absent then. A client that wants all
+//! resources of a type, or is told the whole state, waits as a whole: what a response leaves out
+//! would be deleted.
+
+use std::collections::BTreeMap;
+
+use super::Subscription;
+use super::interest::Spelling;
+use crate::server::Settings;
+use crate::{Pending, Time};
+
+/// The waits of one subscription.
+#[derive(Debug, Default)]
+pub(super) struct Awaited {
+    /// The single names, and since when each is waited for.
+    names: BTreeMap<Spelling, Time>,
+    members: Members,
+}
+
+/// The wait for all resources that are not named.
+#[derive(Debug, Default)]
+enum Members {
+    /// Nothing is pending.
+    #[default]
+    Known,
+    /// Something is pending, since then.
+    Since(Time),
+    /// Something is pending, and was waited for long enough.
+    GivenUp,
+}
+
+impl Awaited {
+    /// Returns true if a pending name is to be waited for.
+    pub(super) fn waits_for(&mut self, now: Time, key: &Spelling, settings: &Settings) -> bool {
+        let since = *self.names.entry(key.clone()).or_insert(now);
+        now < since + settings.source_wait
+    }
+
+    /// Forgets the names that are not waited for any more.
+    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.names.retain(|name, _| keep(name));
+    }
+
+    /// When the next wait is over.
+    pub(super) fn deadline(&self, settings: &Settings) -> Option<Time> {
+        let members = match self.members {
+            Members::Since(since) => Some(since),
+            Members::Known | Members::GivenUp => None,
+        };
+        self.names.values().copied().chain(members).min().map(|since| since + settings.source_wait)
+    }
+
+    /// The number of single names that are waited for.
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    fn waits_for_members(&mut self, now: Time, pending: &Pending, settings: &Settings) -> bool {
+        self.members = match (pending, &self.members) {
+            (Pending::Nothing, _) => Members::Known,
+            (_, Members::Known) => Members::Since(now),
+            (_, Members::Since(since)) if now >= *since + settings.source_wait => Members::GivenUp,
+            (_, Members::Since(since)) => Members::Since(*since),
+            (_, Members::GivenUp) => Members::GivenUp,
+        };
+        matches!(self.members, Members::Since(_))
+    }
+}
+
+impl Subscription {
+    /// Returns true if nothing can be said of the type before the source can tell more.
+    pub(super) fn awaits_source(&mut self, now: Time, settings: &Settings) -> bool {
+        let pending = self.ledger.target.pending();
+        if self.interest.has_members() && self.awaited.waits_for_members(now, pending, settings) {
+            return true;
+        }
+        if *pending == Pending::Nothing || !self.is_full_state() {
+            return false;
+        }
+        let keys = self.ledger.owed.keys();
+        let pending = keys.filter(|key| self.interest.is_pending(&self.ledger.target, key));
+        // The wait of each begins now, whatever becomes of the others.
+        let waits = pending.filter(|key| self.awaited.waits_for(now, key, settings));
+        waits.count() > 0
+    }
+}

@@ -1,0 +1,40 @@
+//! The status of a subscription, read from its interest, ledger and flight.
+
+use super::Subscription;
+use crate::Time;
+use crate::server::Settings;
+use crate::server::status::{TypeStatus, Wait, WaitReason, Wanted};
+
+impl Subscription {
+    /// The status of the type; `clusters` is the time until which routes wait for clusters, if they
+    /// do.
+    pub(crate) fn status(&self, settings: &Settings, clusters: Option<Time>) -> TypeStatus<'_> {
+        let wait = |reason, until| Wait { reason, until };
+        let mut waits = Vec::new();
+        if !self.ready {
+            waits.push(wait(WaitReason::Snapshot, None));
+        }
+        if !self.flight.is_empty() {
+            waits.push(wait(WaitReason::Answer, self.flight.clear_at(settings.ack_wait)));
+        }
+        if clusters.is_some() && self.is_behind() {
+            waits.push(wait(WaitReason::Clusters, clusters));
+        }
+        let kept = &self.ledger.kept;
+        if let Some(since) = kept.values().map(|kept| kept.since).min() {
+            let until = Some(since + settings.removal_wait);
+            waits.push(wait(WaitReason::Removals(kept.len()), until));
+        }
+        if let Some(until) = self.awaited.deadline(settings) {
+            waits.push(wait(WaitReason::Source(self.awaited.len()), Some(until)));
+        }
+        TypeStatus {
+            type_url: &self.type_url,
+            wanted: Wanted(&self.interest),
+            sent: self.flight.last_sent().cloned(),
+            acknowledged: self.flight.last_accepted().cloned(),
+            rejection: self.rejection.as_deref(),
+            waits,
+        }
+    }
+}
