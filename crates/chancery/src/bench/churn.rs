@@ -4,20 +4,20 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::error::Error;
 use super::fan_out::{missed, ready};
 use super::figures::Spread;
 use super::options::Churn;
 use super::report::{ChurnFigures, Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited};
 use super::trigger::Trigger;
-use crate::exit::Failure;
 
 /// Makes changes for a while, with so many clients.
 pub(super) async fn run(
     churn: &Churn,
     scene: Scene,
     interrupted: &CancellationToken,
-) -> Result<Report, Failure> {
+) -> Result<Report, Error> {
     let mut trigger = ready(&churn.change, &churn.clients).await?;
     let mut stage = Stage::open(&churn.clients, scene, interrupted).await?;
     let mut waited = stage.connected().await?;
@@ -106,7 +106,7 @@ async fn changes(
             break Waited::Interrupted;
         }
         if let Err(error) = trigger.pull(&stage.board).await {
-            stage.errors.push(format!("change {}: {error:#}", made + 1));
+            stage.errors.push(format!("change {}: {error}", made + 1));
             break Waited::TimedOut;
         }
         made += 1;

@@ -2,18 +2,18 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::error::Error;
 use super::figures::Spread;
 use super::options::ColdStart;
 use super::report::{Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited};
-use crate::exit::Failure;
 
 /// Starts so many clients.
 pub(super) async fn run(
     start: &ColdStart,
     scene: Scene,
     interrupted: &CancellationToken,
-) -> Result<Report, Failure> {
+) -> Result<Report, Error> {
     let scene = Scene { gated: !start.connect, ..scene };
     let mut stage = Stage::open(&start.clients, scene, interrupted).await?;
     let (mut waited, mut meter, began) = stage.entered(start.connect).await?;

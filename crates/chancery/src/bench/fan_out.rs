@@ -2,21 +2,20 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::error::Error;
 use super::figures::{Spread, percentile};
 use super::meter::Meter;
 use super::options::{Change, Clients, Rounds};
-use super::output::misuse;
 use super::report::{Latency, Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited, nothing};
 use super::trigger::{How, Trigger};
-use crate::exit::Failure;
 
 /// Runs all rounds with so many clients.
 pub(super) async fn run(
     rounds: &Rounds,
     scene: Scene,
     interrupted: &CancellationToken,
-) -> Result<Report, Failure> {
+) -> Result<Report, Error> {
     let mut trigger = ready(&rounds.change, &rounds.clients).await?;
     let mut stage = Stage::open(&rounds.clients, scene, interrupted).await?;
     let mut waited = stage.connected().await?;
@@ -120,7 +119,7 @@ impl Found {
 async fn one(stage: &mut Stage, trigger: &mut Trigger, meter: &mut Meter, round: usize) -> Waited {
     meter.begin_part();
     if let Err(error) = trigger.pull(&stage.board).await {
-        stage.errors.push(format!("round {round}: {error:#}"));
+        stage.errors.push(format!("round {round}: {error}"));
         return Waited::TimedOut;
     }
     let waited = missed(stage, &format!("in round {round}")).await;
@@ -144,9 +143,10 @@ pub(super) async fn missed(stage: &mut Stage, when: &str) -> Waited {
 }
 
 /// The trigger, by the flags.
-pub(super) async fn ready(change: &Change, clients: &Clients) -> Result<Trigger, Failure> {
+pub(super) async fn ready(change: &Change, clients: &Clients) -> Result<Trigger, Error> {
     if matches!(change.trigger, How::File(_)) != change.template.is_some() {
-        return Err(misuse("`--trigger file:PATH` and `--template FILE` need each other"));
+        let why = "`--trigger file:PATH` and `--template FILE` need each other";
+        return Err(Error::Options(why.to_owned()));
     }
-    Ok(Trigger::ready(&change.trigger, change.template.as_deref(), clients.timeout).await?)
+    Trigger::ready(&change.trigger, change.template.as_deref(), clients.timeout).await
 }

@@ -2,17 +2,17 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::error::Error;
 use super::options::Idle;
 use super::report::{Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited};
-use crate::exit::Failure;
 
 /// Lets so many clients be idle.
 pub(super) async fn run(
     idle: &Idle,
     scene: Scene,
     interrupted: &CancellationToken,
-) -> Result<Report, Failure> {
+) -> Result<Report, Error> {
     let mut stage = Stage::open(&idle.clients, scene, interrupted).await?;
     let mut waited = stage.connected().await?;
     if waited == Waited::Held {

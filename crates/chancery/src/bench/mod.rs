@@ -13,6 +13,7 @@ mod cold_start;
 mod connection;
 mod crew;
 mod curve;
+mod error;
 mod fan_out;
 mod figures;
 mod http2;
@@ -35,6 +36,7 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use self::error::Error;
 pub(crate) use self::options::Bench;
 use self::options::{Clients, Scenario, Verb};
 use self::report::{Report, Table};
@@ -74,7 +76,7 @@ async fn one(
     scenario: &Scenario,
     scene: Scene,
     interrupted: &CancellationToken,
-) -> Result<Report, Failure> {
+) -> Result<Report, Error> {
     match scenario {
         Scenario::FanOut(rounds)
         | Scenario::WholeState(rounds)
@@ -125,14 +127,14 @@ impl Scenario {
     }
 }
 
-fn scene(scenario: &Scenario, streams: usize) -> Result<Scene, Failure> {
+fn scene(scenario: &Scenario, streams: usize) -> Result<Scene, Error> {
     let clients = scenario.clients();
     let usual = match scenario {
         Scenario::WholeState(_) => Protocol::Sotw,
         _ => Protocol::Delta,
     };
     let protocol = clients.protocol.unwrap_or(usual);
-    let wishes = stage::wishes(clients, protocol).map_err(output::misuse)?;
+    let wishes = stage::wishes(clients, protocol).map_err(Error::Options)?;
     let scenario = scenario.name();
     Ok(Scene { scenario, streams, protocol, gated: false, wishes, learning: false })
 }

@@ -1,6 +1,5 @@
 //! Where what was found goes: the table to people, the JSON to programs, the verdict to scripts.
 
-use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,6 +9,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 
 use super::curve;
+use super::error::Error;
 use super::options::Clients;
 use super::report::{DriverFigures, Report, Table};
 use crate::cli::Cli;
@@ -41,9 +41,20 @@ pub(super) fn write(clients: &Clients, table: &Table, reports: &[Report]) -> Res
     Ok(())
 }
 
-/// Flags that are well formed and cannot be meant together.
-pub(super) fn misuse(why: impl Display) -> Failure {
-    Failure::misuse(&Cli::command().error(ErrorKind::ArgumentConflict, why))
+/// Flags that are well formed and cannot be meant together end the command as misuse; whatever
+/// else keeps a run from being made is a failure.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        if let Error::Options(why) = error {
+            return Self::misuse(&Cli::command().error(ErrorKind::ArgumentConflict, why));
+        }
+        let hint = error.hint();
+        let failure = Self::broken(error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
 }
 
 /// Whether all went as it should.

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::error::Error;
+
 /// A process that can be asked.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
@@ -16,11 +18,11 @@ impl Process {
     ///
     /// # Errors
     /// There is no such process, or it may not be looked at.
-    pub(super) fn of(pid: u32) -> Result<Self, String> {
+    pub(super) fn of(pid: u32) -> Result<Self, Error> {
         let process = Self { number: pid, at: format!("/proc/{pid}").into() };
         match process.cpu().zip(process.rss()) {
             Some(_) => Ok(process),
-            None => Err(format!("process `{pid}` cannot be looked at; is it running here?")),
+            None => Err(Error::Process(pid)),
         }
     }
 
@@ -93,6 +95,6 @@ mod tests {
 
     #[test]
     fn a_process_that_is_not_there_is_told() {
-        assert!(Process::of(u32::MAX).unwrap_err().contains("4294967295"));
+        assert!(Process::of(u32::MAX).unwrap_err().to_string().contains("4294967295"));
     }
 }

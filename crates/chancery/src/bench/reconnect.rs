@@ -2,29 +2,28 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
 use tokio_util::sync::CancellationToken;
 
+use super::error::Error;
 use super::figures::Spread;
 use super::options::Reconnect;
-use super::output::misuse;
 use super::report::{Report, Table, maybe, megabytes};
 use super::stage::{Scene, Stage, Waited, busy};
 use super::xds::{Expect, Protocol, Wish, types};
-use crate::exit::Failure;
 
 /// Learns what there is, then lets so many clients come back with it.
 pub(super) async fn run(
     again: &Reconnect,
     scene: Scene,
     interrupted: &CancellationToken,
-) -> Result<Report, Failure> {
+) -> Result<Report, Error> {
     if scene.protocol == Protocol::Sotw || again.clients.per_type {
-        return Err(misuse("clients come back with versions on aggregated delta streams only"));
+        let why = "clients come back with versions on aggregated delta streams only";
+        return Err(Error::Options(why.to_owned()));
     }
     let learner = Scene { streams: 1, learning: true, gated: false, ..scene.clone() };
     let Some(mut wishes) = learn(again, learner, interrupted).await? else {
-        return Err(Failure::broken(anyhow!("the server did not say what it has in time")));
+        return Err(Error::Unanswered);
     };
     let held = wishes.iter().map(|wish| wish.held.len()).sum();
     wishes.push(probe(again, &scene)?);
@@ -83,7 +82,7 @@ async fn learn(
     again: &Reconnect,
     scene: Scene,
     interrupted: &CancellationToken,
-) -> Result<Option<Vec<Wish>>, Failure> {
+) -> Result<Option<Vec<Wish>>, Error> {
     let mut wishes = scene.wishes.clone();
     let mut stage = Stage::open(&again.clients, scene, interrupted).await?;
     if stage.connected().await? != Waited::Held || stage.answered().await != Waited::Held {
@@ -101,12 +100,13 @@ async fn learn(
 }
 
 /// The question whose answer tells that the one before was handled.
-fn probe(again: &Reconnect, scene: &Scene) -> Result<Wish, Failure> {
+fn probe(again: &Reconnect, scene: &Scene) -> Result<Wish, Error> {
     let asked = |url: &_| scene.wishes.iter().any(|wish| wish.url == *url);
     let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| types::parse(short).ok());
     let url = again.probe.clone().or_else(|| usual.into_iter().find(|url| !asked(url)));
     let Some(url) = url.filter(|url| !asked(url)) else {
-        return Err(misuse("`--probe` has to be a type that is not in `--types`"));
+        let why = "`--probe` has to be a type that is not in `--types`";
+        return Err(Error::Options(why.to_owned()));
     };
     let (names, held) = (Vec::new(), Vec::new());
     Ok(Wish { url, names, held, expect: Expect::Response, probe: true })

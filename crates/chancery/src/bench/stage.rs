@@ -3,21 +3,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
 use tokio_util::sync::CancellationToken;
 
 use super::board::{Board, State};
 use super::crew::{Crew, Orders};
+use super::error::Error;
 use super::meter::Meter;
 use super::names::names;
 use super::options::{Clients, Named, Wildcard};
-use super::output::misuse;
 use super::process::Process;
 use super::progress::Progress;
 use super::report::{DriverFigures, Report};
 use super::tls::Tls;
 use super::xds::{Expect, Node, Plan, Protocol, Wish};
-use crate::exit::Failure;
 
 /// A run of a scenario with so many clients.
 pub(super) struct Stage {
@@ -67,15 +65,13 @@ impl Stage {
         clients: &Clients,
         scene: Scene,
         interrupted: &CancellationToken,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let resolved = clients.server.resolve().await;
-        let address = resolved.map_err(|error| {
-            Failure::broken(anyhow!(error).context(format!("cannot find `{}`", clients.server)))
-        })?;
-        let server = clients.pid.map(Process::of).transpose();
-        let server = server.map_err(|why| Failure::broken(anyhow!(why)))?;
+        let address =
+            resolved.map_err(|source| Error::Lookup { server: clients.server.clone(), source })?;
+        let server = clients.pid.map(Process::of).transpose()?;
         let report = report(clients, &scene);
-        let plan = plan(clients, &scene).map_err(misuse)?;
+        let plan = plan(clients, &scene).map_err(Error::Options)?;
         let tls = Tls::new(&clients.secure, &clients.server)?;
         let streams = plan.streams.len();
         let orders = Orders {
@@ -98,7 +94,7 @@ impl Stage {
         let board = Arc::new(Board::new(scene.streams, streams, orders.special(), types));
         let rss_before = server.as_ref().and_then(Process::rss).unwrap_or(0);
         let opening = Some(Meter::start(&board, server.clone(), orders.threads));
-        let crew = Crew::start(&orders, &board, scene.gated).map_err(anyhow::Error::from)?;
+        let crew = Crew::start(&orders, &board, scene.gated)?;
         Ok(Self {
             board,
             crew,
@@ -117,7 +113,7 @@ impl Stage {
     ///
     /// # Errors
     /// Not one of them is.
-    pub(super) async fn connected(&mut self) -> Result<Waited, Failure> {
+    pub(super) async fn connected(&mut self) -> Result<Waited, Error> {
         let clients = self.orders.clients;
         let waited = self
             .wait(self.orders.patience, |state| {
@@ -219,7 +215,7 @@ impl Stage {
     pub(super) async fn entered(
         &mut self,
         connecting: bool,
-    ) -> Result<(Waited, Meter, u64), Failure> {
+    ) -> Result<(Waited, Meter, u64), Error> {
         let opening = self.opening.take().filter(|_| connecting);
         let waited = self.connected().await?;
         if let Some(meter) = opening {
@@ -261,12 +257,11 @@ impl Stage {
         (cpu, self.board.counted().wire)
     }
 
-    fn unreachable(&mut self) -> Failure {
+    fn unreachable(&mut self) -> Error {
         self.progress.clear();
         let why = self.board.state().failures().join("; ");
         let (_, why) = why.split_once(": ").unwrap_or(("", "the server does not answer"));
-        let context = format!("cannot use the server at `{}`", self.report.server);
-        Failure::broken(anyhow!("{why}").context(context))
+        Error::Unreachable { server: self.report.server.clone(), reason: why.to_owned() }
     }
 }
 
@@ -283,16 +278,10 @@ pub(super) fn busy(last: (Duration, u64), now: (Duration, u64)) -> bool {
     now.0 - last.0.min(now.0) > QUIET_CPU || now.1 != last.1
 }
 
-fn enough_files(connections: usize) -> Result<(), Failure> {
+fn enough_files(connections: usize) -> Result<(), Error> {
     let needed = connections + SPARE;
     match Process::own().files() {
-        Some(most) if most < needed => {
-            let told = anyhow!(
-                "{connections} connections need {needed} open files, and {most} are allowed"
-            );
-            Err(Failure::broken(told)
-                .hint(format!("type `ulimit -n {needed}` before, here and for the server")))
-        }
+        Some(allowed) if allowed < needed => Err(Error::OpenFiles { connections, needed, allowed }),
         _ => Ok(()),
     }
 }

@@ -1,16 +1,17 @@
 //! TLS of the clients. A server is believed if the given authority vouches for it, and not
 //! otherwise: a load test that believes anybody hides that real clients would not.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::error::Error;
 use super::options::Secure;
 use super::target::Server;
 
@@ -27,30 +28,34 @@ impl Tls {
     ///
     /// # Errors
     /// A file cannot be used, or the server's name is none.
-    pub(super) fn new(flags: &Secure, server: &Server) -> anyhow::Result<Option<Self>> {
+    pub(super) fn new(flags: &Secure, server: &Server) -> Result<Option<Self>, Error> {
         let Some(ca) = &flags.ca else { return Ok(None) };
         let mut roots = RootCertStore::empty();
         for certificate in certificates(ca)? {
             let added = roots.add(certificate);
-            added.with_context(|| format!("`{}` is no authority", ca.display()))?;
+            added.map_err(|error| {
+                unusable(&format!("`{}` is no authority", ca.display()), &error)
+            })?;
         }
         let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
-            .context("TLS cannot be used")?
+            .map_err(|error| unusable("TLS cannot be used", &error))?
             .with_root_certificates(roots);
         let mut config = match flags.cert.as_ref().zip(flags.key.as_ref()) {
             None => builder.with_no_client_auth(),
             Some((cert, key)) => {
                 let read = PrivateKeyDer::from_pem_file(key);
-                let secret = read.map_err(|error| unreadable(key, &error))?;
+                let secret = read.map_err(|error| {
+                    unusable(&format!("cannot read `{}`", key.display()), &error)
+                })?;
                 let used = builder.with_client_auth_cert(certificates(cert)?, secret);
-                used.with_context(|| format!("cannot use `{}`", cert.display()))?
+                used.map_err(|error| unusable(&format!("cannot use `{}`", cert.display()), &error))?
             }
         };
         config.alpn_protocols = vec![b"h2".to_vec()];
         let text = flags.server_name.clone().unwrap_or_else(|| host(server).to_owned());
         let name = ServerName::try_from(text.clone());
-        let name = name.map_err(|_| anyhow!("`{text}` is no name of a server"))?;
+        let name = name.map_err(|_| Error::Tls(format!("`{text}` is no name of a server")))?;
         Ok(Some(Self { connector: TlsConnector::from(Arc::new(config)), name }))
     }
 }
@@ -61,17 +66,18 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-fn certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let found = read.map_err(|error| unreadable(path, &error))?;
+    let found =
+        read.map_err(|error| unusable(&format!("cannot read `{}`", path.display()), &error))?;
     if found.is_empty() {
-        bail!("`{}` holds no certificate", path.display());
+        return Err(Error::Tls(format!("`{}` holds no certificate", path.display())));
     }
     Ok(found)
 }
 
-fn unreadable(path: &Path, error: &tokio_rustls::rustls::pki_types::pem::Error) -> anyhow::Error {
-    anyhow!("cannot read `{}`: {error}", path.display())
+fn unusable(what: &str, error: &dyn Display) -> Error {
+    Error::Tls(format!("{what}: {error}"))
 }
 
 /// The name in an address, without the port and without the brackets of IPv6.

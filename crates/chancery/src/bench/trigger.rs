@@ -6,12 +6,12 @@ use std::str::FromStr;
 use std::time::Duration;
 use std::{fs, io};
 
-use anyhow::{Context, anyhow, bail};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use super::board::Board;
+use super::error::Error;
 
 /// How to ask for a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,19 +65,24 @@ impl Trigger {
         how: &How,
         template: Option<&Path>,
         patience: Duration,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, Error> {
         let kind = match how {
             How::Tcp(address) => {
                 let io = TcpStream::connect(address).await;
-                let io = io.with_context(|| format!("cannot reach the trigger at `{address}`"))?;
-                io.set_nodelay(true)?;
+                let io = io
+                    .and_then(|io| io.set_nodelay(true).map(|()| io))
+                    .map_err(|source| Error::Trigger { address: address.clone(), source })?;
                 Kind::Tcp(BufReader::new(io))
             }
             How::Exec(command) => Kind::Exec(command.clone()),
             How::File(path) => {
-                let file = template.ok_or_else(|| anyhow!("`file:` needs `--template`"))?;
+                let file = template
+                    .ok_or_else(|| Error::Options("`file:` needs `--template`".to_owned()))?;
                 let read = fs::read_to_string(file);
-                let template = read.with_context(|| format!("cannot read `{}`", file.display()))?;
+                let template = read.map_err(|source| Error::Template {
+                    path: file.display().to_string(),
+                    source,
+                })?;
                 Kind::File { path: path.clone(), template }
             }
         };
@@ -88,7 +93,7 @@ impl Trigger {
     ///
     /// # Errors
     /// It could not be made.
-    pub(super) async fn pull(&mut self, board: &Board) -> anyhow::Result<()> {
+    pub(super) async fn pull(&mut self, board: &Board) -> Result<(), String> {
         self.round += 1;
         let (patience, round) = (self.patience, self.round);
         let pulled = match &mut self.kind {
@@ -96,49 +101,50 @@ impl Trigger {
             Kind::Exec(command) => tokio::time::timeout(patience, execute(command, board)).await,
             Kind::File { path, template } => Ok(replace(path, template, round, board)),
         };
-        pulled.map_err(|_| anyhow!("the trigger of round {round} did not end in time"))?
+        pulled.map_err(|_| format!("the trigger of round {round} did not end in time"))?
     }
 }
 
-async fn change(io: &mut BufReader<TcpStream>, board: &Board) -> anyhow::Result<()> {
+async fn change(io: &mut BufReader<TcpStream>, board: &Board) -> Result<(), String> {
+    let failed = |error| format!("the trigger's connection failed: {error}");
     board.publish();
-    io.write_all(b"change\n").await.context("the trigger's connection failed")?;
+    io.write_all(b"change\n").await.map_err(failed)?;
     let mut answer = String::new();
-    io.read_line(&mut answer).await.context("the trigger's connection failed")?;
+    io.read_line(&mut answer).await.map_err(failed)?;
     match answer.trim_end() {
         "ok" => Ok(()),
-        "" => bail!("the trigger's connection was closed"),
-        other => bail!("the trigger answered `{other}` instead of `ok`"),
+        "" => Err("the trigger's connection was closed".to_owned()),
+        other => Err(format!("the trigger answered `{other}` instead of `ok`")),
     }
 }
 
-async fn execute(command: &str, board: &Board) -> anyhow::Result<()> {
+async fn execute(command: &str, board: &Board) -> Result<(), String> {
     let mut shell = Command::new("sh");
     // What the command prints must not get between the lines of our own output, and it must not
     // outlive our waiting for it.
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(io::stderr()).kill_on_drop(true);
     board.publish();
-    let ended = shell.status().await.with_context(|| format!("cannot run `{command}`"))?;
+    let ended = shell.status().await.map_err(|error| format!("cannot run `{command}`: {error}"))?;
     if !ended.success() {
-        bail!("the trigger `{command}` ended with {ended}");
+        return Err(format!("the trigger `{command}` ended with {ended}"));
     }
     Ok(())
 }
 
 /// Everything slow is done before the moment that counts, which is the rename.
-fn replace(path: &Path, template: &str, round: u64, board: &Board) -> anyhow::Result<()> {
+fn replace(path: &Path, template: &str, round: u64, board: &Board) -> Result<(), String> {
     let fresh = beside(path)?;
     let write = || -> io::Result<()> {
         fs::write(&fresh, template.replace("{n}", &round.to_string()))?;
         board.publish();
         fs::rename(&fresh, path)
     };
-    write().with_context(|| format!("cannot replace `{}`", path.display()))
+    write().map_err(|error| format!("cannot replace `{}`: {error}", path.display()))
 }
 
 /// A hidden file of another ending, so that nobody takes it for configuration.
-fn beside(path: &Path) -> anyhow::Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| anyhow!("`{}` is no file", path.display()))?;
+fn beside(path: &Path) -> Result<PathBuf, String> {
+    let name = path.file_name().ok_or_else(|| format!("`{}` is no file", path.display()))?;
     Ok(path.with_file_name(format!(".{}.bench", name.to_string_lossy())))
 }
 
