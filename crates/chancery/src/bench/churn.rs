@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::fan_out::{missed, ready};
+use super::fan_out::missed;
 use super::figures::Spread;
-use super::options::Churn;
+use super::options::{Churn, Clients};
 use super::report::{ChurnFigures, Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited};
 use super::trigger::Trigger;
@@ -15,11 +15,12 @@ use super::trigger::Trigger;
 /// Makes changes for a while, with so many clients.
 pub(super) async fn run(
     churn: &Churn,
+    clients: &Clients,
     scene: Scene,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
-    let mut trigger = ready(&churn.change, &churn.clients).await?;
-    let mut stage = Stage::open(&churn.clients, scene, interrupted).await?;
+    let mut trigger = Trigger::ready(&churn.change, clients.timeout).await?;
+    let mut stage = Stage::open(clients, scene, interrupted).await?;
     let mut waited = stage.connected().await?;
     if waited == Waited::Held {
         waited = stage.answered().await;

@@ -4,19 +4,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
 use super::figures::Spread;
-use super::options::ColdStart;
+use super::options::Clients;
 use super::report::{Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited};
 
 /// Starts so many clients.
 pub(super) async fn run(
-    start: &ColdStart,
+    connect: bool,
+    clients: &Clients,
     scene: Scene,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
-    let scene = Scene { gated: !start.connect, ..scene };
-    let mut stage = Stage::open(&start.clients, scene, interrupted).await?;
-    let (mut waited, mut meter, began) = stage.entered(start.connect).await?;
+    let scene = Scene { gated: !connect, ..scene };
+    let mut stage = Stage::open(clients, scene, interrupted).await?;
+    let (mut waited, mut meter, began) = stage.entered(connect).await?;
     if waited == Waited::Held {
         waited = stage.answered().await;
     }

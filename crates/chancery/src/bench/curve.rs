@@ -1,59 +1,46 @@
 //! Scaling curves out of runs: which figures, over what, in how many series.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
-use anyhow::{Context, anyhow};
 use serde_json::Value;
 
 use super::chart::{Curve, Series, draw};
-use super::options::Chart;
 use super::report::Report;
-use crate::exit::Failure;
 
-/// Draws the runs of some files.
-pub(super) fn run(flags: &Chart) -> Result<(), Failure> {
-    let mut runs = Vec::new();
-    for path in &flags.runs {
-        let text = fs::read_to_string(path);
-        let text = text.with_context(|| format!("cannot read `{}`", path.display()))?;
-        match serde_json::from_str(&text) {
-            Ok(Value::Array(list)) => runs.extend(list),
-            Ok(run) => runs.push(run),
-            Err(error) => {
-                let told = anyhow!(error).context(format!("`{}` holds no runs", path.display()));
-                return Err(Failure::broken(told));
-            }
-        }
-    }
-    let series = series(&runs, &flags.x, &flags.y);
-    if series.is_empty() {
-        let told = anyhow!("none of the runs has both `{}` and `{}`", flags.x, flags.y);
-        let hint = "figures are named as in the JSON, as in `latency_ms.last.p50`";
-        return Err(Failure::negative(told).hint(hint));
-    }
-    let title = flags.title.clone().unwrap_or_else(|| format!("{} over {}", flags.y, flags.x));
-    let (x, y) = (flags.x.clone(), flags.y.clone());
-    write(&flags.out, &Curve { title, x, y, log: !flags.linear, series })
+/// A chart of two figures of several runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    /// The text above the chart.
+    pub(crate) title: String,
+    /// The figure across, by its name in the JSON of a report.
+    pub(crate) x: String,
+    /// The figure upwards, by its name in the JSON of a report.
+    pub(crate) y: String,
+    /// Both axes are logarithmic, or both begin at zero.
+    pub(crate) log: bool,
 }
 
-/// Draws the runs of one command, over the number of streams.
-pub(super) fn of_reports(path: &Path, reports: &[Report]) -> Result<(), Failure> {
-    let Some(first) = reports.first() else { return Ok(()) };
-    let y = match first.scenario {
-        "idle" => "process.rss_per_stream",
-        "cold-start" | "reconnect" => "first_answer_ms.max",
-        "churn" => "receipt_ms.p99",
-        _ => "latency_ms.last.p50",
-    };
-    let runs: Result<Vec<_>, _> = reports.iter().map(serde_json::to_value).collect();
-    let series = series(&runs.context("cannot write the chart")?, "streams", y);
-    if series.is_empty() {
-        return Err(Failure::broken(anyhow!("there is nothing to draw: no run has `{y}`")));
+impl Chart {
+    /// A chart of the figure that matters most in a run of this kind, over the number of streams.
+    #[must_use]
+    pub(crate) fn over_streams(run: &Report) -> Self {
+        let y = match run.scenario {
+            "idle" => "process.rss_per_stream",
+            "cold-start" | "reconnect" => "first_answer_ms.max",
+            "churn" => "receipt_ms.p99",
+            _ => "latency_ms.last.p50",
+        };
+        let title = format!("{} at {}", run.scenario, run.server);
+        Self { title, x: "streams".to_owned(), y: y.to_owned(), log: true }
     }
-    let (title, x) = (format!("{} at {}", first.scenario, first.server), "streams".to_owned());
-    write(path, &Curve { title, x, y: y.to_owned(), log: true, series })
+
+    /// Returns the chart of these runs as SVG, or nothing if none of them has both figures.
+    #[must_use]
+    pub(crate) fn draw(&self, runs: &[Value]) -> Option<String> {
+        let series = series(runs, &self.x, &self.y);
+        let Self { title, x, y, log } = self.clone();
+        (!series.is_empty()).then(|| draw(&Curve { title, x, y, log, series }))
+    }
 }
 
 /// The points of each label, in the order of their labels; runs at the same place become their
@@ -80,12 +67,6 @@ fn medians(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     points.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
     let same = points.chunk_by(|one, other| one.0 == other.0);
     same.map(|runs| runs[(runs.len() - 1) / 2]).collect()
-}
-
-fn write(path: &Path, curve: &Curve) -> Result<(), Failure> {
-    let wrote = fs::write(path, draw(curve));
-    wrote.with_context(|| format!("cannot write `{}`", path.display()))?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,19 +5,20 @@ use tokio_util::sync::CancellationToken;
 use super::error::Error;
 use super::figures::{Spread, percentile};
 use super::meter::Meter;
-use super::options::{Change, Clients, Rounds};
+use super::options::{Clients, Rounds};
 use super::report::{Latency, Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited, nothing};
-use super::trigger::{How, Trigger};
+use super::trigger::Trigger;
 
 /// Runs all rounds with so many clients.
 pub(super) async fn run(
     rounds: &Rounds,
+    clients: &Clients,
     scene: Scene,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
-    let mut trigger = ready(&rounds.change, &rounds.clients).await?;
-    let mut stage = Stage::open(&rounds.clients, scene, interrupted).await?;
+    let mut trigger = Trigger::ready(&rounds.change, clients.timeout).await?;
+    let mut stage = Stage::open(clients, scene, interrupted).await?;
     let mut waited = stage.connected().await?;
     if waited == Waited::Held {
         waited = stage.answered().await;
@@ -140,13 +141,4 @@ pub(super) async fn missed(stage: &mut Stage, when: &str) -> Waited {
         stage.errors.push(format!("{when} {told} within {:?}", stage.orders.patience));
     }
     waited
-}
-
-/// The trigger, by the flags.
-pub(super) async fn ready(change: &Change, clients: &Clients) -> Result<Trigger, Error> {
-    if matches!(change.trigger, How::File(_)) != change.template.is_some() {
-        let why = "`--trigger file:PATH` and `--template FILE` need each other";
-        return Err(Error::Options(why.to_owned()));
-    }
-    Trigger::ready(&change.trigger, change.template.as_deref(), clients.timeout).await
 }

@@ -1,19 +1,22 @@
 //! Streams on which nothing happens: what they cost by being there.
 
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::options::Idle;
+use super::options::Clients;
 use super::report::{Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited};
 
 /// Lets so many clients be idle.
 pub(super) async fn run(
-    idle: &Idle,
+    duration: Duration,
+    clients: &Clients,
     scene: Scene,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
-    let mut stage = Stage::open(&idle.clients, scene, interrupted).await?;
+    let mut stage = Stage::open(clients, scene, interrupted).await?;
     let mut waited = stage.connected().await?;
     if waited == Waited::Held {
         waited = stage.answered().await;
@@ -22,7 +25,7 @@ pub(super) async fn run(
     let meter = stage.meter();
     if waited == Waited::Held {
         stage.progress.say("idle");
-        waited = stage.pause(idle.duration).await;
+        waited = stage.pause(duration).await;
     }
     Ok(stage.report(waited, &meter, 0))
 }

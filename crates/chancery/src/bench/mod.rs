@@ -9,13 +9,16 @@
 mod board;
 mod chart;
 mod churn;
+mod clients;
 mod cold_start;
 mod connection;
 mod crew;
 mod curve;
+mod drawing;
 mod error;
 mod fan_out;
 mod figures;
+mod flags;
 mod http2;
 mod idle;
 mod meter;
@@ -30,6 +33,7 @@ mod stage;
 mod target;
 mod tls;
 mod trigger;
+mod values;
 mod xds;
 
 use anyhow::Context;
@@ -37,34 +41,39 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use self::error::Error;
-pub(crate) use self::options::Bench;
-use self::options::{Clients, Scenario, Verb};
-use self::report::{Report, Table};
+pub(crate) use self::flags::Bench;
+use self::flags::Verb;
+use self::options::{Clients, Options, Scenario};
+use self::report::Report;
 use self::stage::Scene;
 use self::xds::Protocol;
 use crate::exit::Failure;
 
 /// Runs a scenario, for each number of streams once, and prints what it found; or draws.
 pub(crate) fn run(bench: &Bench) -> Result<(), Failure> {
-    let scenario = match &bench.verb {
+    let flags = match &bench.verb {
         Verb::Run(scenario) => scenario,
-        Verb::Chart(chart) => return curve::run(chart),
+        Verb::Chart(chart) => return drawing::run(chart),
     };
+    let options = flags.options().map_err(Error::Options)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let mut reports = Vec::new();
-    let ran = runtime.context("cannot start")?.block_on(runs(scenario, &mut reports));
+    let (mut reports, streams) = (Vec::new(), &flags.clients().streams);
+    let ran = runtime.context("cannot start")?.block_on(runs(&options, streams, &mut reports));
     // What was found before something went wrong is told all the same.
     if ran.is_ok() || !reports.is_empty() {
-        output::write(scenario.clients(), &scenario.table(&reports), &reports)?;
+        output::write(flags.clients(), &options.scenario.table(&reports), &reports)?;
     }
     ran.and_then(|()| output::verdict(&reports))
 }
 
-async fn runs(scenario: &Scenario, reports: &mut Vec<Report>) -> Result<(), Failure> {
+async fn runs(
+    options: &Options,
+    streams: &[u32],
+    reports: &mut Vec<Report>,
+) -> Result<(), Failure> {
     let interrupted = interrupts().map_err(Failure::broken)?;
-    for streams in &scenario.clients().streams {
-        let scene = scene(scenario, *streams as usize)?;
-        reports.push(one(scenario, scene, &interrupted).await?);
+    for streams in streams {
+        reports.push(measure(options, *streams as usize, &interrupted).await?);
         if interrupted.is_cancelled() {
             break;
         }
@@ -72,37 +81,32 @@ async fn runs(scenario: &Scenario, reports: &mut Vec<Report>) -> Result<(), Fail
     Ok(())
 }
 
-async fn one(
-    scenario: &Scenario,
-    scene: Scene,
+/// Makes one run with so many clients and reports what was measured.
+///
+/// # Errors
+/// The run could not be made.
+async fn measure(
+    options: &Options,
+    streams: usize,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
+    let Options { scenario, clients } = options;
+    let scene = scene(scenario, clients, streams)?;
     match scenario {
         Scenario::FanOut(rounds)
         | Scenario::WholeState(rounds)
         | Scenario::SlowReaders(rounds)
-        | Scenario::FileChange(rounds) => fan_out::run(rounds, scene, interrupted).await,
-        Scenario::Churn(churn) => churn::run(churn, scene, interrupted).await,
-        Scenario::ColdStart(start) => cold_start::run(start, scene, interrupted).await,
-        Scenario::Reconnect(again) => reconnect::run(again, scene, interrupted).await,
-        Scenario::Idle(idle) => idle::run(idle, scene, interrupted).await,
+        | Scenario::FileChange(rounds) => fan_out::run(rounds, clients, scene, interrupted).await,
+        Scenario::Churn(churn) => churn::run(churn, clients, scene, interrupted).await,
+        Scenario::ColdStart { connect } => {
+            cold_start::run(*connect, clients, scene, interrupted).await
+        }
+        Scenario::Reconnect(again) => reconnect::run(again, clients, scene, interrupted).await,
+        Scenario::Idle { duration } => idle::run(*duration, clients, scene, interrupted).await,
     }
 }
 
 impl Scenario {
-    fn clients(&self) -> &Clients {
-        match self {
-            Self::FanOut(rounds)
-            | Self::WholeState(rounds)
-            | Self::SlowReaders(rounds)
-            | Self::FileChange(rounds) => &rounds.clients,
-            Self::Churn(churn) => &churn.clients,
-            Self::ColdStart(start) => &start.clients,
-            Self::Reconnect(again) => &again.clients,
-            Self::Idle(idle) => &idle.clients,
-        }
-    }
-
     fn name(&self) -> &'static str {
         match self {
             Self::FanOut(_) => "fan-out",
@@ -110,25 +114,27 @@ impl Scenario {
             Self::SlowReaders(_) => "slow-readers",
             Self::FileChange(_) => "file-change",
             Self::Churn(_) => "churn",
-            Self::ColdStart(_) => "cold-start",
+            Self::ColdStart { .. } => "cold-start",
             Self::Reconnect(_) => "reconnect",
-            Self::Idle(_) => "idle",
+            Self::Idle { .. } => "idle",
         }
     }
 
-    fn table(&self, reports: &[Report]) -> Table {
-        match self {
+    /// Returns the reports of such runs as a table for people, one row for each.
+    #[must_use]
+    pub(crate) fn table(&self, reports: &[Report]) -> String {
+        let table = match self {
             Self::Churn(_) => churn::table(reports),
-            Self::ColdStart(_) => cold_start::table(reports),
+            Self::ColdStart { .. } => cold_start::table(reports),
             Self::Reconnect(_) => reconnect::table(reports),
-            Self::Idle(_) => idle::table(reports),
+            Self::Idle { .. } => idle::table(reports),
             _ => fan_out::table(reports),
-        }
+        };
+        table.text()
     }
 }
 
-fn scene(scenario: &Scenario, streams: usize) -> Result<Scene, Error> {
-    let clients = scenario.clients();
+fn scene(scenario: &Scenario, clients: &Clients, streams: usize) -> Result<Scene, Error> {
     let usual = match scenario {
         Scenario::WholeState(_) => Protocol::Sotw,
         _ => Protocol::Delta,

@@ -8,24 +8,24 @@ use anyhow::{Context, anyhow};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 
-use super::curve;
+use super::clients::Clients;
+use super::drawing;
 use super::error::Error;
-use super::options::Clients;
-use super::report::{DriverFigures, Report, Table};
+use super::report::Report;
 use crate::cli::Cli;
 use crate::exit::Failure;
 
 /// Writes the table, and the JSON if it is wanted. With JSON on the standard output, the table
 /// goes to the other one.
-pub(super) fn write(clients: &Clients, table: &Table, reports: &[Report]) -> Result<(), Failure> {
+pub(super) fn write(clients: &Clients, table: &str, reports: &[Report]) -> Result<(), Failure> {
     let to_stdout = clients.json.as_deref() == Some(Path::new("-"));
     match to_stdout {
-        true => io::stderr().write_all(table.text().as_bytes()),
-        false => io::stdout().write_all(table.text().as_bytes()),
+        true => io::stderr().write_all(table.as_bytes()),
+        false => io::stdout().write_all(table.as_bytes()),
     }
     .context("cannot write the table")?;
     if let Some(path) = &clients.svg {
-        curve::of_reports(path, reports)?;
+        drawing::of_reports(path, reports)?;
     }
     let Some(path) = &clients.json else { return Ok(()) };
     let text = match (clients.streams.len(), reports) {
@@ -76,16 +76,5 @@ pub(super) fn verdict(reports: &[Report]) -> Result<(), Failure> {
             let told = anyhow!("{many} runs did not go as they should");
             Err(Failure::negative(told).details(details))
         }
-    }
-}
-
-impl DriverFigures {
-    pub(super) fn percent(&self) -> String {
-        format!("{:.0}%", self.share * 100.0)
-    }
-
-    /// What is to be said of the run, if anything.
-    pub(super) fn mark(&self) -> &'static str {
-        if self.bound { "driver-bound" } else { "" }
     }
 }

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
 use super::figures::Spread;
-use super::options::Reconnect;
+use super::options::{Clients, Reconnect};
 use super::report::{Report, Table, maybe, megabytes};
 use super::stage::{Scene, Stage, Waited, busy};
 use super::xds::{Expect, Protocol, Wish, types};
@@ -14,21 +14,22 @@ use super::xds::{Expect, Protocol, Wish, types};
 /// Learns what there is, then lets so many clients come back with it.
 pub(super) async fn run(
     again: &Reconnect,
+    clients: &Clients,
     scene: Scene,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
-    if scene.protocol == Protocol::Sotw || again.clients.per_type {
+    if scene.protocol == Protocol::Sotw || clients.per_type {
         let why = "clients come back with versions on aggregated delta streams only";
         return Err(Error::Options(why.to_owned()));
     }
     let learner = Scene { streams: 1, learning: true, gated: false, ..scene.clone() };
-    let Some(mut wishes) = learn(again, learner, interrupted).await? else {
+    let Some(mut wishes) = learn(clients, learner, interrupted).await? else {
         return Err(Error::Unanswered);
     };
     let held = wishes.iter().map(|wish| wish.held.len()).sum();
     wishes.push(probe(again, &scene)?);
     let scene = Scene { gated: !again.connect, wishes, ..scene };
-    let mut stage = Stage::open(&again.clients, scene, interrupted).await?;
+    let mut stage = Stage::open(clients, scene, interrupted).await?;
     let (mut waited, mut meter, began) = stage.entered(again.connect).await?;
     if waited == Waited::Held {
         waited = settled(&mut stage).await;
@@ -79,12 +80,12 @@ pub(super) fn table(reports: &[Report]) -> Table {
 
 /// What there is of each type, with versions; nothing if it was not told.
 async fn learn(
-    again: &Reconnect,
+    clients: &Clients,
     scene: Scene,
     interrupted: &CancellationToken,
 ) -> Result<Option<Vec<Wish>>, Error> {
     let mut wishes = scene.wishes.clone();
-    let mut stage = Stage::open(&again.clients, scene, interrupted).await?;
+    let mut stage = Stage::open(clients, scene, interrupted).await?;
     if stage.connected().await? != Waited::Held || stage.answered().await != Waited::Held {
         return Ok(None);
     }

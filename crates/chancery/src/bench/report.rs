@@ -95,6 +95,17 @@ pub(super) struct Latency {
     pub(super) last: Spread,
 }
 
+impl DriverFigures {
+    pub(super) fn percent(&self) -> String {
+        format!("{:.0}%", self.share * 100.0)
+    }
+
+    /// What is to be said of the run, if anything.
+    pub(super) fn mark(&self) -> &'static str {
+        if self.bound { "driver-bound" } else { "" }
+    }
+}
+
 /// A table for people: every column as wide as it must be, figures to the right.
 #[derive(Debug)]
 pub(super) struct Table {

@@ -10,12 +10,12 @@ use super::crew::{Crew, Orders};
 use super::error::Error;
 use super::meter::Meter;
 use super::names::names;
-use super::options::{Clients, Named, Wildcard};
+use super::options::{Clients, NameCount, Wildcard};
 use super::process::Process;
 use super::progress::Progress;
 use super::report::{DriverFigures, Report};
 use super::tls::Tls;
-use super::xds::{Expect, Node, Plan, Protocol, Wish};
+use super::xds::{Expect, Plan, Protocol, Wish};
 
 /// A run of a scenario with so many clients.
 pub(super) struct Stage {
@@ -72,7 +72,7 @@ impl Stage {
         let server = clients.pid.map(Process::of).transpose()?;
         let report = report(clients, &scene);
         let plan = plan(clients, &scene).map_err(Error::Options)?;
-        let tls = Tls::new(&clients.secure, &clients.server)?;
+        let tls = clients.tls.as_ref().map(|files| Tls::new(files, &clients.server)).transpose()?;
         let streams = plan.streams.len();
         let orders = Orders {
             plan: Arc::new(plan),
@@ -82,7 +82,7 @@ impl Stage {
             connections: clients.connections.map_or(scene.streams, |some| some as usize),
             threads: clients.threads as usize,
             stalled: clients.stalled as usize,
-            slow: clients.slow.map_or((0, 1), |(some, bytes)| (some as usize, bytes)),
+            slow: clients.slow.map_or((0, 1), |slow| (slow.count as usize, slow.bytes_per_second)),
             rejecting: clients.nack as usize,
             silent: clients.no_ack,
             largest_frame: clients.max_frame_size,
@@ -293,7 +293,7 @@ pub(super) fn wishes(clients: &Clients, protocol: Protocol) -> Result<Vec<Wish>,
         if clients.types[..at].contains(url) {
             return Err(format!("`{}` is asked for twice", url.short()));
         }
-        let of_type = |named: &&Named| named.url.as_ref().is_none_or(|named| named == url);
+        let of_type = |named: &&NameCount| named.url.as_ref().is_none_or(|named| named == url);
         let asked = clients.names.iter().rev().find(of_type);
         let everything = match clients.wildcard {
             Wildcard::Auto if url.rules().legacy_wildcard => Vec::new(),
@@ -311,13 +311,8 @@ pub(super) fn wishes(clients: &Clients, protocol: Protocol) -> Result<Vec<Wish>,
 }
 
 fn plan(clients: &Clients, scene: &Scene) -> Result<Plan, String> {
-    let node = Node {
-        id: clients.node_id.clone(),
-        cluster: clients.node_cluster.clone(),
-        metadata: clients.node_metadata.clone(),
-    };
-    let (wishes, authority) =
-        (scene.wishes.clone(), (clients.secure.tls, clients.server.authority()));
+    let (wishes, node) = (scene.wishes.clone(), clients.node.clone());
+    let authority = (clients.tls.is_some(), clients.server.authority());
     match clients.per_type {
         true => Plan::per_type(scene.protocol, wishes, node, authority),
         false => Ok(Plan::aggregated(scene.protocol, wishes, node, authority)),

@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::error::Error;
-use super::options::Secure;
+use super::options::TlsFiles;
 use super::target::Server;
 
 /// How connections are dressed.
@@ -24,12 +24,12 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// What the flags ask for; nothing if they ask for no TLS.
+    /// Reads the files.
     ///
     /// # Errors
     /// A file cannot be used, or the server's name is none.
-    pub(super) fn new(flags: &Secure, server: &Server) -> Result<Option<Self>, Error> {
-        let Some(ca) = &flags.ca else { return Ok(None) };
+    pub(super) fn new(files: &TlsFiles, server: &Server) -> Result<Self, Error> {
+        let ca = &files.ca;
         let mut roots = RootCertStore::empty();
         for certificate in certificates(ca)? {
             let added = roots.add(certificate);
@@ -41,7 +41,7 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(|error| unusable("TLS cannot be used", &error))?
             .with_root_certificates(roots);
-        let mut config = match flags.cert.as_ref().zip(flags.key.as_ref()) {
+        let mut config = match &files.identity {
             None => builder.with_no_client_auth(),
             Some((cert, key)) => {
                 let read = PrivateKeyDer::from_pem_file(key);
@@ -53,10 +53,10 @@ impl Tls {
             }
         };
         config.alpn_protocols = vec![b"h2".to_vec()];
-        let text = flags.server_name.clone().unwrap_or_else(|| host(server).to_owned());
+        let text = files.server_name.clone().unwrap_or_else(|| host(server).to_owned());
         let name = ServerName::try_from(text.clone());
         let name = name.map_err(|_| Error::Tls(format!("`{text}` is no name of a server")))?;
-        Ok(Some(Self { connector: TlsConnector::from(Arc::new(config)), name }))
+        Ok(Self { connector: TlsConnector::from(Arc::new(config)), name })
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::str::FromStr;
 use std::time::Duration;
 use std::{fs, io};
 
@@ -12,34 +11,7 @@ use tokio::process::Command;
 
 use super::board::Board;
 use super::error::Error;
-
-/// How to ask for a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    /// A line to a control port; the answer says that it is published.
-    Tcp(String),
-    /// A command, run by `sh`.
-    Exec(String),
-    /// A file that is replaced.
-    File(PathBuf),
-}
-
-impl FromStr for How {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let told = || {
-            format!("`{text}` is no trigger; write `tcp:HOST:PORT`, `exec:COMMAND` or `file:PATH`")
-        };
-        let (kind, rest) =
-            text.split_once(':').filter(|(_, rest)| !rest.is_empty()).ok_or_else(told)?;
-        match kind {
-            "tcp" => Ok(Self::Tcp(rest.to_owned())),
-            "exec" => Ok(Self::Exec(rest.to_owned())),
-            "file" => Ok(Self::File(rest.into())),
-            _ => Err(told()),
-        }
-    }
-}
+use super::options::Change;
 
 /// A trigger that is ready.
 #[derive(Debug)]
@@ -61,26 +33,20 @@ impl Trigger {
     ///
     /// # Errors
     /// There is nothing to connect to, or no template.
-    pub(super) async fn ready(
-        how: &How,
-        template: Option<&Path>,
-        patience: Duration,
-    ) -> Result<Self, Error> {
-        let kind = match how {
-            How::Tcp(address) => {
+    pub(super) async fn ready(change: &Change, patience: Duration) -> Result<Self, Error> {
+        let kind = match change {
+            Change::Tcp(address) => {
                 let io = TcpStream::connect(address).await;
                 let io = io
                     .and_then(|io| io.set_nodelay(true).map(|()| io))
                     .map_err(|source| Error::Trigger { address: address.clone(), source })?;
                 Kind::Tcp(BufReader::new(io))
             }
-            How::Exec(command) => Kind::Exec(command.clone()),
-            How::File(path) => {
-                let file = template
-                    .ok_or_else(|| Error::Options("`file:` needs `--template`".to_owned()))?;
-                let read = fs::read_to_string(file);
+            Change::Exec(command) => Kind::Exec(command.clone()),
+            Change::File { path, template } => {
+                let read = fs::read_to_string(template);
                 let template = read.map_err(|source| Error::Template {
-                    path: file.display().to_string(),
+                    path: template.display().to_string(),
                     source,
                 })?;
                 Kind::File { path: path.clone(), template }
@@ -151,16 +117,6 @@ fn beside(path: &Path) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn triggers_are_read() {
-        assert_eq!("tcp:127.0.0.1:1".parse(), Ok(How::Tcp("127.0.0.1:1".into())));
-        assert_eq!("exec:echo a:b".parse(), Ok(How::Exec("echo a:b".into())));
-        assert_eq!("file:/a/b".parse(), Ok(How::File("/a/b".into())));
-        for text in ["", "tcp:", "127.0.0.1:1", "udp:x"] {
-            assert!(text.parse::<How>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn a_file_is_replaced_by_the_template_of_the_round() {

@@ -12,6 +12,6 @@ mod status;
 mod talk;
 pub(super) mod types;
 
-pub(crate) use plan::Protocol;
-pub(super) use plan::{Expect, Manner, Node, Plan, Wish};
+pub(super) use plan::{Expect, Manner, Plan, Wish};
+pub(crate) use plan::{Node, Protocol};
 pub(super) use session::Session;

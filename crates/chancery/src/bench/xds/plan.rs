@@ -9,12 +9,12 @@ use super::types;
 use crate::bench::http2;
 
 /// The two variants of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Protocol {
-    /// State of the world
+    /// State of the world.
     Sotw,
-    /// Incremental
+    /// Incremental.
     Delta,
 }
 
@@ -72,12 +72,15 @@ pub(in crate::bench) struct Wish {
     pub(in crate::bench) probe: bool,
 }
 
-/// Who the clients say they are; `{}` in the name stands for the number of the client.
+/// The node the clients say they are.
 #[derive(Clone, Debug)]
-pub(in crate::bench) struct Node {
-    pub(in crate::bench) id: String,
-    pub(in crate::bench) cluster: String,
-    pub(in crate::bench) metadata: Vec<(String, String)>,
+pub(crate) struct Node {
+    /// The node's id; `{}` stands for the number of the client.
+    pub(crate) id: String,
+    /// The cluster the node is in.
+    pub(crate) cluster: String,
+    /// Metadata: keys and their texts.
+    pub(crate) metadata: Vec<(String, String)>,
 }
 
 /// How a client answers responses.

@@ -1,0 +1,227 @@
+//! The flags of the clients, which all scenarios have.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chancery_core::TypeUrl;
+use clap::{Args, ValueEnum};
+
+use super::options::{self, NameCount, SlowClients, TlsFiles};
+use super::target::Server;
+use super::values::{named, pair, slow, span};
+use super::xds::{Node, Protocol, types};
+
+/// Who connects to what, and what they ask for.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Clients {
+    /// The server: HOST:PORT or unix:PATH
+    #[arg(long, value_name = "ADDR", help_heading = "Server")]
+    pub(super) server: Server,
+
+    /// The server's process on this machine, to tell its CPU time and memory
+    #[arg(long, value_name = "PID", help_heading = "Server")]
+    pub(super) pid: Option<u32>,
+
+    #[command(flatten)]
+    pub(super) secure: Secure,
+
+    /// How long is waited for any one thing: a connection, the first answers, a round
+    #[arg(long, default_value = "60s", value_parser = span, help_heading = "Server")]
+    pub(super) timeout: Duration,
+
+    /// The largest HTTP/2 frame the server may send, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 16_384, help_heading = "Server")]
+    #[arg(value_parser = clap::value_parser!(u32).range(16_384..=16_777_215))]
+    pub(super) max_frame_size: u32,
+
+    /// How many clients; several, as in 100,1000,10000, make a run each
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000")]
+    #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) streams: Vec<u32>,
+
+    /// Over how many connections [default: one for each client]
+    #[arg(long, value_name = "N", help_heading = "Clients")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) connections: Option<u32>,
+
+    /// How many threads the clients run on
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Clients")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(super) threads: u32,
+
+    /// The variant of the protocol [default: delta, sotw for whole-state]
+    #[arg(long, value_enum, help_heading = "Clients")]
+    pub(super) protocol: Option<Variant>,
+
+    /// A stream for each type, on the type's own service, instead of one aggregated stream
+    #[arg(long, help_heading = "Clients")]
+    pub(super) per_type: bool,
+
+    /// What is asked for: cds, eds, lds, rds, … or full type URLs; changes are waited for in the
+    /// first
+    #[arg(long, value_delimiter = ',', default_value = "eds", value_parser = types::parse)]
+    #[arg(value_name = "TYPES", help_heading = "Clients")]
+    pub(super) types: Vec<TypeUrl>,
+
+    /// Ask for so many names, of every type or, as in eds=100, of one [default: for everything]
+    #[arg(long, value_name = "[TYPE=]N", value_delimiter = ',', value_parser = named)]
+    #[arg(help_heading = "Clients")]
+    pub(super) names: Vec<NameCount>,
+
+    /// What names look like; {:06} stands for their number, from 0, with six digits
+    #[arg(long, value_name = "PATTERN", default_value = "bench-{:06}", help_heading = "Clients")]
+    pub(super) name_pattern: String,
+
+    /// How everything is asked for: with an empty list, with `*`, or with whichever of them is
+    /// usual for the type
+    #[arg(long, value_enum, default_value_t = Wildcard::Auto, help_heading = "Clients")]
+    pub(super) wildcard: Wildcard,
+
+    /// The first answer is complete with so many resources of each type [default: the names that
+    /// were asked for, in delta; one response, otherwise]
+    #[arg(long, value_name = "N", help_heading = "Clients")]
+    pub(super) expect: Option<u32>,
+
+    /// Who the clients are; {} stands for their number
+    #[arg(long, value_name = "ID", default_value = "bench-{}", help_heading = "Clients")]
+    pub(super) node_id: String,
+
+    /// The cluster the clients are in
+    #[arg(long, value_name = "NAME", default_value = "bench", help_heading = "Clients")]
+    pub(super) node_cluster: String,
+
+    /// Metadata of the clients, text only; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = "Clients")]
+    pub(super) node_metadata: Vec<(String, String)>,
+
+    /// Answer nothing; many servers rightly send nothing more then
+    #[arg(long, help_heading = "Manners")]
+    pub(super) no_ack: bool,
+
+    /// So many clients reject every response
+    #[arg(long, value_name = "K", default_value_t = 0, help_heading = "Manners")]
+    pub(super) nack: u32,
+
+    /// So many clients stop reading after their first answers; they are not waited for
+    #[arg(long, value_name = "K", default_value_t = 0, help_heading = "Manners")]
+    pub(super) stalled: u32,
+
+    /// So many clients read so many bytes in a second; they are not waited for
+    #[arg(long, value_name = "K@BYTES", value_parser = slow, help_heading = "Manners")]
+    pub(super) slow: Option<SlowClients>,
+
+    /// Write what was measured as JSON, to a file or, with -, to the standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) json: Option<PathBuf>,
+
+    /// Draw the runs of several numbers of streams
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) svg: Option<PathBuf>,
+
+    /// A name for this series of runs, kept in the JSON
+    #[arg(long, value_name = "TEXT", help_heading = "Output")]
+    pub(super) label: Option<String>,
+}
+
+/// TLS of the clients.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Secure {
+    /// Connect with TLS; the server has to prove itself with --ca
+    #[arg(long, requires = "ca", help_heading = "TLS")]
+    pub(super) tls: bool,
+
+    /// Who vouches for the server, PEM
+    #[arg(long, value_name = "FILE", requires = "tls", help_heading = "TLS")]
+    pub(super) ca: Option<PathBuf>,
+
+    /// Certificate chain of the clients, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["tls", "key"], help_heading = "TLS")]
+    pub(super) cert: Option<PathBuf>,
+
+    /// Private key of the clients, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["tls", "cert"], help_heading = "TLS")]
+    pub(super) key: Option<PathBuf>,
+
+    /// What the server's certificate has to be for [default: the host of --server]
+    #[arg(long, value_name = "NAME", requires = "tls", help_heading = "TLS")]
+    pub(super) server_name: Option<String>,
+}
+
+/// How everything is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Wildcard {
+    /// Empty for types where that is usual, like cds and lds, otherwise `*`
+    Auto,
+    /// An empty list
+    Empty,
+    /// A star
+    Star,
+}
+
+/// The variant of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Variant {
+    /// State of the world
+    Sotw,
+    /// Incremental
+    Delta,
+}
+
+impl Clients {
+    /// The flags as options.
+    pub(super) fn options(&self) -> options::Clients {
+        options::Clients {
+            server: self.server.clone(),
+            pid: self.pid,
+            tls: self.secure.files(),
+            timeout: self.timeout,
+            max_frame_size: self.max_frame_size,
+            connections: self.connections,
+            threads: self.threads,
+            protocol: self.protocol.map(Into::into),
+            per_type: self.per_type,
+            types: self.types.clone(),
+            names: self.names.clone(),
+            name_pattern: self.name_pattern.clone(),
+            wildcard: self.wildcard.into(),
+            expect: self.expect,
+            node: Node {
+                id: self.node_id.clone(),
+                cluster: self.node_cluster.clone(),
+                metadata: self.node_metadata.clone(),
+            },
+            no_ack: self.no_ack,
+            nack: self.nack,
+            stalled: self.stalled,
+            slow: self.slow,
+            label: self.label.clone(),
+        }
+    }
+}
+
+impl Secure {
+    fn files(&self) -> Option<TlsFiles> {
+        let identity = self.cert.clone().zip(self.key.clone());
+        let server_name = self.server_name.clone();
+        self.ca.clone().map(|ca| TlsFiles { ca, identity, server_name })
+    }
+}
+
+impl From<Variant> for Protocol {
+    fn from(variant: Variant) -> Self {
+        match variant {
+            Variant::Sotw => Self::Sotw,
+            Variant::Delta => Self::Delta,
+        }
+    }
+}
+
+impl From<Wildcard> for options::Wildcard {
+    fn from(wildcard: Wildcard) -> Self {
+        match wildcard {
+            Wildcard::Auto => Self::Auto,
+            Wildcard::Empty => Self::Empty,
+            Wildcard::Star => Self::Star,
+        }
+    }
+}
