@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chancery_bench::{NameCount, Node, Protocol, Server, SlowClients, TlsFiles, parse_type};
 use chancery_core::TypeUrl;
 use clap::{Args, ValueEnum};
 
-use super::options::{self, NameCount, SlowClients, TlsFiles};
-use super::target::Server;
 use super::values::{named, pair, slow, span};
-use super::xds::{Node, Protocol, types};
 
 /// Who connects to what, and what they ask for.
 #[derive(Args, Clone, Debug)]
@@ -59,7 +57,7 @@ pub(super) struct Clients {
 
     /// What is asked for: cds, eds, lds, rds, … or full type URLs; changes are waited for in the
     /// first
-    #[arg(long, value_delimiter = ',', default_value = "eds", value_parser = types::parse)]
+    #[arg(long, value_delimiter = ',', default_value = "eds", value_parser = parse_type)]
     #[arg(value_name = "TYPES", help_heading = "Clients")]
     pub(super) types: Vec<TypeUrl>,
 
@@ -169,8 +167,8 @@ pub(super) enum Variant {
 
 impl Clients {
     /// The flags as options.
-    pub(super) fn options(&self) -> options::Clients {
-        options::Clients {
+    pub(super) fn options(&self) -> chancery_bench::Clients {
+        chancery_bench::Clients {
             server: self.server.clone(),
             pid: self.pid,
             tls: self.secure.files(),
@@ -216,7 +214,7 @@ impl From<Variant> for Protocol {
     }
 }
 
-impl From<Wildcard> for options::Wildcard {
+impl From<Wildcard> for chancery_bench::Wildcard {
     fn from(wildcard: Wildcard) -> Self {
         match wildcard {
             Wildcard::Auto => Self::Auto,

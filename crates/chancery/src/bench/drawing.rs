@@ -4,11 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use chancery_bench::{Chart, Report};
 use serde_json::Value;
 
-use super::curve::Chart;
 use super::flags;
-use super::report::Report;
 use crate::exit::Failure;
 
 /// Draws the runs of some files.

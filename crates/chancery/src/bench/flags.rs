@@ -7,9 +7,7 @@ use chancery_core::TypeUrl;
 use clap::{Args, Subcommand};
 
 use super::clients::Clients;
-use super::options;
 use super::values::{How, gap, rate, span};
-use super::xds::types;
 
 /// Measure an xDS server under load: this one, or any other that speaks gRPC.
 ///
@@ -167,7 +165,7 @@ pub(super) struct Reconnect {
 
     /// The type that is asked for behind; best one the server has nothing of [default: cds, or
     /// another that is not asked for anyway]
-    #[arg(long, value_name = "TYPE", value_parser = types::parse, help_heading = "Rounds")]
+    #[arg(long, value_name = "TYPE", value_parser = chancery_bench::parse_type, help_heading = "Rounds")]
     pub(super) probe: Option<TypeUrl>,
 }
 
@@ -213,42 +211,46 @@ impl Scenario {
     ///
     /// # Errors
     /// They contradict each other, in words.
-    pub(super) fn options(&self) -> Result<options::Options, String> {
+    pub(super) fn options(&self) -> Result<chancery_bench::Options, String> {
         let scenario = match self {
-            Self::FanOut(rounds) => options::Scenario::FanOut(rounds.options()?),
-            Self::WholeState(rounds) => options::Scenario::WholeState(rounds.options()?),
-            Self::SlowReaders(rounds) => options::Scenario::SlowReaders(rounds.options()?),
-            Self::FileChange(rounds) => options::Scenario::FileChange(rounds.options()?),
-            Self::Churn(churn) => options::Scenario::Churn(options::Churn {
+            Self::FanOut(rounds) => chancery_bench::Scenario::FanOut(rounds.options()?),
+            Self::WholeState(rounds) => chancery_bench::Scenario::WholeState(rounds.options()?),
+            Self::SlowReaders(rounds) => chancery_bench::Scenario::SlowReaders(rounds.options()?),
+            Self::FileChange(rounds) => chancery_bench::Scenario::FileChange(rounds.options()?),
+            Self::Churn(churn) => chancery_bench::Scenario::Churn(chancery_bench::Churn {
                 change: churn.change.options()?,
                 rate: churn.rate,
                 duration: churn.duration,
             }),
-            Self::ColdStart(start) => options::Scenario::ColdStart { connect: start.connect },
-            Self::Reconnect(again) => options::Scenario::Reconnect(options::Reconnect {
-                connect: again.connect,
-                probe: again.probe.clone(),
-            }),
-            Self::Idle(idle) => options::Scenario::Idle { duration: idle.duration },
+            Self::ColdStart(start) => {
+                chancery_bench::Scenario::ColdStart { connect: start.connect }
+            }
+            Self::Reconnect(again) => {
+                chancery_bench::Scenario::Reconnect(chancery_bench::Reconnect {
+                    connect: again.connect,
+                    probe: again.probe.clone(),
+                })
+            }
+            Self::Idle(idle) => chancery_bench::Scenario::Idle { duration: idle.duration },
         };
-        Ok(options::Options { scenario, clients: self.clients().options() })
+        Ok(chancery_bench::Options { scenario, clients: self.clients().options() })
     }
 }
 
 impl Rounds {
-    fn options(&self) -> Result<options::Rounds, String> {
+    fn options(&self) -> Result<chancery_bench::Rounds, String> {
         let Self { rounds, warmup, gap, .. } = *self;
-        Ok(options::Rounds { change: self.change.options()?, rounds, warmup, gap })
+        Ok(chancery_bench::Rounds { change: self.change.options()?, rounds, warmup, gap })
     }
 }
 
 impl Change {
-    fn options(&self) -> Result<options::Change, String> {
+    fn options(&self) -> Result<chancery_bench::Change, String> {
         match (&self.trigger, &self.template) {
-            (How::Tcp(address), None) => Ok(options::Change::Tcp(address.clone())),
-            (How::Exec(command), None) => Ok(options::Change::Exec(command.clone())),
+            (How::Tcp(address), None) => Ok(chancery_bench::Change::Tcp(address.clone())),
+            (How::Exec(command), None) => Ok(chancery_bench::Change::Exec(command.clone())),
             (How::File(path), Some(template)) => {
-                Ok(options::Change::File { path: path.clone(), template: template.clone() })
+                Ok(chancery_bench::Change::File { path: path.clone(), template: template.clone() })
             }
             _ => Err("`--trigger file:PATH` and `--template FILE` need each other".to_owned()),
         }

@@ -5,13 +5,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use chancery_bench::{Error, Report};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 
 use super::clients::Clients;
 use super::drawing;
-use super::error::Error;
-use super::report::Report;
 use crate::cli::Cli;
 use crate::exit::Failure;
 
@@ -61,14 +60,14 @@ impl From<Error> for Failure {
 pub(super) fn verdict(reports: &[Report]) -> Result<(), Failure> {
     let mut details = String::new();
     for report in reports {
-        for error in &report.errors {
-            details.push_str(&format!("with {} streams: {error}\n", report.streams));
+        for error in report.errors() {
+            details.push_str(&format!("with {} streams: {error}\n", report.streams()));
         }
     }
-    if reports.iter().any(|report| report.interrupted) {
+    if reports.iter().any(|report| report.interrupted()) {
         return Err(Failure::negative(anyhow!("interrupted before it was done")).details(details));
     }
-    let failed = reports.iter().filter(|report| !report.errors.is_empty()).count();
+    let failed = reports.iter().filter(|report| !report.errors().is_empty()).count();
     match failed {
         0 => Ok(()),
         1 => Err(Failure::negative(anyhow!("1 run did not go as it should")).details(details)),

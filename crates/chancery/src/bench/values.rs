@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::options::{NameCount, SlowClients};
-use super::xds::types;
+use chancery_bench::{NameCount, SlowClients, parse_type};
+
 use crate::config::Span;
 
 /// The kind of trigger that `--trigger` names.
@@ -51,7 +51,7 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
 
 pub(super) fn named(text: &str) -> Result<NameCount, String> {
     let (url, count) = match text.split_once('=') {
-        Some((url, count)) => (Some(types::parse(url)?), count),
+        Some((url, count)) => (Some(parse_type(url)?), count),
         None => (None, text),
     };
     let count = count.parse().map_err(|_| format!("`{count}` is no number of names"))?;

@@ -154,7 +154,7 @@ const LONGEST: usize = 65_536;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::xds::proto::{field, varint};
+    use crate::xds::proto::{field, varint};
 
     fn response() -> Vec<u8> {
         let mut out = Vec::new();

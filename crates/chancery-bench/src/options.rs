@@ -12,16 +12,16 @@ use super::xds::{Node, Protocol};
 
 /// The options of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub struct Options {
     /// The part of the run that is measured.
-    pub(crate) scenario: Scenario,
+    pub scenario: Scenario,
     /// The clients and the server they connect to.
-    pub(crate) clients: Clients,
+    pub clients: Clients,
 }
 
 /// The part of a run that is measured.
 #[derive(Clone, Debug)]
-pub(crate) enum Scenario {
+pub enum Scenario {
     /// One change to many streams, again and again.
     FanOut(Rounds),
     /// The same in the state of the world.
@@ -48,40 +48,40 @@ pub(crate) enum Scenario {
 
 /// Rounds of one change each.
 #[derive(Clone, Debug)]
-pub(crate) struct Rounds {
+pub struct Rounds {
     /// The way a change is made.
-    pub(crate) change: Change,
+    pub change: Change,
     /// The number of changes that are measured.
-    pub(crate) rounds: usize,
+    pub rounds: usize,
     /// The number of changes before those.
-    pub(crate) warmup: usize,
+    pub warmup: usize,
     /// The time before each change during which nothing happens.
-    pub(crate) gap: Duration,
+    pub gap: Duration,
 }
 
 /// Changes at a steady rate.
 #[derive(Clone, Debug)]
-pub(crate) struct Churn {
+pub struct Churn {
     /// The way a change is made.
-    pub(crate) change: Change,
+    pub change: Change,
     /// The number of changes in a second.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// The time during which changes are made.
-    pub(crate) duration: Duration,
+    pub duration: Duration,
 }
 
 /// Clients that come back with the versions of everything they had.
 #[derive(Clone, Debug)]
-pub(crate) struct Reconnect {
+pub struct Reconnect {
     /// Time is measured from before connecting, and not from the first requests.
-    pub(crate) connect: bool,
+    pub connect: bool,
     /// The type that every client asks for last; by default one that it does not ask for anyway.
-    pub(crate) probe: Option<TypeUrl>,
+    pub probe: Option<TypeUrl>,
 }
 
 /// The way a change is made in the server's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
     /// The line `change` is sent to this address; the answer `ok` says that it is made.
     Tcp(String),
     /// A command is run by `sh`.
@@ -97,72 +97,72 @@ pub(crate) enum Change {
 
 /// The clients of a run and the server they connect to.
 #[derive(Clone, Debug)]
-pub(crate) struct Clients {
+pub struct Clients {
     /// The server.
-    pub(crate) server: Server,
+    pub server: Server,
     /// The server's process on this machine, whose CPU time and memory are reported.
-    pub(crate) pid: Option<u32>,
+    pub pid: Option<u32>,
     /// The files of TLS; without them the connections are in clear text.
-    pub(crate) tls: Option<TlsFiles>,
+    pub tls: Option<TlsFiles>,
     /// The longest wait for any one thing: a connection, the first answers, a round.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// The largest HTTP/2 frame the server may send, in bytes.
-    pub(crate) max_frame_size: u32,
+    pub max_frame_size: u32,
     /// The number of connections; by default each client has one of its own.
-    pub(crate) connections: Option<u32>,
+    pub connections: Option<u32>,
     /// The number of threads the clients run on.
-    pub(crate) threads: u32,
+    pub threads: u32,
     /// The variant of the protocol; by default the one that is usual for the scenario.
-    pub(crate) protocol: Option<Protocol>,
+    pub protocol: Option<Protocol>,
     /// Each type is asked for on a stream of its own service.
-    pub(crate) per_type: bool,
+    pub per_type: bool,
     /// The types the clients ask for; changes are waited for in the first.
-    pub(crate) types: Vec<TypeUrl>,
+    pub types: Vec<TypeUrl>,
     /// The numbers of names the clients ask for; by default they ask for everything.
-    pub(crate) names: Vec<NameCount>,
+    pub names: Vec<NameCount>,
     /// The pattern of the names; `{:06}` stands for the number of the name, with six digits.
-    pub(crate) name_pattern: String,
+    pub name_pattern: String,
     /// The way in which everything is asked for.
-    pub(crate) wildcard: Wildcard,
+    pub wildcard: Wildcard,
     /// The number of resources of each type that make the first answer complete.
-    pub(crate) expect: Option<u32>,
+    pub expect: Option<u32>,
     /// The node the clients say they are.
-    pub(crate) node: Node,
+    pub node: Node,
     /// The clients answer no response.
-    pub(crate) no_ack: bool,
+    pub no_ack: bool,
     /// The number of clients that reject every response.
-    pub(crate) nack: u32,
+    pub nack: u32,
     /// The number of clients that stop reading after their first answers.
-    pub(crate) stalled: u32,
+    pub stalled: u32,
     /// The clients that read slowly.
-    pub(crate) slow: Option<SlowClients>,
+    pub slow: Option<SlowClients>,
     /// A name for a series of runs, which is kept in the report.
-    pub(crate) label: Option<String>,
+    pub label: Option<String>,
 }
 
 /// The files of the clients' TLS.
 #[derive(Clone, Debug)]
-pub(crate) struct TlsFiles {
+pub struct TlsFiles {
     /// The certificates of the authorities that vouch for the server, PEM.
-    pub(crate) ca: PathBuf,
+    pub ca: PathBuf,
     /// The certificate chain of the clients and its private key, PEM.
-    pub(crate) identity: Option<(PathBuf, PathBuf)>,
+    pub identity: Option<(PathBuf, PathBuf)>,
     /// The name in the server's certificate; by default the host of the server's address.
-    pub(crate) server_name: Option<String>,
+    pub server_name: Option<String>,
 }
 
 /// The number of names that are asked for, of one type or of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NameCount {
+pub struct NameCount {
     /// The type; all types without it.
-    pub(crate) url: Option<TypeUrl>,
+    pub url: Option<TypeUrl>,
     /// The number of names.
-    pub(crate) count: u32,
+    pub count: u32,
 }
 
 /// The way in which everything is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wildcard {
+pub enum Wildcard {
     /// An empty list for types where that is usual, like cds and lds, otherwise `*`.
     Auto,
     /// An empty list.
@@ -173,9 +173,9 @@ pub(crate) enum Wildcard {
 
 /// Clients that read slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SlowClients {
+pub struct SlowClients {
     /// The number of clients.
-    pub(crate) count: u32,
+    pub count: u32,
     /// The number of bytes that each of them reads in a second.
-    pub(crate) bytes_per_second: u32,
+    pub bytes_per_second: u32,
 }

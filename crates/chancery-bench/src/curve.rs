@@ -9,21 +9,21 @@ use super::report::Report;
 
 /// A chart of two figures of several runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Chart {
+pub struct Chart {
     /// The text above the chart.
-    pub(crate) title: String,
+    pub title: String,
     /// The figure across, by its name in the JSON of a report.
-    pub(crate) x: String,
+    pub x: String,
     /// The figure upwards, by its name in the JSON of a report.
-    pub(crate) y: String,
+    pub y: String,
     /// Both axes are logarithmic, or both begin at zero.
-    pub(crate) log: bool,
+    pub log: bool,
 }
 
 impl Chart {
     /// A chart of the figure that matters most in a run of this kind, over the number of streams.
     #[must_use]
-    pub(crate) fn over_streams(run: &Report) -> Self {
+    pub fn over_streams(run: &Report) -> Self {
         let y = match run.scenario {
             "idle" => "process.rss_per_stream",
             "cold-start" | "reconnect" => "first_answer_ms.max",
@@ -36,7 +36,7 @@ impl Chart {
 
     /// Returns the chart of these runs as SVG, or nothing if none of them has both figures.
     #[must_use]
-    pub(crate) fn draw(&self, runs: &[Value]) -> Option<String> {
+    pub fn draw(&self, runs: &[Value]) -> Option<String> {
         let series = series(runs, &self.x, &self.y);
         let Self { title, x, y, log } = self.clone();
         (!series.is_empty()).then(|| draw(&Curve { title, x, y, log, series }))

@@ -2,7 +2,7 @@
 
 use chancery_core::ErrorDetail;
 
-use crate::bench::http2::Field;
+use crate::http2::Field;
 
 /// What the headers say of the end of a stream; nothing if all is well so far.
 pub(super) fn reason(fields: Option<&[Field]>, end: bool) -> Option<String> {

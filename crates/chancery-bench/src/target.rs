@@ -10,7 +10,7 @@ use tokio::net::{TcpSocket, TcpStream, UnixStream, lookup_host};
 
 /// Where the server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Server {
+pub enum Server {
     /// `127.0.0.1:18000`, `xds.example:18000`.
     Tcp(String),
     /// `unix:/run/xds.sock`.

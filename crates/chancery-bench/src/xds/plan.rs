@@ -6,12 +6,12 @@ use chancery_core::TypeUrl;
 
 use super::proto::{field, varint};
 use super::types;
-use crate::bench::http2;
+use crate::http2;
 
 /// The two variants of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Protocol {
+pub enum Protocol {
     /// State of the world.
     Sotw,
     /// Incremental.
@@ -20,39 +20,39 @@ pub(crate) enum Protocol {
 
 /// Everything a run's clients have in common.
 #[derive(Clone, Debug)]
-pub(in crate::bench) struct Plan {
-    pub(in crate::bench) protocol: Protocol,
+pub(crate) struct Plan {
+    pub(crate) protocol: Protocol,
     /// The types, in the order they are asked for; the first is the one that is waited for.
-    pub(in crate::bench) wanted: Vec<Wanted>,
+    pub(crate) wanted: Vec<Wanted>,
     /// The header blocks of the streams of one client: one, or one for each type.
-    pub(in crate::bench) streams: Vec<Opening>,
-    pub(in crate::bench) node: Node,
+    pub(crate) streams: Vec<Opening>,
+    pub(crate) node: Node,
 }
 
 /// One stream a client opens.
 #[derive(Clone, Debug)]
-pub(in crate::bench) struct Opening {
-    pub(in crate::bench) headers: Vec<u8>,
+pub(crate) struct Opening {
+    pub(crate) headers: Vec<u8>,
     /// Which of the types it asks for: from, to.
-    pub(in crate::bench) types: (u16, u16),
+    pub(crate) types: (u16, u16),
 }
 
 /// One type every client asks for.
 #[derive(Clone, Debug)]
-pub(in crate::bench) struct Wanted {
-    pub(in crate::bench) url: TypeUrl,
+pub(crate) struct Wanted {
+    pub(crate) url: TypeUrl,
     /// The first request, without the node.
-    pub(in crate::bench) first: Arc<[u8]>,
+    pub(crate) first: Arc<[u8]>,
     /// What is in every later request.
-    pub(in crate::bench) again: Arc<[u8]>,
-    pub(in crate::bench) expect: Expect,
+    pub(crate) again: Arc<[u8]>,
+    pub(crate) expect: Expect,
     /// Its resources are not what is measured.
-    pub(in crate::bench) probe: bool,
+    pub(crate) probe: bool,
 }
 
 /// When the first answer is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bench) enum Expect {
+pub(crate) enum Expect {
     /// At once: the client has everything already.
     Nothing,
     /// With the first response.
@@ -63,29 +63,29 @@ pub(in crate::bench) enum Expect {
 
 /// What a client asks for of one type, before it is encoded.
 #[derive(Clone, Debug)]
-pub(in crate::bench) struct Wish {
-    pub(in crate::bench) url: TypeUrl,
-    pub(in crate::bench) names: Vec<String>,
+pub(crate) struct Wish {
+    pub(crate) url: TypeUrl,
+    pub(crate) names: Vec<String>,
     /// What it holds already: names and versions.
-    pub(in crate::bench) held: Vec<(String, String)>,
-    pub(in crate::bench) expect: Expect,
-    pub(in crate::bench) probe: bool,
+    pub(crate) held: Vec<(String, String)>,
+    pub(crate) expect: Expect,
+    pub(crate) probe: bool,
 }
 
 /// The node the clients say they are.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub struct Node {
     /// The node's id; `{}` stands for the number of the client.
-    pub(crate) id: String,
+    pub id: String,
     /// The cluster the node is in.
-    pub(crate) cluster: String,
+    pub cluster: String,
     /// Metadata: keys and their texts.
-    pub(crate) metadata: Vec<(String, String)>,
+    pub metadata: Vec<(String, String)>,
 }
 
 /// How a client answers responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bench) enum Manner {
+pub(crate) enum Manner {
     /// It accepts them.
     Accepts,
     /// It rejects them.
@@ -106,7 +106,7 @@ impl Protocol {
 
 impl Plan {
     /// One stream for each client.
-    pub(in crate::bench) fn aggregated(
+    pub(crate) fn aggregated(
         protocol: Protocol,
         wishes: Vec<Wish>,
         node: Node,
@@ -123,7 +123,7 @@ impl Plan {
     ///
     /// # Errors
     /// A type has no service of its own.
-    pub(in crate::bench) fn per_type(
+    pub(crate) fn per_type(
         protocol: Protocol,
         wishes: Vec<Wish>,
         node: Node,
@@ -232,12 +232,12 @@ fn pair(key: &str, value: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::xds::proto::fields;
+    use crate::xds::proto::fields;
 
     fn wish(held: &[(&str, &str)]) -> Wish {
         let held = held.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         let names = vec!["a".to_owned(), "b".to_owned()];
-        let url = types::parse("eds").unwrap();
+        let url = types::parse_type("eds").unwrap();
         Wish { url, names, held, expect: Expect::Response, probe: false }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::plan::{Expect, Manner, Plan, answer};
 use super::scan::{Found, Scan};
-use crate::bench::http2::{GRANT, Link, Room};
+use crate::http2::{GRANT, Link, Room};
 
 /// A stream from its opening to its end.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ impl Talk {
     }
 
     /// Takes in that more, or less, may be sent.
-    pub(super) fn opened(&mut self, by: i64) -> Result<(), crate::bench::http2::Broken> {
+    pub(super) fn opened(&mut self, by: i64) -> Result<(), crate::http2::Broken> {
         self.room.open(by)
     }
 

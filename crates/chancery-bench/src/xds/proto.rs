@@ -1,14 +1,14 @@
 //! Protobuf, as far as requests need it written and collected responses need it read.
 
 /// Appends a length-delimited field.
-pub(in crate::bench) fn field(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+pub(crate) fn field(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     varint(out, u64::from(number << 3 | 2));
     varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// Appends a number.
-pub(in crate::bench) fn varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -17,7 +17,7 @@ pub(in crate::bench) fn varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// The length-delimited fields of a message in their order; ends early where it is damaged.
-pub(in crate::bench) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+pub(crate) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     std::iter::from_fn(move || {
         loop {
             let key = take_varint(&mut bytes)?;

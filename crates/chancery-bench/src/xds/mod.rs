@@ -2,7 +2,7 @@
 //!
 //! A response is scanned as it streams by: how many resources, how large, and the three strings an
 //! acknowledgement needs. Nothing is decoded, and nothing is known of Envoy's messages, so this
-//! measures servers of any make. Not here: frames ([`crate::bench::http2`]) and sockets.
+//! measures servers of any make. Not here: frames ([`crate::http2`]) and sockets.
 
 pub(super) mod plan;
 pub(super) mod proto;
@@ -13,5 +13,6 @@ mod talk;
 pub(super) mod types;
 
 pub(super) use plan::{Expect, Manner, Plan, Wish};
-pub(crate) use plan::{Node, Protocol};
+pub use plan::{Node, Protocol};
 pub(super) use session::Session;
+pub use types::parse_type;

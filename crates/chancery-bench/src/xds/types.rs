@@ -8,7 +8,7 @@ use super::plan::Protocol;
 ///
 /// # Errors
 /// It is neither.
-pub(in crate::bench) fn parse(text: &str) -> Result<TypeUrl, String> {
+pub fn parse_type(text: &str) -> Result<TypeUrl, String> {
     if text.contains('/') {
         return Ok(TypeUrl::new(text));
     }
@@ -19,7 +19,7 @@ pub(in crate::bench) fn parse(text: &str) -> Result<TypeUrl, String> {
 }
 
 /// The method of a stream that serves this type alone; nothing if there is none.
-pub(in crate::bench) fn method(url: &TypeUrl, protocol: Protocol) -> Option<String> {
+pub(crate) fn method(url: &TypeUrl, protocol: Protocol) -> Option<String> {
     let (service, noun) = match url.api() {
         Api::Cds => ("cluster.v3.ClusterDiscoveryService", "Clusters"),
         Api::Eds => ("endpoint.v3.EndpointDiscoveryService", "Endpoints"),
@@ -38,7 +38,7 @@ pub(in crate::bench) fn method(url: &TypeUrl, protocol: Protocol) -> Option<Stri
 }
 
 /// The method of a stream that serves all types.
-pub(in crate::bench) fn aggregated(protocol: Protocol) -> String {
+pub(crate) fn aggregated(protocol: Protocol) -> String {
     let verb = protocol.verb();
     format!("/envoy.service.discovery.v3.AggregatedDiscoveryService/{verb}AggregatedResources")
 }
@@ -50,23 +50,23 @@ mod tests {
     #[test]
     fn types_are_named_short_or_in_full() {
         let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-        assert_eq!(parse("cds").unwrap().as_str(), url);
-        assert_eq!(parse(url).unwrap().as_str(), url);
+        assert_eq!(parse_type("cds").unwrap().as_str(), url);
+        assert_eq!(parse_type(url).unwrap().as_str(), url);
         assert_eq!(
-            parse("type.googleapis.com/of.mine").unwrap().as_str(),
+            parse_type("type.googleapis.com/of.mine").unwrap().as_str(),
             "type.googleapis.com/of.mine"
         );
-        assert!(parse("cdx").unwrap_err().contains("`cdx`"));
+        assert!(parse_type("cdx").unwrap_err().contains("`cdx`"));
     }
 
     #[test]
     fn types_of_their_own_service_have_a_method() {
-        let eds = parse("eds").unwrap();
+        let eds = parse_type("eds").unwrap();
         assert_eq!(
             method(&eds, Protocol::Sotw).unwrap(),
             "/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints"
         );
         assert!(method(&eds, Protocol::Delta).unwrap().ends_with("/DeltaEndpoints"));
-        assert_eq!(method(&parse("vhds").unwrap(), Protocol::Sotw), None);
+        assert_eq!(method(&parse_type("vhds").unwrap(), Protocol::Sotw), None);
     }
 }

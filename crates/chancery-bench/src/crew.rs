@@ -248,8 +248,8 @@ const CONNECTING: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::xds::Node;
-    use crate::bench::xds::plan::Protocol;
+    use crate::xds::Node;
+    use crate::xds::plan::Protocol;
 
     fn orders(clients: usize, connections: usize, stalled: usize) -> Orders {
         let node = Node { id: "n".into(), cluster: String::new(), metadata: Vec::new() };

@@ -1,8 +1,8 @@
 //! Whole conversations, with a server made of bytes.
 
 use super::*;
-use crate::bench::xds::proto::{field, fields};
-use crate::bench::xds::{Expect, Node, Protocol, Wish, types};
+use crate::xds::proto::{field, fields};
+use crate::xds::{Expect, Node, Protocol, Wish, types};
 
 struct Client {
     session: Session,
@@ -14,7 +14,7 @@ struct Client {
 impl Client {
     fn new(protocol: Protocol, expect: u32) -> Self {
         let names = vec!["a".to_owned(), "b".to_owned()];
-        let url = types::parse("eds").unwrap();
+        let url = types::parse_type("eds").unwrap();
         let expect = if expect == 0 { Expect::Response } else { Expect::Resources(expect) };
         let held = vec![("a".into(), "1".into())];
         let wish = Wish { url, names, held, expect, probe: false };
@@ -79,7 +79,7 @@ fn response(resources: u32) -> Vec<u8> {
     let mut body = Vec::new();
     field(&mut body, 1, b"v");
     (0..resources).for_each(|_| field(&mut body, 2, b"resource"));
-    field(&mut body, 4, types::parse("eds").unwrap().as_str().as_bytes());
+    field(&mut body, 4, types::parse_type("eds").unwrap().as_str().as_bytes());
     field(&mut body, 5, b"nonce");
     let mut message = vec![0];
     message.extend((body.len() as u32).to_be_bytes());

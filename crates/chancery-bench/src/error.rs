@@ -9,7 +9,7 @@ use super::target::Server;
 /// A run that was made and went wrong is no error: its report says so.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum Error {
+pub enum Error {
     /// The options contradict each other.
     #[error("{0}")]
     Options(String),
@@ -72,7 +72,7 @@ pub(crate) enum Error {
 impl Error {
     /// Returns advice on what to do about it, if there is any.
     #[must_use]
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::OpenFiles { needed, .. } => {
                 Some(format!("type `ulimit -n {needed}` before, here and for the server"))

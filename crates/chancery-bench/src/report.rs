@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::figures::Spread;
 use super::xds::Protocol;
 
-/// One run. The keys of the JSON are promised; new ones may be added.
+/// What was measured in a run. Its JSON is stable: keys stay, and new ones may be added.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Report {
+pub struct Report {
     pub(super) scenario: &'static str,
     pub(super) server: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +44,26 @@ pub(super) struct Report {
     pub(super) held: Option<usize>,
     pub(super) interrupted: bool,
     pub(super) errors: Vec<String>,
+}
+
+impl Report {
+    /// The number of streams.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.streams
+    }
+
+    /// Returns true if the run was ended before it was done.
+    #[must_use]
+    pub fn interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// The faults in words: streams that were lost, changes that did not reach all of them.
+    #[must_use]
+    pub fn errors(&self) -> &[String] {
+        &self.errors
+    }
 }
 
 /// What the server's process used.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::plan::{Manner, Plan};
 use super::status;
 use super::talk::{Heard, Talk};
-use crate::bench::board::{Board, Counted};
-use crate::bench::http2::{Broken, Event, Link};
+use crate::board::{Board, Counted};
+use crate::http2::{Broken, Event, Link};
 
 /// A connection and the clients on it.
 #[derive(Debug)]
-pub(in crate::bench) struct Session {
+pub(crate) struct Session {
     link: Link,
     talks: Vec<Talk>,
     plan: Arc<Plan>,
@@ -24,7 +24,7 @@ pub(in crate::bench) struct Session {
 
 impl Session {
     /// Begins a connection.
-    pub(in crate::bench) fn open(
+    pub(crate) fn open(
         plan: Arc<Plan>,
         board: Arc<Board>,
         largest: u32,
@@ -35,12 +35,12 @@ impl Session {
     }
 
     /// Reads names and versions out of what comes.
-    pub(in crate::bench) fn learn(&mut self) {
+    pub(crate) fn learn(&mut self) {
         self.learning = true;
     }
 
     /// Whether the server has introduced itself.
-    pub(in crate::bench) fn settled(&self) -> bool {
+    pub(crate) fn settled(&self) -> bool {
         self.link.settled()
     }
 
@@ -48,7 +48,7 @@ impl Session {
     ///
     /// # Errors
     /// The server takes fewer streams on a connection.
-    pub(in crate::bench) fn enter(
+    pub(crate) fn enter(
         &mut self,
         client: u32,
         manner: Manner,
@@ -77,11 +77,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection is of no use any more.
-    pub(in crate::bench) fn feed(
-        &mut self,
-        mut input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Broken> {
+    pub(crate) fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
         let mut counted = Counted { wire: input.len() as u64, ..Counted::default() };
         let fed = loop {
             match self.link.next(&mut input, out) {
@@ -99,7 +95,7 @@ impl Session {
     }
 
     /// Writes more of what has been waiting for room in the buffer.
-    pub(in crate::bench) fn pump(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn pump(&mut self, out: &mut Vec<u8>) {
         if !std::mem::take(&mut self.unsent) {
             return;
         }
@@ -110,17 +106,17 @@ impl Session {
     }
 
     /// Whether something waits for a window or for the buffer.
-    pub(in crate::bench) fn has_unsent(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         self.unsent
     }
 
     /// Whether all first answers are complete.
-    pub(in crate::bench) fn answered(&self) -> bool {
+    pub(crate) fn answered(&self) -> bool {
         self.talks.iter().all(Talk::answered)
     }
 
     /// All streams are lost; says so once for each client.
-    pub(in crate::bench) fn close(&mut self, why: &str) {
+    pub(crate) fn close(&mut self, why: &str) {
         let why = self.leaving.take().unwrap_or_else(|| why.to_owned());
         for talk in self.talks.iter_mut().filter(|talk| !talk.ended) {
             talk.ended = true;

@@ -10,7 +10,7 @@ use super::hpack::{self, Field};
 
 /// A connection, after the preface was sent.
 #[derive(Debug)]
-pub(in crate::bench) struct Link {
+pub(crate) struct Link {
     head: [u8; HEAD],
     have: u8,
     now: Head,
@@ -33,7 +33,7 @@ pub(in crate::bench) struct Link {
 
 /// How much may still be sent: on a connection, or on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bench) struct Room(i64);
+pub(crate) struct Room(i64);
 
 /// What the server said of itself.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ struct Peer {
 
 /// What came.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::bench) enum Event<'a> {
+pub(crate) enum Event<'a> {
     /// A piece of a body. `end` says that the server says no more.
     Data { stream: u32, bytes: &'a [u8], end: bool },
     /// A header block; nothing if it cannot be read.
@@ -62,7 +62,7 @@ pub(in crate::bench) enum Event<'a> {
 
 /// Why a connection cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::bench) enum Broken {
+pub(crate) enum Broken {
     /// The first bytes are no HTTP/2.
     #[error("the server does not speak HTTP/2 here; its answer begins with `{0}`")]
     NoHttp2(String),
@@ -76,7 +76,7 @@ pub(in crate::bench) enum Broken {
 
 impl Link {
     /// Begins a connection; `largest` is the frame size we announce.
-    pub(in crate::bench) fn open(largest: u32, out: &mut Vec<u8>) -> Self {
+    pub(crate) fn open(largest: u32, out: &mut Vec<u8>) -> Self {
         let largest = largest.clamp(FRAME_SIZES.0, FRAME_SIZES.1);
         out.extend_from_slice(frame::PREFACE);
         let mut settings = Vec::new();
@@ -113,7 +113,7 @@ impl Link {
     ///
     /// # Errors
     /// The connection is of no use any more.
-    pub(in crate::bench) fn next<'a>(
+    pub(crate) fn next<'a>(
         &mut self,
         input: &mut &'a [u8],
         out: &mut Vec<u8>,
@@ -136,40 +136,40 @@ impl Link {
     }
 
     /// Whether the server has introduced itself.
-    pub(in crate::bench) fn settled(&self) -> bool {
+    pub(crate) fn settled(&self) -> bool {
         self.settled
     }
 
     /// How many streams the server takes on this connection.
-    pub(in crate::bench) fn streams(&self) -> u32 {
+    pub(crate) fn streams(&self) -> u32 {
         self.peer.streams
     }
 
     /// What a new stream may send.
-    pub(in crate::bench) fn stream_room(&self) -> Room {
+    pub(crate) fn stream_room(&self) -> Room {
         Room(self.peer.window.into())
     }
 
     /// Opens a stream.
-    pub(in crate::bench) fn request(&self, stream: u32, block: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn request(&self, stream: u32, block: &[u8], out: &mut Vec<u8>) {
         frame::write(out, frame::HEADERS, frame::END_HEADERS, stream, block);
     }
 
     /// How much of `wanted` bytes may be sent in one frame now.
-    pub(in crate::bench) fn fits(&self, room: Room, wanted: usize) -> usize {
+    pub(crate) fn fits(&self, room: Room, wanted: usize) -> usize {
         let most = self.room.0.min(room.0).clamp(0, self.peer.frame.into());
         wanted.min(usize::try_from(most).unwrap_or(0))
     }
 
     /// Leaves place in `out` for the head of a frame and says where; [`Self::seal`] fills it in.
-    pub(in crate::bench) fn begin_data(out: &mut Vec<u8>) -> usize {
+    pub(crate) fn begin_data(out: &mut Vec<u8>) -> usize {
         let start = out.len();
         out.extend_from_slice(&[0; HEAD]);
         start
     }
 
     /// Makes what was written after `start` one DATA frame; says no if it does not fit.
-    pub(in crate::bench) fn seal(
+    pub(crate) fn seal(
         &mut self,
         stream: u32,
         room: &mut Room,
@@ -188,7 +188,7 @@ impl Link {
     }
 
     /// Lets the server send more on a stream that has sent a lot.
-    pub(in crate::bench) fn grant(stream: u32, by: u32, out: &mut Vec<u8>) {
+    pub(crate) fn grant(stream: u32, by: u32, out: &mut Vec<u8>) {
         window_update(out, stream, by);
     }
 
@@ -387,7 +387,7 @@ impl Room {
     ///
     /// # Errors
     /// It becomes more than there can be.
-    pub(in crate::bench) fn open(&mut self, by: impl Into<i64>) -> Result<(), Broken> {
+    pub(crate) fn open(&mut self, by: impl Into<i64>) -> Result<(), Broken> {
         self.0 += by.into();
         match self.0 > WINDOW.into() {
             true => Err(Broken::Frame("a window larger than there is")),
@@ -417,7 +417,7 @@ fn printable(bytes: &[u8]) -> String {
 }
 
 /// After so many bytes the window is topped up; half of what there is.
-pub(in crate::bench) const GRANT: u32 = 1 << 30;
+pub(crate) const GRANT: u32 = 1 << 30;
 
 /// The headers that say why a stream ended are far smaller.
 const LARGEST_BLOCK: usize = 65_536;

@@ -8,13 +8,13 @@ use super::huffman;
 
 /// One field of a header block, as text; bytes that are no UTF-8 are replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::bench) struct Field {
-    pub(in crate::bench) name: String,
-    pub(in crate::bench) value: String,
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) value: String,
 }
 
 /// The block of a gRPC request to one method.
-pub(in crate::bench) fn request_block(secure: bool, authority: &str, path: &str) -> Vec<u8> {
+pub(crate) fn request_block(secure: bool, authority: &str, path: &str) -> Vec<u8> {
     let mut block = vec![POST, if secure { HTTPS } else { HTTP }];
     literal(&mut block, PATH, path);
     literal(&mut block, AUTHORITY, authority);

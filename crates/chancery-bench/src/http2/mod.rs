@@ -2,8 +2,8 @@
 //!
 //! Written for thousands of connections in one process: a connection is a few hundred bytes, a
 //! response body is handed on where it lies in the read buffer, and nothing is allocated for a
-//! message. Not here: requests and responses of xDS ([`crate::bench::xds`]), sockets
-//! ([`crate::bench::connection`]).
+//! message. Not here: requests and responses of xDS ([`crate::xds`]), sockets
+//! ([`crate::connection`]).
 
 mod frame;
 mod hpack;

@@ -103,7 +103,7 @@ async fn learn(
 /// The question whose answer tells that the one before was handled.
 fn probe(again: &Reconnect, scene: &Scene) -> Result<Wish, Error> {
     let asked = |url: &_| scene.wishes.iter().any(|wish| wish.url == *url);
-    let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| types::parse(short).ok());
+    let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| types::parse_type(short).ok());
     let url = again.probe.clone().or_else(|| usual.into_iter().find(|url| !asked(url)));
     let Some(url) = url.filter(|url| !asked(url)) else {
         let why = "`--probe` has to be a type that is not in `--types`";

@@ -1,0 +1,112 @@
+//! Load on an xDS server, this one or any other, and measurements of what it costs: the engine of
+//! `chancery bench`.
+//!
+//! A run has a *board* on which the clients report, a *crew* of threads that hold the clients'
+//! connections, and a *stage* that brings them up and takes the figures down; a scenario says what
+//! happens in between. The clients speak HTTP/2 by code of their own ([`http2`]), because the
+//! driver has to be cheaper than what it measures. Nothing of the server's code is used but the
+//! table of types: that would measure a mistake against itself.
+
+mod board;
+mod chart;
+mod churn;
+mod cold_start;
+mod connection;
+mod crew;
+mod curve;
+mod error;
+mod fan_out;
+mod figures;
+mod http2;
+mod idle;
+mod meter;
+mod names;
+mod options;
+mod process;
+mod progress;
+mod reconnect;
+mod report;
+mod stage;
+mod target;
+mod tls;
+mod trigger;
+mod xds;
+
+use tokio_util::sync::CancellationToken;
+
+// The public interface.
+pub use self::curve::Chart;
+pub use self::error::Error;
+pub use self::options::{
+    Change, Churn, Clients, NameCount, Options, Reconnect, Rounds, Scenario, SlowClients, TlsFiles,
+    Wildcard,
+};
+pub use self::report::Report;
+pub use self::target::Server;
+pub use self::xds::{Node, Protocol, parse_type};
+
+use self::stage::Scene;
+
+/// Makes one run with so many clients and reports what was measured.
+///
+/// # Errors
+/// The run could not be made.
+pub async fn run(
+    options: &Options,
+    streams: usize,
+    interrupted: &CancellationToken,
+) -> Result<Report, Error> {
+    let Options { scenario, clients } = options;
+    let scene = scene(scenario, clients, streams)?;
+    match scenario {
+        Scenario::FanOut(rounds)
+        | Scenario::WholeState(rounds)
+        | Scenario::SlowReaders(rounds)
+        | Scenario::FileChange(rounds) => fan_out::run(rounds, clients, scene, interrupted).await,
+        Scenario::Churn(churn) => churn::run(churn, clients, scene, interrupted).await,
+        Scenario::ColdStart { connect } => {
+            cold_start::run(*connect, clients, scene, interrupted).await
+        }
+        Scenario::Reconnect(again) => reconnect::run(again, clients, scene, interrupted).await,
+        Scenario::Idle { duration } => idle::run(*duration, clients, scene, interrupted).await,
+    }
+}
+
+impl Scenario {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::FanOut(_) => "fan-out",
+            Self::WholeState(_) => "whole-state",
+            Self::SlowReaders(_) => "slow-readers",
+            Self::FileChange(_) => "file-change",
+            Self::Churn(_) => "churn",
+            Self::ColdStart { .. } => "cold-start",
+            Self::Reconnect(_) => "reconnect",
+            Self::Idle { .. } => "idle",
+        }
+    }
+
+    /// Returns the reports of such runs as a table for people, one row for each.
+    #[must_use]
+    pub fn table(&self, reports: &[Report]) -> String {
+        let table = match self {
+            Self::Churn(_) => churn::table(reports),
+            Self::ColdStart { .. } => cold_start::table(reports),
+            Self::Reconnect(_) => reconnect::table(reports),
+            Self::Idle { .. } => idle::table(reports),
+            _ => fan_out::table(reports),
+        };
+        table.text()
+    }
+}
+
+fn scene(scenario: &Scenario, clients: &Clients, streams: usize) -> Result<Scene, Error> {
+    let usual = match scenario {
+        Scenario::WholeState(_) => Protocol::Sotw,
+        _ => Protocol::Delta,
+    };
+    let protocol = clients.protocol.unwrap_or(usual);
+    let wishes = stage::wishes(clients, protocol).map_err(Error::Options)?;
+    let scenario = scenario.name();
+    Ok(Scene { scenario, streams, protocol, gated: false, wishes, learning: false })
+}
