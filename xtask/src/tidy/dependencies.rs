@@ -13,7 +13,7 @@ use super::Finding;
 const TABLE: &str = include_str!("../../data/dependencies.txt");
 
 /// Crate to what it must never use outside of its tests.
-const WALLS: [(&str, &[&str]); 6] = [
+const WALLS: [(&str, &[&str]); 7] = [
     (
         "chancery-core",
         &[
@@ -30,6 +30,20 @@ const WALLS: [(&str, &[&str]); 6] = [
             "chancery-server",
             "chancery-sources",
             "chancery-testkit",
+        ],
+    ),
+    (
+        "chancery-bench",
+        &[
+            "h2",
+            "hyper",
+            "prost",
+            "clap",
+            "anyhow",
+            "chancery-client",
+            "chancery-proto",
+            "chancery-server",
+            "chancery-sources",
         ],
     ),
     ("chancery-client", &["chancery-server", "chancery-sources", "clap", "anyhow", "notify"]),
