@@ -14,7 +14,7 @@ use super::xds::proto;
 
 /// The state of a run.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(crate) struct Board {
     start: Instant,
     state: Mutex<State>,
     news: Notify,
@@ -23,7 +23,7 @@ pub(super) struct Board {
 
 /// What the clients have told.
 #[derive(Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     clients: Vec<Client>,
     /// When each change was published.
     publishes: Vec<u64>,
@@ -32,10 +32,10 @@ pub(super) struct State {
     /// When the first answers of each client were complete.
     firsts: Vec<u64>,
     /// Clients that are waited for and have not covered the last publish.
-    pub(super) waiting: usize,
-    pub(super) connected: usize,
-    pub(super) unsettled: usize,
-    pub(super) alive: usize,
+    pub(crate) waiting: usize,
+    pub(crate) connected: usize,
+    pub(crate) unsettled: usize,
+    pub(crate) alive: usize,
     failures: BTreeMap<String, Failure>,
     learned: Vec<BTreeMap<String, String>>,
 }
@@ -57,13 +57,13 @@ struct Failure {
 
 /// What came, since some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counted {
-    pub(super) messages: u64,
-    pub(super) payload: u64,
-    pub(super) resources: u64,
-    pub(super) resource_bytes: u64,
+pub(crate) struct Counted {
+    pub(crate) messages: u64,
+    pub(crate) payload: u64,
+    pub(crate) resources: u64,
+    pub(crate) resource_bytes: u64,
     /// Bytes of HTTP/2.
-    pub(super) wire: u64,
+    pub(crate) wire: u64,
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ struct Counts {
 impl Board {
     /// So many clients of so many streams each. The first ones stall after their first answers,
     /// those up to `alone` are slow, and nothing more is expected of either.
-    pub(super) fn new(
+    pub(crate) fn new(
         clients: usize,
         streams: usize,
         (stalled, alone): (usize, usize),
@@ -108,16 +108,16 @@ impl Board {
     }
 
     /// The time, in nanoseconds of this run.
-    pub(super) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until something holds, or for so long; says whether it holds.
-    pub(super) async fn until(
+    pub(crate) async fn until(
         &self,
         patience: Duration,
         mut holds: impl FnMut(&State) -> bool,
@@ -131,7 +131,7 @@ impl Board {
     }
 
     /// A change is about to be published.
-    pub(super) fn publish(&self) {
+    pub(crate) fn publish(&self) {
         let mut state = self.state();
         state.waiting =
             state.clients.iter().filter(|client| client.awaited && !client.lost).count();
@@ -140,13 +140,13 @@ impl Board {
     }
 
     /// A connection is up, so many clients with it.
-    pub(super) fn connected(&self, clients: usize) {
+    pub(crate) fn connected(&self, clients: usize) {
         self.state().connected += clients;
         self.news.notify_one();
     }
 
     /// A client got a response: of the first type or not, and with all its first answers or not.
-    pub(super) fn heard(&self, client: u32, first_type: bool, settled: bool) {
+    pub(crate) fn heard(&self, client: u32, first_type: bool, settled: bool) {
         let now = self.now();
         let mut guard = self.state();
         let state = &mut *guard;
@@ -175,7 +175,7 @@ impl Board {
     }
 
     /// A client is gone, and why.
-    pub(super) fn lost(&self, number: u32, why: &str) {
+    pub(crate) fn lost(&self, number: u32, why: &str) {
         let mut guard = self.state();
         let state = &mut *guard;
         let Some(client) = state.clients.get_mut(number as usize) else { return };
@@ -198,7 +198,7 @@ impl Board {
     }
 
     /// Names and versions out of a delta response of one type.
-    pub(super) fn learned(&self, at: u16, response: &[u8]) {
+    pub(crate) fn learned(&self, at: u16, response: &[u8]) {
         let mut state = self.state();
         let Some(known) = state.learned.get_mut(usize::from(at)) else { return };
         for (_, resource) in proto::fields(response).filter(|(number, _)| *number == 2) {
@@ -210,7 +210,7 @@ impl Board {
         }
     }
 
-    pub(super) fn count(&self, counted: &Counted) {
+    pub(crate) fn count(&self, counted: &Counted) {
         let Counts { messages, payload, resources, resource_bytes, wire } = &self.counts;
         wire.fetch_add(counted.wire, Relaxed);
         if counted.messages > 0 {
@@ -222,7 +222,7 @@ impl Board {
     }
 
     /// What came so far.
-    pub(super) fn counted(&self) -> Counted {
+    pub(crate) fn counted(&self) -> Counted {
         let Counts { messages, payload, resources, resource_bytes, wire } = &self.counts;
         Counted {
             messages: messages.load(Relaxed),
@@ -236,22 +236,22 @@ impl Board {
 
 impl State {
     /// The receipts since this was last asked.
-    pub(super) fn take_receipts(&mut self) -> Vec<u64> {
+    pub(crate) fn take_receipts(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.receipts)
     }
 
     /// When the first answers were complete.
-    pub(super) fn take_firsts(&mut self) -> Vec<u64> {
+    pub(crate) fn take_firsts(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.firsts)
     }
 
     /// Names and versions of each type.
-    pub(super) fn take_learned(&mut self) -> Vec<BTreeMap<String, String>> {
+    pub(crate) fn take_learned(&mut self) -> Vec<BTreeMap<String, String>> {
         std::mem::take(&mut self.learned)
     }
 
     /// Clients that are still there and have not covered the last publish.
-    pub(super) fn behind(&self) -> Vec<u32> {
+    pub(crate) fn behind(&self) -> Vec<u32> {
         let last = self.publishes.len();
         let behind =
             |client: &Client| client.awaited && !client.lost && (client.covered as usize) < last;
@@ -259,12 +259,12 @@ impl State {
     }
 
     /// Clients that are still there and whose first answers are not complete.
-    pub(super) fn unanswered(&self) -> Vec<u32> {
+    pub(crate) fn unanswered(&self) -> Vec<u32> {
         numbers(&self.clients, |client| !client.lost && client.open > 0)
     }
 
     /// What went wrong, in words.
-    pub(super) fn failures(&self) -> Vec<String> {
+    pub(crate) fn failures(&self) -> Vec<String> {
         let told = |(why, failure): (&String, &Failure)| match failure.clients {
             1 => format!("stream {}: {why}", failure.first),
             many => format!("{many} streams, the first is {}: {why}", failure.first),
@@ -275,7 +275,7 @@ impl State {
 
 impl Counted {
     /// What came after an earlier moment.
-    pub(super) fn since(self, before: Self) -> Self {
+    pub(crate) fn since(self, before: Self) -> Self {
         Self {
             messages: self.messages - before.messages,
             payload: self.payload - before.payload,

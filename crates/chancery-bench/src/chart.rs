@@ -7,25 +7,25 @@ use std::fmt::Write as _;
 
 /// What is drawn.
 #[derive(Clone, Debug)]
-pub(super) struct Curve {
-    pub(super) title: String,
-    pub(super) x: String,
-    pub(super) y: String,
+pub(crate) struct Curve {
+    pub(crate) title: String,
+    pub(crate) x: String,
+    pub(crate) y: String,
     /// Both axes are logarithmic.
-    pub(super) log: bool,
-    pub(super) series: Vec<Series>,
+    pub(crate) log: bool,
+    pub(crate) series: Vec<Series>,
 }
 
 /// One line.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
-    pub(super) label: String,
+pub(crate) struct Series {
+    pub(crate) label: String,
     /// From left to right.
-    pub(super) points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// The chart as a file.
-pub(super) fn draw(curve: &Curve) -> String {
+pub(crate) fn draw(curve: &Curve) -> String {
     let points = || curve.series.iter().flat_map(|series| &series.points);
     let across = Axis::over(points().map(|point| point.0), curve.log);
     let up = Axis::over(points().map(|point| point.1), curve.log);

@@ -13,7 +13,7 @@ use super::stage::{Scene, Stage, Waited};
 use super::trigger::Trigger;
 
 /// Makes changes for a while, with so many clients.
-pub(super) async fn run(
+pub(crate) async fn run(
     churn: &Churn,
     clients: &Clients,
     scene: Scene,
@@ -52,7 +52,7 @@ pub(super) async fn run(
 }
 
 /// One row for each run.
-pub(super) fn table(reports: &[Report]) -> Table {
+pub(crate) fn table(reports: &[Report]) -> Table {
     let mut table = Table::new(&[
         "streams",
         "rate/s",

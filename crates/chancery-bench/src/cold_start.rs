@@ -9,7 +9,7 @@ use super::report::{Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited};
 
 /// Starts so many clients.
-pub(super) async fn run(
+pub(crate) async fn run(
     connect: bool,
     clients: &Clients,
     scene: Scene,
@@ -30,7 +30,7 @@ pub(super) async fn run(
 }
 
 /// One row for each run.
-pub(super) fn table(reports: &[Report]) -> Table {
+pub(crate) fn table(reports: &[Report]) -> Table {
     let mut table = Table::new(&[
         "streams",
         "MB",

@@ -14,11 +14,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::xds::Session;
 
 /// What a task needs of a socket.
-pub(super) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 
 /// A socket and what is said over it.
-pub(super) struct Connection<I> {
+pub(crate) struct Connection<I> {
     io: I,
     session: Session,
     unsent: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Connection<I> {
 }
 
 impl<I: Socket> Connection<I> {
-    pub(super) fn new(io: I, session: Session, unsent: Vec<u8>) -> Self {
+    pub(crate) fn new(io: I, session: Session, unsent: Vec<u8>) -> Self {
         Self { io, session, unsent, bite: usize::MAX, eaten: 0 }
     }
 
@@ -37,12 +37,12 @@ impl<I: Socket> Connection<I> {
     ///
     /// # Errors
     /// It does not, in words.
-    pub(super) async fn introduce(&mut self) -> Result<(), String> {
+    pub(crate) async fn introduce(&mut self) -> Result<(), String> {
         self.run(|session, _| session.settled()).await
     }
 
     /// Lets the session say something now.
-    pub(super) fn say<T>(&mut self, say: impl FnOnce(&mut Session, &mut Vec<u8>) -> T) -> T {
+    pub(crate) fn say<T>(&mut self, say: impl FnOnce(&mut Session, &mut Vec<u8>) -> T) -> T {
         say(&mut self.session, &mut self.unsent)
     }
 
@@ -50,7 +50,7 @@ impl<I: Socket> Connection<I> {
     ///
     /// # Errors
     /// The connection is of no use any more, in words.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &mut self,
         mut done: impl FnMut(&Session, usize) -> bool,
     ) -> Result<(), String> {
@@ -74,7 +74,7 @@ impl<I: Socket> Connection<I> {
     ///
     /// # Errors
     /// The connection is of no use any more, in words.
-    pub(super) async fn run_slowly(&mut self, bytes_per_second: u32) -> Result<(), String> {
+    pub(crate) async fn run_slowly(&mut self, bytes_per_second: u32) -> Result<(), String> {
         self.bite = (bytes_per_second as usize / 10).max(1);
         loop {
             self.run(|_, eaten| eaten > 0).await?;
@@ -84,7 +84,7 @@ impl<I: Socket> Connection<I> {
     }
 
     /// Says why all streams are lost.
-    pub(super) fn close(&mut self, why: &str) {
+    pub(crate) fn close(&mut self, why: &str) {
         self.session.close(why);
     }
 

@@ -17,31 +17,31 @@ use super::xds::{Manner, Plan, Session};
 
 /// What the clients are to do.
 #[derive(Clone, Debug)]
-pub(super) struct Orders {
-    pub(super) plan: Arc<Plan>,
-    pub(super) address: Address,
-    pub(super) tls: Option<Tls>,
-    pub(super) clients: usize,
+pub(crate) struct Orders {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) address: Address,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) clients: usize,
     /// Over so many connections; not counting those of clients that read slowly or not at all.
-    pub(super) connections: usize,
-    pub(super) threads: usize,
+    pub(crate) connections: usize,
+    pub(crate) threads: usize,
     /// So many stop reading once they have their first answers.
-    pub(super) stalled: usize,
+    pub(crate) stalled: usize,
     /// So many read slowly, this many bytes in a second.
-    pub(super) slow: (usize, u32),
+    pub(crate) slow: (usize, u32),
     /// So many reject what they get.
-    pub(super) rejecting: usize,
+    pub(crate) rejecting: usize,
     /// Nobody answers anything.
-    pub(super) silent: bool,
-    pub(super) largest_frame: u32,
-    pub(super) patience: Duration,
+    pub(crate) silent: bool,
+    pub(crate) largest_frame: u32,
+    pub(crate) patience: Duration,
     /// Responses are read for names and versions.
-    pub(super) learning: bool,
+    pub(crate) learning: bool,
 }
 
 /// The clients at work. Ends with [`Crew::dismiss`], or when it is dropped.
 #[derive(Debug)]
-pub(super) struct Crew {
+pub(crate) struct Crew {
     threads: Vec<JoinHandle<()>>,
     stop: CancellationToken,
     gate: watch::Sender<bool>,
@@ -49,17 +49,17 @@ pub(super) struct Crew {
 
 impl Orders {
     /// How many connections there will be.
-    pub(super) fn all_connections(&self) -> usize {
+    pub(crate) fn all_connections(&self) -> usize {
         self.alone() + self.shared()
     }
 
     /// Clients nothing is expected of, which have a connection each.
-    pub(super) fn alone(&self) -> usize {
+    pub(crate) fn alone(&self) -> usize {
         (self.stalled + self.slow.0).min(self.clients)
     }
 
     /// Those of them that stall, and all of them.
-    pub(super) fn special(&self) -> (usize, usize) {
+    pub(crate) fn special(&self) -> (usize, usize) {
         (self.stalled.min(self.clients), self.alone())
     }
 
@@ -93,7 +93,7 @@ impl Crew {
     ///
     /// # Errors
     /// There is no thread to be had.
-    pub(super) fn start(orders: &Orders, board: &Arc<Board>, gated: bool) -> io::Result<Self> {
+    pub(crate) fn start(orders: &Orders, board: &Arc<Board>, gated: bool) -> io::Result<Self> {
         let (gate, _) = watch::channel(!gated);
         let stop = CancellationToken::new();
         let mut crew = Self { threads: Vec::new(), stop, gate };
@@ -115,12 +115,12 @@ impl Crew {
     }
 
     /// Lets the first requests be said.
-    pub(super) fn open_gate(&self) {
+    pub(crate) fn open_gate(&self) {
         self.gate.send_replace(true);
     }
 
     /// Closes all connections.
-    pub(super) fn dismiss(mut self) {
+    pub(crate) fn dismiss(mut self) {
         self.end();
     }
 

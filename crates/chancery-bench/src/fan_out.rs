@@ -11,7 +11,7 @@ use super::stage::{Scene, Stage, Waited, nothing};
 use super::trigger::Trigger;
 
 /// Runs all rounds with so many clients.
-pub(super) async fn run(
+pub(crate) async fn run(
     rounds: &Rounds,
     clients: &Clients,
     scene: Scene,
@@ -54,7 +54,7 @@ pub(super) async fn run(
 }
 
 /// One row for each run.
-pub(super) fn table(reports: &[Report]) -> Table {
+pub(crate) fn table(reports: &[Report]) -> Table {
     let mut table = Table::new(&[
         "streams",
         "rounds",
@@ -129,7 +129,7 @@ async fn one(stage: &mut Stage, trigger: &mut Trigger, meter: &mut Meter, round:
 }
 
 /// Waits until everybody has the last change; says who has not.
-pub(super) async fn missed(stage: &mut Stage, when: &str) -> Waited {
+pub(crate) async fn missed(stage: &mut Stage, when: &str) -> Waited {
     let clients = stage.orders.clients;
     let waited = stage
         .wait(stage.orders.patience, |state| {

@@ -4,22 +4,22 @@ use serde::Serialize;
 
 /// The middle, the tail and the worst of some times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Spread {
-    pub(super) p50: f64,
-    pub(super) p90: f64,
-    pub(super) p99: f64,
-    pub(super) max: f64,
+pub(crate) struct Spread {
+    pub(crate) p50: f64,
+    pub(crate) p90: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
 }
 
 impl Spread {
     /// Of times in nanoseconds, in any order; nothing if there are none.
-    pub(super) fn of(mut times: Vec<u64>) -> Option<Self> {
+    pub(crate) fn of(mut times: Vec<u64>) -> Option<Self> {
         times.sort_unstable();
         Self::sorted(&times)
     }
 
     /// Of times that are in order.
-    pub(super) fn sorted(times: &[u64]) -> Option<Self> {
+    pub(crate) fn sorted(times: &[u64]) -> Option<Self> {
         let max = milliseconds(*times.last()?);
         let at = |percent| milliseconds(percentile(times, percent));
         Some(Self { p50: at(50), p90: at(90), p99: at(99), max })
@@ -27,12 +27,12 @@ impl Spread {
 }
 
 /// The smallest of some ordered times that so many percent do not exceed.
-pub(super) fn percentile(times: &[u64], percent: usize) -> u64 {
+pub(crate) fn percentile(times: &[u64], percent: usize) -> u64 {
     let rank = (times.len() * percent).div_ceil(100).max(1);
     times.get(rank - 1).copied().unwrap_or(0)
 }
 
-pub(super) fn milliseconds(nanoseconds: u64) -> f64 {
+pub(crate) fn milliseconds(nanoseconds: u64) -> f64 {
     (nanoseconds as f64 / 1e6 * 1e4).round() / 1e4
 }
 

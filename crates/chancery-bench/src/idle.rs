@@ -10,7 +10,7 @@ use super::report::{Report, Table, maybe, megabytes, short};
 use super::stage::{Scene, Stage, Waited};
 
 /// Lets so many clients be idle.
-pub(super) async fn run(
+pub(crate) async fn run(
     duration: Duration,
     clients: &Clients,
     scene: Scene,
@@ -31,7 +31,7 @@ pub(super) async fn run(
 }
 
 /// One row for each run.
-pub(super) fn table(reports: &[Report]) -> Table {
+pub(crate) fn table(reports: &[Report]) -> Table {
     let mut table = Table::new(&[
         "streams",
         "names",

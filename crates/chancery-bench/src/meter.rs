@@ -8,7 +8,7 @@ use super::report::{DriverFigures, ProcessFigures};
 
 /// From its start to when it is read.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     server: Option<Process>,
     own: Process,
     /// How many cores the driver can use.
@@ -26,7 +26,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn start(board: &Board, server: Option<Process>, threads: usize) -> Self {
+    pub(crate) fn start(board: &Board, server: Option<Process>, threads: usize) -> Self {
         let own = Process::own();
         let usable = std::thread::available_parallelism().map_or(1, usize::from);
         let peak_exact = server.as_ref().is_some_and(Process::forget_peak);
@@ -49,17 +49,17 @@ impl Meter {
     }
 
     /// What had come when it was started.
-    pub(super) fn counted(&self) -> Counted {
+    pub(crate) fn counted(&self) -> Counted {
         self.counted
     }
 
     /// A part begins in which the driver may be the one that is waited for.
-    pub(super) fn begin_part(&mut self) {
+    pub(crate) fn begin_part(&mut self) {
         self.part = Some((self.own.cpu().unwrap_or_default(), Instant::now()));
     }
 
     /// It ends.
-    pub(super) fn end_part(&mut self) {
+    pub(crate) fn end_part(&mut self) {
         if let Some((cpu, since)) = self.part.take() {
             self.busy.0 += self.own.cpu().unwrap_or_default().saturating_sub(cpu);
             self.busy.1 += since.elapsed();
@@ -67,16 +67,16 @@ impl Meter {
     }
 
     /// What comes after this is not waited for, only paid for.
-    pub(super) fn stop_clock(&mut self) {
+    pub(crate) fn stop_clock(&mut self) {
         self.stopped = Some((self.started.elapsed(), self.own.cpu().unwrap_or_default()));
     }
 
-    pub(super) fn wall(&self) -> Duration {
+    pub(crate) fn wall(&self) -> Duration {
         self.stopped.map_or_else(|| self.started.elapsed(), |(wall, _)| wall)
     }
 
     /// What the server used, over so many messages and clients.
-    pub(super) fn process(
+    pub(crate) fn process(
         &self,
         rss_before: u64,
         (messages, clients): (u64, usize),
@@ -99,7 +99,7 @@ impl Meter {
     }
 
     /// What the driver used.
-    pub(super) fn driver(&self) -> DriverFigures {
+    pub(crate) fn driver(&self) -> DriverFigures {
         let cpu = || self.own.cpu().unwrap_or_default();
         let used = self.stopped.map_or_else(cpu, |(_, cpu)| cpu).saturating_sub(self.own_cpu);
         let (cpu, wall) = match self.busy {

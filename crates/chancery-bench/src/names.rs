@@ -4,7 +4,7 @@
 ///
 /// # Errors
 /// It has no place for the number.
-pub(super) fn names(pattern: &str, count: u32) -> Result<Vec<String>, String> {
+pub(crate) fn names(pattern: &str, count: u32) -> Result<Vec<String>, String> {
     let told =
         || format!("`{pattern}` has no place for the number; write `name-{{}}` or `name-{{:06}}`");
     let (before, rest) = pattern.split_once('{').ok_or_else(told)?;

@@ -8,7 +8,7 @@ use super::error::Error;
 
 /// A process that can be asked.
 #[derive(Clone, Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     number: u32,
     at: PathBuf,
 }
@@ -18,7 +18,7 @@ impl Process {
     ///
     /// # Errors
     /// There is no such process, or it may not be looked at.
-    pub(super) fn of(pid: u32) -> Result<Self, Error> {
+    pub(crate) fn of(pid: u32) -> Result<Self, Error> {
         let process = Self { number: pid, at: format!("/proc/{pid}").into() };
         match process.cpu().zip(process.rss()) {
             Some(_) => Ok(process),
@@ -27,16 +27,16 @@ impl Process {
     }
 
     /// This process.
-    pub(super) fn own() -> Self {
+    pub(crate) fn own() -> Self {
         Self { number: std::process::id(), at: "/proc/self".into() }
     }
 
-    pub(super) fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
     /// CPU time of all its threads.
-    pub(super) fn cpu(&self) -> Option<Duration> {
+    pub(crate) fn cpu(&self) -> Option<Duration> {
         let mut nanoseconds = 0_u64;
         for task in fs::read_dir(self.at.join("task")).ok()? {
             // A thread that ended since the directory was read is passed over.
@@ -49,23 +49,23 @@ impl Process {
     }
 
     /// Resident memory in bytes.
-    pub(super) fn rss(&self) -> Option<u64> {
+    pub(crate) fn rss(&self) -> Option<u64> {
         let exact = fs::read_to_string(self.at.join("smaps_rollup")).ok();
         exact.and_then(|text| kilobytes(&text, "Rss:")).or_else(|| self.status("VmRSS:"))
     }
 
     /// The most resident memory since [`Self::forget_peak`].
-    pub(super) fn peak(&self) -> Option<u64> {
+    pub(crate) fn peak(&self) -> Option<u64> {
         self.status("VmHWM:")
     }
 
     /// Begins anew with the peak; says whether that was allowed.
-    pub(super) fn forget_peak(&self) -> bool {
+    pub(crate) fn forget_peak(&self) -> bool {
         fs::write(self.at.join("clear_refs"), "5").is_ok()
     }
 
     /// How many files it may open.
-    pub(super) fn files(&self) -> Option<usize> {
+    pub(crate) fn files(&self) -> Option<usize> {
         let text = fs::read_to_string(self.at.join("limits")).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
         line.split_whitespace().next()?.parse().ok()

@@ -4,17 +4,17 @@ use std::io::{self, IsTerminal, Write};
 
 /// The line.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     shown: bool,
     dirty: bool,
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { shown: io::stderr().is_terminal(), dirty: false }
     }
 
-    pub(super) fn say(&mut self, text: &str) {
+    pub(crate) fn say(&mut self, text: &str) {
         if self.shown {
             // Nobody is left to be told that the terminal is gone.
             write!(io::stderr(), "\r\x1b[K{text}").ok();
@@ -22,7 +22,7 @@ impl Progress {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.dirty) {
             write!(io::stderr(), "\r\x1b[K").ok();
         }

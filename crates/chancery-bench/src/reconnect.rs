@@ -12,7 +12,7 @@ use super::stage::{Scene, Stage, Waited, busy};
 use super::xds::{Expect, Protocol, Wish, types};
 
 /// Learns what there is, then lets so many clients come back with it.
-pub(super) async fn run(
+pub(crate) async fn run(
     again: &Reconnect,
     clients: &Clients,
     scene: Scene,
@@ -44,7 +44,7 @@ pub(super) async fn run(
 }
 
 /// One row for each run.
-pub(super) fn table(reports: &[Report]) -> Table {
+pub(crate) fn table(reports: &[Report]) -> Table {
     let mut table = Table::new(&[
         "streams",
         "held",

@@ -10,40 +10,40 @@ use super::xds::Protocol;
 /// What was measured in a run. Its JSON is stable: keys stay, and new ones may be added.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    pub(super) scenario: &'static str,
-    pub(super) server: String,
+    pub(crate) scenario: &'static str,
+    pub(crate) server: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) label: Option<String>,
-    pub(super) protocol: Protocol,
-    pub(super) aggregated: bool,
-    pub(super) types: Vec<String>,
-    pub(super) names: Vec<u32>,
-    pub(super) streams: usize,
-    pub(super) connections: usize,
-    pub(super) threads: usize,
-    pub(super) rounds: usize,
-    pub(super) messages: u64,
-    pub(super) payload_bytes: u64,
-    pub(super) resources: u64,
-    pub(super) resource_bytes: u64,
-    pub(super) wire_bytes: u64,
-    pub(super) wall_s: f64,
+    pub(crate) label: Option<String>,
+    pub(crate) protocol: Protocol,
+    pub(crate) aggregated: bool,
+    pub(crate) types: Vec<String>,
+    pub(crate) names: Vec<u32>,
+    pub(crate) streams: usize,
+    pub(crate) connections: usize,
+    pub(crate) threads: usize,
+    pub(crate) rounds: usize,
+    pub(crate) messages: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) resources: u64,
+    pub(crate) resource_bytes: u64,
+    pub(crate) wire_bytes: u64,
+    pub(crate) wall_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) process: Option<ProcessFigures>,
-    pub(super) driver: DriverFigures,
+    pub(crate) process: Option<ProcessFigures>,
+    pub(crate) driver: DriverFigures,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) latency_ms: Option<Latency>,
+    pub(crate) latency_ms: Option<Latency>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) receipt_ms: Option<Spread>,
+    pub(crate) receipt_ms: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) first_answer_ms: Option<Spread>,
+    pub(crate) first_answer_ms: Option<Spread>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) churn: Option<ChurnFigures>,
+    pub(crate) churn: Option<ChurnFigures>,
     /// How many names and versions every client brought.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) held: Option<usize>,
-    pub(super) interrupted: bool,
-    pub(super) errors: Vec<String>,
+    pub(crate) held: Option<usize>,
+    pub(crate) interrupted: bool,
+    pub(crate) errors: Vec<String>,
 }
 
 impl Report {
@@ -68,80 +68,80 @@ impl Report {
 
 /// What the server's process used.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct ProcessFigures {
-    pub(super) pid: u32,
-    pub(super) cpu_s: f64,
-    pub(super) cpu_us_per_message: Option<f64>,
+pub(crate) struct ProcessFigures {
+    pub(crate) pid: u32,
+    pub(crate) cpu_s: f64,
+    pub(crate) cpu_us_per_message: Option<f64>,
     /// Before anybody connected.
-    pub(super) rss_before: u64,
+    pub(crate) rss_before: u64,
     /// When the measured part began.
-    pub(super) rss_start: u64,
-    pub(super) rss_peak: u64,
-    pub(super) rss_after: u64,
+    pub(crate) rss_start: u64,
+    pub(crate) rss_peak: u64,
+    pub(crate) rss_after: u64,
     /// Whether the peak is of the measured part alone.
-    pub(super) peak_exact: bool,
+    pub(crate) peak_exact: bool,
     /// (`rss_after` - `rss_before`) / streams.
-    pub(super) rss_per_stream: f64,
+    pub(crate) rss_per_stream: f64,
 }
 
 /// What came of changes made at a rate.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct ChurnFigures {
+pub(crate) struct ChurnFigures {
     /// Changes in a second that were asked for, and that were made.
-    pub(super) rate: f64,
-    pub(super) reached: f64,
-    pub(super) publishes: usize,
+    pub(crate) rate: f64,
+    pub(crate) reached: f64,
+    pub(crate) publishes: usize,
     /// Responses that covered a change, over changes.
-    pub(super) deliveries_per_publish: f64,
+    pub(crate) deliveries_per_publish: f64,
     /// Changes a response covered, on average: 1 is one response for each change.
-    pub(super) coalescing: f64,
+    pub(crate) coalescing: f64,
 }
 
 /// What this process used itself.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct DriverFigures {
-    pub(super) cpu_s: f64,
+pub(crate) struct DriverFigures {
+    pub(crate) cpu_s: f64,
     /// Of the cores it can use.
-    pub(super) share: f64,
+    pub(crate) share: f64,
     /// It was the driver that was measured, and not the server.
-    pub(super) bound: bool,
+    pub(crate) bound: bool,
 }
 
 /// From the trigger to the first, the median and the last stream, over the rounds.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Latency {
-    pub(super) first: Spread,
-    pub(super) median: Spread,
-    pub(super) last: Spread,
+pub(crate) struct Latency {
+    pub(crate) first: Spread,
+    pub(crate) median: Spread,
+    pub(crate) last: Spread,
 }
 
 impl DriverFigures {
-    pub(super) fn percent(&self) -> String {
+    pub(crate) fn percent(&self) -> String {
         format!("{:.0}%", self.share * 100.0)
     }
 
     /// What is to be said of the run, if anything.
-    pub(super) fn mark(&self) -> &'static str {
+    pub(crate) fn mark(&self) -> &'static str {
         if self.bound { "driver-bound" } else { "" }
     }
 }
 
 /// A table for people: every column as wide as it must be, figures to the right.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(super) fn new(heads: &[&str]) -> Self {
+    pub(crate) fn new(heads: &[&str]) -> Self {
         Self { rows: vec![heads.iter().map(|&head| head.to_owned()).collect()] }
     }
 
-    pub(super) fn row(&mut self, cells: Vec<String>) {
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column| {
             let cells = self.rows.iter().filter_map(|row: &Vec<String>| row.get(column));
@@ -162,7 +162,7 @@ impl Table {
 }
 
 /// A number with as many digits as mean something.
-pub(super) fn short(number: f64) -> String {
+pub(crate) fn short(number: f64) -> String {
     match number.abs() {
         size if size >= 100.0 => format!("{number:.0}"),
         size if size >= 10.0 => format!("{number:.1}"),
@@ -171,11 +171,11 @@ pub(super) fn short(number: f64) -> String {
 }
 
 /// The same, or a dash where nothing was measured.
-pub(super) fn maybe(number: Option<f64>) -> String {
+pub(crate) fn maybe(number: Option<f64>) -> String {
     number.map_or_else(|| "-".to_owned(), short)
 }
 
-pub(super) fn megabytes(bytes: u64) -> f64 {
+pub(crate) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 

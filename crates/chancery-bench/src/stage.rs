@@ -18,15 +18,15 @@ use super::tls::Tls;
 use super::xds::{Expect, Plan, Protocol, Wish};
 
 /// A run of a scenario with so many clients.
-pub(super) struct Stage {
-    pub(super) board: Arc<Board>,
-    pub(super) crew: Crew,
-    pub(super) orders: Orders,
-    pub(super) server: Option<Process>,
-    pub(super) progress: Progress,
-    pub(super) errors: Vec<String>,
+pub(crate) struct Stage {
+    pub(crate) board: Arc<Board>,
+    pub(crate) crew: Crew,
+    pub(crate) orders: Orders,
+    pub(crate) server: Option<Process>,
+    pub(crate) progress: Progress,
+    pub(crate) errors: Vec<String>,
     /// Memory of the server before anybody connected.
-    pub(super) rss_before: u64,
+    pub(crate) rss_before: u64,
     /// Measures from before anybody connected, for who wants that.
     opening: Option<Meter>,
     interrupted: CancellationToken,
@@ -35,7 +35,7 @@ pub(super) struct Stage {
 
 /// How waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waited {
+pub(crate) enum Waited {
     /// It holds.
     Held,
     /// It took too long.
@@ -46,14 +46,14 @@ pub(super) enum Waited {
 
 /// What is to be run.
 #[derive(Clone, Debug)]
-pub(super) struct Scene {
-    pub(super) scenario: &'static str,
-    pub(super) streams: usize,
-    pub(super) protocol: Protocol,
+pub(crate) struct Scene {
+    pub(crate) scenario: &'static str,
+    pub(crate) streams: usize,
+    pub(crate) protocol: Protocol,
     /// Everybody waits until the gate is opened.
-    pub(super) gated: bool,
-    pub(super) wishes: Vec<Wish>,
-    pub(super) learning: bool,
+    pub(crate) gated: bool,
+    pub(crate) wishes: Vec<Wish>,
+    pub(crate) learning: bool,
 }
 
 impl Stage {
@@ -61,7 +61,7 @@ impl Stage {
     ///
     /// # Errors
     /// The flags contradict each other, or this machine or the server cannot be used.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         clients: &Clients,
         scene: Scene,
         interrupted: &CancellationToken,
@@ -113,7 +113,7 @@ impl Stage {
     ///
     /// # Errors
     /// Not one of them is.
-    pub(super) async fn connected(&mut self) -> Result<Waited, Error> {
+    pub(crate) async fn connected(&mut self) -> Result<Waited, Error> {
         let clients = self.orders.clients;
         let waited = self
             .wait(self.orders.patience, |state| {
@@ -136,7 +136,7 @@ impl Stage {
     }
 
     /// Waits until all clients have their first answers; says if they have not.
-    pub(super) async fn answered(&mut self) -> Waited {
+    pub(crate) async fn answered(&mut self) -> Waited {
         let clients = self.orders.clients;
         let waited = self
             .wait(self.orders.patience, |state| {
@@ -156,7 +156,7 @@ impl Stage {
     }
 
     /// Waits until something holds that the clients tell.
-    pub(super) async fn wait(
+    pub(crate) async fn wait(
         &mut self,
         patience: Duration,
         holds: impl Fn(&State) -> (bool, String),
@@ -182,7 +182,7 @@ impl Stage {
     }
 
     /// Does nothing for a while; says whether it may go on.
-    pub(super) async fn pause(&self, duration: Duration) -> Waited {
+    pub(crate) async fn pause(&self, duration: Duration) -> Waited {
         tokio::select! {
             biased;
             () = self.interrupted.cancelled() => Waited::Interrupted,
@@ -192,7 +192,7 @@ impl Stage {
 
     /// Waits until the server has done what is left to do: it uses no CPU if that can be seen, and
     /// says nothing otherwise. Not longer than two seconds.
-    pub(super) async fn quiet(&self) {
+    pub(crate) async fn quiet(&self) {
         let deadline = Instant::now() + QUIET.1;
         let (mut last, mut still) = (self.activity(), 0);
         while still < 3 && Instant::now() < deadline {
@@ -206,13 +206,13 @@ impl Stage {
     }
 
     /// Begins with the part that is measured.
-    pub(super) fn meter(&self) -> Meter {
+    pub(crate) fn meter(&self) -> Meter {
         Meter::start(&self.board, self.server.clone(), self.orders.threads)
     }
 
     /// Lets everybody connect and, unless connecting is measured too, begins to measure when that
     /// is done. Says when it began.
-    pub(super) async fn entered(
+    pub(crate) async fn entered(
         &mut self,
         connecting: bool,
     ) -> Result<(Waited, Meter, u64), Error> {
@@ -228,7 +228,7 @@ impl Stage {
     }
 
     /// What was found.
-    pub(super) fn report(mut self, waited: Waited, meter: &Meter, rounds: usize) -> Report {
+    pub(crate) fn report(mut self, waited: Waited, meter: &Meter, rounds: usize) -> Report {
         self.progress.clear();
         let counted = self.board.counted().since(meter.counted());
         let mut errors = self.errors;
@@ -252,7 +252,7 @@ impl Stage {
     }
 
     /// What the server does, to be compared with later.
-    pub(super) fn activity(&self) -> (Duration, u64) {
+    pub(crate) fn activity(&self) -> (Duration, u64) {
         let cpu = self.server.as_ref().and_then(Process::cpu).unwrap_or_default();
         (cpu, self.board.counted().wire)
     }
@@ -266,7 +266,7 @@ impl Stage {
 }
 
 /// Says which clients got nothing.
-pub(super) fn nothing(missing: &[u32], of: usize) -> String {
+pub(crate) fn nothing(missing: &[u32], of: usize) -> String {
     let mut numbers: Vec<_> = missing.iter().take(10).map(u32::to_string).collect();
     if missing.len() > numbers.len() {
         numbers.push("…".to_owned());
@@ -274,7 +274,7 @@ pub(super) fn nothing(missing: &[u32], of: usize) -> String {
     format!("{} of {of} streams got nothing: {}", missing.len(), numbers.join(", "))
 }
 
-pub(super) fn busy(last: (Duration, u64), now: (Duration, u64)) -> bool {
+pub(crate) fn busy(last: (Duration, u64), now: (Duration, u64)) -> bool {
     now.0 - last.0.min(now.0) > QUIET_CPU || now.1 != last.1
 }
 
@@ -287,7 +287,7 @@ fn enough_files(connections: usize) -> Result<(), Error> {
 }
 
 /// What every client asks for, by the flags.
-pub(super) fn wishes(clients: &Clients, protocol: Protocol) -> Result<Vec<Wish>, String> {
+pub(crate) fn wishes(clients: &Clients, protocol: Protocol) -> Result<Vec<Wish>, String> {
     let mut wishes = Vec::new();
     for (at, url) in clients.types.iter().enumerate() {
         if clients.types[..at].contains(url) {

@@ -19,7 +19,7 @@ pub enum Server {
 
 /// The same, once its name was looked up.
 #[derive(Clone, Debug)]
-pub(super) enum Address {
+pub(crate) enum Address {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -54,7 +54,7 @@ impl Server {
     ///
     /// # Errors
     /// Nobody knows it.
-    pub(super) async fn resolve(&self) -> io::Result<Address> {
+    pub(crate) async fn resolve(&self) -> io::Result<Address> {
         match self {
             Self::Unix(path) => Ok(Address::Unix(path.clone())),
             Self::Tcp(text) => {
@@ -65,7 +65,7 @@ impl Server {
     }
 
     /// What the clients say the server is called.
-    pub(super) fn authority(&self) -> &str {
+    pub(crate) fn authority(&self) -> &str {
         match self {
             Self::Tcp(text) => text,
             Self::Unix(_) => "localhost",
@@ -74,7 +74,7 @@ impl Server {
 }
 
 /// Connects over TCP; a client that is to read slowly gives the kernel little room to help it.
-pub(super) async fn tcp(address: SocketAddr, slow: bool) -> io::Result<TcpStream> {
+pub(crate) async fn tcp(address: SocketAddr, slow: bool) -> io::Result<TcpStream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     if slow {
         socket.set_recv_buffer_size(SLOW_BUFFER)?;
@@ -84,7 +84,7 @@ pub(super) async fn tcp(address: SocketAddr, slow: bool) -> io::Result<TcpStream
     Ok(stream)
 }
 
-pub(super) async fn unix(path: &PathBuf) -> io::Result<UnixStream> {
+pub(crate) async fn unix(path: &PathBuf) -> io::Result<UnixStream> {
     UnixStream::connect(path).await
 }
 

@@ -17,10 +17,10 @@ use super::target::Server;
 
 /// How connections are dressed.
 #[derive(Clone)]
-pub(super) struct Tls {
-    pub(super) connector: TlsConnector,
+pub(crate) struct Tls {
+    pub(crate) connector: TlsConnector,
     /// Who the server has to be.
-    pub(super) name: ServerName<'static>,
+    pub(crate) name: ServerName<'static>,
 }
 
 impl Tls {
@@ -28,7 +28,7 @@ impl Tls {
     ///
     /// # Errors
     /// A file cannot be used, or the server's name is none.
-    pub(super) fn new(files: &TlsFiles, server: &Server) -> Result<Self, Error> {
+    pub(crate) fn new(files: &TlsFiles, server: &Server) -> Result<Self, Error> {
         let ca = &files.ca;
         let mut roots = RootCertStore::empty();
         for certificate in certificates(ca)? {

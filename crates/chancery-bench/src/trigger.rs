@@ -15,7 +15,7 @@ use super::options::Change;
 
 /// A trigger that is ready.
 #[derive(Debug)]
-pub(super) struct Trigger {
+pub(crate) struct Trigger {
     kind: Kind,
     patience: Duration,
     round: u64,
@@ -33,7 +33,7 @@ impl Trigger {
     ///
     /// # Errors
     /// There is nothing to connect to, or no template.
-    pub(super) async fn ready(change: &Change, patience: Duration) -> Result<Self, Error> {
+    pub(crate) async fn ready(change: &Change, patience: Duration) -> Result<Self, Error> {
         let kind = match change {
             Change::Tcp(address) => {
                 let io = TcpStream::connect(address).await;
@@ -59,7 +59,7 @@ impl Trigger {
     ///
     /// # Errors
     /// It could not be made.
-    pub(super) async fn pull(&mut self, board: &Board) -> Result<(), String> {
+    pub(crate) async fn pull(&mut self, board: &Board) -> Result<(), String> {
         self.round += 1;
         let (patience, round) = (self.patience, self.round);
         let pulled = match &mut self.kind {
