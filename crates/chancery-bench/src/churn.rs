@@ -36,7 +36,7 @@ pub(crate) async fn run(
         waited = missed(&mut stage, "after the last change").await;
     }
     stage.quiet().await;
-    let receipts = stage.board.state().take_receipts();
+    let receipts = stage.measurements.state().take_receipts();
     let awaited = stage.orders.clients - stage.orders.alone();
     let mut report = stage.report(waited, &meter, publishes);
     let (deliveries, made) = (receipts.len() as f64, publishes.max(1) as f64);
@@ -106,7 +106,7 @@ async fn changes(
         if stage.pause(due.saturating_sub(began.elapsed())).await == Waited::Interrupted {
             break Waited::Interrupted;
         }
-        if let Err(error) = trigger.pull(&stage.board).await {
+        if let Err(error) = trigger.pull(&stage.measurements).await {
             stage.errors.push(format!("change {}: {error}", made + 1));
             break Waited::TimedOut;
         }

@@ -9,8 +9,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::board::Board;
 use super::connection::{Connection, Socket};
+use super::measurements::Measurements;
 use super::target::{self, Address};
 use super::tls::Tls;
 use super::xds::{Manner, Plan, Session};
@@ -93,14 +93,18 @@ impl Crew {
     ///
     /// # Errors
     /// There is no thread to be had.
-    pub(crate) fn start(orders: &Orders, board: &Arc<Board>, gated: bool) -> io::Result<Self> {
+    pub(crate) fn start(
+        orders: &Orders,
+        measurements: &Arc<Measurements>,
+        gated: bool,
+    ) -> io::Result<Self> {
         let (gate, _) = watch::channel(!gated);
         let stop = CancellationToken::new();
         let mut crew = Self { threads: Vec::new(), stop, gate };
         for number in 0..orders.threads {
             let share = Share {
                 orders: orders.clone(),
-                board: Arc::clone(board),
+                measurements: Arc::clone(measurements),
                 gate: crew.gate.subscribe(),
                 stop: crew.stop.clone(),
                 number,
@@ -127,7 +131,7 @@ impl Crew {
     fn end(&mut self) {
         self.stop.cancel();
         for thread in self.threads.drain(..) {
-            thread.join().ok(); // It has nothing to tell that is not on the board.
+            thread.join().ok(); // It has nothing to tell that is not on the measurements.
         }
     }
 }
@@ -141,7 +145,7 @@ impl Drop for Crew {
 /// The part of one thread.
 struct Share {
     orders: Orders,
-    board: Arc<Board>,
+    measurements: Arc<Measurements>,
     gate: watch::Receiver<bool>,
     stop: CancellationToken,
     number: usize,
@@ -176,7 +180,7 @@ impl Share {
             },
         };
         if let Err(why) = ended {
-            clients.iter().for_each(|client| self.board.lost(*client, &why));
+            clients.iter().for_each(|client| self.measurements.lost(*client, &why));
         }
     }
 
@@ -190,8 +194,8 @@ impl Share {
 
     async fn serve<I: Socket, P>(&self, io: I, clients: &[u32], permit: P) -> Result<(), String> {
         let (plan, mut hello) = (Arc::clone(&self.orders.plan), Vec::new());
-        let board = Arc::clone(&self.board);
-        let mut session = Session::open(plan, board, self.orders.largest_frame, &mut hello);
+        let measurements = Arc::clone(&self.measurements);
+        let mut session = Session::open(plan, measurements, self.orders.largest_frame, &mut hello);
         if self.orders.learning {
             session.learn();
         }
@@ -200,12 +204,12 @@ impl Share {
         introduced
             .map_err(|_| "the server accepted the connection and said nothing".to_owned())??;
         drop(permit);
-        self.board.connected(clients.len());
+        self.measurements.connected(clients.len());
         self.gate.clone().wait_for(|open| *open).await.ok();
         for client in clients {
             let manner = self.orders.manner(*client);
             if let Err(why) = connection.say(|session, out| session.enter(*client, manner, out)) {
-                self.board.lost(*client, &why);
+                self.measurements.lost(*client, &why);
             }
         }
         let Err(why) = self.follow(&mut connection, clients[0] as usize).await else {

@@ -27,7 +27,7 @@ pub(crate) async fn run(
     let mut meter = stage.meter();
     let mut found = Found::default();
     for round in 0..rounds.warmup + rounds.rounds {
-        if waited != Waited::Held || stage.board.state().alive == 0 {
+        if waited != Waited::Held || stage.measurements.state().alive == 0 {
             break;
         }
         if round == rounds.warmup {
@@ -40,7 +40,7 @@ pub(crate) async fn run(
             break;
         }
         waited = one(&mut stage, &mut trigger, &mut meter, round + 1).await;
-        let receipts = stage.board.state().take_receipts();
+        let receipts = stage.measurements.state().take_receipts();
         if waited == Waited::Held && round >= rounds.warmup {
             found.add(receipts);
         }
@@ -119,7 +119,7 @@ impl Found {
 /// One change, until everybody has it.
 async fn one(stage: &mut Stage, trigger: &mut Trigger, meter: &mut Meter, round: usize) -> Waited {
     meter.begin_part();
-    if let Err(error) = trigger.pull(&stage.board).await {
+    if let Err(error) = trigger.pull(&stage.measurements).await {
         stage.errors.push(format!("round {round}: {error}"));
         return Waited::TimedOut;
     }
@@ -137,7 +137,7 @@ pub(crate) async fn missed(stage: &mut Stage, when: &str) -> Waited {
         })
         .await;
     if waited == Waited::TimedOut {
-        let told = nothing(&stage.board.state().behind(), clients);
+        let told = nothing(&stage.measurements.state().behind(), clients);
         stage.errors.push(format!("{when} {told} within {:?}", stage.orders.patience));
     }
     waited

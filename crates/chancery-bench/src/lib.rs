@@ -1,13 +1,12 @@
 //! Load on an xDS server, this one or any other, and measurements of what it costs: the engine of
 //! `chancery bench`.
 //!
-//! A run has a *board* on which the clients report, a *crew* of threads that hold the clients'
+//! A run has a *measurements* on which the clients report, a *crew* of threads that hold the clients'
 //! connections, and a *stage* that brings them up and takes the figures down; a scenario says what
 //! happens in between. The clients speak HTTP/2 by code of their own ([`http2`]), because the
 //! driver has to be cheaper than what it measures. Nothing of the server's code is used but the
 //! table of types: that would measure a mistake against itself.
 
-mod board;
 mod chart;
 mod churn;
 mod cold_start;
@@ -19,6 +18,7 @@ mod fan_out;
 mod figures;
 mod http2;
 mod idle;
+mod measurements;
 mod meter;
 mod names;
 mod options;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::board::{Board, Counted};
+use super::measurements::{Counted, Measurements};
 use super::process::Process;
 use super::report::{DriverFigures, ProcessFigures};
 
@@ -26,7 +26,11 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn start(board: &Board, server: Option<Process>, threads: usize) -> Self {
+    pub(crate) fn start(
+        measurements: &Measurements,
+        server: Option<Process>,
+        threads: usize,
+    ) -> Self {
         let own = Process::own();
         let usable = std::thread::available_parallelism().map_or(1, usize::from);
         let peak_exact = server.as_ref().is_some_and(Process::forget_peak);
@@ -36,7 +40,7 @@ impl Meter {
             cores: threads.min(usable).max(1),
             peak_exact,
             rss_start,
-            counted: board.counted(),
+            counted: measurements.counted(),
             server_cpu: server.as_ref().map(cpu).unwrap_or_default(),
             own_cpu: cpu(&own),
             started: Instant::now(),

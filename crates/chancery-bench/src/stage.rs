@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::board::{Board, State};
 use super::crew::{Crew, Orders};
 use super::error::Error;
+use super::measurements::{Measurements, State};
 use super::meter::Meter;
 use super::names::names;
 use super::options::{Clients, NameCount, Wildcard};
@@ -19,7 +19,7 @@ use super::xds::{Expect, Plan, Protocol, Wish};
 
 /// A run of a scenario with so many clients.
 pub(crate) struct Stage {
-    pub(crate) board: Arc<Board>,
+    pub(crate) measurements: Arc<Measurements>,
     pub(crate) crew: Crew,
     pub(crate) orders: Orders,
     pub(crate) server: Option<Process>,
@@ -91,12 +91,13 @@ impl Stage {
         };
         enough_files(orders.all_connections())?;
         let types = orders.plan.wanted.len();
-        let board = Arc::new(Board::new(scene.streams, streams, orders.special(), types));
+        let measurements =
+            Arc::new(Measurements::new(scene.streams, streams, orders.special(), types));
         let rss_before = server.as_ref().and_then(Process::rss).unwrap_or(0);
-        let opening = Some(Meter::start(&board, server.clone(), orders.threads));
-        let crew = Crew::start(&orders, &board, scene.gated)?;
+        let opening = Some(Meter::start(&measurements, server.clone(), orders.threads));
+        let crew = Crew::start(&orders, &measurements, scene.gated)?;
         Ok(Self {
-            board,
+            measurements,
             crew,
             orders,
             server,
@@ -124,7 +125,7 @@ impl Stage {
                 )
             })
             .await;
-        let connected = self.board.state().connected;
+        let connected = self.measurements.state().connected;
         match (waited, connected) {
             (Waited::Held | Waited::TimedOut, 0) => Err(self.unreachable()),
             (Waited::TimedOut, some) => {
@@ -148,7 +149,7 @@ impl Stage {
             })
             .await;
         if waited == Waited::TimedOut {
-            let missing = self.board.state().unanswered();
+            let missing = self.measurements.state().unanswered();
             let patience = self.orders.patience;
             self.errors.push(format!("{} within {patience:?}", nothing(&missing, clients)));
         }
@@ -164,7 +165,7 @@ impl Stage {
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let until = self.board.until(left.min(LOOK), |state| holds(state).0);
+            let until = self.measurements.until(left.min(LOOK), |state| holds(state).0);
             let held = tokio::select! {
                 biased;
                 () = self.interrupted.cancelled() => return Waited::Interrupted,
@@ -173,7 +174,7 @@ impl Stage {
             if held {
                 return Waited::Held;
             }
-            let (_, told) = holds(&self.board.state());
+            let (_, told) = holds(&self.measurements.state());
             self.progress.say(&told);
             if left <= LOOK {
                 return Waited::TimedOut;
@@ -207,7 +208,7 @@ impl Stage {
 
     /// Begins with the part that is measured.
     pub(crate) fn meter(&self) -> Meter {
-        Meter::start(&self.board, self.server.clone(), self.orders.threads)
+        Meter::start(&self.measurements, self.server.clone(), self.orders.threads)
     }
 
     /// Lets everybody connect and, unless connecting is measured too, begins to measure when that
@@ -222,7 +223,7 @@ impl Stage {
             return Ok((waited, meter, 0));
         }
         self.quiet().await;
-        let (meter, began) = (self.meter(), self.board.now());
+        let (meter, began) = (self.meter(), self.measurements.now());
         self.crew.open_gate();
         Ok((waited, meter, began))
     }
@@ -230,9 +231,9 @@ impl Stage {
     /// What was found.
     pub(crate) fn report(mut self, waited: Waited, meter: &Meter, rounds: usize) -> Report {
         self.progress.clear();
-        let counted = self.board.counted().since(meter.counted());
+        let counted = self.measurements.counted().since(meter.counted());
         let mut errors = self.errors;
-        errors.extend(self.board.state().failures());
+        errors.extend(self.measurements.state().failures());
         let mut report = self.report;
         let per = (counted.messages, self.orders.clients);
         report.connections = self.orders.all_connections();
@@ -254,12 +255,12 @@ impl Stage {
     /// What the server does, to be compared with later.
     pub(crate) fn activity(&self) -> (Duration, u64) {
         let cpu = self.server.as_ref().and_then(Process::cpu).unwrap_or_default();
-        (cpu, self.board.counted().wire)
+        (cpu, self.measurements.counted().wire)
     }
 
     fn unreachable(&mut self) -> Error {
         self.progress.clear();
-        let why = self.board.state().failures().join("; ");
+        let why = self.measurements.state().failures().join("; ");
         let (_, why) = why.split_once(": ").unwrap_or(("", "the server does not answer"));
         Error::Unreachable { server: self.report.server.clone(), reason: why.to_owned() }
     }

@@ -9,8 +9,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-use super::board::Board;
 use super::error::Error;
+use super::measurements::Measurements;
 use super::options::Change;
 
 /// A trigger that is ready.
@@ -55,25 +55,27 @@ impl Trigger {
         Ok(Self { kind, patience, round: 0 })
     }
 
-    /// Makes one change; the board learns of it at the moment it begins.
+    /// Makes one change; the measurements learns of it at the moment it begins.
     ///
     /// # Errors
     /// It could not be made.
-    pub(crate) async fn pull(&mut self, board: &Board) -> Result<(), String> {
+    pub(crate) async fn pull(&mut self, measurements: &Measurements) -> Result<(), String> {
         self.round += 1;
         let (patience, round) = (self.patience, self.round);
         let pulled = match &mut self.kind {
-            Kind::Tcp(io) => tokio::time::timeout(patience, change(io, board)).await,
-            Kind::Exec(command) => tokio::time::timeout(patience, execute(command, board)).await,
-            Kind::File { path, template } => Ok(replace(path, template, round, board)),
+            Kind::Tcp(io) => tokio::time::timeout(patience, change(io, measurements)).await,
+            Kind::Exec(command) => {
+                tokio::time::timeout(patience, execute(command, measurements)).await
+            }
+            Kind::File { path, template } => Ok(replace(path, template, round, measurements)),
         };
         pulled.map_err(|_| format!("the trigger of round {round} did not end in time"))?
     }
 }
 
-async fn change(io: &mut BufReader<TcpStream>, board: &Board) -> Result<(), String> {
+async fn change(io: &mut BufReader<TcpStream>, measurements: &Measurements) -> Result<(), String> {
     let failed = |error| format!("the trigger's connection failed: {error}");
-    board.publish();
+    measurements.publish();
     io.write_all(b"change\n").await.map_err(failed)?;
     let mut answer = String::new();
     io.read_line(&mut answer).await.map_err(failed)?;
@@ -84,12 +86,12 @@ async fn change(io: &mut BufReader<TcpStream>, board: &Board) -> Result<(), Stri
     }
 }
 
-async fn execute(command: &str, board: &Board) -> Result<(), String> {
+async fn execute(command: &str, measurements: &Measurements) -> Result<(), String> {
     let mut shell = Command::new("sh");
     // What the command prints must not get between the lines of our own output, and it must not
     // outlive our waiting for it.
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(io::stderr()).kill_on_drop(true);
-    board.publish();
+    measurements.publish();
     let ended = shell.status().await.map_err(|error| format!("cannot run `{command}`: {error}"))?;
     if !ended.success() {
         return Err(format!("the trigger `{command}` ended with {ended}"));
@@ -98,11 +100,16 @@ async fn execute(command: &str, board: &Board) -> Result<(), String> {
 }
 
 /// Everything slow is done before the moment that counts, which is the rename.
-fn replace(path: &Path, template: &str, round: u64, board: &Board) -> Result<(), String> {
+fn replace(
+    path: &Path,
+    template: &str,
+    round: u64,
+    measurements: &Measurements,
+) -> Result<(), String> {
     let fresh = beside(path)?;
     let write = || -> io::Result<()> {
         fs::write(&fresh, template.replace("{n}", &round.to_string()))?;
-        board.publish();
+        measurements.publish();
         fs::rename(&fresh, path)
     };
     write().map_err(|error| format!("cannot replace `{}`: {error}", path.display()))
@@ -122,7 +129,7 @@ mod tests {
     fn a_file_is_replaced_by_the_template_of_the_round() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.yaml");
-        replace(&path, "round: {n}\n", 7, &Board::new(0, 1, (0, 0), 1)).unwrap();
+        replace(&path, "round: {n}\n", 7, &Measurements::new(0, 1, (0, 0), 1)).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "round: 7\n");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }

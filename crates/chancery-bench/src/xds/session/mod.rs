@@ -1,12 +1,12 @@
-//! All streams of one connection, without I/O: bytes in, bytes out, and what happened on the board.
+//! All streams of one connection, without I/O: bytes in, bytes out, and what happened on the measurements.
 
 use std::sync::Arc;
 
 use super::plan::{Manner, Plan};
 use super::status;
 use super::talk::{Heard, Talk};
-use crate::board::{Board, Counted};
 use crate::http2::{Broken, Event, Link};
+use crate::measurements::{Counted, Measurements};
 
 /// A connection and the clients on it.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Session {
     link: Link,
     talks: Vec<Talk>,
     plan: Arc<Plan>,
-    board: Arc<Board>,
+    measurements: Arc<Measurements>,
     /// Responses are read for names and versions.
     learning: bool,
     /// A stream has something to say that waits for a window or for the buffer.
@@ -26,12 +26,20 @@ impl Session {
     /// Begins a connection.
     pub(crate) fn open(
         plan: Arc<Plan>,
-        board: Arc<Board>,
+        measurements: Arc<Measurements>,
         largest: u32,
         out: &mut Vec<u8>,
     ) -> Self {
         let link = Link::open(largest, out);
-        Self { link, talks: Vec::new(), plan, board, learning: false, unsent: false, leaving: None }
+        Self {
+            link,
+            talks: Vec::new(),
+            plan,
+            measurements,
+            learning: false,
+            unsent: false,
+            leaving: None,
+        }
     }
 
     /// Reads names and versions out of what comes.
@@ -90,7 +98,7 @@ impl Session {
                 Err(broken) => break Err(broken),
             }
         };
-        self.board.count(&counted);
+        self.measurements.count(&counted);
         fed
     }
 
@@ -120,7 +128,7 @@ impl Session {
         let why = self.leaving.take().unwrap_or_else(|| why.to_owned());
         for talk in self.talks.iter_mut().filter(|talk| !talk.ended) {
             talk.ended = true;
-            self.board.lost(talk.client, &why);
+            self.measurements.lost(talk.client, &why);
         }
     }
 
@@ -168,9 +176,9 @@ impl Session {
                     let probe = self.plan.wanted[usize::from(heard.at)].probe;
                     count(counted, &heard, probe);
                     if self.learning {
-                        self.board.learned(heard.at, talk.copied().unwrap_or_default());
+                        self.measurements.learned(heard.at, talk.copied().unwrap_or_default());
                     }
-                    self.board.heard(talk.client, heard.at == 0, heard.settled);
+                    self.measurements.heard(talk.client, heard.at == 0, heard.settled);
                     talk.respond(heard.at, &mut self.link, &self.plan, out);
                     self.unsent |= talk.has_unsent();
                 }
@@ -185,7 +193,7 @@ impl Session {
     fn end(&mut self, stream: u32, why: &str) {
         if let Some(talk) = talk(&mut self.talks, stream).filter(|talk| !talk.ended) {
             talk.ended = true;
-            self.board.lost(talk.client, why);
+            self.measurements.lost(talk.client, why);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::xds::{Expect, Node, Protocol, Wish, types};
 
 struct Client {
     session: Session,
-    board: Arc<Board>,
+    measurements: Arc<Measurements>,
     /// Frames the client has written: kind, stream, payload.
     said: Vec<(u8, u32, Vec<u8>)>,
 }
@@ -20,9 +20,9 @@ impl Client {
         let wish = Wish { url, names, held, expect, probe: false };
         let node = Node { id: "n-{}".into(), cluster: "c".into(), metadata: Vec::new() };
         let plan = Arc::new(Plan::aggregated(protocol, vec![wish], node, (false, "a:1")));
-        let board = Arc::new(Board::new(1, 1, (0, 0), 1));
-        let session = Session::open(plan, Arc::clone(&board), 0, &mut Vec::new());
-        Self { session, board, said: Vec::new() }
+        let measurements = Arc::new(Measurements::new(1, 1, (0, 0), 1));
+        let session = Session::open(plan, Arc::clone(&measurements), 0, &mut Vec::new());
+        Self { session, measurements, said: Vec::new() }
     }
 
     fn hears(&mut self, bytes: &[u8]) {
@@ -59,7 +59,7 @@ impl Client {
     }
 
     fn failures(&self) -> Vec<String> {
-        self.board.state().failures()
+        self.measurements.state().failures()
     }
 }
 
@@ -104,8 +104,8 @@ fn a_client_asks_hears_and_answers() {
         let requests = client.requests();
         assert_eq!(numbers(&requests[0]), first);
         assert_eq!(numbers(&requests[1]), answer);
-        assert_eq!(client.board.state().unsettled, 0);
-        let counted = client.board.counted();
+        assert_eq!(client.measurements.state().unsettled, 0);
+        let counted = client.measurements.counted();
         assert_eq!((counted.messages, counted.resources, counted.resource_bytes), (1, 3, 24));
         assert_eq!(counted.payload, response(3).len() as u64 - 5);
     }
@@ -131,7 +131,7 @@ fn responses_are_counted_however_they_are_cut() {
         client.enters(Manner::Accepts);
         client.hears(&frame(0, 0, 1, &bytes[..cut]));
         client.hears(&frame(0, 0, 1, &bytes[cut..]));
-        assert_eq!(client.board.counted().messages, 3, "cut at {cut}");
+        assert_eq!(client.measurements.counted().messages, 3, "cut at {cut}");
         assert_eq!(client.requests().len(), 4);
         assert!(client.session.answered(), "three resources were expected, and came");
     }
@@ -173,7 +173,7 @@ fn the_end_of_a_stream_is_told_in_words_and_once() {
         client.session.close("closed");
         let failures = client.failures();
         assert!(failures.len() == 1 && failures[0].contains(told), "{failures:?}");
-        assert_eq!(client.board.state().alive, 0);
+        assert_eq!(client.measurements.state().alive, 0);
     }
 }
 
@@ -226,6 +226,6 @@ fn hostile_bytes_never_panic() {
             }
         }
         client.session.close("over");
-        assert_eq!(client.board.state().alive, 0);
+        assert_eq!(client.measurements.state().alive, 0);
     }
 }

@@ -14,7 +14,7 @@ use super::xds::proto;
 
 /// The state of a run.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct Measurements {
     start: Instant,
     state: Mutex<State>,
     news: Notify,
@@ -75,7 +75,7 @@ struct Counts {
     wire: AtomicU64,
 }
 
-impl Board {
+impl Measurements {
     /// So many clients of so many streams each. The first ones stall after their first answers,
     /// those up to `alone` are slow, and nothing more is expected of either.
     pub(crate) fn new(
@@ -301,14 +301,14 @@ mod tests {
 
     #[test]
     fn a_receipt_is_measured_from_the_oldest_change_it_covers() {
-        let board = Board::new(2, 1, (0, 0), 1);
-        board.publish();
-        let between = board.now();
-        board.publish();
-        assert_eq!(board.state().behind(), [0, 1]);
-        board.heard(0, true, false);
-        board.heard(0, true, false);
-        let (now, mut state) = (board.now(), board.state());
+        let measurements = Measurements::new(2, 1, (0, 0), 1);
+        measurements.publish();
+        let between = measurements.now();
+        measurements.publish();
+        assert_eq!(measurements.state().behind(), [0, 1]);
+        measurements.heard(0, true, false);
+        measurements.heard(0, true, false);
+        let (now, mut state) = (measurements.now(), measurements.state());
         let receipts = state.take_receipts();
         assert_eq!((receipts.len(), state.waiting, state.behind()), (1, 1, vec![1]));
         assert!(receipts[0] <= now && receipts[0] >= state.publishes[1] - between);
@@ -316,32 +316,32 @@ mod tests {
 
     #[test]
     fn who_is_lost_is_not_waited_for_and_told_once() {
-        let board = Board::new(3, 2, (0, 0), 1);
-        board.publish();
-        board.lost(1, "gone");
-        board.lost(1, "gone again");
-        board.lost(2, "gone");
-        let state = board.state();
+        let measurements = Measurements::new(3, 2, (0, 0), 1);
+        measurements.publish();
+        measurements.lost(1, "gone");
+        measurements.lost(1, "gone again");
+        measurements.lost(2, "gone");
+        let state = measurements.state();
         assert_eq!((state.alive, state.waiting, state.unsettled), (1, 1, 1));
         assert_eq!(state.failures(), ["2 streams, the first is 1: gone"]);
     }
 
     #[test]
     fn a_client_has_its_first_answers_when_all_its_streams_have() {
-        let board = Board::new(4, 2, (1, 2), 1);
-        assert_eq!(board.state().unsettled, 3, "the slow one is not waited for");
+        let measurements = Measurements::new(4, 2, (1, 2), 1);
+        assert_eq!(measurements.state().unsettled, 3, "the slow one is not waited for");
         for client in [0, 0, 1, 1, 2, 3, 3] {
-            board.heard(client, false, true);
+            measurements.heard(client, false, true);
         }
-        let state = board.state();
+        let state = measurements.state();
         assert_eq!((state.unsettled, state.unanswered(), state.firsts.len()), (1, vec![2], 2));
     }
 
     #[test]
     fn reasons_are_bounded() {
-        let board = Board::new(100, 1, (0, 0), 1);
-        (0..100).for_each(|client| board.lost(client, &format!("request {client}")));
-        let failures = board.state().failures();
+        let measurements = Measurements::new(100, 1, (0, 0), 1);
+        (0..100).for_each(|client| measurements.lost(client, &format!("request {client}")));
+        let failures = measurements.state().failures();
         assert_eq!(failures.len(), REASONS + 1);
         assert!(failures.iter().any(|told| told.contains("80 streams") && told.ends_with(OTHER)));
     }
