@@ -18,7 +18,7 @@ pub(crate) struct Measurements {
     start: Instant,
     state: Mutex<State>,
     news: Notify,
-    counts: Counts,
+    counters: TrafficCounters,
 }
 
 /// What the clients have told.
@@ -57,7 +57,7 @@ struct Failure {
 
 /// What came, since some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct Traffic {
     pub(crate) messages: u64,
     pub(crate) payload: u64,
     pub(crate) resources: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Counted {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct TrafficCounters {
     messages: AtomicU64,
     payload: AtomicU64,
     resources: AtomicU64,
@@ -104,7 +104,7 @@ impl Measurements {
             learned: vec![BTreeMap::new(); types],
         };
         let (state, start) = (Mutex::new(state), Instant::now());
-        Self { start, state, news: Notify::new(), counts: Counts::default() }
+        Self { start, state, news: Notify::new(), counters: TrafficCounters::default() }
     }
 
     /// The time, in nanoseconds of this run.
@@ -210,21 +210,21 @@ impl Measurements {
         }
     }
 
-    pub(crate) fn count(&self, counted: &Counted) {
-        let Counts { messages, payload, resources, resource_bytes, wire } = &self.counts;
-        wire.fetch_add(counted.wire, Relaxed);
-        if counted.messages > 0 {
-            messages.fetch_add(counted.messages, Relaxed);
-            payload.fetch_add(counted.payload, Relaxed);
-            resources.fetch_add(counted.resources, Relaxed);
-            resource_bytes.fetch_add(counted.resource_bytes, Relaxed);
+    pub(crate) fn add_traffic(&self, traffic: &Traffic) {
+        let TrafficCounters { messages, payload, resources, resource_bytes, wire } = &self.counters;
+        wire.fetch_add(traffic.wire, Relaxed);
+        if traffic.messages > 0 {
+            messages.fetch_add(traffic.messages, Relaxed);
+            payload.fetch_add(traffic.payload, Relaxed);
+            resources.fetch_add(traffic.resources, Relaxed);
+            resource_bytes.fetch_add(traffic.resource_bytes, Relaxed);
         }
     }
 
     /// What came so far.
-    pub(crate) fn counted(&self) -> Counted {
-        let Counts { messages, payload, resources, resource_bytes, wire } = &self.counts;
-        Counted {
+    pub(crate) fn traffic(&self) -> Traffic {
+        let TrafficCounters { messages, payload, resources, resource_bytes, wire } = &self.counters;
+        Traffic {
             messages: messages.load(Relaxed),
             payload: payload.load(Relaxed),
             resources: resources.load(Relaxed),
@@ -273,7 +273,7 @@ impl State {
     }
 }
 
-impl Counted {
+impl Traffic {
     /// What came after an earlier moment.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::measurements::{Counted, Measurements};
+use super::measurements::{Measurements, Traffic};
 use super::process::Process;
 use super::report::{DriverFigures, ProcessFigures};
 
@@ -15,7 +15,7 @@ pub(crate) struct Meter {
     cores: usize,
     peak_exact: bool,
     rss_start: u64,
-    counted: Counted,
+    traffic: Traffic,
     server_cpu: Duration,
     own_cpu: Duration,
     started: Instant,
@@ -40,7 +40,7 @@ impl Meter {
             cores: threads.min(usable).max(1),
             peak_exact,
             rss_start,
-            counted: measurements.counted(),
+            traffic: measurements.traffic(),
             server_cpu: server.as_ref().map(cpu).unwrap_or_default(),
             own_cpu: cpu(&own),
             started: Instant::now(),
@@ -53,8 +53,8 @@ impl Meter {
     }
 
     /// What had come when it was started.
-    pub(crate) fn counted(&self) -> Counted {
-        self.counted
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.traffic
     }
 
     /// A part begins in which the driver may be the one that is waited for.

@@ -231,18 +231,18 @@ impl Stage {
     /// What was found.
     pub(crate) fn report(mut self, waited: Waited, meter: &Meter, rounds: usize) -> Report {
         self.progress.clear();
-        let counted = self.measurements.counted().since(meter.counted());
+        let traffic = self.measurements.traffic().since(meter.traffic());
         let mut errors = self.errors;
         errors.extend(self.measurements.state().failures());
         let mut report = self.report;
-        let per = (counted.messages, self.orders.clients);
+        let per = (traffic.messages, self.orders.clients);
         report.connections = self.orders.all_connections();
         report.rounds = rounds;
-        report.messages = counted.messages;
-        report.payload_bytes = counted.payload;
-        report.resources = counted.resources;
-        report.resource_bytes = counted.resource_bytes;
-        report.wire_bytes = counted.wire;
+        report.messages = traffic.messages;
+        report.payload_bytes = traffic.payload;
+        report.resources = traffic.resources;
+        report.resource_bytes = traffic.resource_bytes;
+        report.wire_bytes = traffic.wire;
         report.wall_s = meter.wall().as_secs_f64();
         report.process = meter.process(self.rss_before, per);
         report.driver = meter.driver();
@@ -255,7 +255,7 @@ impl Stage {
     /// What the server does, to be compared with later.
     pub(crate) fn activity(&self) -> (Duration, u64) {
         let cpu = self.server.as_ref().and_then(Process::cpu).unwrap_or_default();
-        (cpu, self.measurements.counted().wire)
+        (cpu, self.measurements.traffic().wire)
     }
 
     fn unreachable(&mut self) -> Error {

@@ -6,7 +6,7 @@ use super::plan::{Manner, Plan};
 use super::status;
 use super::talk::{Heard, Talk};
 use crate::http2::{Broken, Event, Link};
-use crate::measurements::{Counted, Measurements};
+use crate::measurements::{Measurements, Traffic};
 
 /// A connection and the clients on it.
 #[derive(Debug)]
@@ -86,11 +86,11 @@ impl Session {
     /// # Errors
     /// The connection is of no use any more.
     pub(crate) fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
-        let mut counted = Counted { wire: input.len() as u64, ..Counted::default() };
+        let mut traffic = Traffic { wire: input.len() as u64, ..Traffic::default() };
         let fed = loop {
             match self.link.next(&mut input, out) {
                 Ok(Some(event)) => {
-                    if let Err(broken) = self.event(event, out, &mut counted) {
+                    if let Err(broken) = self.event(event, out, &mut traffic) {
                         break Err(broken);
                     }
                 }
@@ -98,7 +98,7 @@ impl Session {
                 Err(broken) => break Err(broken),
             }
         };
-        self.measurements.count(&counted);
+        self.measurements.add_traffic(&traffic);
         fed
     }
 
@@ -136,11 +136,11 @@ impl Session {
         &mut self,
         event: Event<'_>,
         out: &mut Vec<u8>,
-        counted: &mut Counted,
+        traffic: &mut Traffic,
     ) -> Result<(), Broken> {
         match event {
             Event::Data { stream, bytes, end } => {
-                self.data(stream, bytes, out, counted);
+                self.data(stream, bytes, out, traffic);
                 if end {
                     self.end(stream, "the server ended the stream without a status");
                 }
@@ -166,7 +166,7 @@ impl Session {
         Ok(())
     }
 
-    fn data(&mut self, stream: u32, mut bytes: &[u8], out: &mut Vec<u8>, counted: &mut Counted) {
+    fn data(&mut self, stream: u32, mut bytes: &[u8], out: &mut Vec<u8>, traffic: &mut Traffic) {
         let Some(talk) = talk(&mut self.talks, stream).filter(|talk| !talk.ended) else { return };
         talk.took(bytes.len(), out);
         while !bytes.is_empty() {
@@ -174,7 +174,7 @@ impl Session {
                 Ok(None) => {}
                 Ok(Some(heard)) => {
                     let probe = self.plan.wanted[usize::from(heard.at)].probe;
-                    count(counted, &heard, probe);
+                    count(traffic, &heard, probe);
                     if self.learning {
                         self.measurements.learned(heard.at, talk.copied().unwrap_or_default());
                     }
@@ -198,14 +198,14 @@ impl Session {
     }
 }
 
-fn count(counted: &mut Counted, heard: &Heard, probe: bool) {
-    counted.messages += 1;
-    counted.payload += heard.bytes;
+fn count(traffic: &mut Traffic, heard: &Heard, probe: bool) {
+    traffic.messages += 1;
+    traffic.payload += heard.bytes;
     if probe {
         return;
     }
-    counted.resources += u64::from(heard.resources);
-    counted.resource_bytes += heard.resource_bytes;
+    traffic.resources += u64::from(heard.resources);
+    traffic.resource_bytes += heard.resource_bytes;
 }
 
 /// Streams have odd numbers, in the order they were opened.

@@ -105,9 +105,9 @@ fn a_client_asks_hears_and_answers() {
         assert_eq!(numbers(&requests[0]), first);
         assert_eq!(numbers(&requests[1]), answer);
         assert_eq!(client.measurements.state().unsettled, 0);
-        let counted = client.measurements.counted();
-        assert_eq!((counted.messages, counted.resources, counted.resource_bytes), (1, 3, 24));
-        assert_eq!(counted.payload, response(3).len() as u64 - 5);
+        let traffic = client.measurements.traffic();
+        assert_eq!((traffic.messages, traffic.resources, traffic.resource_bytes), (1, 3, 24));
+        assert_eq!(traffic.payload, response(3).len() as u64 - 5);
     }
 }
 
@@ -131,7 +131,7 @@ fn responses_are_counted_however_they_are_cut() {
         client.enters(Manner::Accepts);
         client.hears(&frame(0, 0, 1, &bytes[..cut]));
         client.hears(&frame(0, 0, 1, &bytes[cut..]));
-        assert_eq!(client.measurements.counted().messages, 3, "cut at {cut}");
+        assert_eq!(client.measurements.traffic().messages, 3, "cut at {cut}");
         assert_eq!(client.requests().len(), 4);
         assert!(client.session.answered(), "three resources were expected, and came");
     }
