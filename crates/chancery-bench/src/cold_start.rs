@@ -23,7 +23,7 @@ pub(crate) async fn run(
     }
     meter.stop_clock();
     stage.quiet().await;
-    let firsts = stage.measurements.state().take_firsts();
+    let firsts = stage.measurements.state().take_first_answers();
     let mut report = stage.report(waited, &meter, 1);
     report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
     Ok(report)

@@ -180,7 +180,7 @@ impl Share {
             },
         };
         if let Err(why) = ended {
-            clients.iter().for_each(|client| self.measurements.lost(*client, &why));
+            clients.iter().for_each(|client| self.measurements.client_lost(*client, &why));
         }
     }
 
@@ -204,12 +204,12 @@ impl Share {
         introduced
             .map_err(|_| "the server accepted the connection and said nothing".to_owned())??;
         drop(permit);
-        self.measurements.connected(clients.len());
+        self.measurements.clients_connected(clients.len());
         self.gate.clone().wait_for(|open| *open).await.ok();
         for client in clients {
             let manner = self.orders.manner(*client);
             if let Err(why) = connection.say(|session, out| session.enter(*client, manner, out)) {
-                self.measurements.lost(*client, &why);
+                self.measurements.client_lost(*client, &why);
             }
         }
         let Err(why) = self.follow(&mut connection, clients[0] as usize).await else {

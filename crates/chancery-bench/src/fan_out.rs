@@ -133,11 +133,11 @@ pub(crate) async fn missed(stage: &mut Stage, when: &str) -> Waited {
     let clients = stage.orders.clients;
     let waited = stage
         .wait(stage.orders.patience, |state| {
-            (state.waiting == 0, format!("{when}: {} of {clients} streams wait", state.waiting))
+            (state.behind == 0, format!("{when}: {} of {clients} streams wait", state.behind))
         })
         .await;
     if waited == Waited::TimedOut {
-        let told = nothing(&stage.measurements.state().behind(), clients);
+        let told = nothing(&stage.measurements.state().clients_behind(), clients);
         stage.errors.push(format!("{when} {told} within {:?}", stage.orders.patience));
     }
     waited

@@ -16,41 +16,41 @@ use super::xds::proto;
 #[derive(Debug)]
 pub(crate) struct Measurements {
     start: Instant,
-    state: Mutex<State>,
-    news: Notify,
+    state: Mutex<ClientStates>,
+    changed: Notify,
     counters: TrafficCounters,
 }
 
 /// What the clients have told.
 #[derive(Debug)]
-pub(crate) struct State {
-    clients: Vec<Client>,
+pub(crate) struct ClientStates {
+    clients: Vec<ClientState>,
     /// When each change was published.
-    publishes: Vec<u64>,
+    changes: Vec<u64>,
     /// How long each receipt took, since they were last taken away.
     receipts: Vec<u64>,
     /// When the first answers of each client were complete.
-    firsts: Vec<u64>,
+    first_answers: Vec<u64>,
     /// Clients that are waited for and have not covered the last publish.
-    pub(crate) waiting: usize,
+    pub(crate) behind: usize,
     pub(crate) connected: usize,
-    pub(crate) unsettled: usize,
+    pub(crate) unanswered: usize,
     pub(crate) alive: usize,
-    failures: BTreeMap<String, Failure>,
-    learned: Vec<BTreeMap<String, String>>,
+    failures: BTreeMap<String, FailureCount>,
+    versions: Vec<BTreeMap<String, String>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Client {
-    covered: u32,
+struct ClientState {
+    covers_until: u32,
     /// Streams whose first answers are not complete.
-    open: u16,
+    incomplete: u16,
     awaited: bool,
     lost: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Failure {
+struct FailureCount {
     clients: usize,
     first: u32,
 }
@@ -84,27 +84,27 @@ impl Measurements {
         (stalled, alone): (usize, usize),
         types: usize,
     ) -> Self {
-        let client = |at| Client {
-            covered: 0,
+        let client = |at| ClientState {
+            covers_until: 0,
             // A slow client may take hours for its first answer; nobody waits for that.
-            open: if at < stalled || at >= alone { streams as u16 } else { 0 },
+            incomplete: if at < stalled || at >= alone { streams as u16 } else { 0 },
             awaited: at >= alone,
             lost: false,
         };
-        let state = State {
+        let state = ClientStates {
             clients: (0..clients).map(client).collect(),
-            publishes: Vec::new(),
+            changes: Vec::new(),
             receipts: Vec::new(),
-            firsts: Vec::new(),
-            waiting: 0,
+            first_answers: Vec::new(),
+            behind: 0,
             connected: 0,
-            unsettled: clients - alone.saturating_sub(stalled).min(clients),
+            unanswered: clients - alone.saturating_sub(stalled).min(clients),
             alive: clients,
             failures: BTreeMap::new(),
-            learned: vec![BTreeMap::new(); types],
+            versions: vec![BTreeMap::new(); types],
         };
         let (state, start) = (Mutex::new(state), Instant::now());
-        Self { start, state, news: Notify::new(), counters: TrafficCounters::default() }
+        Self { start, state, changed: Notify::new(), counters: TrafficCounters::default() }
     }
 
     /// The time, in nanoseconds of this run.
@@ -112,7 +112,7 @@ impl Measurements {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, ClientStates> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,62 +120,63 @@ impl Measurements {
     pub(crate) async fn until(
         &self,
         patience: Duration,
-        mut holds: impl FnMut(&State) -> bool,
+        mut holds: impl FnMut(&ClientStates) -> bool,
     ) -> bool {
         let held = async {
             while !holds(&self.state()) {
-                self.news.notified().await;
+                self.changed.notified().await;
             }
         };
         tokio::time::timeout(patience, held).await.is_ok()
     }
 
     /// A change is about to be published.
-    pub(crate) fn publish(&self) {
+    pub(crate) fn start_change(&self) {
         let mut state = self.state();
-        state.waiting =
-            state.clients.iter().filter(|client| client.awaited && !client.lost).count();
+        state.behind = state.clients.iter().filter(|client| client.awaited && !client.lost).count();
         let now = self.now();
-        state.publishes.push(now);
+        state.changes.push(now);
     }
 
     /// A connection is up, so many clients with it.
-    pub(crate) fn connected(&self, clients: usize) {
+    pub(crate) fn clients_connected(&self, clients: usize) {
         self.state().connected += clients;
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
     /// A client got a response: of the first type or not, and with all its first answers or not.
-    pub(crate) fn heard(&self, client: u32, first_type: bool, settled: bool) {
+    pub(crate) fn response_received(&self, client: u32, of_first_type: bool, complete: bool) {
         let now = self.now();
         let mut guard = self.state();
         let state = &mut *guard;
         let Some(client) = state.clients.get_mut(client as usize) else { return };
-        let mut news = false;
-        if settled && client.open > 0 {
-            client.open = client.open.saturating_sub(1);
-            if client.open == 0 {
-                state.firsts.push(now);
-                state.unsettled -= usize::from(!client.lost);
-                news |= state.unsettled == 0;
+        let mut changed = false;
+        if complete && client.incomplete > 0 {
+            client.incomplete = client.incomplete.saturating_sub(1);
+            if client.incomplete == 0 {
+                state.first_answers.push(now);
+                state.unanswered -= usize::from(!client.lost);
+                changed |= state.unanswered == 0;
             }
         }
-        if let Some(oldest) = state.publishes.get(client.covered as usize).filter(|_| first_type) {
-            client.covered = state.publishes.len() as u32;
+        if let Some(oldest) =
+            state.changes.get(client.covers_until as usize).filter(|_| of_first_type)
+        {
+            client.covers_until = state.changes.len() as u32;
             if client.awaited {
                 state.receipts.push(now.saturating_sub(*oldest));
-                state.waiting = state.waiting.saturating_sub(1);
-                news |= state.waiting == 0;
+                state.behind = state.behind.saturating_sub(1);
+                changed |= state.behind == 0;
             }
         }
         drop(guard);
-        if news {
-            self.news.notify_one();
+        if changed {
+            self.changed.notify_one();
         }
     }
 
     /// A client is gone, and why.
-    pub(crate) fn lost(&self, number: u32, why: &str) {
+    pub(crate) fn client_lost(&self, number: u32, why: &str) {
         let mut guard = self.state();
         let state = &mut *guard;
         let Some(client) = state.clients.get_mut(number as usize) else { return };
@@ -183,24 +184,24 @@ impl Measurements {
             return;
         }
         state.alive -= 1;
-        state.unsettled -= usize::from(client.open > 0);
-        if client.awaited && (client.covered as usize) < state.publishes.len() {
-            state.waiting = state.waiting.saturating_sub(1);
+        state.unanswered -= usize::from(client.incomplete > 0);
+        if client.awaited && (client.covers_until as usize) < state.changes.len() {
+            state.behind = state.behind.saturating_sub(1);
         }
-        let new = Failure { clients: 0, first: number };
+        let new = FailureCount { clients: 0, first: number };
         if state.failures.len() < REASONS || state.failures.contains_key(why) {
             state.failures.entry(why.to_owned()).or_insert(new).clients += 1;
         } else {
             state.failures.entry(OTHER.to_owned()).or_insert(new).clients += 1;
         }
         drop(guard);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
     /// Names and versions out of a delta response of one type.
-    pub(crate) fn learned(&self, at: u16, response: &[u8]) {
+    pub(crate) fn record_versions(&self, at: u16, response: &[u8]) {
         let mut state = self.state();
-        let Some(known) = state.learned.get_mut(usize::from(at)) else { return };
+        let Some(known) = state.versions.get_mut(usize::from(at)) else { return };
         for (_, resource) in proto::fields(response).filter(|(number, _)| *number == 2) {
             let text = |wanted| {
                 let found = proto::fields(resource).find(|(number, _)| *number == wanted);
@@ -234,38 +235,39 @@ impl Measurements {
     }
 }
 
-impl State {
+impl ClientStates {
     /// The receipts since this was last asked.
     pub(crate) fn take_receipts(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.receipts)
     }
 
     /// When the first answers were complete.
-    pub(crate) fn take_firsts(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.firsts)
+    pub(crate) fn take_first_answers(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.first_answers)
     }
 
     /// Names and versions of each type.
-    pub(crate) fn take_learned(&mut self) -> Vec<BTreeMap<String, String>> {
-        std::mem::take(&mut self.learned)
+    pub(crate) fn take_versions(&mut self) -> Vec<BTreeMap<String, String>> {
+        std::mem::take(&mut self.versions)
     }
 
     /// Clients that are still there and have not covered the last publish.
-    pub(crate) fn behind(&self) -> Vec<u32> {
-        let last = self.publishes.len();
-        let behind =
-            |client: &Client| client.awaited && !client.lost && (client.covered as usize) < last;
-        numbers(&self.clients, behind)
+    pub(crate) fn clients_behind(&self) -> Vec<u32> {
+        let last = self.changes.len();
+        let clients_behind = |client: &ClientState| {
+            client.awaited && !client.lost && (client.covers_until as usize) < last
+        };
+        numbers(&self.clients, clients_behind)
     }
 
     /// Clients that are still there and whose first answers are not complete.
-    pub(crate) fn unanswered(&self) -> Vec<u32> {
-        numbers(&self.clients, |client| !client.lost && client.open > 0)
+    pub(crate) fn unanswered_clients(&self) -> Vec<u32> {
+        numbers(&self.clients, |client| !client.lost && client.incomplete > 0)
     }
 
     /// What went wrong, in words.
     pub(crate) fn failures(&self) -> Vec<String> {
-        let told = |(why, failure): (&String, &Failure)| match failure.clients {
+        let told = |(why, failure): (&String, &FailureCount)| match failure.clients {
             1 => format!("stream {}: {why}", failure.first),
             many => format!("{many} streams, the first is {}: {why}", failure.first),
         };
@@ -286,7 +288,7 @@ impl Traffic {
     }
 }
 
-fn numbers(clients: &[Client], wanted: impl Fn(&Client) -> bool) -> Vec<u32> {
+fn numbers(clients: &[ClientState], wanted: impl Fn(&ClientState) -> bool) -> Vec<u32> {
     (0..).zip(clients).filter(|(_, client)| wanted(client)).map(|(at, _)| at).collect()
 }
 
@@ -302,45 +304,48 @@ mod tests {
     #[test]
     fn a_receipt_is_measured_from_the_oldest_change_it_covers() {
         let measurements = Measurements::new(2, 1, (0, 0), 1);
-        measurements.publish();
+        measurements.start_change();
         let between = measurements.now();
-        measurements.publish();
-        assert_eq!(measurements.state().behind(), [0, 1]);
-        measurements.heard(0, true, false);
-        measurements.heard(0, true, false);
+        measurements.start_change();
+        assert_eq!(measurements.state().clients_behind(), [0, 1]);
+        measurements.response_received(0, true, false);
+        measurements.response_received(0, true, false);
         let (now, mut state) = (measurements.now(), measurements.state());
         let receipts = state.take_receipts();
-        assert_eq!((receipts.len(), state.waiting, state.behind()), (1, 1, vec![1]));
-        assert!(receipts[0] <= now && receipts[0] >= state.publishes[1] - between);
+        assert_eq!((receipts.len(), state.behind, state.clients_behind()), (1, 1, vec![1]));
+        assert!(receipts[0] <= now && receipts[0] >= state.changes[1] - between);
     }
 
     #[test]
     fn who_is_lost_is_not_waited_for_and_told_once() {
         let measurements = Measurements::new(3, 2, (0, 0), 1);
-        measurements.publish();
-        measurements.lost(1, "gone");
-        measurements.lost(1, "gone again");
-        measurements.lost(2, "gone");
+        measurements.start_change();
+        measurements.client_lost(1, "gone");
+        measurements.client_lost(1, "gone again");
+        measurements.client_lost(2, "gone");
         let state = measurements.state();
-        assert_eq!((state.alive, state.waiting, state.unsettled), (1, 1, 1));
+        assert_eq!((state.alive, state.behind, state.unanswered), (1, 1, 1));
         assert_eq!(state.failures(), ["2 streams, the first is 1: gone"]);
     }
 
     #[test]
     fn a_client_has_its_first_answers_when_all_its_streams_have() {
         let measurements = Measurements::new(4, 2, (1, 2), 1);
-        assert_eq!(measurements.state().unsettled, 3, "the slow one is not waited for");
+        assert_eq!(measurements.state().unanswered, 3, "the slow one is not waited for");
         for client in [0, 0, 1, 1, 2, 3, 3] {
-            measurements.heard(client, false, true);
+            measurements.response_received(client, false, true);
         }
         let state = measurements.state();
-        assert_eq!((state.unsettled, state.unanswered(), state.firsts.len()), (1, vec![2], 2));
+        assert_eq!(
+            (state.unanswered, state.unanswered_clients(), state.first_answers.len()),
+            (1, vec![2], 2)
+        );
     }
 
     #[test]
     fn reasons_are_bounded() {
         let measurements = Measurements::new(100, 1, (0, 0), 1);
-        (0..100).for_each(|client| measurements.lost(client, &format!("request {client}")));
+        (0..100).for_each(|client| measurements.client_lost(client, &format!("request {client}")));
         let failures = measurements.state().failures();
         assert_eq!(failures.len(), REASONS + 1);
         assert!(failures.iter().any(|told| told.contains("80 streams") && told.ends_with(OTHER)));

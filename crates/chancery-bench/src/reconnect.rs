@@ -36,7 +36,7 @@ pub(crate) async fn run(
     }
     meter.stop_clock();
     stage.quiet().await;
-    let firsts = stage.measurements.state().take_firsts();
+    let firsts = stage.measurements.state().take_first_answers();
     let mut report = stage.report(waited, &meter, 1);
     report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
     report.held = Some(held);
@@ -91,7 +91,7 @@ async fn learn(
     }
     // A server may give everything in several responses.
     stage.quiet().await;
-    let learned = stage.measurements.state().take_learned();
+    let learned = stage.measurements.state().take_versions();
     for (wish, known) in wishes.iter_mut().zip(learned) {
         wish.held = known.into_iter().collect();
         wish.expect = Expect::Nothing;
@@ -119,7 +119,7 @@ async fn settled(stage: &mut Stage) -> Waited {
     let (mut last, mut still) = (stage.activity(), 0);
     while still < QUIET && Instant::now() < deadline {
         let waited = stage
-            .wait(LOOK, |state| (state.unsettled == 0, format!("{} to settle", state.unsettled)))
+            .wait(LOOK, |state| (state.unanswered == 0, format!("{} to settle", state.unanswered)))
             .await;
         if waited != Waited::TimedOut {
             return waited;
@@ -131,9 +131,9 @@ async fn settled(stage: &mut Stage) -> Waited {
     if still == QUIET {
         return Waited::Held;
     }
-    let unsettled = stage.measurements.state().unsettled;
+    let unanswered = stage.measurements.state().unanswered;
     let patience = stage.orders.patience;
-    stage.errors.push(format!("{unsettled} streams were still busy after {patience:?}"));
+    stage.errors.push(format!("{unanswered} streams were still busy after {patience:?}"));
     Waited::TimedOut
 }
 

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::crew::{Crew, Orders};
 use super::error::Error;
-use super::measurements::{Measurements, State};
+use super::measurements::{ClientStates, Measurements};
 use super::meter::Meter;
 use super::names::names;
 use super::options::{Clients, NameCount, Wildcard};
@@ -141,15 +141,15 @@ impl Stage {
         let clients = self.orders.clients;
         let waited = self
             .wait(self.orders.patience, |state| {
-                let settled = clients - state.unsettled;
+                let settled = clients - state.unanswered;
                 (
-                    state.unsettled == 0,
+                    state.unanswered == 0,
                     format!("{settled} of {clients} streams have their first answers"),
                 )
             })
             .await;
         if waited == Waited::TimedOut {
-            let missing = self.measurements.state().unanswered();
+            let missing = self.measurements.state().unanswered_clients();
             let patience = self.orders.patience;
             self.errors.push(format!("{} within {patience:?}", nothing(&missing, clients)));
         }
@@ -160,7 +160,7 @@ impl Stage {
     pub(crate) async fn wait(
         &mut self,
         patience: Duration,
-        holds: impl Fn(&State) -> (bool, String),
+        holds: impl Fn(&ClientStates) -> (bool, String),
     ) -> Waited {
         let deadline = Instant::now() + patience;
         loop {

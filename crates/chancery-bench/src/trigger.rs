@@ -75,7 +75,7 @@ impl Trigger {
 
 async fn change(io: &mut BufReader<TcpStream>, measurements: &Measurements) -> Result<(), String> {
     let failed = |error| format!("the trigger's connection failed: {error}");
-    measurements.publish();
+    measurements.start_change();
     io.write_all(b"change\n").await.map_err(failed)?;
     let mut answer = String::new();
     io.read_line(&mut answer).await.map_err(failed)?;
@@ -91,7 +91,7 @@ async fn execute(command: &str, measurements: &Measurements) -> Result<(), Strin
     // What the command prints must not get between the lines of our own output, and it must not
     // outlive our waiting for it.
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(io::stderr()).kill_on_drop(true);
-    measurements.publish();
+    measurements.start_change();
     let ended = shell.status().await.map_err(|error| format!("cannot run `{command}`: {error}"))?;
     if !ended.success() {
         return Err(format!("the trigger `{command}` ended with {ended}"));
@@ -109,7 +109,7 @@ fn replace(
     let fresh = beside(path)?;
     let write = || -> io::Result<()> {
         fs::write(&fresh, template.replace("{n}", &round.to_string()))?;
-        measurements.publish();
+        measurements.start_change();
         fs::rename(&fresh, path)
     };
     write().map_err(|error| format!("cannot replace `{}`: {error}", path.display()))

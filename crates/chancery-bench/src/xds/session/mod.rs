@@ -128,7 +128,7 @@ impl Session {
         let why = self.leaving.take().unwrap_or_else(|| why.to_owned());
         for talk in self.talks.iter_mut().filter(|talk| !talk.ended) {
             talk.ended = true;
-            self.measurements.lost(talk.client, &why);
+            self.measurements.client_lost(talk.client, &why);
         }
     }
 
@@ -176,9 +176,10 @@ impl Session {
                     let probe = self.plan.wanted[usize::from(heard.at)].probe;
                     count(traffic, &heard, probe);
                     if self.learning {
-                        self.measurements.learned(heard.at, talk.copied().unwrap_or_default());
+                        self.measurements
+                            .record_versions(heard.at, talk.copied().unwrap_or_default());
                     }
-                    self.measurements.heard(talk.client, heard.at == 0, heard.settled);
+                    self.measurements.response_received(talk.client, heard.at == 0, heard.settled);
                     talk.respond(heard.at, &mut self.link, &self.plan, out);
                     self.unsent |= talk.has_unsent();
                 }
@@ -193,7 +194,7 @@ impl Session {
     fn end(&mut self, stream: u32, why: &str) {
         if let Some(talk) = talk(&mut self.talks, stream).filter(|talk| !talk.ended) {
             talk.ended = true;
-            self.measurements.lost(talk.client, why);
+            self.measurements.client_lost(talk.client, why);
         }
     }
 }

@@ -104,7 +104,7 @@ fn a_client_asks_hears_and_answers() {
         let requests = client.requests();
         assert_eq!(numbers(&requests[0]), first);
         assert_eq!(numbers(&requests[1]), answer);
-        assert_eq!(client.measurements.state().unsettled, 0);
+        assert_eq!(client.measurements.state().unanswered, 0);
         let traffic = client.measurements.traffic();
         assert_eq!((traffic.messages, traffic.resources, traffic.resource_bytes), (1, 3, 24));
         assert_eq!(traffic.payload, response(3).len() as u64 - 5);
