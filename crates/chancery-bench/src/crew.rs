@@ -34,7 +34,7 @@ pub(crate) struct Orders {
     /// Nobody answers anything.
     pub(crate) silent: bool,
     pub(crate) largest_frame: u32,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// Responses are read for names and versions.
     pub(crate) learning: bool,
 }
@@ -200,7 +200,7 @@ impl Share {
             session.learn();
         }
         let mut connection = Connection::new(io, session, hello);
-        let introduced = tokio::time::timeout(self.orders.patience, connection.introduce()).await;
+        let introduced = tokio::time::timeout(self.orders.timeout, connection.introduce()).await;
         introduced
             .map_err(|_| "the server accepted the connection and said nothing".to_owned())??;
         drop(permit);
@@ -236,7 +236,7 @@ impl Share {
     }
 
     async fn in_time<T>(&self, connect: impl Future<Output = io::Result<T>>) -> Result<T, String> {
-        match tokio::time::timeout(self.orders.patience, connect).await {
+        match tokio::time::timeout(self.orders.timeout, connect).await {
             Ok(connected) => connected.map_err(|error| format!("cannot connect: {error}")),
             Err(_) => Err("cannot connect: the server does not answer".to_owned()),
         }
@@ -269,7 +269,7 @@ mod tests {
             rejecting: 1,
             silent: false,
             largest_frame: 0,
-            patience: Duration::ZERO,
+            timeout: Duration::ZERO,
             learning: false,
         }
     }

@@ -132,13 +132,13 @@ async fn one(stage: &mut Stage, trigger: &mut Trigger, meter: &mut Meter, round:
 pub(crate) async fn missed(stage: &mut Stage, when: &str) -> Waited {
     let clients = stage.orders.clients;
     let waited = stage
-        .wait(stage.orders.patience, |state| {
+        .wait(stage.orders.timeout, |state| {
             (state.behind == 0, format!("{when}: {} of {clients} streams wait", state.behind))
         })
         .await;
     if waited == Waited::TimedOut {
         let told = nothing(&stage.measurements.state().clients_behind(), clients);
-        stage.errors.push(format!("{when} {told} within {:?}", stage.orders.patience));
+        stage.errors.push(format!("{when} {told} within {:?}", stage.orders.timeout));
     }
     waited
 }

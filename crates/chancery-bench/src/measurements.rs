@@ -42,7 +42,7 @@ pub(crate) struct ClientStates {
 
 #[derive(Clone, Copy, Debug)]
 struct ClientState {
-    covers_until: u32,
+    covered_changes: u32,
     /// Streams whose first answers are not complete.
     incomplete: u16,
     awaited: bool,
@@ -85,7 +85,7 @@ impl Measurements {
         types: usize,
     ) -> Self {
         let client = |at| ClientState {
-            covers_until: 0,
+            covered_changes: 0,
             // A slow client may take hours for its first answer; nobody waits for that.
             incomplete: if at < stalled || at >= alone { streams as u16 } else { 0 },
             awaited: at >= alone,
@@ -119,7 +119,7 @@ impl Measurements {
     /// Waits until something holds, or for so long; says whether it holds.
     pub(crate) async fn until(
         &self,
-        patience: Duration,
+        timeout: Duration,
         mut holds: impl FnMut(&ClientStates) -> bool,
     ) -> bool {
         let held = async {
@@ -127,7 +127,7 @@ impl Measurements {
                 self.changed.notified().await;
             }
         };
-        tokio::time::timeout(patience, held).await.is_ok()
+        tokio::time::timeout(timeout, held).await.is_ok()
     }
 
     /// A change is about to be published.
@@ -160,9 +160,9 @@ impl Measurements {
             }
         }
         if let Some(oldest) =
-            state.changes.get(client.covers_until as usize).filter(|_| of_first_type)
+            state.changes.get(client.covered_changes as usize).filter(|_| of_first_type)
         {
-            client.covers_until = state.changes.len() as u32;
+            client.covered_changes = state.changes.len() as u32;
             if client.awaited {
                 state.receipts.push(now.saturating_sub(*oldest));
                 state.behind = state.behind.saturating_sub(1);
@@ -185,7 +185,7 @@ impl Measurements {
         }
         state.alive -= 1;
         state.unanswered -= usize::from(client.incomplete > 0);
-        if client.awaited && (client.covers_until as usize) < state.changes.len() {
+        if client.awaited && (client.covered_changes as usize) < state.changes.len() {
             state.behind = state.behind.saturating_sub(1);
         }
         let new = FailureCount { clients: 0, first: number };
@@ -255,7 +255,7 @@ impl ClientStates {
     pub(crate) fn clients_behind(&self) -> Vec<u32> {
         let last = self.changes.len();
         let clients_behind = |client: &ClientState| {
-            client.awaited && !client.lost && (client.covers_until as usize) < last
+            client.awaited && !client.lost && (client.covered_changes as usize) < last
         };
         numbers(&self.clients, clients_behind)
     }

@@ -115,7 +115,7 @@ fn probe(again: &Reconnect, scene: &Scene) -> Result<Wish, Error> {
 
 /// Waits until every probe is answered; or, with a server that does not, until it does nothing.
 async fn settled(stage: &mut Stage) -> Waited {
-    let deadline = Instant::now() + stage.orders.patience;
+    let deadline = Instant::now() + stage.orders.timeout;
     let (mut last, mut still) = (stage.activity(), 0);
     while still < QUIET && Instant::now() < deadline {
         let waited = stage
@@ -132,8 +132,8 @@ async fn settled(stage: &mut Stage) -> Waited {
         return Waited::Held;
     }
     let unanswered = stage.measurements.state().unanswered;
-    let patience = stage.orders.patience;
-    stage.errors.push(format!("{unanswered} streams were still busy after {patience:?}"));
+    let timeout = stage.orders.timeout;
+    stage.errors.push(format!("{unanswered} streams were still busy after {timeout:?}"));
     Waited::TimedOut
 }
 

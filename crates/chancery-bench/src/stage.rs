@@ -86,7 +86,7 @@ impl Stage {
             rejecting: clients.nack as usize,
             silent: clients.no_ack,
             largest_frame: clients.max_frame_size,
-            patience: clients.timeout,
+            timeout: clients.timeout,
             learning: scene.learning,
         };
         enough_files(orders.all_connections())?;
@@ -117,7 +117,7 @@ impl Stage {
     pub(crate) async fn connected(&mut self) -> Result<Waited, Error> {
         let clients = self.orders.clients;
         let waited = self
-            .wait(self.orders.patience, |state| {
+            .wait(self.orders.timeout, |state| {
                 let lost = clients - state.alive;
                 (
                     state.connected + lost >= clients,
@@ -140,7 +140,7 @@ impl Stage {
     pub(crate) async fn answered(&mut self) -> Waited {
         let clients = self.orders.clients;
         let waited = self
-            .wait(self.orders.patience, |state| {
+            .wait(self.orders.timeout, |state| {
                 let settled = clients - state.unanswered;
                 (
                     state.unanswered == 0,
@@ -150,8 +150,8 @@ impl Stage {
             .await;
         if waited == Waited::TimedOut {
             let missing = self.measurements.state().unanswered_clients();
-            let patience = self.orders.patience;
-            self.errors.push(format!("{} within {patience:?}", nothing(&missing, clients)));
+            let timeout = self.orders.timeout;
+            self.errors.push(format!("{} within {timeout:?}", nothing(&missing, clients)));
         }
         waited
     }
@@ -159,10 +159,10 @@ impl Stage {
     /// Waits until something holds that the clients tell.
     pub(crate) async fn wait(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         holds: impl Fn(&ClientStates) -> (bool, String),
     ) -> Waited {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let until = self.measurements.until(left.min(LOOK), |state| holds(state).0);

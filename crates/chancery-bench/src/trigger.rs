@@ -17,7 +17,7 @@ use super::options::Change;
 #[derive(Debug)]
 pub(crate) struct Trigger {
     kind: Kind,
-    patience: Duration,
+    timeout: Duration,
     round: u64,
 }
 
@@ -33,7 +33,7 @@ impl Trigger {
     ///
     /// # Errors
     /// There is nothing to connect to, or no template.
-    pub(crate) async fn ready(change: &Change, patience: Duration) -> Result<Self, Error> {
+    pub(crate) async fn ready(change: &Change, timeout: Duration) -> Result<Self, Error> {
         let kind = match change {
             Change::Tcp(address) => {
                 let io = TcpStream::connect(address).await;
@@ -52,7 +52,7 @@ impl Trigger {
                 Kind::File { path: path.clone(), template }
             }
         };
-        Ok(Self { kind, patience, round: 0 })
+        Ok(Self { kind, timeout, round: 0 })
     }
 
     /// Makes one change; the measurements learns of it at the moment it begins.
@@ -61,11 +61,11 @@ impl Trigger {
     /// It could not be made.
     pub(crate) async fn pull(&mut self, measurements: &Measurements) -> Result<(), String> {
         self.round += 1;
-        let (patience, round) = (self.patience, self.round);
+        let (timeout, round) = (self.timeout, self.round);
         let pulled = match &mut self.kind {
-            Kind::Tcp(io) => tokio::time::timeout(patience, change(io, measurements)).await,
+            Kind::Tcp(io) => tokio::time::timeout(timeout, change(io, measurements)).await,
             Kind::Exec(command) => {
-                tokio::time::timeout(patience, execute(command, measurements)).await
+                tokio::time::timeout(timeout, execute(command, measurements)).await
             }
             Kind::File { path, template } => Ok(replace(path, template, round, measurements)),
         };
