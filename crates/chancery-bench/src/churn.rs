@@ -37,7 +37,7 @@ pub(crate) async fn run(
     }
     stage.quiet().await;
     let receipts = stage.measurements.state().take_receipts();
-    let awaited = stage.orders.clients - stage.orders.alone();
+    let awaited = stage.workload.clients - stage.workload.unawaited();
     let mut report = stage.report(waited, &meter, publishes);
     let (deliveries, made) = (receipts.len() as f64, publishes.max(1) as f64);
     report.churn = Some(ChurnFigures {

@@ -130,15 +130,15 @@ async fn one(stage: &mut Stage, trigger: &mut Trigger, meter: &mut Meter, round:
 
 /// Waits until everybody has the last change; says who has not.
 pub(crate) async fn missed(stage: &mut Stage, when: &str) -> Waited {
-    let clients = stage.orders.clients;
+    let clients = stage.workload.clients;
     let waited = stage
-        .wait(stage.orders.timeout, |state| {
+        .wait(stage.workload.timeout, |state| {
             (state.behind == 0, format!("{when}: {} of {clients} streams wait", state.behind))
         })
         .await;
     if waited == Waited::TimedOut {
         let told = nothing(&stage.measurements.state().clients_behind(), clients);
-        stage.errors.push(format!("{when} {told} within {:?}", stage.orders.timeout));
+        stage.errors.push(format!("{when} {told} within {:?}", stage.workload.timeout));
     }
     waited
 }

@@ -9,9 +9,9 @@
 
 mod chart;
 mod churn;
+mod client_threads;
 mod cold_start;
 mod connection;
-mod crew;
 mod curve;
 mod error;
 mod fan_out;

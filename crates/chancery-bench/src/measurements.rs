@@ -77,18 +77,18 @@ struct TrafficCounters {
 
 impl Measurements {
     /// So many clients of so many streams each. The first ones stall after their first answers,
-    /// those up to `alone` are slow, and nothing more is expected of either.
+    /// those up to `unawaited` are slow, and nothing more is expected of either.
     pub(crate) fn new(
         clients: usize,
         streams: usize,
-        (stalled, alone): (usize, usize),
+        (stalled, unawaited): (usize, usize),
         types: usize,
     ) -> Self {
         let client = |at| ClientState {
             covered_changes: 0,
             // A slow client may take hours for its first answer; nobody waits for that.
-            incomplete: if at < stalled || at >= alone { streams as u16 } else { 0 },
-            awaited: at >= alone,
+            incomplete: if at < stalled || at >= unawaited { streams as u16 } else { 0 },
+            awaited: at >= unawaited,
             lost: false,
         };
         let state = ClientStates {
@@ -98,7 +98,7 @@ impl Measurements {
             first_answers: Vec::new(),
             behind: 0,
             connected: 0,
-            unanswered: clients - alone.saturating_sub(stalled).min(clients),
+            unanswered: clients - unawaited.saturating_sub(stalled).min(clients),
             alive: clients,
             failures: BTreeMap::new(),
             versions: vec![BTreeMap::new(); types],

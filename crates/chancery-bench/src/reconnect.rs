@@ -96,7 +96,7 @@ async fn learn(
         wish.held = known.into_iter().collect();
         wish.expect = Expect::Nothing;
     }
-    stage.crew.dismiss();
+    stage.threads.stop();
     Ok(Some(wishes))
 }
 
@@ -115,7 +115,7 @@ fn probe(again: &Reconnect, scene: &Scene) -> Result<Wish, Error> {
 
 /// Waits until every probe is answered; or, with a server that does not, until it does nothing.
 async fn settled(stage: &mut Stage) -> Waited {
-    let deadline = Instant::now() + stage.orders.timeout;
+    let deadline = Instant::now() + stage.workload.timeout;
     let (mut last, mut still) = (stage.activity(), 0);
     while still < QUIET && Instant::now() < deadline {
         let waited = stage
@@ -132,7 +132,7 @@ async fn settled(stage: &mut Stage) -> Waited {
         return Waited::Held;
     }
     let unanswered = stage.measurements.state().unanswered;
-    let timeout = stage.orders.timeout;
+    let timeout = stage.workload.timeout;
     stage.errors.push(format!("{unanswered} streams were still busy after {timeout:?}"));
     Waited::TimedOut
 }

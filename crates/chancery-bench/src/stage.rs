@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::crew::{Crew, Orders};
+use super::client_threads::{ClientThreads, Workload};
 use super::error::Error;
 use super::measurements::{ClientStates, Measurements};
 use super::meter::Meter;
@@ -20,8 +20,8 @@ use super::xds::{Expect, Plan, Protocol, Wish};
 /// A run of a scenario with so many clients.
 pub(crate) struct Stage {
     pub(crate) measurements: Arc<Measurements>,
-    pub(crate) crew: Crew,
-    pub(crate) orders: Orders,
+    pub(crate) threads: ClientThreads,
+    pub(crate) workload: Workload,
     pub(crate) server: Option<Process>,
     pub(crate) progress: Progress,
     pub(crate) errors: Vec<String>,
@@ -74,7 +74,7 @@ impl Stage {
         let plan = plan(clients, &scene).map_err(Error::Options)?;
         let tls = clients.tls.as_ref().map(|files| Tls::new(files, &clients.server)).transpose()?;
         let streams = plan.streams.len();
-        let orders = Orders {
+        let workload = Workload {
             plan: Arc::new(plan),
             address,
             tls,
@@ -89,17 +89,21 @@ impl Stage {
             timeout: clients.timeout,
             learning: scene.learning,
         };
-        enough_files(orders.all_connections())?;
-        let types = orders.plan.wanted.len();
-        let measurements =
-            Arc::new(Measurements::new(scene.streams, streams, orders.special(), types));
+        enough_files(workload.connection_count())?;
+        let types = workload.plan.wanted.len();
+        let measurements = Arc::new(Measurements::new(
+            scene.streams,
+            streams,
+            workload.stalled_and_unawaited(),
+            types,
+        ));
         let rss_before = server.as_ref().and_then(Process::rss).unwrap_or(0);
-        let opening = Some(Meter::start(&measurements, server.clone(), orders.threads));
-        let crew = Crew::start(&orders, &measurements, scene.gated)?;
+        let opening = Some(Meter::start(&measurements, server.clone(), workload.threads));
+        let threads = ClientThreads::start(&workload, &measurements, scene.gated)?;
         Ok(Self {
             measurements,
-            crew,
-            orders,
+            threads,
+            workload,
             server,
             progress: Progress::new(),
             errors: Vec::new(),
@@ -115,9 +119,9 @@ impl Stage {
     /// # Errors
     /// Not one of them is.
     pub(crate) async fn connected(&mut self) -> Result<Waited, Error> {
-        let clients = self.orders.clients;
+        let clients = self.workload.clients;
         let waited = self
-            .wait(self.orders.timeout, |state| {
+            .wait(self.workload.timeout, |state| {
                 let lost = clients - state.alive;
                 (
                     state.connected + lost >= clients,
@@ -138,9 +142,9 @@ impl Stage {
 
     /// Waits until all clients have their first answers; says if they have not.
     pub(crate) async fn answered(&mut self) -> Waited {
-        let clients = self.orders.clients;
+        let clients = self.workload.clients;
         let waited = self
-            .wait(self.orders.timeout, |state| {
+            .wait(self.workload.timeout, |state| {
                 let settled = clients - state.unanswered;
                 (
                     state.unanswered == 0,
@@ -150,7 +154,7 @@ impl Stage {
             .await;
         if waited == Waited::TimedOut {
             let missing = self.measurements.state().unanswered_clients();
-            let timeout = self.orders.timeout;
+            let timeout = self.workload.timeout;
             self.errors.push(format!("{} within {timeout:?}", nothing(&missing, clients)));
         }
         waited
@@ -208,7 +212,7 @@ impl Stage {
 
     /// Begins with the part that is measured.
     pub(crate) fn meter(&self) -> Meter {
-        Meter::start(&self.measurements, self.server.clone(), self.orders.threads)
+        Meter::start(&self.measurements, self.server.clone(), self.workload.threads)
     }
 
     /// Lets everybody connect and, unless connecting is measured too, begins to measure when that
@@ -224,7 +228,7 @@ impl Stage {
         }
         self.quiet().await;
         let (meter, began) = (self.meter(), self.measurements.now());
-        self.crew.open_gate();
+        self.threads.open_gate();
         Ok((waited, meter, began))
     }
 
@@ -235,8 +239,8 @@ impl Stage {
         let mut errors = self.errors;
         errors.extend(self.measurements.state().failures());
         let mut report = self.report;
-        let per = (traffic.messages, self.orders.clients);
-        report.connections = self.orders.all_connections();
+        let per = (traffic.messages, self.workload.clients);
+        report.connections = self.workload.connection_count();
         report.rounds = rounds;
         report.messages = traffic.messages;
         report.payload_bytes = traffic.payload;
@@ -248,7 +252,7 @@ impl Stage {
         report.driver = meter.driver();
         report.interrupted = waited == Waited::Interrupted;
         report.errors = errors;
-        self.crew.dismiss();
+        self.threads.stop();
         report
     }
 

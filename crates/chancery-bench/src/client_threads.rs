@@ -17,7 +17,7 @@ use super::xds::{Manner, Plan, Session};
 
 /// What the clients are to do.
 #[derive(Clone, Debug)]
-pub(crate) struct Orders {
+pub(crate) struct Workload {
     pub(crate) plan: Arc<Plan>,
     pub(crate) address: Address,
     pub(crate) tls: Option<Tls>,
@@ -39,38 +39,38 @@ pub(crate) struct Orders {
     pub(crate) learning: bool,
 }
 
-/// The clients at work. Ends with [`Crew::dismiss`], or when it is dropped.
+/// The clients at work. Ends with [`ClientThreads::stop`], or when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct ClientThreads {
     threads: Vec<JoinHandle<()>>,
     stop: CancellationToken,
     gate: watch::Sender<bool>,
 }
 
-impl Orders {
+impl Workload {
     /// How many connections there will be.
-    pub(crate) fn all_connections(&self) -> usize {
-        self.alone() + self.shared()
+    pub(crate) fn connection_count(&self) -> usize {
+        self.unawaited() + self.shared()
     }
 
     /// Clients nothing is expected of, which have a connection each.
-    pub(crate) fn alone(&self) -> usize {
+    pub(crate) fn unawaited(&self) -> usize {
         (self.stalled + self.slow.0).min(self.clients)
     }
 
     /// Those of them that stall, and all of them.
-    pub(crate) fn special(&self) -> (usize, usize) {
-        (self.stalled.min(self.clients), self.alone())
+    pub(crate) fn stalled_and_unawaited(&self) -> (usize, usize) {
+        (self.stalled.min(self.clients), self.unawaited())
     }
 
     fn shared(&self) -> usize {
-        self.connections.clamp(1, self.clients.max(1)).min(self.clients - self.alone())
+        self.connections.clamp(1, self.clients.max(1)).min(self.clients - self.unawaited())
     }
 
     /// The clients on one connection.
-    fn aboard(&self, connection: usize) -> Vec<u32> {
-        let alone = self.alone();
-        if connection < alone {
+    fn clients_on(&self, connection: usize) -> Vec<u32> {
+        let unawaited = self.unawaited();
+        if connection < unawaited {
             return vec![connection as u32];
         }
         (connection..self.clients).step_by(self.shared()).map(|client| client as u32).collect()
@@ -78,44 +78,44 @@ impl Orders {
 
     fn manner(&self, client: u32) -> Manner {
         let client = client as usize;
-        let alone = self.alone();
+        let unawaited = self.unawaited();
         match () {
             () if self.silent => Manner::Silent,
-            () if client >= alone && client < alone + self.rejecting => Manner::Rejects,
+            () if client >= unawaited && client < unawaited + self.rejecting => Manner::Rejects,
             () => Manner::Accepts,
         }
     }
 }
 
-impl Crew {
+impl ClientThreads {
     /// Connects all clients. They say their first requests when they are connected, or, with a
     /// gate, when it is opened.
     ///
     /// # Errors
     /// There is no thread to be had.
     pub(crate) fn start(
-        orders: &Orders,
+        workload: &Workload,
         measurements: &Arc<Measurements>,
         gated: bool,
     ) -> io::Result<Self> {
         let (gate, _) = watch::channel(!gated);
         let stop = CancellationToken::new();
-        let mut crew = Self { threads: Vec::new(), stop, gate };
-        for number in 0..orders.threads {
-            let share = Share {
-                orders: orders.clone(),
+        let mut all = Self { threads: Vec::new(), stop, gate };
+        for number in 0..workload.threads {
+            let thread = ClientThread {
+                workload: workload.clone(),
                 measurements: Arc::clone(measurements),
-                gate: crew.gate.subscribe(),
-                stop: crew.stop.clone(),
+                gate: all.gate.subscribe(),
+                stop: all.stop.clone(),
                 number,
             };
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = runtime.enable_all().event_interval(TASKS).build()?;
             let name = format!("clients-{number}");
-            let run = move || runtime.block_on(share.run());
-            crew.threads.push(thread::Builder::new().name(name).spawn(run)?);
+            let run = move || runtime.block_on(thread.run());
+            all.threads.push(thread::Builder::new().name(name).spawn(run)?);
         }
-        Ok(crew)
+        Ok(all)
     }
 
     /// Lets the first requests be said.
@@ -124,7 +124,7 @@ impl Crew {
     }
 
     /// Closes all connections.
-    pub(crate) fn dismiss(mut self) {
+    pub(crate) fn stop(mut self) {
         self.end();
     }
 
@@ -136,46 +136,46 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for ClientThreads {
     fn drop(&mut self) {
         self.end();
     }
 }
 
 /// The part of one thread.
-struct Share {
-    orders: Orders,
+struct ClientThread {
+    workload: Workload,
     measurements: Arc<Measurements>,
     gate: watch::Receiver<bool>,
     stop: CancellationToken,
     number: usize,
 }
 
-impl Share {
+impl ClientThread {
     async fn run(self) {
         let stop = self.stop.clone();
-        let (number, all) = (self.number, self.orders.all_connections());
-        let (threads, share) = (self.orders.threads, Arc::new(self));
+        let (number, all) = (self.number, self.workload.connection_count());
+        let (threads, thread) = (self.workload.threads, Arc::new(self));
         let connecting = Arc::new(Semaphore::new(CONNECTING));
         let mut tasks = JoinSet::new();
         for connection in (number..all).step_by(threads) {
-            let (share, connecting) = (Arc::clone(&share), Arc::clone(&connecting));
-            tasks.spawn(async move { share.connection(connection, &connecting).await });
+            let (thread, connecting) = (Arc::clone(&thread), Arc::clone(&connecting));
+            tasks.spawn(async move { thread.connection(connection, &connecting).await });
         }
         stop.cancelled().await;
     }
 
     async fn connection(&self, number: usize, connecting: &Semaphore) {
-        let clients = self.orders.aboard(number);
-        let slow = number < self.orders.alone();
+        let clients = self.workload.clients_on(number);
+        let slow = number < self.workload.unawaited();
         let permit = connecting.acquire().await;
-        let ended = match &self.orders.address {
+        let ended = match &self.workload.address {
             Address::Tcp(address) => match self.in_time(target::tcp(*address, slow)).await {
-                Ok(io) => self.dressed(io, &clients, permit).await,
+                Ok(io) => self.connect_tls(io, &clients, permit).await,
                 Err(why) => Err(why),
             },
             Address::Unix(path) => match self.in_time(target::unix(path)).await {
-                Ok(io) => self.dressed(io, &clients, permit).await,
+                Ok(io) => self.connect_tls(io, &clients, permit).await,
                 Err(why) => Err(why),
             },
         };
@@ -184,30 +184,36 @@ impl Share {
         }
     }
 
-    async fn dressed<I: Socket, P>(&self, io: I, clients: &[u32], permit: P) -> Result<(), String> {
-        let Some(Tls { connector, name }) = &self.orders.tls else {
+    async fn connect_tls<I: Socket, P>(
+        &self,
+        io: I,
+        clients: &[u32],
+        permit: P,
+    ) -> Result<(), String> {
+        let Some(Tls { connector, name }) = &self.workload.tls else {
             return self.serve(io, clients, permit).await;
         };
-        let dressed = self.in_time(connector.connect(name.clone(), io)).await?;
-        self.serve(dressed, clients, permit).await
+        let connect_tls = self.in_time(connector.connect(name.clone(), io)).await?;
+        self.serve(connect_tls, clients, permit).await
     }
 
     async fn serve<I: Socket, P>(&self, io: I, clients: &[u32], permit: P) -> Result<(), String> {
-        let (plan, mut hello) = (Arc::clone(&self.orders.plan), Vec::new());
+        let (plan, mut hello) = (Arc::clone(&self.workload.plan), Vec::new());
         let measurements = Arc::clone(&self.measurements);
-        let mut session = Session::open(plan, measurements, self.orders.largest_frame, &mut hello);
-        if self.orders.learning {
+        let mut session =
+            Session::open(plan, measurements, self.workload.largest_frame, &mut hello);
+        if self.workload.learning {
             session.learn();
         }
         let mut connection = Connection::new(io, session, hello);
-        let introduced = tokio::time::timeout(self.orders.timeout, connection.introduce()).await;
+        let introduced = tokio::time::timeout(self.workload.timeout, connection.introduce()).await;
         introduced
             .map_err(|_| "the server accepted the connection and said nothing".to_owned())??;
         drop(permit);
         self.measurements.clients_connected(clients.len());
         self.gate.clone().wait_for(|open| *open).await.ok();
         for client in clients {
-            let manner = self.orders.manner(*client);
+            let manner = self.workload.manner(*client);
             if let Err(why) = connection.say(|session, out| session.enter(*client, manner, out)) {
                 self.measurements.client_lost(*client, &why);
             }
@@ -225,18 +231,18 @@ impl Share {
         connection: &mut Connection<I>,
         client: usize,
     ) -> Result<(), String> {
-        if client < self.orders.stalled {
+        if client < self.workload.stalled {
             connection.run(|session, _| session.answered()).await?;
             return std::future::pending().await;
         }
-        if client < self.orders.alone() {
-            return connection.run_slowly(self.orders.slow.1).await;
+        if client < self.workload.unawaited() {
+            return connection.run_slowly(self.workload.slow.1).await;
         }
         connection.run(|_, _| false).await
     }
 
     async fn in_time<T>(&self, connect: impl Future<Output = io::Result<T>>) -> Result<T, String> {
-        match tokio::time::timeout(self.orders.timeout, connect).await {
+        match tokio::time::timeout(self.workload.timeout, connect).await {
             Ok(connected) => connected.map_err(|error| format!("cannot connect: {error}")),
             Err(_) => Err("cannot connect: the server does not answer".to_owned()),
         }
@@ -255,9 +261,9 @@ mod tests {
     use crate::xds::Node;
     use crate::xds::plan::Protocol;
 
-    fn orders(clients: usize, connections: usize, stalled: usize) -> Orders {
+    fn workload(clients: usize, connections: usize, stalled: usize) -> Workload {
         let node = Node { id: "n".into(), cluster: String::new(), metadata: Vec::new() };
-        Orders {
+        Workload {
             plan: Arc::new(Plan::aggregated(Protocol::Delta, Vec::new(), node, (false, "a"))),
             address: Address::Unix("/nowhere".into()),
             tls: None,
@@ -276,18 +282,18 @@ mod tests {
 
     #[test]
     fn every_client_is_on_one_connection_and_slow_ones_are_alone() {
-        let orders = orders(10, 3, 2);
-        assert_eq!(orders.all_connections(), 6);
-        let aboard: Vec<_> = (0..6).map(|connection| orders.aboard(connection)).collect();
-        assert_eq!(aboard, [vec![0], vec![1], vec![2], vec![3, 6, 9], vec![4, 7], vec![5, 8]]);
-        assert_eq!(orders.manner(2), Manner::Accepts);
-        assert_eq!(orders.manner(3), Manner::Rejects);
-        assert_eq!(orders.manner(4), Manner::Accepts);
+        let workload = workload(10, 3, 2);
+        assert_eq!(workload.connection_count(), 6);
+        let clients_on: Vec<_> = (0..6).map(|connection| workload.clients_on(connection)).collect();
+        assert_eq!(clients_on, [vec![0], vec![1], vec![2], vec![3, 6, 9], vec![4, 7], vec![5, 8]]);
+        assert_eq!(workload.manner(2), Manner::Accepts);
+        assert_eq!(workload.manner(3), Manner::Rejects);
+        assert_eq!(workload.manner(4), Manner::Accepts);
     }
 
     #[test]
     fn there_are_no_more_connections_than_clients() {
-        assert_eq!(orders(5, 100, 0).all_connections(), 5);
-        assert_eq!(orders(1, 100, 7).all_connections(), 1);
+        assert_eq!(workload(5, 100, 0).connection_count(), 5);
+        assert_eq!(workload(1, 100, 7).connection_count(), 1);
     }
 }
