@@ -9,36 +9,36 @@ use super::fan_out::missed;
 use super::figures::Spread;
 use super::options::{Churn, Clients};
 use super::report::{ChurnFigures, Report, Table, maybe, megabytes, short};
-use super::stage::{Scene, Stage, Waited};
+use super::run::{Run, RunSettings, WaitEnd};
 use super::trigger::Trigger;
 
 /// Makes changes for a while, with so many clients.
 pub(crate) async fn run(
     churn: &Churn,
     clients: &Clients,
-    scene: Scene,
+    settings: RunSettings,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
     let mut trigger = Trigger::ready(&churn.change, clients.timeout).await?;
-    let mut stage = Stage::open(clients, scene, interrupted).await?;
-    let mut waited = stage.connected().await?;
-    if waited == Waited::Held {
-        waited = stage.answered().await;
+    let mut run = Run::open(clients, settings, interrupted).await?;
+    let mut waited = run.connected().await?;
+    if waited == WaitEnd::Reached {
+        waited = run.answered().await;
     }
-    stage.quiet().await;
-    let mut meter = stage.meter();
+    run.quiet().await;
+    let mut meter = run.meter();
     let (mut publishes, mut took) = (0, Duration::ZERO);
-    if waited == Waited::Held {
-        (waited, publishes, took) = changes(churn, &mut stage, &mut trigger).await;
+    if waited == WaitEnd::Reached {
+        (waited, publishes, took) = changes(churn, &mut run, &mut trigger).await;
     }
     meter.stop_clock();
-    if waited == Waited::Held {
-        waited = missed(&mut stage, "after the last change").await;
+    if waited == WaitEnd::Reached {
+        waited = missed(&mut run, "after the last change").await;
     }
-    stage.quiet().await;
-    let receipts = stage.measurements.state().take_receipts();
-    let awaited = stage.workload.clients - stage.workload.unawaited();
-    let mut report = stage.report(waited, &meter, publishes);
+    run.quiet().await;
+    let receipts = run.measurements.state().take_receipts();
+    let awaited = run.workload.clients - run.workload.unawaited();
+    let mut report = run.report(waited, &meter, publishes);
     let (deliveries, made) = (receipts.len() as f64, publishes.max(1) as f64);
     report.churn = Some(ChurnFigures {
         rate: churn.rate,
@@ -93,25 +93,25 @@ pub(crate) fn table(reports: &[Report]) -> Table {
 /// Each change has its time, counted from the beginning; one that is late is made at once.
 async fn changes(
     churn: &Churn,
-    stage: &mut Stage,
+    run: &mut Run,
     trigger: &mut Trigger,
-) -> (Waited, usize, Duration) {
+) -> (WaitEnd, usize, Duration) {
     let began = Instant::now();
     let mut made = 0;
     let waited = loop {
         let due = Duration::from_secs_f64(made as f64 / churn.rate);
         if due >= churn.duration || began.elapsed() >= churn.duration {
-            break Waited::Held;
+            break WaitEnd::Reached;
         }
-        if stage.pause(due.saturating_sub(began.elapsed())).await == Waited::Interrupted {
-            break Waited::Interrupted;
+        if run.pause(due.saturating_sub(began.elapsed())).await == WaitEnd::Interrupted {
+            break WaitEnd::Interrupted;
         }
-        if let Err(error) = trigger.pull(&stage.measurements).await {
-            stage.errors.push(format!("change {}: {error}", made + 1));
-            break Waited::TimedOut;
+        if let Err(error) = trigger.pull(&run.measurements).await {
+            run.errors.push(format!("change {}: {error}", made + 1));
+            break WaitEnd::TimedOut;
         }
         made += 1;
-        stage.progress.say(&format!("{made} changes, {:.0?}", began.elapsed()));
+        run.progress.say(&format!("{made} changes, {:.0?}", began.elapsed()));
     };
     (waited, made, began.elapsed())
 }

@@ -6,25 +6,25 @@ use super::error::Error;
 use super::figures::Spread;
 use super::options::Clients;
 use super::report::{Report, Table, maybe, megabytes, short};
-use super::stage::{Scene, Stage, Waited};
+use super::run::{Run, RunSettings, WaitEnd};
 
 /// Starts so many clients.
 pub(crate) async fn run(
     connect: bool,
     clients: &Clients,
-    scene: Scene,
+    settings: RunSettings,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
-    let scene = Scene { gated: !connect, ..scene };
-    let mut stage = Stage::open(clients, scene, interrupted).await?;
-    let (mut waited, mut meter, began) = stage.entered(connect).await?;
-    if waited == Waited::Held {
-        waited = stage.answered().await;
+    let settings = RunSettings { gated: !connect, ..settings };
+    let mut run = Run::open(clients, settings, interrupted).await?;
+    let (mut waited, mut meter, began) = run.entered(connect).await?;
+    if waited == WaitEnd::Reached {
+        waited = run.answered().await;
     }
     meter.stop_clock();
-    stage.quiet().await;
-    let firsts = stage.measurements.state().take_first_answers();
-    let mut report = stage.report(waited, &meter, 1);
+    run.quiet().await;
+    let firsts = run.measurements.state().take_first_answers();
+    let mut report = run.report(waited, &meter, 1);
     report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
     Ok(report)
 }

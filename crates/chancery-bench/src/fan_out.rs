@@ -7,48 +7,48 @@ use super::figures::{Spread, percentile};
 use super::meter::Meter;
 use super::options::{Clients, Rounds};
 use super::report::{Latency, Report, Table, maybe, megabytes, short};
-use super::stage::{Scene, Stage, Waited, nothing};
+use super::run::{Run, RunSettings, WaitEnd, nothing};
 use super::trigger::Trigger;
 
 /// Runs all rounds with so many clients.
 pub(crate) async fn run(
     rounds: &Rounds,
     clients: &Clients,
-    scene: Scene,
+    settings: RunSettings,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
     let mut trigger = Trigger::ready(&rounds.change, clients.timeout).await?;
-    let mut stage = Stage::open(clients, scene, interrupted).await?;
-    let mut waited = stage.connected().await?;
-    if waited == Waited::Held {
-        waited = stage.answered().await;
+    let mut run = Run::open(clients, settings, interrupted).await?;
+    let mut waited = run.connected().await?;
+    if waited == WaitEnd::Reached {
+        waited = run.answered().await;
     }
-    stage.quiet().await;
-    let mut meter = stage.meter();
+    run.quiet().await;
+    let mut meter = run.meter();
     let mut found = Found::default();
     for round in 0..rounds.warmup + rounds.rounds {
-        if waited != Waited::Held || stage.measurements.state().alive == 0 {
+        if waited != WaitEnd::Reached || run.measurements.state().alive == 0 {
             break;
         }
         if round == rounds.warmup {
-            stage.quiet().await;
-            meter = stage.meter();
+            run.quiet().await;
+            meter = run.meter();
         }
-        stage.progress.say(&format!("round {} of {}", round + 1, rounds.warmup + rounds.rounds));
-        if stage.pause(rounds.gap).await == Waited::Interrupted {
-            waited = Waited::Interrupted;
+        run.progress.say(&format!("round {} of {}", round + 1, rounds.warmup + rounds.rounds));
+        if run.pause(rounds.gap).await == WaitEnd::Interrupted {
+            waited = WaitEnd::Interrupted;
             break;
         }
-        waited = one(&mut stage, &mut trigger, &mut meter, round + 1).await;
-        let receipts = stage.measurements.state().take_receipts();
-        if waited == Waited::Held && round >= rounds.warmup {
+        waited = one(&mut run, &mut trigger, &mut meter, round + 1).await;
+        let receipts = run.measurements.state().take_receipts();
+        if waited == WaitEnd::Reached && round >= rounds.warmup {
             found.add(receipts);
         }
     }
     meter.stop_clock();
     // Whoever sent the last response still has its acknowledgements to read.
-    stage.quiet().await;
-    let mut report = stage.report(waited, &meter, found.firsts.len());
+    run.quiet().await;
+    let mut report = run.report(waited, &meter, found.firsts.len());
     (report.latency_ms, report.receipt_ms) = (found.latency(), Spread::of(found.all));
     Ok(report)
 }
@@ -117,28 +117,28 @@ impl Found {
 }
 
 /// One change, until everybody has it.
-async fn one(stage: &mut Stage, trigger: &mut Trigger, meter: &mut Meter, round: usize) -> Waited {
+async fn one(run: &mut Run, trigger: &mut Trigger, meter: &mut Meter, round: usize) -> WaitEnd {
     meter.begin_part();
-    if let Err(error) = trigger.pull(&stage.measurements).await {
-        stage.errors.push(format!("round {round}: {error}"));
-        return Waited::TimedOut;
+    if let Err(error) = trigger.pull(&run.measurements).await {
+        run.errors.push(format!("round {round}: {error}"));
+        return WaitEnd::TimedOut;
     }
-    let waited = missed(stage, &format!("in round {round}")).await;
+    let waited = missed(run, &format!("in round {round}")).await;
     meter.end_part();
     waited
 }
 
 /// Waits until everybody has the last change; says who has not.
-pub(crate) async fn missed(stage: &mut Stage, when: &str) -> Waited {
-    let clients = stage.workload.clients;
-    let waited = stage
-        .wait(stage.workload.timeout, |state| {
+pub(crate) async fn missed(run: &mut Run, when: &str) -> WaitEnd {
+    let clients = run.workload.clients;
+    let waited = run
+        .wait(run.workload.timeout, |state| {
             (state.behind == 0, format!("{when}: {} of {clients} streams wait", state.behind))
         })
         .await;
-    if waited == Waited::TimedOut {
-        let told = nothing(&stage.measurements.state().clients_behind(), clients);
-        stage.errors.push(format!("{when} {told} within {:?}", stage.workload.timeout));
+    if waited == WaitEnd::TimedOut {
+        let told = nothing(&run.measurements.state().clients_behind(), clients);
+        run.errors.push(format!("{when} {told} within {:?}", run.workload.timeout));
     }
     waited
 }

@@ -7,27 +7,27 @@ use tokio_util::sync::CancellationToken;
 use super::error::Error;
 use super::options::Clients;
 use super::report::{Report, Table, maybe, megabytes, short};
-use super::stage::{Scene, Stage, Waited};
+use super::run::{Run, RunSettings, WaitEnd};
 
 /// Lets so many clients be idle.
 pub(crate) async fn run(
     duration: Duration,
     clients: &Clients,
-    scene: Scene,
+    settings: RunSettings,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
-    let mut stage = Stage::open(clients, scene, interrupted).await?;
-    let mut waited = stage.connected().await?;
-    if waited == Waited::Held {
-        waited = stage.answered().await;
+    let mut run = Run::open(clients, settings, interrupted).await?;
+    let mut waited = run.connected().await?;
+    if waited == WaitEnd::Reached {
+        waited = run.answered().await;
     }
-    stage.quiet().await;
-    let meter = stage.meter();
-    if waited == Waited::Held {
-        stage.progress.say("idle");
-        waited = stage.pause(duration).await;
+    run.quiet().await;
+    let meter = run.meter();
+    if waited == WaitEnd::Reached {
+        run.progress.say("idle");
+        waited = run.pause(duration).await;
     }
-    Ok(stage.report(waited, &meter, 0))
+    Ok(run.report(waited, &meter, 0))
 }
 
 /// One row for each run.

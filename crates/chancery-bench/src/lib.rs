@@ -26,7 +26,7 @@ mod process;
 mod progress;
 mod reconnect;
 mod report;
-mod stage;
+mod run;
 mod target;
 mod tls;
 mod trigger;
@@ -45,7 +45,7 @@ pub use self::report::Report;
 pub use self::target::Server;
 pub use self::xds::{Node, Protocol, parse_type};
 
-use self::stage::Scene;
+use self::run::RunSettings;
 
 /// Makes one run with so many clients and reports what was measured.
 ///
@@ -57,18 +57,20 @@ pub async fn run(
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
     let Options { scenario, clients } = options;
-    let scene = scene(scenario, clients, streams)?;
+    let settings = settings(scenario, clients, streams)?;
     match scenario {
         Scenario::FanOut(rounds)
         | Scenario::WholeState(rounds)
         | Scenario::SlowReaders(rounds)
-        | Scenario::FileChange(rounds) => fan_out::run(rounds, clients, scene, interrupted).await,
-        Scenario::Churn(churn) => churn::run(churn, clients, scene, interrupted).await,
-        Scenario::ColdStart { connect } => {
-            cold_start::run(*connect, clients, scene, interrupted).await
+        | Scenario::FileChange(rounds) => {
+            fan_out::run(rounds, clients, settings, interrupted).await
         }
-        Scenario::Reconnect(again) => reconnect::run(again, clients, scene, interrupted).await,
-        Scenario::Idle { duration } => idle::run(*duration, clients, scene, interrupted).await,
+        Scenario::Churn(churn) => churn::run(churn, clients, settings, interrupted).await,
+        Scenario::ColdStart { connect } => {
+            cold_start::run(*connect, clients, settings, interrupted).await
+        }
+        Scenario::Reconnect(again) => reconnect::run(again, clients, settings, interrupted).await,
+        Scenario::Idle { duration } => idle::run(*duration, clients, settings, interrupted).await,
     }
 }
 
@@ -100,13 +102,13 @@ impl Scenario {
     }
 }
 
-fn scene(scenario: &Scenario, clients: &Clients, streams: usize) -> Result<Scene, Error> {
+fn settings(scenario: &Scenario, clients: &Clients, streams: usize) -> Result<RunSettings, Error> {
     let usual = match scenario {
         Scenario::WholeState(_) => Protocol::Sotw,
         _ => Protocol::Delta,
     };
     let protocol = clients.protocol.unwrap_or(usual);
-    let wishes = stage::wishes(clients, protocol).map_err(Error::Options)?;
+    let wishes = run::wishes(clients, protocol).map_err(Error::Options)?;
     let scenario = scenario.name();
-    Ok(Scene { scenario, streams, protocol, gated: false, wishes, learning: false })
+    Ok(RunSettings { scenario, streams, protocol, gated: false, wishes, learning: false })
 }

@@ -8,36 +8,36 @@ use super::error::Error;
 use super::figures::Spread;
 use super::options::{Clients, Reconnect};
 use super::report::{Report, Table, maybe, megabytes};
-use super::stage::{Scene, Stage, Waited, busy};
+use super::run::{Run, RunSettings, WaitEnd, busy};
 use super::xds::{Expect, Protocol, Wish, types};
 
 /// Learns what there is, then lets so many clients come back with it.
 pub(crate) async fn run(
     again: &Reconnect,
     clients: &Clients,
-    scene: Scene,
+    settings: RunSettings,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
-    if scene.protocol == Protocol::Sotw || clients.per_type {
+    if settings.protocol == Protocol::Sotw || clients.per_type {
         let why = "clients come back with versions on aggregated delta streams only";
         return Err(Error::Options(why.to_owned()));
     }
-    let learner = Scene { streams: 1, learning: true, gated: false, ..scene.clone() };
+    let learner = RunSettings { streams: 1, learning: true, gated: false, ..settings.clone() };
     let Some(mut wishes) = learn(clients, learner, interrupted).await? else {
         return Err(Error::Unanswered);
     };
     let held = wishes.iter().map(|wish| wish.held.len()).sum();
-    wishes.push(probe(again, &scene)?);
-    let scene = Scene { gated: !again.connect, wishes, ..scene };
-    let mut stage = Stage::open(clients, scene, interrupted).await?;
-    let (mut waited, mut meter, began) = stage.entered(again.connect).await?;
-    if waited == Waited::Held {
-        waited = settled(&mut stage).await;
+    wishes.push(probe(again, &settings)?);
+    let settings = RunSettings { gated: !again.connect, wishes, ..settings };
+    let mut run = Run::open(clients, settings, interrupted).await?;
+    let (mut waited, mut meter, began) = run.entered(again.connect).await?;
+    if waited == WaitEnd::Reached {
+        waited = settled(&mut run).await;
     }
     meter.stop_clock();
-    stage.quiet().await;
-    let firsts = stage.measurements.state().take_first_answers();
-    let mut report = stage.report(waited, &meter, 1);
+    run.quiet().await;
+    let firsts = run.measurements.state().take_first_answers();
+    let mut report = run.report(waited, &meter, 1);
     report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
     report.held = Some(held);
     Ok(report)
@@ -81,28 +81,28 @@ pub(crate) fn table(reports: &[Report]) -> Table {
 /// What there is of each type, with versions; nothing if it was not told.
 async fn learn(
     clients: &Clients,
-    scene: Scene,
+    settings: RunSettings,
     interrupted: &CancellationToken,
 ) -> Result<Option<Vec<Wish>>, Error> {
-    let mut wishes = scene.wishes.clone();
-    let mut stage = Stage::open(clients, scene, interrupted).await?;
-    if stage.connected().await? != Waited::Held || stage.answered().await != Waited::Held {
+    let mut wishes = settings.wishes.clone();
+    let mut run = Run::open(clients, settings, interrupted).await?;
+    if run.connected().await? != WaitEnd::Reached || run.answered().await != WaitEnd::Reached {
         return Ok(None);
     }
     // A server may give everything in several responses.
-    stage.quiet().await;
-    let learned = stage.measurements.state().take_versions();
+    run.quiet().await;
+    let learned = run.measurements.state().take_versions();
     for (wish, known) in wishes.iter_mut().zip(learned) {
         wish.held = known.into_iter().collect();
         wish.expect = Expect::Nothing;
     }
-    stage.threads.stop();
+    run.threads.stop();
     Ok(Some(wishes))
 }
 
 /// The question whose answer tells that the one before was handled.
-fn probe(again: &Reconnect, scene: &Scene) -> Result<Wish, Error> {
-    let asked = |url: &_| scene.wishes.iter().any(|wish| wish.url == *url);
+fn probe(again: &Reconnect, settings: &RunSettings) -> Result<Wish, Error> {
+    let asked = |url: &_| settings.wishes.iter().any(|wish| wish.url == *url);
     let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| types::parse_type(short).ok());
     let url = again.probe.clone().or_else(|| usual.into_iter().find(|url| !asked(url)));
     let Some(url) = url.filter(|url| !asked(url)) else {
@@ -114,27 +114,27 @@ fn probe(again: &Reconnect, scene: &Scene) -> Result<Wish, Error> {
 }
 
 /// Waits until every probe is answered; or, with a server that does not, until it does nothing.
-async fn settled(stage: &mut Stage) -> Waited {
-    let deadline = Instant::now() + stage.workload.timeout;
-    let (mut last, mut still) = (stage.activity(), 0);
+async fn settled(run: &mut Run) -> WaitEnd {
+    let deadline = Instant::now() + run.workload.timeout;
+    let (mut last, mut still) = (run.activity(), 0);
     while still < QUIET && Instant::now() < deadline {
-        let waited = stage
+        let waited = run
             .wait(LOOK, |state| (state.unanswered == 0, format!("{} to settle", state.unanswered)))
             .await;
-        if waited != Waited::TimedOut {
+        if waited != WaitEnd::TimedOut {
             return waited;
         }
-        let now = stage.activity();
+        let now = run.activity();
         still = if busy(last, now) { 0 } else { still + 1 };
         last = now;
     }
     if still == QUIET {
-        return Waited::Held;
+        return WaitEnd::Reached;
     }
-    let unanswered = stage.measurements.state().unanswered;
-    let timeout = stage.workload.timeout;
-    stage.errors.push(format!("{unanswered} streams were still busy after {timeout:?}"));
-    Waited::TimedOut
+    let unanswered = run.measurements.state().unanswered;
+    let timeout = run.workload.timeout;
+    run.errors.push(format!("{unanswered} streams were still busy after {timeout:?}"));
+    WaitEnd::TimedOut
 }
 
 /// So often is looked, and so many looks without any activity are quiet.

@@ -18,7 +18,7 @@ use super::tls::Tls;
 use super::xds::{Expect, Plan, Protocol, Wish};
 
 /// A run of a scenario with so many clients.
-pub(crate) struct Stage {
+pub(crate) struct Run {
     pub(crate) measurements: Arc<Measurements>,
     pub(crate) threads: ClientThreads,
     pub(crate) workload: Workload,
@@ -35,9 +35,9 @@ pub(crate) struct Stage {
 
 /// How waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum WaitEnd {
     /// It holds.
-    Held,
+    Reached,
     /// It took too long.
     TimedOut,
     /// Somebody wants to stop.
@@ -46,7 +46,7 @@ pub(crate) enum Waited {
 
 /// What is to be run.
 #[derive(Clone, Debug)]
-pub(crate) struct Scene {
+pub(crate) struct RunSettings {
     pub(crate) scenario: &'static str,
     pub(crate) streams: usize,
     pub(crate) protocol: Protocol,
@@ -56,30 +56,30 @@ pub(crate) struct Scene {
     pub(crate) learning: bool,
 }
 
-impl Stage {
+impl Run {
     /// Lets the clients begin to connect.
     ///
     /// # Errors
     /// The flags contradict each other, or this machine or the server cannot be used.
     pub(crate) async fn open(
         clients: &Clients,
-        scene: Scene,
+        settings: RunSettings,
         interrupted: &CancellationToken,
     ) -> Result<Self, Error> {
         let resolved = clients.server.resolve().await;
         let address =
             resolved.map_err(|source| Error::Lookup { server: clients.server.clone(), source })?;
         let server = clients.pid.map(Process::of).transpose()?;
-        let report = report(clients, &scene);
-        let plan = plan(clients, &scene).map_err(Error::Options)?;
+        let report = report(clients, &settings);
+        let plan = plan(clients, &settings).map_err(Error::Options)?;
         let tls = clients.tls.as_ref().map(|files| Tls::new(files, &clients.server)).transpose()?;
         let streams = plan.streams.len();
         let workload = Workload {
             plan: Arc::new(plan),
             address,
             tls,
-            clients: scene.streams,
-            connections: clients.connections.map_or(scene.streams, |some| some as usize),
+            clients: settings.streams,
+            connections: clients.connections.map_or(settings.streams, |some| some as usize),
             threads: clients.threads as usize,
             stalled: clients.stalled as usize,
             slow: clients.slow.map_or((0, 1), |slow| (slow.count as usize, slow.bytes_per_second)),
@@ -87,19 +87,19 @@ impl Stage {
             silent: clients.no_ack,
             largest_frame: clients.max_frame_size,
             timeout: clients.timeout,
-            learning: scene.learning,
+            learning: settings.learning,
         };
         enough_files(workload.connection_count())?;
         let types = workload.plan.wanted.len();
         let measurements = Arc::new(Measurements::new(
-            scene.streams,
+            settings.streams,
             streams,
             workload.stalled_and_unawaited(),
             types,
         ));
         let rss_before = server.as_ref().and_then(Process::rss).unwrap_or(0);
         let opening = Some(Meter::start(&measurements, server.clone(), workload.threads));
-        let threads = ClientThreads::start(&workload, &measurements, scene.gated)?;
+        let threads = ClientThreads::start(&workload, &measurements, settings.gated)?;
         Ok(Self {
             measurements,
             threads,
@@ -118,7 +118,7 @@ impl Stage {
     ///
     /// # Errors
     /// Not one of them is.
-    pub(crate) async fn connected(&mut self) -> Result<Waited, Error> {
+    pub(crate) async fn connected(&mut self) -> Result<WaitEnd, Error> {
         let clients = self.workload.clients;
         let waited = self
             .wait(self.workload.timeout, |state| {
@@ -131,17 +131,17 @@ impl Stage {
             .await;
         let connected = self.measurements.state().connected;
         match (waited, connected) {
-            (Waited::Held | Waited::TimedOut, 0) => Err(self.unreachable()),
-            (Waited::TimedOut, some) => {
+            (WaitEnd::Reached | WaitEnd::TimedOut, 0) => Err(self.unreachable()),
+            (WaitEnd::TimedOut, some) => {
                 self.errors.push(format!("{some} of {clients} streams connected in time"));
-                Ok(Waited::TimedOut)
+                Ok(WaitEnd::TimedOut)
             }
             _ => Ok(waited),
         }
     }
 
     /// Waits until all clients have their first answers; says if they have not.
-    pub(crate) async fn answered(&mut self) -> Waited {
+    pub(crate) async fn answered(&mut self) -> WaitEnd {
         let clients = self.workload.clients;
         let waited = self
             .wait(self.workload.timeout, |state| {
@@ -152,7 +152,7 @@ impl Stage {
                 )
             })
             .await;
-        if waited == Waited::TimedOut {
+        if waited == WaitEnd::TimedOut {
             let missing = self.measurements.state().unanswered_clients();
             let timeout = self.workload.timeout;
             self.errors.push(format!("{} within {timeout:?}", nothing(&missing, clients)));
@@ -165,33 +165,33 @@ impl Stage {
         &mut self,
         timeout: Duration,
         holds: impl Fn(&ClientStates) -> (bool, String),
-    ) -> Waited {
+    ) -> WaitEnd {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let until = self.measurements.until(left.min(LOOK), |state| holds(state).0);
             let held = tokio::select! {
                 biased;
-                () = self.interrupted.cancelled() => return Waited::Interrupted,
+                () = self.interrupted.cancelled() => return WaitEnd::Interrupted,
                 held = until => held,
             };
             if held {
-                return Waited::Held;
+                return WaitEnd::Reached;
             }
             let (_, told) = holds(&self.measurements.state());
             self.progress.say(&told);
             if left <= LOOK {
-                return Waited::TimedOut;
+                return WaitEnd::TimedOut;
             }
         }
     }
 
     /// Does nothing for a while; says whether it may go on.
-    pub(crate) async fn pause(&self, duration: Duration) -> Waited {
+    pub(crate) async fn pause(&self, duration: Duration) -> WaitEnd {
         tokio::select! {
             biased;
-            () = self.interrupted.cancelled() => Waited::Interrupted,
-            () = tokio::time::sleep(duration) => Waited::Held,
+            () = self.interrupted.cancelled() => WaitEnd::Interrupted,
+            () = tokio::time::sleep(duration) => WaitEnd::Reached,
         }
     }
 
@@ -201,7 +201,7 @@ impl Stage {
         let deadline = Instant::now() + QUIET.1;
         let (mut last, mut still) = (self.activity(), 0);
         while still < 3 && Instant::now() < deadline {
-            if self.pause(QUIET.0).await == Waited::Interrupted {
+            if self.pause(QUIET.0).await == WaitEnd::Interrupted {
                 return;
             }
             let now = self.activity();
@@ -220,7 +220,7 @@ impl Stage {
     pub(crate) async fn entered(
         &mut self,
         connecting: bool,
-    ) -> Result<(Waited, Meter, u64), Error> {
+    ) -> Result<(WaitEnd, Meter, u64), Error> {
         let opening = self.opening.take().filter(|_| connecting);
         let waited = self.connected().await?;
         if let Some(meter) = opening {
@@ -233,7 +233,7 @@ impl Stage {
     }
 
     /// What was found.
-    pub(crate) fn report(mut self, waited: Waited, meter: &Meter, rounds: usize) -> Report {
+    pub(crate) fn report(mut self, waited: WaitEnd, meter: &Meter, rounds: usize) -> Report {
         self.progress.clear();
         let traffic = self.measurements.traffic().since(meter.traffic());
         let mut errors = self.errors;
@@ -250,7 +250,7 @@ impl Stage {
         report.wall_s = meter.wall().as_secs_f64();
         report.process = meter.process(self.rss_before, per);
         report.driver = meter.driver();
-        report.interrupted = waited == Waited::Interrupted;
+        report.interrupted = waited == WaitEnd::Interrupted;
         report.errors = errors;
         self.threads.stop();
         report
@@ -315,27 +315,27 @@ pub(crate) fn wishes(clients: &Clients, protocol: Protocol) -> Result<Vec<Wish>,
     Ok(wishes)
 }
 
-fn plan(clients: &Clients, scene: &Scene) -> Result<Plan, String> {
-    let (wishes, node) = (scene.wishes.clone(), clients.node.clone());
+fn plan(clients: &Clients, settings: &RunSettings) -> Result<Plan, String> {
+    let (wishes, node) = (settings.wishes.clone(), clients.node.clone());
     let authority = (clients.tls.is_some(), clients.server.authority());
     match clients.per_type {
-        true => Plan::per_type(scene.protocol, wishes, node, authority),
-        false => Ok(Plan::aggregated(scene.protocol, wishes, node, authority)),
+        true => Plan::per_type(settings.protocol, wishes, node, authority),
+        false => Ok(Plan::aggregated(settings.protocol, wishes, node, authority)),
     }
 }
 
 /// The part of a report that is known before.
-fn report(clients: &Clients, scene: &Scene) -> Report {
-    let asked = || scene.wishes.iter().filter(|wish| !wish.probe);
+fn report(clients: &Clients, settings: &RunSettings) -> Report {
+    let asked = || settings.wishes.iter().filter(|wish| !wish.probe);
     Report {
-        scenario: scene.scenario,
+        scenario: settings.scenario,
         server: clients.server.to_string(),
         label: clients.label.clone(),
-        protocol: scene.protocol,
+        protocol: settings.protocol,
         aggregated: !clients.per_type,
         types: asked().map(|wish| wish.url.short().to_owned()).collect(),
         names: asked().map(|wish| wish.names.len() as u32).collect(),
-        streams: scene.streams,
+        streams: settings.streams,
         connections: 0,
         threads: clients.threads as usize,
         rounds: 0,
