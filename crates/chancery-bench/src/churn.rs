@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::fan_out::missed;
+use super::fan_out::wait_receipts;
 use super::figures::Spread;
 use super::options::{Churn, Clients};
 use super::report::{ChurnFigures, Report, Table, maybe, megabytes, short};
@@ -21,21 +21,21 @@ pub(crate) async fn run(
 ) -> Result<Report, Error> {
     let mut trigger = Trigger::ready(&churn.change, clients.timeout).await?;
     let mut run = Run::open(clients, settings, interrupted).await?;
-    let mut waited = run.connected().await?;
+    let mut waited = run.wait_connected().await?;
     if waited == WaitEnd::Reached {
-        waited = run.answered().await;
+        waited = run.wait_first_answers().await;
     }
-    run.quiet().await;
-    let mut meter = run.meter();
+    run.wait_idle().await;
+    let mut meter = run.start_meter();
     let (mut publishes, mut took) = (0, Duration::ZERO);
     if waited == WaitEnd::Reached {
         (waited, publishes, took) = changes(churn, &mut run, &mut trigger).await;
     }
     meter.stop_clock();
     if waited == WaitEnd::Reached {
-        waited = missed(&mut run, "after the last change").await;
+        waited = wait_receipts(&mut run, "after the last change").await;
     }
-    run.quiet().await;
+    run.wait_idle().await;
     let receipts = run.measurements.state().take_receipts();
     let awaited = run.workload.clients - run.workload.unawaited();
     let mut report = run.report(waited, &meter, publishes);

@@ -17,12 +17,12 @@ pub(crate) async fn run(
 ) -> Result<Report, Error> {
     let settings = RunSettings { gated: !connect, ..settings };
     let mut run = Run::open(clients, settings, interrupted).await?;
-    let (mut waited, mut meter, began) = run.entered(connect).await?;
+    let (mut waited, mut meter, began) = run.begin(connect).await?;
     if waited == WaitEnd::Reached {
-        waited = run.answered().await;
+        waited = run.wait_first_answers().await;
     }
     meter.stop_clock();
-    run.quiet().await;
+    run.wait_idle().await;
     let firsts = run.measurements.state().take_first_answers();
     let mut report = run.report(waited, &meter, 1);
     report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());

@@ -7,7 +7,7 @@ use super::figures::{Spread, percentile};
 use super::meter::Meter;
 use super::options::{Clients, Rounds};
 use super::report::{Latency, Report, Table, maybe, megabytes, short};
-use super::run::{Run, RunSettings, WaitEnd, nothing};
+use super::run::{Run, RunSettings, WaitEnd, got_nothing};
 use super::trigger::Trigger;
 
 /// Runs all rounds with so many clients.
@@ -19,20 +19,20 @@ pub(crate) async fn run(
 ) -> Result<Report, Error> {
     let mut trigger = Trigger::ready(&rounds.change, clients.timeout).await?;
     let mut run = Run::open(clients, settings, interrupted).await?;
-    let mut waited = run.connected().await?;
+    let mut waited = run.wait_connected().await?;
     if waited == WaitEnd::Reached {
-        waited = run.answered().await;
+        waited = run.wait_first_answers().await;
     }
-    run.quiet().await;
-    let mut meter = run.meter();
+    run.wait_idle().await;
+    let mut meter = run.start_meter();
     let mut found = Found::default();
     for round in 0..rounds.warmup + rounds.rounds {
         if waited != WaitEnd::Reached || run.measurements.state().alive == 0 {
             break;
         }
         if round == rounds.warmup {
-            run.quiet().await;
-            meter = run.meter();
+            run.wait_idle().await;
+            meter = run.start_meter();
         }
         run.progress.say(&format!("round {} of {}", round + 1, rounds.warmup + rounds.rounds));
         if run.pause(rounds.gap).await == WaitEnd::Interrupted {
@@ -47,7 +47,7 @@ pub(crate) async fn run(
     }
     meter.stop_clock();
     // Whoever sent the last response still has its acknowledgements to read.
-    run.quiet().await;
+    run.wait_idle().await;
     let mut report = run.report(waited, &meter, found.firsts.len());
     (report.latency_ms, report.receipt_ms) = (found.latency(), Spread::of(found.all));
     Ok(report)
@@ -123,13 +123,13 @@ async fn one(run: &mut Run, trigger: &mut Trigger, meter: &mut Meter, round: usi
         run.errors.push(format!("round {round}: {error}"));
         return WaitEnd::TimedOut;
     }
-    let waited = missed(run, &format!("in round {round}")).await;
+    let waited = wait_receipts(run, &format!("in round {round}")).await;
     meter.end_part();
     waited
 }
 
 /// Waits until everybody has the last change; says who has not.
-pub(crate) async fn missed(run: &mut Run, when: &str) -> WaitEnd {
+pub(crate) async fn wait_receipts(run: &mut Run, when: &str) -> WaitEnd {
     let clients = run.workload.clients;
     let waited = run
         .wait(run.workload.timeout, |state| {
@@ -137,7 +137,7 @@ pub(crate) async fn missed(run: &mut Run, when: &str) -> WaitEnd {
         })
         .await;
     if waited == WaitEnd::TimedOut {
-        let told = nothing(&run.measurements.state().clients_behind(), clients);
+        let told = got_nothing(&run.measurements.state().clients_behind(), clients);
         run.errors.push(format!("{when} {told} within {:?}", run.workload.timeout));
     }
     waited

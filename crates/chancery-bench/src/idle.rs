@@ -17,12 +17,12 @@ pub(crate) async fn run(
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
     let mut run = Run::open(clients, settings, interrupted).await?;
-    let mut waited = run.connected().await?;
+    let mut waited = run.wait_connected().await?;
     if waited == WaitEnd::Reached {
-        waited = run.answered().await;
+        waited = run.wait_first_answers().await;
     }
-    run.quiet().await;
-    let meter = run.meter();
+    run.wait_idle().await;
+    let meter = run.start_meter();
     if waited == WaitEnd::Reached {
         run.progress.say("idle");
         waited = run.pause(duration).await;

@@ -30,12 +30,12 @@ pub(crate) async fn run(
     wishes.push(probe(again, &settings)?);
     let settings = RunSettings { gated: !again.connect, wishes, ..settings };
     let mut run = Run::open(clients, settings, interrupted).await?;
-    let (mut waited, mut meter, began) = run.entered(again.connect).await?;
+    let (mut waited, mut meter, began) = run.begin(again.connect).await?;
     if waited == WaitEnd::Reached {
-        waited = settled(&mut run).await;
+        waited = wait_probes(&mut run).await;
     }
     meter.stop_clock();
-    run.quiet().await;
+    run.wait_idle().await;
     let firsts = run.measurements.state().take_first_answers();
     let mut report = run.report(waited, &meter, 1);
     report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
@@ -86,11 +86,13 @@ async fn learn(
 ) -> Result<Option<Vec<Wish>>, Error> {
     let mut wishes = settings.wishes.clone();
     let mut run = Run::open(clients, settings, interrupted).await?;
-    if run.connected().await? != WaitEnd::Reached || run.answered().await != WaitEnd::Reached {
+    if run.wait_connected().await? != WaitEnd::Reached
+        || run.wait_first_answers().await != WaitEnd::Reached
+    {
         return Ok(None);
     }
     // A server may give everything in several responses.
-    run.quiet().await;
+    run.wait_idle().await;
     let learned = run.measurements.state().take_versions();
     for (wish, known) in wishes.iter_mut().zip(learned) {
         wish.held = known.into_iter().collect();
@@ -114,7 +116,7 @@ fn probe(again: &Reconnect, settings: &RunSettings) -> Result<Wish, Error> {
 }
 
 /// Waits until every probe is answered; or, with a server that does not, until it does nothing.
-async fn settled(run: &mut Run) -> WaitEnd {
+async fn wait_probes(run: &mut Run) -> WaitEnd {
     let deadline = Instant::now() + run.workload.timeout;
     let (mut last, mut still) = (run.activity(), 0);
     while still < QUIET && Instant::now() < deadline {

@@ -118,7 +118,7 @@ impl Run {
     ///
     /// # Errors
     /// Not one of them is.
-    pub(crate) async fn connected(&mut self) -> Result<WaitEnd, Error> {
+    pub(crate) async fn wait_connected(&mut self) -> Result<WaitEnd, Error> {
         let clients = self.workload.clients;
         let waited = self
             .wait(self.workload.timeout, |state| {
@@ -141,7 +141,7 @@ impl Run {
     }
 
     /// Waits until all clients have their first answers; says if they have not.
-    pub(crate) async fn answered(&mut self) -> WaitEnd {
+    pub(crate) async fn wait_first_answers(&mut self) -> WaitEnd {
         let clients = self.workload.clients;
         let waited = self
             .wait(self.workload.timeout, |state| {
@@ -155,7 +155,7 @@ impl Run {
         if waited == WaitEnd::TimedOut {
             let missing = self.measurements.state().unanswered_clients();
             let timeout = self.workload.timeout;
-            self.errors.push(format!("{} within {timeout:?}", nothing(&missing, clients)));
+            self.errors.push(format!("{} within {timeout:?}", got_nothing(&missing, clients)));
         }
         waited
     }
@@ -197,7 +197,7 @@ impl Run {
 
     /// Waits until the server has done what is left to do: it uses no CPU if that can be seen, and
     /// says nothing otherwise. Not longer than two seconds.
-    pub(crate) async fn quiet(&self) {
+    pub(crate) async fn wait_idle(&self) {
         let deadline = Instant::now() + QUIET.1;
         let (mut last, mut still) = (self.activity(), 0);
         while still < 3 && Instant::now() < deadline {
@@ -211,23 +211,20 @@ impl Run {
     }
 
     /// Begins with the part that is measured.
-    pub(crate) fn meter(&self) -> Meter {
+    pub(crate) fn start_meter(&self) -> Meter {
         Meter::start(&self.measurements, self.server.clone(), self.workload.threads)
     }
 
     /// Lets everybody connect and, unless connecting is measured too, begins to measure when that
     /// is done. Says when it began.
-    pub(crate) async fn entered(
-        &mut self,
-        connecting: bool,
-    ) -> Result<(WaitEnd, Meter, u64), Error> {
+    pub(crate) async fn begin(&mut self, connecting: bool) -> Result<(WaitEnd, Meter, u64), Error> {
         let opening = self.opening.take().filter(|_| connecting);
-        let waited = self.connected().await?;
+        let waited = self.wait_connected().await?;
         if let Some(meter) = opening {
             return Ok((waited, meter, 0));
         }
-        self.quiet().await;
-        let (meter, began) = (self.meter(), self.measurements.now());
+        self.wait_idle().await;
+        let (meter, began) = (self.start_meter(), self.measurements.now());
         self.threads.open_gate();
         Ok((waited, meter, began))
     }
@@ -271,7 +268,7 @@ impl Run {
 }
 
 /// Says which clients got nothing.
-pub(crate) fn nothing(missing: &[u32], of: usize) -> String {
+pub(crate) fn got_nothing(missing: &[u32], of: usize) -> String {
     let mut numbers: Vec<_> = missing.iter().take(10).map(u32::to_string).collect();
     if missing.len() > numbers.len() {
         numbers.push("…".to_owned());
