@@ -4,7 +4,7 @@
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// How long the head of a frame is.
-pub(super) const HEAD: usize = 9;
+pub(super) const HEADER_SIZE: usize = 9;
 
 /// The largest payload everybody takes, and the largest that may be announced.
 pub(super) const FRAME_SIZES: (u32, u32) = (16_384, 16_777_215);
@@ -39,21 +39,21 @@ pub(super) const SET_FRAME: u16 = 5;
 
 /// The head of one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct FrameHeader {
     pub(super) length: u32,
     pub(super) kind: u8,
     pub(super) flags: u8,
     pub(super) stream: u32,
 }
 
-impl Head {
-    pub(super) fn parse(bytes: [u8; HEAD]) -> Self {
+impl FrameHeader {
+    pub(super) fn parse(bytes: [u8; HEADER_SIZE]) -> Self {
         let [a, b, c, kind, flags, stream @ ..] = bytes;
         let stream = u32::from_be_bytes(stream) & WINDOW;
         Self { length: u32::from_be_bytes([0, a, b, c]), kind, flags, stream }
     }
 
-    pub(super) fn bytes(self) -> [u8; HEAD] {
+    pub(super) fn bytes(self) -> [u8; HEADER_SIZE] {
         let [_, a, b, c] = self.length.to_be_bytes();
         let [s, t, u, v] = self.stream.to_be_bytes();
         [a, b, c, self.kind, self.flags, s, t, u, v]
@@ -67,7 +67,7 @@ impl Head {
 /// One whole frame.
 pub(super) fn write(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     let length = u32::try_from(payload.len()).expect("callers split at the frame size");
-    out.extend_from_slice(&Head { length, kind, flags, stream }.bytes());
+    out.extend_from_slice(&FrameHeader { length, kind, flags, stream }.bytes());
     out.extend_from_slice(payload);
 }
 
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_head_is_read_as_it_was_written() {
-        let head = Head { length: 0x12_3456, kind: DATA, flags: PADDED, stream: 77 };
-        assert_eq!(Head::parse(head.bytes()), head);
+        let head = FrameHeader { length: 0x12_3456, kind: DATA, flags: PADDED, stream: 77 };
+        assert_eq!(FrameHeader::parse(head.bytes()), head);
     }
 }

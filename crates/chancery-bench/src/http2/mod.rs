@@ -5,10 +5,10 @@
 //! message. Not here: requests and responses of xDS ([`crate::xds`]), sockets
 //! ([`crate::connection`]).
 
+mod connection;
 mod frame;
 mod hpack;
 mod huffman;
-mod link;
 
+pub(super) use connection::{Event, GRANT, Http2Connection, Http2Error, SendWindow};
 pub(super) use hpack::{Field, request_block};
-pub(super) use link::{Broken, Event, GRANT, Link, Room};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::plan::{Expect, Manner, Plan, answer};
 use super::scan::{Found, Scan};
-use crate::http2::{GRANT, Link, Room};
+use crate::http2::{GRANT, Http2Connection, SendWindow};
 
 /// A stream from its opening to its end.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Talk {
     pub(super) ended: bool,
     pub(super) manner: Manner,
     id: u32,
-    room: Room,
+    room: SendWindow,
     received: u32,
     prefix: [u8; PREFIX],
     have: u8,
@@ -57,7 +57,7 @@ pub(super) struct Heard {
 }
 
 impl Talk {
-    pub(super) fn new(client: u32, id: u32, room: Room, manner: Manner, plan: &Plan) -> Self {
+    pub(super) fn new(client: u32, id: u32, room: SendWindow, manner: Manner, plan: &Plan) -> Self {
         let types = plan.streams[id as usize / 2 % plan.streams.len()].types;
         let expects = |at: &u16| plan.wanted[usize::from(*at)].expect != Expect::Nothing;
         Self {
@@ -118,7 +118,7 @@ impl Talk {
     }
 
     /// Says the first requests of this stream.
-    pub(super) fn greet(&mut self, link: &mut Link, plan: &Plan, out: &mut Vec<u8>) {
+    pub(super) fn greet(&mut self, http2: &mut Http2Connection, plan: &Plan, out: &mut Vec<u8>) {
         let mut node = Some(plan.node.encoded(self.client));
         for at in self.types.0..self.types.1 {
             let wanted = &plan.wanted[usize::from(at)];
@@ -129,41 +129,47 @@ impl Talk {
             self.unsent.push_back(Piece { bytes: start.into(), sent: 0 });
             self.unsent.push_back(Piece { bytes: Arc::clone(&wanted.first), sent: 0 });
         }
-        self.pump(link, out);
+        self.pump(http2, out);
     }
 
     /// Answers the response that was just heard.
-    pub(super) fn respond(&mut self, at: u16, link: &mut Link, plan: &Plan, out: &mut Vec<u8>) {
+    pub(super) fn respond(
+        &mut self,
+        at: u16,
+        http2: &mut Http2Connection,
+        plan: &Plan,
+        out: &mut Vec<u8>,
+    ) {
         if self.manner == Manner::Silent {
             return;
         }
         let again = &plan.wanted[usize::from(at)].again;
         let Found { version, nonce, .. } = &self.scan.found;
-        let start = Link::begin_data(out);
+        let start = Http2Connection::begin_data(out);
         let body = out.len();
         prefix(out, 0);
         out.extend_from_slice(again);
         answer(out, plan.protocol, self.manner, version, nonce);
         let length = (out.len() - body - PREFIX) as u32;
         out[body + 1..body + PREFIX].copy_from_slice(&length.to_be_bytes());
-        if !self.unsent.is_empty() || !link.seal(self.id, &mut self.room, out, start) {
+        if !self.unsent.is_empty() || !http2.seal(self.id, &mut self.room, out, start) {
             self.unsent.push_back(Piece { bytes: out[body..].into(), sent: 0 });
             out.truncate(start);
-            self.pump(link, out);
+            self.pump(http2, out);
         }
     }
 
     /// Sends of what is waiting as much as the windows and the buffer allow.
-    pub(super) fn pump(&mut self, link: &mut Link, out: &mut Vec<u8>) {
+    pub(super) fn pump(&mut self, http2: &mut Http2Connection, out: &mut Vec<u8>) {
         while let Some(piece) = self.unsent.front_mut() {
-            let fits = link.fits(self.room, piece.bytes.len() - piece.sent);
+            let fits = http2.fits(self.room, piece.bytes.len() - piece.sent);
             if fits == 0 && piece.sent < piece.bytes.len() || out.len() > BUFFER {
                 return;
             }
-            let start = Link::begin_data(out);
+            let start = Http2Connection::begin_data(out);
             out.extend_from_slice(&piece.bytes[piece.sent..piece.sent + fits]);
             piece.sent += fits;
-            link.seal(self.id, &mut self.room, out, start);
+            http2.seal(self.id, &mut self.room, out, start);
             if piece.sent == piece.bytes.len() {
                 self.unsent.pop_front();
             }
@@ -181,7 +187,7 @@ impl Talk {
     }
 
     /// Takes in that more, or less, may be sent.
-    pub(super) fn opened(&mut self, by: i64) -> Result<(), crate::http2::Broken> {
+    pub(super) fn opened(&mut self, by: i64) -> Result<(), crate::http2::Http2Error> {
         self.room.open(by)
     }
 
@@ -189,7 +195,7 @@ impl Talk {
     pub(super) fn took(&mut self, bytes: usize, out: &mut Vec<u8>) {
         self.received += bytes as u32;
         if self.received >= GRANT {
-            Link::grant(self.id, self.received, out);
+            Http2Connection::grant(self.id, self.received, out);
             self.received = 0;
         }
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::plan::{Manner, Plan};
 use super::status;
 use super::talk::{Heard, Talk};
-use crate::http2::{Broken, Event, Link};
+use crate::http2::{Event, Http2Connection, Http2Error};
 use crate::measurements::{Measurements, Traffic};
 
 /// A connection and the clients on it.
 #[derive(Debug)]
 pub(crate) struct Session {
-    link: Link,
+    http2: Http2Connection,
     talks: Vec<Talk>,
     plan: Arc<Plan>,
     measurements: Arc<Measurements>,
@@ -30,9 +30,9 @@ impl Session {
         largest: u32,
         out: &mut Vec<u8>,
     ) -> Self {
-        let link = Link::open(largest, out);
+        let http2 = Http2Connection::open(largest, out);
         Self {
-            link,
+            http2,
             talks: Vec::new(),
             plan,
             measurements,
@@ -49,7 +49,7 @@ impl Session {
 
     /// Whether the server has introduced itself.
     pub(crate) fn settled(&self) -> bool {
-        self.link.settled()
+        self.http2.settled()
     }
 
     /// Opens the streams of a client and says its first requests.
@@ -64,17 +64,17 @@ impl Session {
     ) -> Result<(), String> {
         let plan = Arc::clone(&self.plan);
         for opening in &plan.streams {
-            let most = self.link.streams();
+            let most = self.http2.streams();
             if self.talks.len() as u64 >= u64::from(most) {
                 return Err(format!("the server takes {most} streams on a connection"));
             }
             let id = self.talks.len() as u32 * 2 + 1;
-            self.link.request(id, &opening.headers, out);
-            let mut talk = Talk::new(client, id, self.link.stream_room(), manner, &plan);
+            self.http2.request(id, &opening.headers, out);
+            let mut talk = Talk::new(client, id, self.http2.stream_room(), manner, &plan);
             if self.learning {
                 talk.keep_copies();
             }
-            talk.greet(&mut self.link, &plan, out);
+            talk.greet(&mut self.http2, &plan, out);
             self.unsent |= talk.has_unsent();
             self.talks.push(talk);
         }
@@ -85,10 +85,10 @@ impl Session {
     ///
     /// # Errors
     /// The connection is of no use any more.
-    pub(crate) fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<(), Broken> {
+    pub(crate) fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<(), Http2Error> {
         let mut traffic = Traffic { wire: input.len() as u64, ..Traffic::default() };
         let fed = loop {
-            match self.link.next(&mut input, out) {
+            match self.http2.next(&mut input, out) {
                 Ok(Some(event)) => {
                     if let Err(broken) = self.event(event, out, &mut traffic) {
                         break Err(broken);
@@ -108,7 +108,7 @@ impl Session {
             return;
         }
         for talk in self.talks.iter_mut().filter(|talk| talk.has_unsent()) {
-            talk.pump(&mut self.link, out);
+            talk.pump(&mut self.http2, out);
             self.unsent |= talk.has_unsent();
         }
     }
@@ -137,7 +137,7 @@ impl Session {
         event: Event<'_>,
         out: &mut Vec<u8>,
         traffic: &mut Traffic,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), Http2Error> {
         match event {
             Event::Data { stream, bytes, end } => {
                 self.data(stream, bytes, out, traffic);
@@ -180,7 +180,7 @@ impl Session {
                             .record_versions(heard.at, talk.copied().unwrap_or_default());
                     }
                     self.measurements.response_received(talk.client, heard.at == 0, heard.settled);
-                    talk.respond(heard.at, &mut self.link, &self.plan, out);
+                    talk.respond(heard.at, &mut self.http2, &self.plan, out);
                     self.unsent |= talk.has_unsent();
                 }
                 Err(why) => {

@@ -5,15 +5,15 @@
 //! to the caller's buffer. Windows are opened as far as they go and topped up rarely, so a response
 //! is never held up by us unless the caller stops reading.
 
-use super::frame::{self, FIRST_WINDOW, FRAME_SIZES, HEAD, Head, WINDOW};
+use super::frame::{self, FIRST_WINDOW, FRAME_SIZES, FrameHeader, HEADER_SIZE, WINDOW};
 use super::hpack::{self, Field};
 
 /// A connection, after the preface was sent.
 #[derive(Debug)]
-pub(crate) struct Link {
-    head: [u8; HEAD],
+pub(crate) struct Http2Connection {
+    head: [u8; HEADER_SIZE],
     have: u8,
-    now: Head,
+    now: FrameHeader,
     /// Payload of the frame that has not come yet.
     left: u32,
     /// The last so many of them are padding, which the first of them says.
@@ -26,18 +26,18 @@ pub(crate) struct Link {
     block_of: Option<(u32, u8)>,
     settled: bool,
     received: u32,
-    room: Room,
-    peer: Peer,
+    room: SendWindow,
+    peer: PeerSettings,
     largest: u32,
 }
 
 /// How much may still be sent: on a connection, or on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room(i64);
+pub(crate) struct SendWindow(i64);
 
 /// What the server said of itself.
 #[derive(Clone, Copy, Debug)]
-struct Peer {
+struct PeerSettings {
     window: u32,
     frame: u32,
     streams: u32,
@@ -62,7 +62,7 @@ pub(crate) enum Event<'a> {
 
 /// Why a connection cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum Http2Error {
     /// The first bytes are no HTTP/2.
     #[error("the server does not speak HTTP/2 here; its answer begins with `{0}`")]
     NoHttp2(String),
@@ -74,7 +74,7 @@ pub(crate) enum Broken {
     Frame(&'static str),
 }
 
-impl Link {
+impl Http2Connection {
     /// Begins a connection; `largest` is the frame size we announce.
     pub(crate) fn open(largest: u32, out: &mut Vec<u8>) -> Self {
         let largest = largest.clamp(FRAME_SIZES.0, FRAME_SIZES.1);
@@ -92,9 +92,9 @@ impl Link {
         frame::write(out, frame::SETTINGS, 0, 0, &settings);
         window_update(out, 0, WINDOW - FIRST_WINDOW);
         Self {
-            head: [0; HEAD],
+            head: [0; HEADER_SIZE],
             have: 0,
-            now: Head::default(),
+            now: FrameHeader::default(),
             left: 0,
             pad: 0,
             awaits_pad: false,
@@ -103,8 +103,8 @@ impl Link {
             block_of: None,
             settled: false,
             received: 0,
-            room: Room(FIRST_WINDOW.into()),
-            peer: Peer { window: FIRST_WINDOW, frame: FRAME_SIZES.0, streams: u32::MAX },
+            room: SendWindow(FIRST_WINDOW.into()),
+            peer: PeerSettings { window: FIRST_WINDOW, frame: FRAME_SIZES.0, streams: u32::MAX },
             largest,
         }
     }
@@ -117,9 +117,9 @@ impl Link {
         &mut self,
         input: &mut &'a [u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Event<'a>>, Broken> {
+    ) -> Result<Option<Event<'a>>, Http2Error> {
         loop {
-            if usize::from(self.have) < HEAD && !self.begin(input, out)? {
+            if usize::from(self.have) < HEADER_SIZE && !self.begin(input, out)? {
                 return Ok(None);
             }
             let event = if self.now.kind == frame::DATA {
@@ -129,7 +129,7 @@ impl Link {
             } else {
                 return Ok(None);
             };
-            if event.is_some() || usize::from(self.have) == HEAD && input.is_empty() {
+            if event.is_some() || usize::from(self.have) == HEADER_SIZE && input.is_empty() {
                 return Ok(event);
             }
         }
@@ -146,8 +146,8 @@ impl Link {
     }
 
     /// What a new stream may send.
-    pub(crate) fn stream_room(&self) -> Room {
-        Room(self.peer.window.into())
+    pub(crate) fn stream_room(&self) -> SendWindow {
+        SendWindow(self.peer.window.into())
     }
 
     /// Opens a stream.
@@ -156,7 +156,7 @@ impl Link {
     }
 
     /// How much of `wanted` bytes may be sent in one frame now.
-    pub(crate) fn fits(&self, room: Room, wanted: usize) -> usize {
+    pub(crate) fn fits(&self, room: SendWindow, wanted: usize) -> usize {
         let most = self.room.0.min(room.0).clamp(0, self.peer.frame.into());
         wanted.min(usize::try_from(most).unwrap_or(0))
     }
@@ -164,7 +164,7 @@ impl Link {
     /// Leaves place in `out` for the head of a frame and says where; [`Self::seal`] fills it in.
     pub(crate) fn begin_data(out: &mut Vec<u8>) -> usize {
         let start = out.len();
-        out.extend_from_slice(&[0; HEAD]);
+        out.extend_from_slice(&[0; HEADER_SIZE]);
         start
     }
 
@@ -172,16 +172,16 @@ impl Link {
     pub(crate) fn seal(
         &mut self,
         stream: u32,
-        room: &mut Room,
+        room: &mut SendWindow,
         out: &mut [u8],
         start: usize,
     ) -> bool {
-        let length = out.len() - start - HEAD;
+        let length = out.len() - start - HEADER_SIZE;
         if self.fits(*room, length) < length {
             return false;
         }
-        let head = Head { length: length as u32, kind: frame::DATA, flags: 0, stream };
-        out[start..start + HEAD].copy_from_slice(&head.bytes());
+        let head = FrameHeader { length: length as u32, kind: frame::DATA, flags: 0, stream };
+        out[start..start + HEADER_SIZE].copy_from_slice(&head.bytes());
         self.room.0 -= length as i64;
         room.0 -= length as i64;
         true
@@ -193,15 +193,15 @@ impl Link {
     }
 
     /// Reads the head of a frame; says whether it is whole.
-    fn begin(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Broken> {
+    fn begin(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Http2Error> {
         let have = usize::from(self.have);
-        let taken = split(input, HEAD - have);
+        let taken = split(input, HEADER_SIZE - have);
         self.head[have..have + taken.len()].copy_from_slice(taken);
         self.have += taken.len() as u8;
-        if usize::from(self.have) < HEAD {
+        if usize::from(self.have) < HEADER_SIZE {
             return Ok(false);
         }
-        self.now = Head::parse(self.head);
+        self.now = FrameHeader::parse(self.head);
         self.check()?;
         self.left = self.now.length;
         self.pad = 0;
@@ -213,19 +213,19 @@ impl Link {
         Ok(true)
     }
 
-    fn check(&self) -> Result<(), Broken> {
+    fn check(&self) -> Result<(), Http2Error> {
         if !self.settled && self.now.kind != frame::SETTINGS {
-            return Err(Broken::NoHttp2(printable(&self.head)));
+            return Err(Http2Error::NoHttp2(printable(&self.head)));
         }
         if self.now.length > self.largest {
-            return Err(Broken::TooLarge { found: self.now.length, most: self.largest });
+            return Err(Http2Error::TooLarge { found: self.now.length, most: self.largest });
         }
         match (self.block_of, self.now.kind) {
             (Some((stream, _)), frame::CONTINUATION) if stream == self.now.stream => Ok(()),
             (None, frame::CONTINUATION) | (Some(_), _) => {
-                Err(Broken::Frame("a header block was interrupted"))
+                Err(Http2Error::Frame("a header block was interrupted"))
             }
-            (None, frame::PUSH_PROMISE) => Err(Broken::Frame("it pushes, though told not to")),
+            (None, frame::PUSH_PROMISE) => Err(Http2Error::Frame("it pushes, though told not to")),
             (None, _) => Ok(()),
         }
     }
@@ -240,7 +240,7 @@ impl Link {
     }
 
     /// A piece of a DATA frame.
-    fn data<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Broken> {
+    fn data<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Http2Error> {
         if self.awaits_pad && !self.pad_came(input)? {
             return Ok(None);
         }
@@ -260,16 +260,16 @@ impl Link {
     }
 
     /// Reads how much of a padded frame is padding.
-    fn pad_came(&mut self, input: &mut &[u8]) -> Result<bool, Broken> {
+    fn pad_came(&mut self, input: &mut &[u8]) -> Result<bool, Http2Error> {
         if self.left == 0 {
-            return Err(Broken::Frame("a padded frame without its padding"));
+            return Err(Http2Error::Frame("a padded frame without its padding"));
         }
         let [pad] = split(input, 1) else { return Ok(false) };
         self.awaits_pad = false;
         self.left -= 1;
         self.pad = u32::from(*pad);
         match self.pad > self.left {
-            true => Err(Broken::Frame("more padding than payload")),
+            true => Err(Http2Error::Frame("more padding than payload")),
             false => Ok(true),
         }
     }
@@ -291,7 +291,7 @@ impl Link {
         self.left == 0
     }
 
-    fn control<'a>(&mut self, out: &mut Vec<u8>) -> Result<Option<Event<'a>>, Broken> {
+    fn control<'a>(&mut self, out: &mut Vec<u8>) -> Result<Option<Event<'a>>, Http2Error> {
         self.have = 0;
         if matches!(self.now.kind, frame::HEADERS | frame::CONTINUATION) {
             return self.block();
@@ -317,7 +317,7 @@ impl Link {
         })
     }
 
-    fn opened<'a>(&mut self, by: u32) -> Result<Option<Event<'a>>, Broken> {
+    fn opened<'a>(&mut self, by: u32) -> Result<Option<Event<'a>>, Http2Error> {
         if self.now.stream != 0 {
             return Ok(Some(Event::Opened { stream: self.now.stream, by }));
         }
@@ -329,13 +329,13 @@ impl Link {
         &mut self,
         payload: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Event<'a>>, Broken> {
+    ) -> Result<Option<Event<'a>>, Http2Error> {
         let before = i64::from(self.peer.window);
         for entry in payload.chunks_exact(6) {
             let value = number(entry, 2)?;
             match u16::from_be_bytes([entry[0], entry[1]]) {
                 frame::SET_WINDOW if value > WINDOW => {
-                    return Err(Broken::Frame("a window larger than there is"));
+                    return Err(Http2Error::Frame("a window larger than there is"));
                 }
                 frame::SET_WINDOW => self.peer.window = value,
                 frame::SET_FRAME => self.peer.frame = value.clamp(FRAME_SIZES.0, FRAME_SIZES.1),
@@ -349,9 +349,9 @@ impl Link {
     }
 
     /// A header block, or a part of it.
-    fn block<'a>(&mut self) -> Result<Option<Event<'a>>, Broken> {
+    fn block<'a>(&mut self) -> Result<Option<Event<'a>>, Http2Error> {
         if self.kept.len() > LARGEST_BLOCK {
-            return Err(Broken::Frame("headers beyond any use"));
+            return Err(Http2Error::Frame("headers beyond any use"));
         }
         if self.now.kind == frame::HEADERS {
             self.strip()?;
@@ -369,8 +369,8 @@ impl Link {
     }
 
     /// Takes out of a HEADERS frame what is no header block.
-    fn strip(&mut self) -> Result<(), Broken> {
-        let short = Broken::Frame("headers without their beginning");
+    fn strip(&mut self) -> Result<(), Http2Error> {
+        let short = Http2Error::Frame("headers without their beginning");
         let padded = self.now.has(frame::PADDED);
         let front = usize::from(padded) + if self.now.has(frame::PRIORITY) { 5 } else { 0 };
         let pad = if padded { self.kept.first().copied().unwrap_or(0) } else { 0 };
@@ -382,15 +382,15 @@ impl Link {
     }
 }
 
-impl Room {
+impl SendWindow {
     /// Takes in what the other side allows more, or less.
     ///
     /// # Errors
     /// It becomes more than there can be.
-    pub(crate) fn open(&mut self, by: impl Into<i64>) -> Result<(), Broken> {
+    pub(crate) fn open(&mut self, by: impl Into<i64>) -> Result<(), Http2Error> {
         self.0 += by.into();
         match self.0 > WINDOW.into() {
-            true => Err(Broken::Frame("a window larger than there is")),
+            true => Err(Http2Error::Frame("a window larger than there is")),
             false => Ok(()),
         }
     }
@@ -407,9 +407,9 @@ fn split<'a>(input: &mut &'a [u8], most: usize) -> &'a [u8] {
     taken
 }
 
-fn number(payload: &[u8], at: usize) -> Result<u32, Broken> {
+fn number(payload: &[u8], at: usize) -> Result<u32, Http2Error> {
     let bytes = payload.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-    bytes.map(u32::from_be_bytes).ok_or(Broken::Frame("a frame that is too short"))
+    bytes.map(u32::from_be_bytes).ok_or(Http2Error::Frame("a frame that is too short"))
 }
 
 fn printable(bytes: &[u8]) -> String {

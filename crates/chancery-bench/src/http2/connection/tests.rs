@@ -9,16 +9,16 @@ enum Seen {
     Other(String),
 }
 
-fn link() -> Link {
-    Link::open(0, &mut Vec::new())
+fn connection() -> Http2Connection {
+    Http2Connection::open(0, &mut Vec::new())
 }
 
 /// All events of some pieces, with neighbouring data joined, and what was answered.
-fn events(pieces: &[&[u8]]) -> Result<(Vec<Seen>, Vec<u8>), Broken> {
-    let (mut link, mut out, mut seen) = (link(), Vec::new(), Vec::new());
+fn events(pieces: &[&[u8]]) -> Result<(Vec<Seen>, Vec<u8>), Http2Error> {
+    let (mut connection, mut out, mut seen) = (connection(), Vec::new(), Vec::new());
     for piece in pieces {
         let mut input = *piece;
-        while let Some(event) = link.next(&mut input, &mut out)? {
+        while let Some(event) = connection.next(&mut input, &mut out)? {
             match (event, seen.last_mut()) {
                 (Event::Data { stream, bytes, end }, Some(Seen::Data(same, all, ended)))
                     if stream == *same && !*ended =>
@@ -98,7 +98,9 @@ fn settings_and_pings_are_answered() {
 
 #[test]
 fn a_server_that_speaks_something_else_is_told_apart() {
-    let Err(Broken::NoHttp2(begins)) = events(&[b"HTTP/1.1 400 Bad Request\r\n"]) else { panic!() };
+    let Err(Http2Error::NoHttp2(begins)) = events(&[b"HTTP/1.1 400 Bad Request\r\n"]) else {
+        panic!()
+    };
     assert_eq!(begins, "HTTP/1.1 ");
 }
 
@@ -107,8 +109,8 @@ fn a_frame_larger_than_announced_is_refused_and_the_largest_is_not() {
     let most = FRAME_SIZES.0;
     let mut bytes = framed(&[(frame::DATA, 0, 1, &vec![0; most as usize])]);
     assert!(events(&[&bytes]).is_ok());
-    bytes.extend(Head { length: most + 1, kind: frame::DATA, flags: 0, stream: 1 }.bytes());
-    assert_eq!(events(&[&bytes]), Err(Broken::TooLarge { found: most + 1, most }));
+    bytes.extend(FrameHeader { length: most + 1, kind: frame::DATA, flags: 0, stream: 1 }.bytes());
+    assert_eq!(events(&[&bytes]), Err(Http2Error::TooLarge { found: most + 1, most }));
 }
 
 #[test]
@@ -124,7 +126,7 @@ fn broken_frames_are_told() {
         &[(frame::SETTINGS, 0, 0, &[0, 4, 0xff, 0xff, 0xff, 0xff])],
     ];
     for frames in broken {
-        assert!(matches!(events(&[&framed(frames)]), Err(Broken::Frame(_))), "{frames:?}");
+        assert!(matches!(events(&[&framed(frames)]), Err(Http2Error::Frame(_))), "{frames:?}");
     }
 }
 
@@ -133,44 +135,47 @@ fn endless_headers_are_refused() {
     let part = vec![0_u8; 16_000];
     let mut frames: Vec<Frame<'_>> = vec![(frame::HEADERS, 0, 1, &part)];
     frames.extend([(frame::CONTINUATION, 0, 1, &part[..]); 5]);
-    assert!(matches!(events(&[&framed(&frames)]), Err(Broken::Frame(_))));
+    assert!(matches!(events(&[&framed(&frames)]), Err(Http2Error::Frame(_))));
 }
 
 #[test]
 fn what_is_sent_keeps_to_the_windows_and_to_the_frame_size() {
-    let (mut link, mut out) = (link(), Vec::new());
+    let (mut connection, mut out) = (connection(), Vec::new());
     let mut settings = &framed(&[])[..];
-    link.next(&mut settings, &mut out).unwrap();
-    let mut room = link.stream_room();
-    assert_eq!(link.fits(room, 100), 10, "the server allows ten bytes");
+    connection.next(&mut settings, &mut out).unwrap();
+    let mut room = connection.stream_room();
+    assert_eq!(connection.fits(room, 100), 10, "the server allows ten bytes");
 
     out.clear();
-    let start = Link::begin_data(&mut out);
+    let start = Http2Connection::begin_data(&mut out);
     out.extend_from_slice(&[0; 11]);
-    assert!(!link.seal(1, &mut room, &mut out, start));
+    assert!(!connection.seal(1, &mut room, &mut out, start));
     out.pop();
-    assert!(link.seal(1, &mut room, &mut out, start));
-    assert_eq!(Head::parse(out[..HEAD].try_into().unwrap()).length, 10);
-    assert_eq!(link.fits(room, 100), 0);
+    assert!(connection.seal(1, &mut room, &mut out, start));
+    assert_eq!(FrameHeader::parse(out[..HEADER_SIZE].try_into().unwrap()).length, 10);
+    assert_eq!(connection.fits(room, 100), 0);
     room.open(1_000_000_i64).unwrap();
-    assert_eq!(link.fits(room, 1_000_000), FRAME_SIZES.0 as usize);
+    assert_eq!(connection.fits(room, 1_000_000), FRAME_SIZES.0 as usize);
     assert!(room.open(i64::from(WINDOW)).is_err());
 }
 
 #[test]
 fn windows_are_topped_up_rarely() {
-    let mut link = link();
-    link.settled = true;
+    let mut connection = connection();
+    connection.settled = true;
     let (frame, mut out) = (vec![0_u8; FRAME_SIZES.0 as usize], Vec::new());
     let mut bytes = Vec::new();
     frame::write(&mut bytes, frame::DATA, 0, 1, &frame);
     for _ in 0..GRANT / FRAME_SIZES.0 {
         assert!(out.is_empty());
         let mut input = &bytes[..];
-        while link.next(&mut input, &mut out).unwrap().is_some() {}
+        while connection.next(&mut input, &mut out).unwrap().is_some() {}
     }
-    assert_eq!(Head::parse(out[..HEAD].try_into().unwrap()).kind, frame::WINDOW_UPDATE);
-    assert_eq!(out[HEAD..], GRANT.to_be_bytes());
+    assert_eq!(
+        FrameHeader::parse(out[..HEADER_SIZE].try_into().unwrap()).kind,
+        frame::WINDOW_UPDATE
+    );
+    assert_eq!(out[HEADER_SIZE..], GRANT.to_be_bytes());
 }
 
 #[test]
@@ -185,17 +190,17 @@ fn hostile_bytes_never_panic_and_are_never_hoarded() {
             let at = (seed >> 8) as usize % bytes.len();
             bytes[at] = seed as u8;
         }
-        let (mut link, mut out) = (link(), Vec::new());
+        let (mut connection, mut out) = (connection(), Vec::new());
         'connection: for piece in bytes.chunks(1 + round % 40) {
             let mut input = piece;
             loop {
-                match link.next(&mut input, &mut out) {
+                match connection.next(&mut input, &mut out) {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(_) => break 'connection,
                 }
             }
-            assert!(link.kept.capacity() <= 2 * bytes.len() && out.len() <= 4 * bytes.len());
+            assert!(connection.kept.capacity() <= 2 * bytes.len() && out.len() <= 4 * bytes.len());
         }
     }
 }
