@@ -10,5 +10,5 @@ mod frame;
 mod hpack;
 mod huffman;
 
-pub(super) use connection::{Event, GRANT, Http2Connection, Http2Error, SendWindow};
+pub(super) use connection::{Event, Http2Connection, Http2Error, SendWindow, WINDOW_STEP};
 pub(super) use hpack::{Field, request_block};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::plan::{Expect, Manner, Plan, answer};
 use super::scan::{Found, Scan};
-use crate::http2::{GRANT, Http2Connection, SendWindow};
+use crate::http2::{Http2Connection, SendWindow, WINDOW_STEP};
 
 /// A stream from its opening to its end.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Talk {
     pub(super) ended: bool,
     pub(super) manner: Manner,
     id: u32,
-    room: SendWindow,
+    window: SendWindow,
     received: u32,
     prefix: [u8; PREFIX],
     have: u8,
@@ -57,7 +57,13 @@ pub(super) struct Heard {
 }
 
 impl Talk {
-    pub(super) fn new(client: u32, id: u32, room: SendWindow, manner: Manner, plan: &Plan) -> Self {
+    pub(super) fn new(
+        client: u32,
+        id: u32,
+        window: SendWindow,
+        manner: Manner,
+        plan: &Plan,
+    ) -> Self {
         let types = plan.streams[id as usize / 2 % plan.streams.len()].types;
         let expects = |at: &u16| plan.wanted[usize::from(*at)].expect != Expect::Nothing;
         Self {
@@ -65,7 +71,7 @@ impl Talk {
             ended: false,
             manner,
             id,
-            room,
+            window,
             received: 0,
             prefix: [0; PREFIX],
             have: 0,
@@ -152,7 +158,7 @@ impl Talk {
         answer(out, plan.protocol, self.manner, version, nonce);
         let length = (out.len() - body - PREFIX) as u32;
         out[body + 1..body + PREFIX].copy_from_slice(&length.to_be_bytes());
-        if !self.unsent.is_empty() || !http2.seal(self.id, &mut self.room, out, start) {
+        if !self.unsent.is_empty() || !http2.finish_data(self.id, &mut self.window, out, start) {
             self.unsent.push_back(Piece { bytes: out[body..].into(), sent: 0 });
             out.truncate(start);
             self.pump(http2, out);
@@ -162,14 +168,14 @@ impl Talk {
     /// Sends of what is waiting as much as the windows and the buffer allow.
     pub(super) fn pump(&mut self, http2: &mut Http2Connection, out: &mut Vec<u8>) {
         while let Some(piece) = self.unsent.front_mut() {
-            let fits = http2.fits(self.room, piece.bytes.len() - piece.sent);
-            if fits == 0 && piece.sent < piece.bytes.len() || out.len() > BUFFER {
+            let sendable = http2.sendable(self.window, piece.bytes.len() - piece.sent);
+            if sendable == 0 && piece.sent < piece.bytes.len() || out.len() > BUFFER {
                 return;
             }
             let start = Http2Connection::begin_data(out);
-            out.extend_from_slice(&piece.bytes[piece.sent..piece.sent + fits]);
-            piece.sent += fits;
-            http2.seal(self.id, &mut self.room, out, start);
+            out.extend_from_slice(&piece.bytes[piece.sent..piece.sent + sendable]);
+            piece.sent += sendable;
+            http2.finish_data(self.id, &mut self.window, out, start);
             if piece.sent == piece.bytes.len() {
                 self.unsent.pop_front();
             }
@@ -188,14 +194,14 @@ impl Talk {
 
     /// Takes in that more, or less, may be sent.
     pub(super) fn opened(&mut self, by: i64) -> Result<(), crate::http2::Http2Error> {
-        self.room.open(by)
+        self.window.open(by)
     }
 
     /// Gives back window for what came, when it has become a lot.
     pub(super) fn took(&mut self, bytes: usize, out: &mut Vec<u8>) {
         self.received += bytes as u32;
-        if self.received >= GRANT {
-            Http2Connection::grant(self.id, self.received, out);
+        if self.received >= WINDOW_STEP {
+            Http2Connection::release(self.id, self.received, out);
             self.received = 0;
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Http2Connection {
     block_of: Option<(u32, u8)>,
     settled: bool,
     received: u32,
-    room: SendWindow,
+    window: SendWindow,
     peer: PeerSettings,
     largest: u32,
 }
@@ -103,7 +103,7 @@ impl Http2Connection {
             block_of: None,
             settled: false,
             received: 0,
-            room: SendWindow(FIRST_WINDOW.into()),
+            window: SendWindow(FIRST_WINDOW.into()),
             peer: PeerSettings { window: FIRST_WINDOW, frame: FRAME_SIZES.0, streams: u32::MAX },
             largest,
         }
@@ -146,7 +146,7 @@ impl Http2Connection {
     }
 
     /// What a new stream may send.
-    pub(crate) fn stream_room(&self) -> SendWindow {
+    pub(crate) fn stream_window(&self) -> SendWindow {
         SendWindow(self.peer.window.into())
     }
 
@@ -156,12 +156,12 @@ impl Http2Connection {
     }
 
     /// How much of `wanted` bytes may be sent in one frame now.
-    pub(crate) fn fits(&self, room: SendWindow, wanted: usize) -> usize {
-        let most = self.room.0.min(room.0).clamp(0, self.peer.frame.into());
+    pub(crate) fn sendable(&self, window: SendWindow, wanted: usize) -> usize {
+        let most = self.window.0.min(window.0).clamp(0, self.peer.frame.into());
         wanted.min(usize::try_from(most).unwrap_or(0))
     }
 
-    /// Leaves place in `out` for the head of a frame and says where; [`Self::seal`] fills it in.
+    /// Leaves place in `out` for the head of a frame and says where; [`Self::finish_data`] fills it in.
     pub(crate) fn begin_data(out: &mut Vec<u8>) -> usize {
         let start = out.len();
         out.extend_from_slice(&[0; HEADER_SIZE]);
@@ -169,26 +169,26 @@ impl Http2Connection {
     }
 
     /// Makes what was written after `start` one DATA frame; says no if it does not fit.
-    pub(crate) fn seal(
+    pub(crate) fn finish_data(
         &mut self,
         stream: u32,
-        room: &mut SendWindow,
+        window: &mut SendWindow,
         out: &mut [u8],
         start: usize,
     ) -> bool {
         let length = out.len() - start - HEADER_SIZE;
-        if self.fits(*room, length) < length {
+        if self.sendable(*window, length) < length {
             return false;
         }
         let head = FrameHeader { length: length as u32, kind: frame::DATA, flags: 0, stream };
         out[start..start + HEADER_SIZE].copy_from_slice(&head.bytes());
-        self.room.0 -= length as i64;
-        room.0 -= length as i64;
+        self.window.0 -= length as i64;
+        window.0 -= length as i64;
         true
     }
 
     /// Lets the server send more on a stream that has sent a lot.
-    pub(crate) fn grant(stream: u32, by: u32, out: &mut Vec<u8>) {
+    pub(crate) fn release(stream: u32, by: u32, out: &mut Vec<u8>) {
         window_update(out, stream, by);
     }
 
@@ -208,7 +208,7 @@ impl Http2Connection {
         self.ended = false;
         self.awaits_pad = self.now.kind == frame::DATA && self.now.has(frame::PADDED);
         if self.now.kind == frame::DATA {
-            self.top_up(out);
+            self.release_connection(out);
         }
         Ok(true)
     }
@@ -231,9 +231,9 @@ impl Http2Connection {
     }
 
     /// Gives back what the frame will take of the connection's window, when it has become a lot.
-    fn top_up(&mut self, out: &mut Vec<u8>) {
+    fn release_connection(&mut self, out: &mut Vec<u8>) {
         self.received += self.now.length;
-        if self.received >= GRANT {
+        if self.received >= WINDOW_STEP {
             window_update(out, 0, self.received);
             self.received = 0;
         }
@@ -321,7 +321,7 @@ impl Http2Connection {
         if self.now.stream != 0 {
             return Ok(Some(Event::Opened { stream: self.now.stream, by }));
         }
-        self.room.open(by)?;
+        self.window.open(by)?;
         Ok(Some(Event::Resized { by: 0 }))
     }
 
@@ -417,7 +417,7 @@ fn printable(bytes: &[u8]) -> String {
 }
 
 /// After so many bytes the window is topped up; half of what there is.
-pub(crate) const GRANT: u32 = 1 << 30;
+pub(crate) const WINDOW_STEP: u32 = 1 << 30;
 
 /// The headers that say why a stream ended are far smaller.
 const LARGEST_BLOCK: usize = 65_536;

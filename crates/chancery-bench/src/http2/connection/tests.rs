@@ -143,20 +143,20 @@ fn what_is_sent_keeps_to_the_windows_and_to_the_frame_size() {
     let (mut connection, mut out) = (connection(), Vec::new());
     let mut settings = &framed(&[])[..];
     connection.next(&mut settings, &mut out).unwrap();
-    let mut room = connection.stream_room();
-    assert_eq!(connection.fits(room, 100), 10, "the server allows ten bytes");
+    let mut window = connection.stream_window();
+    assert_eq!(connection.sendable(window, 100), 10, "the server allows ten bytes");
 
     out.clear();
     let start = Http2Connection::begin_data(&mut out);
     out.extend_from_slice(&[0; 11]);
-    assert!(!connection.seal(1, &mut room, &mut out, start));
+    assert!(!connection.finish_data(1, &mut window, &mut out, start));
     out.pop();
-    assert!(connection.seal(1, &mut room, &mut out, start));
+    assert!(connection.finish_data(1, &mut window, &mut out, start));
     assert_eq!(FrameHeader::parse(out[..HEADER_SIZE].try_into().unwrap()).length, 10);
-    assert_eq!(connection.fits(room, 100), 0);
-    room.open(1_000_000_i64).unwrap();
-    assert_eq!(connection.fits(room, 1_000_000), FRAME_SIZES.0 as usize);
-    assert!(room.open(i64::from(WINDOW)).is_err());
+    assert_eq!(connection.sendable(window, 100), 0);
+    window.open(1_000_000_i64).unwrap();
+    assert_eq!(connection.sendable(window, 1_000_000), FRAME_SIZES.0 as usize);
+    assert!(window.open(i64::from(WINDOW)).is_err());
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn windows_are_topped_up_rarely() {
     let (frame, mut out) = (vec![0_u8; FRAME_SIZES.0 as usize], Vec::new());
     let mut bytes = Vec::new();
     frame::write(&mut bytes, frame::DATA, 0, 1, &frame);
-    for _ in 0..GRANT / FRAME_SIZES.0 {
+    for _ in 0..WINDOW_STEP / FRAME_SIZES.0 {
         assert!(out.is_empty());
         let mut input = &bytes[..];
         while connection.next(&mut input, &mut out).unwrap().is_some() {}
@@ -175,7 +175,7 @@ fn windows_are_topped_up_rarely() {
         FrameHeader::parse(out[..HEADER_SIZE].try_into().unwrap()).kind,
         frame::WINDOW_UPDATE
     );
-    assert_eq!(out[HEADER_SIZE..], GRANT.to_be_bytes());
+    assert_eq!(out[HEADER_SIZE..], WINDOW_STEP.to_be_bytes());
 }
 
 #[test]

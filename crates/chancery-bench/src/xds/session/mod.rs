@@ -70,7 +70,7 @@ impl Session {
             }
             let id = self.talks.len() as u32 * 2 + 1;
             self.http2.request(id, &opening.headers, out);
-            let mut talk = Talk::new(client, id, self.http2.stream_room(), manner, &plan);
+            let mut talk = Talk::new(client, id, self.http2.stream_window(), manner, &plan);
             if self.learning {
                 talk.keep_copies();
             }
