@@ -38,7 +38,7 @@ impl<I: Socket> Connection<I> {
     /// # Errors
     /// It does not, in words.
     pub(crate) async fn introduce(&mut self) -> Result<(), String> {
-        self.run(|session, _| session.settled()).await
+        self.run(|session, _| session.settings_received()).await
     }
 
     /// Lets the session say something now.

@@ -194,7 +194,7 @@ impl Talk {
 
     /// Takes in that more, or less, may be sent.
     pub(super) fn opened(&mut self, by: i64) -> Result<(), crate::http2::Http2Error> {
-        self.window.open(by)
+        self.window.add(by)
     }
 
     /// Gives back window for what came, when it has become a lot.

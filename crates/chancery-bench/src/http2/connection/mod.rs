@@ -11,24 +11,24 @@ use super::hpack::{self, Field};
 /// A connection, after the preface was sent.
 #[derive(Debug)]
 pub(crate) struct Http2Connection {
-    head: [u8; HEADER_SIZE],
-    have: u8,
-    now: FrameHeader,
+    header_bytes: [u8; HEADER_SIZE],
+    header_read: u8,
+    header: FrameHeader,
     /// Payload of the frame that has not come yet.
-    left: u32,
+    payload_left: u32,
     /// The last so many of them are padding, which the first of them says.
-    pad: u32,
-    awaits_pad: bool,
+    padding: u32,
+    padding_unread: bool,
     /// It was told that the frame ends the stream.
-    ended: bool,
-    kept: Vec<u8>,
+    end_reported: bool,
+    payload: Vec<u8>,
     /// The stream whose header block goes on in the next frame.
-    block_of: Option<(u32, u8)>,
-    settled: bool,
-    received: u32,
+    open_block: Option<(u32, u8)>,
+    settings_received: bool,
+    unreleased: u32,
     window: SendWindow,
     peer: PeerSettings,
-    largest: u32,
+    max_frame_size: u32,
 }
 
 /// How much may still be sent: on a connection, or on a stream.
@@ -55,9 +55,9 @@ pub(crate) enum Event<'a> {
     /// The server ends the connection after stream `last`.
     GoAway { last: u32, code: u32, text: String },
     /// More may be sent on a stream.
-    Opened { stream: u32, by: u32 },
+    StreamWindow { stream: u32, by: u32 },
     /// More, or less, may be sent on every stream.
-    Resized { by: i64 },
+    AllStreamWindows { by: i64 },
 }
 
 /// Why a connection cannot go on.
@@ -76,15 +76,15 @@ pub(crate) enum Http2Error {
 
 impl Http2Connection {
     /// Begins a connection; `largest` is the frame size we announce.
-    pub(crate) fn open(largest: u32, out: &mut Vec<u8>) -> Self {
-        let largest = largest.clamp(FRAME_SIZES.0, FRAME_SIZES.1);
+    pub(crate) fn open(max_frame_size: u32, out: &mut Vec<u8>) -> Self {
+        let max_frame_size = max_frame_size.clamp(FRAME_SIZES.0, FRAME_SIZES.1);
         out.extend_from_slice(frame::PREFACE);
         let mut settings = Vec::new();
         for (key, value) in [
             (frame::SET_TABLE, 0),
             (frame::SET_PUSH, 0),
             (frame::SET_WINDOW, WINDOW),
-            (frame::SET_FRAME, largest),
+            (frame::SET_FRAME, max_frame_size),
         ] {
             settings.extend_from_slice(&key.to_be_bytes());
             settings.extend_from_slice(&value.to_be_bytes());
@@ -92,20 +92,20 @@ impl Http2Connection {
         frame::write(out, frame::SETTINGS, 0, 0, &settings);
         window_update(out, 0, WINDOW - FIRST_WINDOW);
         Self {
-            head: [0; HEADER_SIZE],
-            have: 0,
-            now: FrameHeader::default(),
-            left: 0,
-            pad: 0,
-            awaits_pad: false,
-            ended: false,
-            kept: Vec::new(),
-            block_of: None,
-            settled: false,
-            received: 0,
+            header_bytes: [0; HEADER_SIZE],
+            header_read: 0,
+            header: FrameHeader::default(),
+            payload_left: 0,
+            padding: 0,
+            padding_unread: false,
+            end_reported: false,
+            payload: Vec::new(),
+            open_block: None,
+            settings_received: false,
+            unreleased: 0,
             window: SendWindow(FIRST_WINDOW.into()),
             peer: PeerSettings { window: FIRST_WINDOW, frame: FRAME_SIZES.0, streams: u32::MAX },
-            largest,
+            max_frame_size,
         }
     }
 
@@ -119,25 +119,25 @@ impl Http2Connection {
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'a>>, Http2Error> {
         loop {
-            if usize::from(self.have) < HEADER_SIZE && !self.begin(input, out)? {
+            if usize::from(self.header_read) < HEADER_SIZE && !self.read_header(input, out)? {
                 return Ok(None);
             }
-            let event = if self.now.kind == frame::DATA {
+            let event = if self.header.kind == frame::DATA {
                 self.data(input)?
-            } else if self.keep(input) {
-                self.control(out)?
+            } else if self.collect_payload(input) {
+                self.handle_frame(out)?
             } else {
                 return Ok(None);
             };
-            if event.is_some() || usize::from(self.have) == HEADER_SIZE && input.is_empty() {
+            if event.is_some() || usize::from(self.header_read) == HEADER_SIZE && input.is_empty() {
                 return Ok(event);
             }
         }
     }
 
     /// Whether the server has introduced itself.
-    pub(crate) fn settled(&self) -> bool {
-        self.settled
+    pub(crate) fn settings_received(&self) -> bool {
+        self.settings_received
     }
 
     /// How many streams the server takes on this connection.
@@ -193,35 +193,38 @@ impl Http2Connection {
     }
 
     /// Reads the head of a frame; says whether it is whole.
-    fn begin(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Http2Error> {
-        let have = usize::from(self.have);
+    fn read_header(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Http2Error> {
+        let have = usize::from(self.header_read);
         let taken = split(input, HEADER_SIZE - have);
-        self.head[have..have + taken.len()].copy_from_slice(taken);
-        self.have += taken.len() as u8;
-        if usize::from(self.have) < HEADER_SIZE {
+        self.header_bytes[have..have + taken.len()].copy_from_slice(taken);
+        self.header_read += taken.len() as u8;
+        if usize::from(self.header_read) < HEADER_SIZE {
             return Ok(false);
         }
-        self.now = FrameHeader::parse(self.head);
-        self.check()?;
-        self.left = self.now.length;
-        self.pad = 0;
-        self.ended = false;
-        self.awaits_pad = self.now.kind == frame::DATA && self.now.has(frame::PADDED);
-        if self.now.kind == frame::DATA {
-            self.release_connection(out);
+        self.header = FrameHeader::parse(self.header_bytes);
+        self.check_header()?;
+        self.payload_left = self.header.length;
+        self.padding = 0;
+        self.end_reported = false;
+        self.padding_unread = self.header.kind == frame::DATA && self.header.has(frame::PADDED);
+        if self.header.kind == frame::DATA {
+            self.release_connection_window(out);
         }
         Ok(true)
     }
 
-    fn check(&self) -> Result<(), Http2Error> {
-        if !self.settled && self.now.kind != frame::SETTINGS {
-            return Err(Http2Error::NoHttp2(printable(&self.head)));
+    fn check_header(&self) -> Result<(), Http2Error> {
+        if !self.settings_received && self.header.kind != frame::SETTINGS {
+            return Err(Http2Error::NoHttp2(printable(&self.header_bytes)));
         }
-        if self.now.length > self.largest {
-            return Err(Http2Error::TooLarge { found: self.now.length, most: self.largest });
+        if self.header.length > self.max_frame_size {
+            return Err(Http2Error::TooLarge {
+                found: self.header.length,
+                most: self.max_frame_size,
+            });
         }
-        match (self.block_of, self.now.kind) {
-            (Some((stream, _)), frame::CONTINUATION) if stream == self.now.stream => Ok(()),
+        match (self.open_block, self.header.kind) {
+            (Some((stream, _)), frame::CONTINUATION) if stream == self.header.stream => Ok(()),
             (None, frame::CONTINUATION) | (Some(_), _) => {
                 Err(Http2Error::Frame("a header block was interrupted"))
             }
@@ -231,77 +234,77 @@ impl Http2Connection {
     }
 
     /// Gives back what the frame will take of the connection's window, when it has become a lot.
-    fn release_connection(&mut self, out: &mut Vec<u8>) {
-        self.received += self.now.length;
-        if self.received >= WINDOW_STEP {
-            window_update(out, 0, self.received);
-            self.received = 0;
+    fn release_connection_window(&mut self, out: &mut Vec<u8>) {
+        self.unreleased += self.header.length;
+        if self.unreleased >= WINDOW_STEP {
+            window_update(out, 0, self.unreleased);
+            self.unreleased = 0;
         }
     }
 
     /// A piece of a DATA frame.
     fn data<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Http2Error> {
-        if self.awaits_pad && !self.pad_came(input)? {
+        if self.padding_unread && !self.read_padding_length(input)? {
             return Ok(None);
         }
-        if self.left > self.pad {
-            let bytes = split(input, (self.left - self.pad) as usize);
-            self.left -= bytes.len() as u32;
-            return Ok((!bytes.is_empty()).then(|| self.piece(bytes)));
+        if self.payload_left > self.padding {
+            let bytes = split(input, (self.payload_left - self.padding) as usize);
+            self.payload_left -= bytes.len() as u32;
+            return Ok((!bytes.is_empty()).then(|| self.data_event(bytes)));
         }
-        if self.now.has(frame::END_STREAM) && !self.ended {
-            return Ok(Some(self.piece(&[])));
+        if self.header.has(frame::END_STREAM) && !self.end_reported {
+            return Ok(Some(self.data_event(&[])));
         }
-        self.left -= split(input, self.left as usize).len() as u32;
-        if self.left == 0 {
-            self.have = 0;
+        self.payload_left -= split(input, self.payload_left as usize).len() as u32;
+        if self.payload_left == 0 {
+            self.header_read = 0;
         }
         Ok(None)
     }
 
     /// Reads how much of a padded frame is padding.
-    fn pad_came(&mut self, input: &mut &[u8]) -> Result<bool, Http2Error> {
-        if self.left == 0 {
+    fn read_padding_length(&mut self, input: &mut &[u8]) -> Result<bool, Http2Error> {
+        if self.payload_left == 0 {
             return Err(Http2Error::Frame("a padded frame without its padding"));
         }
         let [pad] = split(input, 1) else { return Ok(false) };
-        self.awaits_pad = false;
-        self.left -= 1;
-        self.pad = u32::from(*pad);
-        match self.pad > self.left {
+        self.padding_unread = false;
+        self.payload_left -= 1;
+        self.padding = u32::from(*pad);
+        match self.padding > self.payload_left {
             true => Err(Http2Error::Frame("more padding than payload")),
             false => Ok(true),
         }
     }
 
-    fn piece<'a>(&mut self, bytes: &'a [u8]) -> Event<'a> {
-        let end = self.left == self.pad && self.now.has(frame::END_STREAM);
-        self.ended |= end;
-        if self.left == 0 {
-            self.have = 0;
+    fn data_event<'a>(&mut self, bytes: &'a [u8]) -> Event<'a> {
+        let end = self.payload_left == self.padding && self.header.has(frame::END_STREAM);
+        self.end_reported |= end;
+        if self.payload_left == 0 {
+            self.header_read = 0;
         }
-        Event::Data { stream: self.now.stream, bytes, end }
+        Event::Data { stream: self.header.stream, bytes, end }
     }
 
     /// Keeps the payload of a frame that is not DATA; says whether it is whole.
-    fn keep(&mut self, input: &mut &[u8]) -> bool {
-        let bytes = split(input, self.left as usize);
-        self.left -= bytes.len() as u32;
-        self.kept.extend_from_slice(bytes);
-        self.left == 0
+    fn collect_payload(&mut self, input: &mut &[u8]) -> bool {
+        let bytes = split(input, self.payload_left as usize);
+        self.payload_left -= bytes.len() as u32;
+        self.payload.extend_from_slice(bytes);
+        self.payload_left == 0
     }
 
-    fn control<'a>(&mut self, out: &mut Vec<u8>) -> Result<Option<Event<'a>>, Http2Error> {
-        self.have = 0;
-        if matches!(self.now.kind, frame::HEADERS | frame::CONTINUATION) {
-            return self.block();
+    fn handle_frame<'a>(&mut self, out: &mut Vec<u8>) -> Result<Option<Event<'a>>, Http2Error> {
+        self.header_read = 0;
+        if matches!(self.header.kind, frame::HEADERS | frame::CONTINUATION) {
+            return self.header_block();
         }
-        let payload = std::mem::take(&mut self.kept);
-        let stream = self.now.stream;
-        Ok(match self.now.kind {
-            frame::SETTINGS if self.now.has(frame::ACK) => None,
+        let payload = std::mem::take(&mut self.payload);
+        let stream = self.header.stream;
+        Ok(match self.header.kind {
+            frame::SETTINGS if self.header.has(frame::ACK) => None,
             frame::SETTINGS => self.settings(&payload, out)?,
-            frame::PING if self.now.has(frame::ACK) => None,
+            frame::PING if self.header.has(frame::ACK) => None,
             frame::PING if payload.len() == 8 => {
                 frame::write(out, frame::PING, frame::ACK, 0, &payload);
                 None
@@ -312,17 +315,17 @@ impl Http2Connection {
                 code: number(&payload, 4)?,
                 text: printable(payload.get(8..).unwrap_or_default()),
             }),
-            frame::WINDOW_UPDATE => self.opened(number(&payload, 0)? & WINDOW)?,
+            frame::WINDOW_UPDATE => self.window_updated(number(&payload, 0)? & WINDOW)?,
             _ => None,
         })
     }
 
-    fn opened<'a>(&mut self, by: u32) -> Result<Option<Event<'a>>, Http2Error> {
-        if self.now.stream != 0 {
-            return Ok(Some(Event::Opened { stream: self.now.stream, by }));
+    fn window_updated<'a>(&mut self, by: u32) -> Result<Option<Event<'a>>, Http2Error> {
+        if self.header.stream != 0 {
+            return Ok(Some(Event::StreamWindow { stream: self.header.stream, by }));
         }
-        self.window.open(by)?;
-        Ok(Some(Event::Resized { by: 0 }))
+        self.window.add(by)?;
+        Ok(Some(Event::AllStreamWindows { by: 0 }))
     }
 
     fn settings<'a>(
@@ -343,25 +346,26 @@ impl Http2Connection {
                 _ => {}
             }
         }
-        self.settled = true;
+        self.settings_received = true;
         frame::write(out, frame::SETTINGS, frame::ACK, 0, &[]);
-        Ok(Some(Event::Resized { by: i64::from(self.peer.window) - before }))
+        Ok(Some(Event::AllStreamWindows { by: i64::from(self.peer.window) - before }))
     }
 
     /// A header block, or a part of it.
-    fn block<'a>(&mut self) -> Result<Option<Event<'a>>, Http2Error> {
-        if self.kept.len() > LARGEST_BLOCK {
+    fn header_block<'a>(&mut self) -> Result<Option<Event<'a>>, Http2Error> {
+        if self.payload.len() > LARGEST_BLOCK {
             return Err(Http2Error::Frame("headers beyond any use"));
         }
-        if self.now.kind == frame::HEADERS {
-            self.strip()?;
+        if self.header.kind == frame::HEADERS {
+            self.strip_padding()?;
         }
-        let (stream, flags) = self.block_of.take().unwrap_or((self.now.stream, self.now.flags));
-        if !self.now.has(frame::END_HEADERS) {
-            self.block_of = Some((stream, flags));
+        let (stream, flags) =
+            self.open_block.take().unwrap_or((self.header.stream, self.header.flags));
+        if !self.header.has(frame::END_HEADERS) {
+            self.open_block = Some((stream, flags));
             return Ok(None);
         }
-        let (block, end) = (std::mem::take(&mut self.kept), flags & frame::END_STREAM != 0);
+        let (block, end) = (std::mem::take(&mut self.payload), flags & frame::END_STREAM != 0);
         // Thousands of streams begin with success, and nobody asks in which words.
         let fine = !end && hpack::begins_with_success(&block);
         let fields = if fine { Some(Vec::new()) } else { hpack::decode(&block) };
@@ -369,15 +373,15 @@ impl Http2Connection {
     }
 
     /// Takes out of a HEADERS frame what is no header block.
-    fn strip(&mut self) -> Result<(), Http2Error> {
+    fn strip_padding(&mut self) -> Result<(), Http2Error> {
         let short = Http2Error::Frame("headers without their beginning");
-        let padded = self.now.has(frame::PADDED);
-        let front = usize::from(padded) + if self.now.has(frame::PRIORITY) { 5 } else { 0 };
-        let pad = if padded { self.kept.first().copied().unwrap_or(0) } else { 0 };
+        let padded = self.header.has(frame::PADDED);
+        let front = usize::from(padded) + if self.header.has(frame::PRIORITY) { 5 } else { 0 };
+        let pad = if padded { self.payload.first().copied().unwrap_or(0) } else { 0 };
         let end =
-            self.kept.len().checked_sub(pad.into()).filter(|end| *end >= front).ok_or(short)?;
-        self.kept.truncate(end);
-        self.kept.drain(..front);
+            self.payload.len().checked_sub(pad.into()).filter(|end| *end >= front).ok_or(short)?;
+        self.payload.truncate(end);
+        self.payload.drain(..front);
         Ok(())
     }
 }
@@ -387,7 +391,7 @@ impl SendWindow {
     ///
     /// # Errors
     /// It becomes more than there can be.
-    pub(crate) fn open(&mut self, by: impl Into<i64>) -> Result<(), Http2Error> {
+    pub(crate) fn add(&mut self, by: impl Into<i64>) -> Result<(), Http2Error> {
         self.0 += by.into();
         match self.0 > WINDOW.into() {
             true => Err(Http2Error::Frame("a window larger than there is")),

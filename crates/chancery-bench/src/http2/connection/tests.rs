@@ -4,7 +4,7 @@ use super::*;
 
 /// An event whose bytes are its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
+enum OwnedEvent {
     Data(u32, Vec<u8>, bool),
     Other(String),
 }
@@ -14,27 +14,27 @@ fn connection() -> Http2Connection {
 }
 
 /// All events of some pieces, with neighbouring data joined, and what was answered.
-fn events(pieces: &[&[u8]]) -> Result<(Vec<Seen>, Vec<u8>), Http2Error> {
-    let (mut connection, mut out, mut seen) = (connection(), Vec::new(), Vec::new());
+fn events(pieces: &[&[u8]]) -> Result<(Vec<OwnedEvent>, Vec<u8>), Http2Error> {
+    let (mut connection, mut out, mut events) = (connection(), Vec::new(), Vec::new());
     for piece in pieces {
         let mut input = *piece;
         while let Some(event) = connection.next(&mut input, &mut out)? {
-            match (event, seen.last_mut()) {
-                (Event::Data { stream, bytes, end }, Some(Seen::Data(same, all, ended)))
+            match (event, events.last_mut()) {
+                (Event::Data { stream, bytes, end }, Some(OwnedEvent::Data(same, all, ended)))
                     if stream == *same && !*ended =>
                 {
                     all.extend_from_slice(bytes);
                     *ended = end;
                 }
                 (Event::Data { stream, bytes, end }, _) => {
-                    seen.push(Seen::Data(stream, bytes.to_vec(), end));
+                    events.push(OwnedEvent::Data(stream, bytes.to_vec(), end));
                 }
-                (other, _) => seen.push(Seen::Other(format!("{other:?}"))),
+                (other, _) => events.push(OwnedEvent::Other(format!("{other:?}"))),
             }
         }
         assert!(input.is_empty(), "everything is eaten");
     }
-    Ok((seen, out))
+    Ok((events, out))
 }
 
 /// Kind, flags, stream and payload.
@@ -73,16 +73,17 @@ fn conversation() -> Vec<u8> {
 fn a_conversation_is_read_the_same_however_it_is_cut() {
     let bytes = conversation();
     let (whole, answers) = events(&[&bytes]).unwrap();
-    let data: Vec<_> = whole.iter().filter(|seen| matches!(seen, Seen::Data(..))).collect();
+    let data: Vec<_> =
+        whole.iter().filter(|events| matches!(events, OwnedEvent::Data(..))).collect();
     let expected = [
-        Seen::Data(1, b"abcdef".into(), false),
-        Seen::Data(5, b"x".into(), true),
-        Seen::Data(7, Vec::new(), true),
+        OwnedEvent::Data(1, b"abcdef".into(), false),
+        OwnedEvent::Data(5, b"x".into(), true),
+        OwnedEvent::Data(7, Vec::new(), true),
     ];
     assert_eq!(data, expected.iter().collect::<Vec<_>>());
     for cut in 0..=bytes.len() {
-        let (seen, said) = events(&[&bytes[..cut], &bytes[cut..]]).unwrap();
-        assert_eq!((&seen, &said), (&whole, &answers), "cut at {cut}");
+        let (events, said) = events(&[&bytes[..cut], &bytes[cut..]]).unwrap();
+        assert_eq!((&events, &said), (&whole, &answers), "cut at {cut}");
     }
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
     assert_eq!(events(&single).unwrap(), (whole, answers));
@@ -154,15 +155,15 @@ fn what_is_sent_keeps_to_the_windows_and_to_the_frame_size() {
     assert!(connection.finish_data(1, &mut window, &mut out, start));
     assert_eq!(FrameHeader::parse(out[..HEADER_SIZE].try_into().unwrap()).length, 10);
     assert_eq!(connection.sendable(window, 100), 0);
-    window.open(1_000_000_i64).unwrap();
+    window.add(1_000_000_i64).unwrap();
     assert_eq!(connection.sendable(window, 1_000_000), FRAME_SIZES.0 as usize);
-    assert!(window.open(i64::from(WINDOW)).is_err());
+    assert!(window.add(i64::from(WINDOW)).is_err());
 }
 
 #[test]
 fn windows_are_topped_up_rarely() {
     let mut connection = connection();
-    connection.settled = true;
+    connection.settings_received = true;
     let (frame, mut out) = (vec![0_u8; FRAME_SIZES.0 as usize], Vec::new());
     let mut bytes = Vec::new();
     frame::write(&mut bytes, frame::DATA, 0, 1, &frame);
@@ -200,7 +201,9 @@ fn hostile_bytes_never_panic_and_are_never_hoarded() {
                     Err(_) => break 'connection,
                 }
             }
-            assert!(connection.kept.capacity() <= 2 * bytes.len() && out.len() <= 4 * bytes.len());
+            assert!(
+                connection.payload.capacity() <= 2 * bytes.len() && out.len() <= 4 * bytes.len()
+            );
         }
     }
 }

@@ -48,8 +48,8 @@ impl Session {
     }
 
     /// Whether the server has introduced itself.
-    pub(crate) fn settled(&self) -> bool {
-        self.http2.settled()
+    pub(crate) fn settings_received(&self) -> bool {
+        self.http2.settings_received()
     }
 
     /// Opens the streams of a client and says its first requests.
@@ -152,13 +152,13 @@ impl Session {
             }
             Event::Reset { stream, code } => self.end(stream, &status::reset(code)),
             Event::GoAway { code, text, .. } => self.leaving = Some(status::goaway(code, &text)),
-            Event::Opened { stream, by } => {
+            Event::StreamWindow { stream, by } => {
                 if let Some(talk) = talk(&mut self.talks, stream) {
                     talk.opened(by.into())?;
                     self.pump(out);
                 }
             }
-            Event::Resized { by } => {
+            Event::AllStreamWindows { by } => {
                 self.talks.iter_mut().try_for_each(|talk| talk.opened(by))?;
                 self.pump(out);
             }
