@@ -9,7 +9,7 @@ pub(super) mod proto;
 mod scan;
 mod session;
 mod status;
-mod talk;
+mod stream;
 pub(super) mod types;
 
 pub(super) use plan::{Expect, Manner, Plan, Wish};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::plan::{Manner, Plan};
 use super::status;
-use super::talk::{Heard, Talk};
+use super::stream::{ReceivedResponse, XdsStream};
 use crate::http2::{Event, Http2Connection, Http2Error};
 use crate::measurements::{Measurements, Traffic};
 
@@ -12,7 +12,7 @@ use crate::measurements::{Measurements, Traffic};
 #[derive(Debug)]
 pub(crate) struct Session {
     http2: Http2Connection,
-    talks: Vec<Talk>,
+    streams: Vec<XdsStream>,
     plan: Arc<Plan>,
     measurements: Arc<Measurements>,
     /// Responses are read for names and versions.
@@ -33,7 +33,7 @@ impl Session {
         let http2 = Http2Connection::open(largest, out);
         Self {
             http2,
-            talks: Vec::new(),
+            streams: Vec::new(),
             plan,
             measurements,
             learning: false,
@@ -65,18 +65,18 @@ impl Session {
         let plan = Arc::clone(&self.plan);
         for opening in &plan.streams {
             let most = self.http2.streams();
-            if self.talks.len() as u64 >= u64::from(most) {
+            if self.streams.len() as u64 >= u64::from(most) {
                 return Err(format!("the server takes {most} streams on a connection"));
             }
-            let id = self.talks.len() as u32 * 2 + 1;
+            let id = self.streams.len() as u32 * 2 + 1;
             self.http2.request(id, &opening.headers, out);
-            let mut talk = Talk::new(client, id, self.http2.stream_window(), manner, &plan);
+            let mut stream = XdsStream::new(client, id, self.http2.stream_window(), manner, &plan);
             if self.learning {
-                talk.keep_copies();
+                stream.keep_copies();
             }
-            talk.greet(&mut self.http2, &plan, out);
-            self.unsent |= talk.has_unsent();
-            self.talks.push(talk);
+            stream.send_first_requests(&mut self.http2, &plan, out);
+            self.unsent |= stream.has_unsent();
+            self.streams.push(stream);
         }
         Ok(())
     }
@@ -107,9 +107,9 @@ impl Session {
         if !std::mem::take(&mut self.unsent) {
             return;
         }
-        for talk in self.talks.iter_mut().filter(|talk| talk.has_unsent()) {
-            talk.pump(&mut self.http2, out);
-            self.unsent |= talk.has_unsent();
+        for stream in self.streams.iter_mut().filter(|stream| stream.has_unsent()) {
+            stream.pump(&mut self.http2, out);
+            self.unsent |= stream.has_unsent();
         }
     }
 
@@ -120,15 +120,15 @@ impl Session {
 
     /// Whether all first answers are complete.
     pub(crate) fn answered(&self) -> bool {
-        self.talks.iter().all(Talk::answered)
+        self.streams.iter().all(XdsStream::answered)
     }
 
     /// All streams are lost; says so once for each client.
     pub(crate) fn close(&mut self, why: &str) {
         let why = self.leaving.take().unwrap_or_else(|| why.to_owned());
-        for talk in self.talks.iter_mut().filter(|talk| !talk.ended) {
-            talk.ended = true;
-            self.measurements.client_lost(talk.client, &why);
+        for stream in self.streams.iter_mut().filter(|stream| !stream.ended) {
+            stream.ended = true;
+            self.measurements.client_lost(stream.client, &why);
         }
     }
 
@@ -153,65 +153,71 @@ impl Session {
             Event::Reset { stream, code } => self.end(stream, &status::reset(code)),
             Event::GoAway { code, text, .. } => self.leaving = Some(status::goaway(code, &text)),
             Event::StreamWindow { stream, by } => {
-                if let Some(talk) = talk(&mut self.talks, stream) {
-                    talk.opened(by.into())?;
+                if let Some(stream) = with_id(&mut self.streams, stream) {
+                    stream.opened(by.into())?;
                     self.pump(out);
                 }
             }
             Event::AllStreamWindows { by } => {
-                self.talks.iter_mut().try_for_each(|talk| talk.opened(by))?;
+                self.streams.iter_mut().try_for_each(|stream| stream.opened(by))?;
                 self.pump(out);
             }
         }
         Ok(())
     }
 
-    fn data(&mut self, stream: u32, mut bytes: &[u8], out: &mut Vec<u8>, traffic: &mut Traffic) {
-        let Some(talk) = talk(&mut self.talks, stream).filter(|talk| !talk.ended) else { return };
-        talk.took(bytes.len(), out);
+    fn data(&mut self, id: u32, mut bytes: &[u8], out: &mut Vec<u8>, traffic: &mut Traffic) {
+        let Some(stream) = with_id(&mut self.streams, id).filter(|stream| !stream.ended) else {
+            return;
+        };
+        stream.took(bytes.len(), out);
         while !bytes.is_empty() {
-            match talk.hear(&mut bytes, &self.plan) {
+            match stream.read(&mut bytes, &self.plan) {
                 Ok(None) => {}
-                Ok(Some(heard)) => {
-                    let probe = self.plan.wanted[usize::from(heard.at)].probe;
-                    count(traffic, &heard, probe);
+                Ok(Some(response)) => {
+                    let probe = self.plan.wanted[usize::from(response.at)].probe;
+                    count(traffic, &response, probe);
                     if self.learning {
                         self.measurements
-                            .record_versions(heard.at, talk.copied().unwrap_or_default());
+                            .record_versions(response.at, stream.copied().unwrap_or_default());
                     }
-                    self.measurements.response_received(talk.client, heard.at == 0, heard.settled);
-                    talk.respond(heard.at, &mut self.http2, &self.plan, out);
-                    self.unsent |= talk.has_unsent();
+                    self.measurements.response_received(
+                        stream.client,
+                        response.at == 0,
+                        response.settled,
+                    );
+                    stream.send_answer(response.at, &mut self.http2, &self.plan, out);
+                    self.unsent |= stream.has_unsent();
                 }
                 Err(why) => {
-                    self.end(stream, why);
+                    self.end(id, why);
                     return;
                 }
             }
         }
     }
 
-    fn end(&mut self, stream: u32, why: &str) {
-        if let Some(talk) = talk(&mut self.talks, stream).filter(|talk| !talk.ended) {
-            talk.ended = true;
-            self.measurements.client_lost(talk.client, why);
+    fn end(&mut self, id: u32, why: &str) {
+        if let Some(stream) = with_id(&mut self.streams, id).filter(|stream| !stream.ended) {
+            stream.ended = true;
+            self.measurements.client_lost(stream.client, why);
         }
     }
 }
 
-fn count(traffic: &mut Traffic, heard: &Heard, probe: bool) {
+fn count(traffic: &mut Traffic, response: &ReceivedResponse, probe: bool) {
     traffic.messages += 1;
-    traffic.payload += heard.bytes;
+    traffic.payload += response.bytes;
     if probe {
         return;
     }
-    traffic.resources += u64::from(heard.resources);
-    traffic.resource_bytes += heard.resource_bytes;
+    traffic.resources += u64::from(response.resources);
+    traffic.resource_bytes += response.resource_bytes;
 }
 
 /// Streams have odd numbers, in the order they were opened.
-fn talk(talks: &mut [Talk], stream: u32) -> Option<&mut Talk> {
-    talks.get_mut(usize::try_from(stream.checked_sub(1)? / 2).ok()?)
+fn with_id(streams: &mut [XdsStream], id: u32) -> Option<&mut XdsStream> {
+    streams.get_mut(usize::try_from(id.checked_sub(1)? / 2).ok()?)
 }
 
 #[cfg(test)]

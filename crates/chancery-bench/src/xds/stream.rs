@@ -9,7 +9,7 @@ use crate::http2::{Http2Connection, SendWindow, WINDOW_STEP};
 
 /// A stream from its opening to its end.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct XdsStream {
     /// Which client it belongs to.
     pub(super) client: u32,
     pub(super) ended: bool,
@@ -22,31 +22,31 @@ pub(super) struct Talk {
     left: u32,
     scan: Scan,
     /// What came of each type, until the first answers are complete.
-    missing: Vec<Missing>,
+    missing: Vec<IncompleteAnswer>,
     /// Which types it asks for: from, to.
     types: (u16, u16),
-    unsent: VecDeque<Piece>,
+    unsent: VecDeque<UnsentPiece>,
     /// The whole response, if somebody wants to read it.
     copy: Option<Vec<u8>>,
 }
 
 /// A first answer that is not complete.
 #[derive(Clone, Copy, Debug)]
-struct Missing {
+struct IncompleteAnswer {
     at: u16,
     seen: u32,
 }
 
 /// A part of a request that did not fit into a window.
 #[derive(Debug)]
-struct Piece {
+struct UnsentPiece {
     bytes: Arc<[u8]>,
     sent: usize,
 }
 
 /// A whole response, in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct ReceivedResponse {
     /// Which of the plan's types.
     pub(super) at: u16,
     pub(super) bytes: u64,
@@ -56,7 +56,7 @@ pub(super) struct Heard {
     pub(super) settled: bool,
 }
 
-impl Talk {
+impl XdsStream {
     pub(super) fn new(
         client: u32,
         id: u32,
@@ -77,7 +77,10 @@ impl Talk {
             have: 0,
             left: 0,
             scan: Scan::default(),
-            missing: (types.0..types.1).filter(expects).map(|at| Missing { at, seen: 0 }).collect(),
+            missing: (types.0..types.1)
+                .filter(expects)
+                .map(|at| IncompleteAnswer { at, seen: 0 })
+                .collect(),
             types,
             unsent: VecDeque::new(),
             copy: None,
@@ -98,11 +101,11 @@ impl Talk {
     ///
     /// # Errors
     /// The body is no sequence of discovery responses.
-    pub(super) fn hear(
+    pub(super) fn read(
         &mut self,
         bytes: &mut &[u8],
         plan: &Plan,
-    ) -> Result<Option<Heard>, &'static str> {
+    ) -> Result<Option<ReceivedResponse>, &'static str> {
         if self.left == 0 && !self.begin(bytes)? {
             return Ok(None);
         }
@@ -120,11 +123,16 @@ impl Talk {
         if !self.scan.whole() {
             return Err(DAMAGED);
         }
-        self.heard(plan).map(Some)
+        self.response(plan).map(Some)
     }
 
     /// Says the first requests of this stream.
-    pub(super) fn greet(&mut self, http2: &mut Http2Connection, plan: &Plan, out: &mut Vec<u8>) {
+    pub(super) fn send_first_requests(
+        &mut self,
+        http2: &mut Http2Connection,
+        plan: &Plan,
+        out: &mut Vec<u8>,
+    ) {
         let mut node = Some(plan.node.encoded(self.client));
         for at in self.types.0..self.types.1 {
             let wanted = &plan.wanted[usize::from(at)];
@@ -132,14 +140,14 @@ impl Talk {
             let mut start = Vec::with_capacity(PREFIX + own.len());
             prefix(&mut start, own.len() + wanted.first.len());
             start.extend_from_slice(&own);
-            self.unsent.push_back(Piece { bytes: start.into(), sent: 0 });
-            self.unsent.push_back(Piece { bytes: Arc::clone(&wanted.first), sent: 0 });
+            self.unsent.push_back(UnsentPiece { bytes: start.into(), sent: 0 });
+            self.unsent.push_back(UnsentPiece { bytes: Arc::clone(&wanted.first), sent: 0 });
         }
         self.pump(http2, out);
     }
 
     /// Answers the response that was just heard.
-    pub(super) fn respond(
+    pub(super) fn send_answer(
         &mut self,
         at: u16,
         http2: &mut Http2Connection,
@@ -159,7 +167,7 @@ impl Talk {
         let length = (out.len() - body - PREFIX) as u32;
         out[body + 1..body + PREFIX].copy_from_slice(&length.to_be_bytes());
         if !self.unsent.is_empty() || !http2.finish_data(self.id, &mut self.window, out, start) {
-            self.unsent.push_back(Piece { bytes: out[body..].into(), sent: 0 });
+            self.unsent.push_back(UnsentPiece { bytes: out[body..].into(), sent: 0 });
             out.truncate(start);
             self.pump(http2, out);
         }
@@ -228,7 +236,7 @@ impl Talk {
         Ok(true)
     }
 
-    fn heard(&mut self, plan: &Plan) -> Result<Heard, &'static str> {
+    fn response(&mut self, plan: &Plan) -> Result<ReceivedResponse, &'static str> {
         let Found { type_url, resources, resource_bytes, removed, .. } = &self.scan.found;
         let known = |wanted: &super::plan::Wanted| wanted.url.as_str().as_bytes() == &**type_url;
         // On a stream of one type the server need not say which.
@@ -246,12 +254,12 @@ impl Talk {
             self.prefix[4],
         ]));
         let (resources, resource_bytes) = (*resources, *resource_bytes);
-        Ok(Heard { at, bytes, resources, resource_bytes, settled })
+        Ok(ReceivedResponse { at, bytes, resources, resource_bytes, settled })
     }
 }
 
 /// Books what came of a type; says whether nothing is missing any more, for the first time.
-fn settle(missing: &mut Vec<Missing>, at: u16, came: u32, plan: &Plan) -> bool {
+fn settle(missing: &mut Vec<IncompleteAnswer>, at: u16, came: u32, plan: &Plan) -> bool {
     let Some(index) = missing.iter().position(|missing| missing.at == at) else { return false };
     missing[index].seen += came;
     if let Expect::Resources(expected) = plan.wanted[usize::from(at)].expect
