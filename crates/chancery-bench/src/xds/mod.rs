@@ -6,7 +6,7 @@
 
 pub(super) mod plan;
 pub(super) mod proto;
-mod scan;
+mod scanner;
 mod session;
 mod status;
 mod stream;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::plan::{Expect, Manner, Plan, answer};
-use super::scan::{Found, Scan};
+use super::scanner::{ResponseFields, Scanner};
 use crate::http2::{Http2Connection, SendWindow, WINDOW_STEP};
 
 /// A stream from its opening to its end.
@@ -20,7 +20,7 @@ pub(super) struct XdsStream {
     prefix: [u8; PREFIX],
     have: u8,
     left: u32,
-    scan: Scan,
+    scanner: Scanner,
     /// What came of each type, until the first answers are complete.
     missing: Vec<IncompleteAnswer>,
     /// Which types it asks for: from, to.
@@ -76,7 +76,7 @@ impl XdsStream {
             prefix: [0; PREFIX],
             have: 0,
             left: 0,
-            scan: Scan::default(),
+            scanner: Scanner::default(),
             missing: (types.0..types.1)
                 .filter(expects)
                 .map(|at| IncompleteAnswer { at, seen: 0 })
@@ -112,7 +112,7 @@ impl XdsStream {
         let (now, rest) = bytes.split_at(bytes.len().min(self.left as usize));
         *bytes = rest;
         self.left -= now.len() as u32;
-        self.scan.feed(now).map_err(|_| DAMAGED)?;
+        self.scanner.feed(now).map_err(|_| DAMAGED)?;
         if let Some(copy) = &mut self.copy {
             copy.extend_from_slice(now);
         }
@@ -120,7 +120,7 @@ impl XdsStream {
             return Ok(None);
         }
         self.have = 0;
-        if !self.scan.whole() {
+        if !self.scanner.whole() {
             return Err(DAMAGED);
         }
         self.response(plan).map(Some)
@@ -158,7 +158,7 @@ impl XdsStream {
             return;
         }
         let again = &plan.wanted[usize::from(at)].again;
-        let Found { version, nonce, .. } = &self.scan.found;
+        let ResponseFields { version, nonce, .. } = &self.scanner.fields;
         let start = Http2Connection::begin_data(out);
         let body = out.len();
         prefix(out, 0);
@@ -229,7 +229,7 @@ impl XdsStream {
             return Err("the server compresses responses, which was not offered");
         }
         self.left = u32::from_be_bytes(length);
-        self.scan.clear();
+        self.scanner.clear();
         if let Some(copy) = &mut self.copy {
             copy.clear();
         }
@@ -237,7 +237,8 @@ impl XdsStream {
     }
 
     fn response(&mut self, plan: &Plan) -> Result<ReceivedResponse, &'static str> {
-        let Found { type_url, resources, resource_bytes, removed, .. } = &self.scan.found;
+        let ResponseFields { type_url, resources, resource_bytes, removed, .. } =
+            &self.scanner.fields;
         let known = |wanted: &super::plan::Wanted| wanted.url.as_str().as_bytes() == &**type_url;
         // On a stream of one type the server need not say which.
         let at = match type_url.is_empty() {

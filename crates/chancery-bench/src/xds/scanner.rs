@@ -5,7 +5,7 @@
 
 /// What a response said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct ResponseFields {
     pub(super) version: Vec<u8>,
     pub(super) type_url: Vec<u8>,
     pub(super) nonce: Vec<u8>,
@@ -16,15 +16,15 @@ pub(super) struct Found {
 
 /// A response in the middle of its bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scan {
-    pub(super) found: Found,
-    state: State,
+pub(super) struct Scanner {
+    pub(super) fields: ResponseFields,
+    state: ScanState,
     number: u64,
     shift: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ScanState {
     #[default]
     Key,
     Number,
@@ -35,37 +35,38 @@ enum State {
 
 /// Bytes that are no protobuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Damaged;
+pub(super) struct NotAResponse;
 
-impl Scan {
+impl Scanner {
     /// Begins with the next response; keeps the memory of the last one.
     pub(super) fn clear(&mut self) {
-        let Found { version, type_url, nonce, .. } = &mut self.found;
+        let ResponseFields { version, type_url, nonce, .. } = &mut self.fields;
         for text in [version, type_url, nonce] {
             text.clear();
         }
-        (self.found.resources, self.found.resource_bytes, self.found.removed) = (0, 0, 0);
-        (self.state, self.number, self.shift) = (State::Key, 0, 0);
+        (self.fields.resources, self.fields.resource_bytes, self.fields.removed) = (0, 0, 0);
+        (self.state, self.number, self.shift) = (ScanState::Key, 0, 0);
     }
 
     /// Whether the response may end here.
     pub(super) fn whole(&self) -> bool {
-        self.state == State::Key && self.shift == 0
+        self.state == ScanState::Key && self.shift == 0
     }
 
     /// Goes on with the next bytes.
-    pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), Damaged> {
+    pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), NotAResponse> {
         while !bytes.is_empty() {
             match self.state {
-                State::Skip(left) => {
+                ScanState::Skip(left) => {
                     let left = left - split(&mut bytes, left).len() as u64;
-                    self.state = if left == 0 { State::Key } else { State::Skip(left) };
+                    self.state = if left == 0 { ScanState::Key } else { ScanState::Skip(left) };
                 }
-                State::Keep(field, left) => {
+                ScanState::Keep(field, left) => {
                     let piece = split(&mut bytes, left);
                     self.keep(field, piece)?;
                     let left = left - piece.len() as u64;
-                    self.state = if left == 0 { State::Key } else { State::Keep(field, left) };
+                    self.state =
+                        if left == 0 { ScanState::Key } else { ScanState::Keep(field, left) };
                 }
                 _ => self.digit(split(&mut bytes, 1)[0])?,
             }
@@ -74,9 +75,9 @@ impl Scan {
     }
 
     /// One byte of a number: of a key, of a length, or of a value nobody wants.
-    fn digit(&mut self, byte: u8) -> Result<(), Damaged> {
+    fn digit(&mut self, byte: u8) -> Result<(), NotAResponse> {
         if self.shift > 63 {
-            return Err(Damaged);
+            return Err(NotAResponse);
         }
         self.number |= u64::from(byte & 0x7f) << self.shift;
         self.shift += 7;
@@ -86,51 +87,51 @@ impl Scan {
         let number = std::mem::take(&mut self.number);
         self.shift = 0;
         self.state = match self.state {
-            State::Key => key(number)?,
-            State::Length(_) if number > u32::MAX.into() => return Err(Damaged),
-            State::Length(field) => self.begin(field, number),
-            _ => State::Key,
+            ScanState::Key => key(number)?,
+            ScanState::Length(_) if number > u32::MAX.into() => return Err(NotAResponse),
+            ScanState::Length(field) => self.begin(field, number),
+            _ => ScanState::Key,
         };
         Ok(())
     }
 
-    fn begin(&mut self, field: u64, length: u64) -> State {
+    fn begin(&mut self, field: u64, length: u64) -> ScanState {
         match field {
             RESOURCE => {
-                self.found.resources += 1;
-                self.found.resource_bytes += length;
+                self.fields.resources += 1;
+                self.fields.resource_bytes += length;
             }
-            REMOVED | REMOVED_NAME => self.found.removed += 1,
+            REMOVED | REMOVED_NAME => self.fields.removed += 1,
             _ => {}
         }
         match field {
-            _ if length == 0 => State::Key,
-            VERSION | TYPE | NONCE => State::Keep(field, length),
-            _ => State::Skip(length),
+            _ if length == 0 => ScanState::Key,
+            VERSION | TYPE | NONCE => ScanState::Keep(field, length),
+            _ => ScanState::Skip(length),
         }
     }
 
-    fn keep(&mut self, field: u64, piece: &[u8]) -> Result<(), Damaged> {
+    fn keep(&mut self, field: u64, piece: &[u8]) -> Result<(), NotAResponse> {
         let text = match field {
-            VERSION => &mut self.found.version,
-            TYPE => &mut self.found.type_url,
-            _ => &mut self.found.nonce,
+            VERSION => &mut self.fields.version,
+            TYPE => &mut self.fields.type_url,
+            _ => &mut self.fields.nonce,
         };
         if text.len() + piece.len() > LONGEST {
-            return Err(Damaged);
+            return Err(NotAResponse);
         }
         text.extend_from_slice(piece);
         Ok(())
     }
 }
 
-fn key(key: u64) -> Result<State, Damaged> {
+fn key(key: u64) -> Result<ScanState, NotAResponse> {
     match key & 7 {
-        0 => Ok(State::Number),
-        1 => Ok(State::Skip(8)),
-        2 => Ok(State::Length(key >> 3)),
-        5 => Ok(State::Skip(4)),
-        _ => Err(Damaged),
+        0 => Ok(ScanState::Number),
+        1 => Ok(ScanState::Skip(8)),
+        2 => Ok(ScanState::Length(key >> 3)),
+        5 => Ok(ScanState::Skip(4)),
+        _ => Err(NotAResponse),
     }
 }
 
@@ -172,8 +173,8 @@ mod tests {
         out
     }
 
-    fn expected() -> Found {
-        Found {
+    fn expected() -> ResponseFields {
+        ResponseFields {
             version: b"v1".into(),
             type_url: b"type.googleapis.com/T".into(),
             nonce: b"n1".into(),
@@ -187,39 +188,39 @@ mod tests {
     fn a_response_is_read_the_same_however_it_is_cut() {
         let bytes = response();
         for cut in 0..=bytes.len() {
-            let mut scan = Scan::default();
-            scan.feed(&bytes[..cut]).unwrap();
-            scan.feed(&bytes[cut..]).unwrap();
-            assert!(scan.whole());
-            assert_eq!(scan.found, expected(), "cut at {cut}");
+            let mut scanner = Scanner::default();
+            scanner.feed(&bytes[..cut]).unwrap();
+            scanner.feed(&bytes[cut..]).unwrap();
+            assert!(scanner.whole());
+            assert_eq!(scanner.fields, expected(), "cut at {cut}");
         }
-        let mut scan = Scan::default();
+        let mut scanner = Scanner::default();
         for byte in &bytes {
-            scan.feed(std::slice::from_ref(byte)).unwrap();
+            scanner.feed(std::slice::from_ref(byte)).unwrap();
         }
-        assert_eq!(scan.found, expected());
+        assert_eq!(scanner.fields, expected());
     }
 
     #[test]
     fn a_cut_response_is_not_whole_and_the_next_begins_afresh() {
         let bytes = response();
-        let mut scan = Scan::default();
-        scan.feed(&bytes[..bytes.len() - 1]).unwrap();
-        assert!(!scan.whole());
-        scan.clear();
-        scan.feed(&bytes).unwrap();
-        assert_eq!(scan.found, expected());
+        let mut scanner = Scanner::default();
+        scanner.feed(&bytes[..bytes.len() - 1]).unwrap();
+        assert!(!scanner.whole());
+        scanner.clear();
+        scanner.feed(&bytes).unwrap();
+        assert_eq!(scanner.fields, expected());
     }
 
     #[test]
     fn damage_is_told() {
         for bytes in [&[0x0b][..], &[0xff; 11]] {
-            assert_eq!(Scan::default().feed(bytes), Err(Damaged));
+            assert_eq!(Scanner::default().feed(bytes), Err(NotAResponse));
         }
         let huge = [0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(Scan::default().feed(&huge), Err(Damaged), "longer than any message");
+        assert_eq!(Scanner::default().feed(&huge), Err(NotAResponse), "longer than any message");
         let mut endless = vec![0x2a, 0xff, 0xff, 0x7f];
         endless.resize(100_000, b'n');
-        assert_eq!(Scan::default().feed(&endless), Err(Damaged));
+        assert_eq!(Scanner::default().feed(&endless), Err(NotAResponse));
     }
 }
