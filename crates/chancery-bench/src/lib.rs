@@ -108,7 +108,7 @@ fn settings(scenario: &Scenario, clients: &Clients, streams: usize) -> Result<Ru
         _ => Protocol::Delta,
     };
     let protocol = clients.protocol.unwrap_or(usual);
-    let wishes = run::wishes(clients, protocol).map_err(Error::Options)?;
+    let subscriptions = run::subscriptions(clients, protocol).map_err(Error::Options)?;
     let scenario = scenario.name();
-    Ok(RunSettings { scenario, streams, protocol, gated: false, wishes, learning: false })
+    Ok(RunSettings { scenario, streams, protocol, gated: false, subscriptions, learning: false })
 }

@@ -9,7 +9,7 @@ use super::figures::Spread;
 use super::options::{Clients, Reconnect};
 use super::report::{Report, Table, maybe, megabytes};
 use super::run::{Run, RunSettings, WaitEnd, busy};
-use super::xds::{Expect, Protocol, Wish, types};
+use super::xds::{Expect, Protocol, Subscription, types};
 
 /// Learns what there is, then lets so many clients come back with it.
 pub(crate) async fn run(
@@ -23,12 +23,12 @@ pub(crate) async fn run(
         return Err(Error::Options(why.to_owned()));
     }
     let learner = RunSettings { streams: 1, learning: true, gated: false, ..settings.clone() };
-    let Some(mut wishes) = learn(clients, learner, interrupted).await? else {
+    let Some(mut subscriptions) = learn(clients, learner, interrupted).await? else {
         return Err(Error::Unanswered);
     };
-    let held = wishes.iter().map(|wish| wish.held.len()).sum();
-    wishes.push(probe(again, &settings)?);
-    let settings = RunSettings { gated: !again.connect, wishes, ..settings };
+    let held = subscriptions.iter().map(|subscription| subscription.initial_versions.len()).sum();
+    subscriptions.push(probe(again, &settings)?);
+    let settings = RunSettings { gated: !again.connect, subscriptions, ..settings };
     let mut run = Run::open(clients, settings, interrupted).await?;
     let (mut waited, mut meter, began) = run.begin(again.connect).await?;
     if waited == WaitEnd::Reached {
@@ -83,8 +83,8 @@ async fn learn(
     clients: &Clients,
     settings: RunSettings,
     interrupted: &CancellationToken,
-) -> Result<Option<Vec<Wish>>, Error> {
-    let mut wishes = settings.wishes.clone();
+) -> Result<Option<Vec<Subscription>>, Error> {
+    let mut subscriptions = settings.subscriptions.clone();
     let mut run = Run::open(clients, settings, interrupted).await?;
     if run.wait_connected().await? != WaitEnd::Reached
         || run.wait_first_answers().await != WaitEnd::Reached
@@ -94,25 +94,26 @@ async fn learn(
     // A server may give everything in several responses.
     run.wait_idle().await;
     let learned = run.measurements.state().take_versions();
-    for (wish, known) in wishes.iter_mut().zip(learned) {
-        wish.held = known.into_iter().collect();
-        wish.expect = Expect::Nothing;
+    for (subscription, known) in subscriptions.iter_mut().zip(learned) {
+        subscription.initial_versions = known.into_iter().collect();
+        subscription.expect = Expect::Nothing;
     }
     run.threads.stop();
-    Ok(Some(wishes))
+    Ok(Some(subscriptions))
 }
 
 /// The question whose answer tells that the one before was handled.
-fn probe(again: &Reconnect, settings: &RunSettings) -> Result<Wish, Error> {
-    let asked = |url: &_| settings.wishes.iter().any(|wish| wish.url == *url);
+fn probe(again: &Reconnect, settings: &RunSettings) -> Result<Subscription, Error> {
+    let asked =
+        |url: &_| settings.subscriptions.iter().any(|subscription| subscription.url == *url);
     let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| types::parse_type(short).ok());
     let url = again.probe.clone().or_else(|| usual.into_iter().find(|url| !asked(url)));
     let Some(url) = url.filter(|url| !asked(url)) else {
         let why = "`--probe` has to be a type that is not in `--types`";
         return Err(Error::Options(why.to_owned()));
     };
-    let (names, held) = (Vec::new(), Vec::new());
-    Ok(Wish { url, names, held, expect: Expect::Response, probe: true })
+    let (names, initial_versions) = (Vec::new(), Vec::new());
+    Ok(Subscription { url, names, initial_versions, expect: Expect::Response, probe: true })
 }
 
 /// Waits until every probe is answered; or, with a server that does not, until it does nothing.

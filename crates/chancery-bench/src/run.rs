@@ -15,7 +15,7 @@ use super::process::Process;
 use super::progress::Progress;
 use super::report::{DriverFigures, Report};
 use super::tls::Tls;
-use super::xds::{Expect, Plan, Protocol, Wish};
+use super::xds::{Expect, Plan, Protocol, Subscription};
 
 /// A run of a scenario with so many clients.
 pub(crate) struct Run {
@@ -52,7 +52,7 @@ pub(crate) struct RunSettings {
     pub(crate) protocol: Protocol,
     /// Everybody waits until the gate is opened.
     pub(crate) gated: bool,
-    pub(crate) wishes: Vec<Wish>,
+    pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) learning: bool,
 }
 
@@ -90,7 +90,7 @@ impl Run {
             learning: settings.learning,
         };
         enough_files(workload.connection_count())?;
-        let types = workload.plan.wanted.len();
+        let types = workload.plan.subscriptions.len();
         let measurements = Arc::new(Measurements::new(
             settings.streams,
             streams,
@@ -289,8 +289,11 @@ fn enough_files(connections: usize) -> Result<(), Error> {
 }
 
 /// What every client asks for, by the flags.
-pub(crate) fn wishes(clients: &Clients, protocol: Protocol) -> Result<Vec<Wish>, String> {
-    let mut wishes = Vec::new();
+pub(crate) fn subscriptions(
+    clients: &Clients,
+    protocol: Protocol,
+) -> Result<Vec<Subscription>, String> {
+    let mut subscriptions = Vec::new();
     for (at, url) in clients.types.iter().enumerate() {
         if clients.types[..at].contains(url) {
             return Err(format!("`{}` is asked for twice", url.short()));
@@ -307,31 +310,37 @@ pub(crate) fn wishes(clients: &Clients, protocol: Protocol) -> Result<Vec<Wish>,
         let expect = clients.expect.or_else(|| known().map(|known| known as u32));
         let expect = expect.map_or(Expect::Response, Expect::Resources);
         let names = list.unwrap_or(everything);
-        wishes.push(Wish { url: url.clone(), names, held: Vec::new(), expect, probe: false });
+        subscriptions.push(Subscription {
+            url: url.clone(),
+            names,
+            initial_versions: Vec::new(),
+            expect,
+            probe: false,
+        });
     }
-    Ok(wishes)
+    Ok(subscriptions)
 }
 
 fn plan(clients: &Clients, settings: &RunSettings) -> Result<Plan, String> {
-    let (wishes, node) = (settings.wishes.clone(), clients.node.clone());
+    let (subscriptions, node) = (settings.subscriptions.clone(), clients.node.clone());
     let authority = (clients.tls.is_some(), clients.server.authority());
     match clients.per_type {
-        true => Plan::per_type(settings.protocol, wishes, node, authority),
-        false => Ok(Plan::aggregated(settings.protocol, wishes, node, authority)),
+        true => Plan::per_type(settings.protocol, subscriptions, node, authority),
+        false => Ok(Plan::aggregated(settings.protocol, subscriptions, node, authority)),
     }
 }
 
 /// The part of a report that is known before.
 fn report(clients: &Clients, settings: &RunSettings) -> Report {
-    let asked = || settings.wishes.iter().filter(|wish| !wish.probe);
+    let asked = || settings.subscriptions.iter().filter(|subscription| !subscription.probe);
     Report {
         scenario: settings.scenario,
         server: clients.server.to_string(),
         label: clients.label.clone(),
         protocol: settings.protocol,
         aggregated: !clients.per_type,
-        types: asked().map(|wish| wish.url.short().to_owned()).collect(),
-        names: asked().map(|wish| wish.names.len() as u32).collect(),
+        types: asked().map(|subscription| subscription.url.short().to_owned()).collect(),
+        names: asked().map(|subscription| subscription.names.len() as u32).collect(),
         streams: settings.streams,
         connections: 0,
         threads: clients.threads as usize,

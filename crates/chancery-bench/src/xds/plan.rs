@@ -23,15 +23,15 @@ pub enum Protocol {
 pub(crate) struct Plan {
     pub(crate) protocol: Protocol,
     /// The types, in the order they are asked for; the first is the one that is waited for.
-    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) subscriptions: Vec<EncodedSubscription>,
     /// The header blocks of the streams of one client: one, or one for each type.
-    pub(crate) streams: Vec<Opening>,
+    pub(crate) streams: Vec<PlannedStream>,
     pub(crate) node: Node,
 }
 
 /// One stream a client opens.
 #[derive(Clone, Debug)]
-pub(crate) struct Opening {
+pub(crate) struct PlannedStream {
     pub(crate) headers: Vec<u8>,
     /// Which of the types it asks for: from, to.
     pub(crate) types: (u16, u16),
@@ -39,12 +39,12 @@ pub(crate) struct Opening {
 
 /// One type every client asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct EncodedSubscription {
     pub(crate) url: TypeUrl,
     /// The first request, without the node.
-    pub(crate) first: Arc<[u8]>,
+    pub(crate) first_request: Arc<[u8]>,
     /// What is in every later request.
-    pub(crate) again: Arc<[u8]>,
+    pub(crate) repeated: Arc<[u8]>,
     pub(crate) expect: Expect,
     /// Its resources are not what is measured.
     pub(crate) probe: bool,
@@ -63,11 +63,11 @@ pub(crate) enum Expect {
 
 /// What a client asks for of one type, before it is encoded.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct Subscription {
     pub(crate) url: TypeUrl,
     pub(crate) names: Vec<String>,
     /// What it holds already: names and versions.
-    pub(crate) held: Vec<(String, String)>,
+    pub(crate) initial_versions: Vec<(String, String)>,
     pub(crate) expect: Expect,
     pub(crate) probe: bool,
 }
@@ -108,15 +108,16 @@ impl Plan {
     /// One stream for each client.
     pub(crate) fn aggregated(
         protocol: Protocol,
-        wishes: Vec<Wish>,
+        subscriptions: Vec<Subscription>,
         node: Node,
         (secure, authority): (bool, &str),
     ) -> Self {
         let path = types::aggregated(protocol);
         let headers = http2::request_block(secure, authority, &path);
-        let streams = vec![Opening { headers, types: (0, wishes.len() as u16) }];
-        let wanted = wishes.into_iter().map(|wish| wish.encoded(protocol)).collect();
-        Self { protocol, wanted, streams, node }
+        let streams = vec![PlannedStream { headers, types: (0, subscriptions.len() as u16) }];
+        let subscriptions =
+            subscriptions.into_iter().map(|subscription| subscription.encoded(protocol)).collect();
+        Self { protocol, subscriptions, streams, node }
     }
 
     /// One stream for each client and type.
@@ -125,45 +126,55 @@ impl Plan {
     /// A type has no service of its own.
     pub(crate) fn per_type(
         protocol: Protocol,
-        wishes: Vec<Wish>,
+        subscriptions: Vec<Subscription>,
         node: Node,
         (secure, authority): (bool, &str),
     ) -> Result<Self, String> {
         let mut streams = Vec::new();
-        for (at, wish) in (0_u16..).zip(&wishes) {
-            let path = types::method(&wish.url, protocol).ok_or_else(|| {
-                format!("`{}` has no service of its own; leave out `--per-type`", wish.url.short())
+        for (at, subscription) in (0_u16..).zip(&subscriptions) {
+            let path = types::method(&subscription.url, protocol).ok_or_else(|| {
+                format!(
+                    "`{}` has no service of its own; leave out `--per-type`",
+                    subscription.url.short()
+                )
             })?;
             let headers = http2::request_block(secure, authority, &path);
-            streams.push(Opening { headers, types: (at, at + 1) });
+            streams.push(PlannedStream { headers, types: (at, at + 1) });
         }
-        let wanted = wishes.into_iter().map(|wish| wish.encoded(protocol)).collect();
-        Ok(Self { protocol, wanted, streams, node })
+        let subscriptions =
+            subscriptions.into_iter().map(|subscription| subscription.encoded(protocol)).collect();
+        Ok(Self { protocol, subscriptions, streams, node })
     }
 }
 
-impl Wish {
-    fn encoded(&self, protocol: Protocol) -> Wanted {
-        let (mut first, mut again) = (Vec::new(), Vec::new());
+impl Subscription {
+    fn encoded(&self, protocol: Protocol) -> EncodedSubscription {
+        let (mut first_request, mut repeated) = (Vec::new(), Vec::new());
         let url = self.url.as_str().as_bytes();
         match protocol {
             Protocol::Sotw => {
-                field(&mut first, 4, url);
-                self.names.iter().for_each(|name| field(&mut first, 3, name.as_bytes()));
+                field(&mut first_request, 4, url);
+                self.names.iter().for_each(|name| field(&mut first_request, 3, name.as_bytes()));
                 // Every request of this variant names everything the client wants (S-043).
-                again.clone_from(&first);
+                repeated.clone_from(&first_request);
             }
             Protocol::Delta => {
-                field(&mut first, 2, url);
-                again.clone_from(&first);
-                self.names.iter().for_each(|name| field(&mut first, 3, name.as_bytes()));
-                for (name, version) in &self.held {
-                    field(&mut first, 5, &pair(name, version.as_bytes()));
+                field(&mut first_request, 2, url);
+                repeated.clone_from(&first_request);
+                self.names.iter().for_each(|name| field(&mut first_request, 3, name.as_bytes()));
+                for (name, version) in &self.initial_versions {
+                    field(&mut first_request, 5, &pair(name, version.as_bytes()));
                 }
             }
         }
         let Self { expect, probe, ref url, .. } = *self;
-        Wanted { url: url.clone(), first: first.into(), again: again.into(), expect, probe }
+        EncodedSubscription {
+            url: url.clone(),
+            first_request: first_request.into(),
+            repeated: repeated.into(),
+            expect,
+            probe,
+        }
     }
 }
 
@@ -234,11 +245,12 @@ mod tests {
     use super::*;
     use crate::xds::proto::fields;
 
-    fn wish(held: &[(&str, &str)]) -> Wish {
-        let held = held.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+    fn subscription(initial_versions: &[(&str, &str)]) -> Subscription {
+        let initial_versions =
+            initial_versions.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         let names = vec!["a".to_owned(), "b".to_owned()];
         let url = types::parse_type("eds").unwrap();
-        Wish { url, names, held, expect: Expect::Response, probe: false }
+        Subscription { url, names, initial_versions, expect: Expect::Response, probe: false }
     }
 
     fn numbers(bytes: &[u8]) -> Vec<u32> {
@@ -247,10 +259,13 @@ mod tests {
 
     #[test]
     fn sotw_repeats_its_names_and_delta_does_not() {
-        let sotw = wish(&[]).encoded(Protocol::Sotw);
-        assert_eq!(numbers(&sotw.again), [4, 3, 3]);
-        let delta = wish(&[("a", "1")]).encoded(Protocol::Delta);
-        assert_eq!((numbers(&delta.first), numbers(&delta.again)), (vec![2, 3, 3, 5], vec![2]));
+        let sotw = subscription(&[]).encoded(Protocol::Sotw);
+        assert_eq!(numbers(&sotw.repeated), [4, 3, 3]);
+        let delta = subscription(&[("a", "1")]).encoded(Protocol::Delta);
+        assert_eq!(
+            (numbers(&delta.first_request), numbers(&delta.repeated)),
+            (vec![2, 3, 3, 5], vec![2])
+        );
     }
 
     #[test]

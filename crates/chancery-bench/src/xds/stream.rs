@@ -65,7 +65,7 @@ impl XdsStream {
         plan: &Plan,
     ) -> Self {
         let types = plan.streams[id as usize / 2 % plan.streams.len()].types;
-        let expects = |at: &u16| plan.wanted[usize::from(*at)].expect != Expect::Nothing;
+        let expects = |at: &u16| plan.subscriptions[usize::from(*at)].expect != Expect::Nothing;
         Self {
             client,
             ended: false,
@@ -135,13 +135,14 @@ impl XdsStream {
     ) {
         let mut node = Some(plan.node.encoded(self.client));
         for at in self.types.0..self.types.1 {
-            let wanted = &plan.wanted[usize::from(at)];
+            let subscription = &plan.subscriptions[usize::from(at)];
             let own = super::plan::head(plan.protocol, node.take());
             let mut start = Vec::with_capacity(PREFIX + own.len());
-            prefix(&mut start, own.len() + wanted.first.len());
+            prefix(&mut start, own.len() + subscription.first_request.len());
             start.extend_from_slice(&own);
             self.unsent.push_back(UnsentPiece { bytes: start.into(), sent: 0 });
-            self.unsent.push_back(UnsentPiece { bytes: Arc::clone(&wanted.first), sent: 0 });
+            self.unsent
+                .push_back(UnsentPiece { bytes: Arc::clone(&subscription.first_request), sent: 0 });
         }
         self.pump(http2, out);
     }
@@ -157,12 +158,12 @@ impl XdsStream {
         if self.manner == Manner::Silent {
             return;
         }
-        let again = &plan.wanted[usize::from(at)].again;
+        let repeated = &plan.subscriptions[usize::from(at)].repeated;
         let ResponseFields { version, nonce, .. } = &self.scanner.fields;
         let start = Http2Connection::begin_data(out);
         let body = out.len();
         prefix(out, 0);
-        out.extend_from_slice(again);
+        out.extend_from_slice(repeated);
         answer(out, plan.protocol, self.manner, version, nonce);
         let length = (out.len() - body - PREFIX) as u32;
         out[body + 1..body + PREFIX].copy_from_slice(&length.to_be_bytes());
@@ -239,11 +240,13 @@ impl XdsStream {
     fn response(&mut self, plan: &Plan) -> Result<ReceivedResponse, &'static str> {
         let ResponseFields { type_url, resources, resource_bytes, removed, .. } =
             &self.scanner.fields;
-        let known = |wanted: &super::plan::Wanted| wanted.url.as_str().as_bytes() == &**type_url;
+        let known = |subscription: &super::plan::EncodedSubscription| {
+            subscription.url.as_str().as_bytes() == &**type_url
+        };
         // On a stream of one type the server need not say which.
         let at = match type_url.is_empty() {
             true => Some(usize::from(self.types.0)),
-            false => plan.wanted.iter().position(known),
+            false => plan.subscriptions.iter().position(known),
         };
         let at = at.ok_or("the server sent a type that was not asked for")? as u16;
         let came = resources + removed;
@@ -263,7 +266,7 @@ impl XdsStream {
 fn settle(missing: &mut Vec<IncompleteAnswer>, at: u16, came: u32, plan: &Plan) -> bool {
     let Some(index) = missing.iter().position(|missing| missing.at == at) else { return false };
     missing[index].seen += came;
-    if let Expect::Resources(expected) = plan.wanted[usize::from(at)].expect
+    if let Expect::Resources(expected) = plan.subscriptions[usize::from(at)].expect
         && missing[index].seen < expected
     {
         return false;

@@ -175,7 +175,7 @@ impl Session {
             match stream.read(&mut bytes, &self.plan) {
                 Ok(None) => {}
                 Ok(Some(response)) => {
-                    let probe = self.plan.wanted[usize::from(response.at)].probe;
+                    let probe = self.plan.subscriptions[usize::from(response.at)].probe;
                     count(traffic, &response, probe);
                     if self.learning {
                         self.measurements

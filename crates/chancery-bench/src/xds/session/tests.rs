@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::xds::proto::{field, fields};
-use crate::xds::{Expect, Node, Protocol, Wish, types};
+use crate::xds::{Expect, Node, Protocol, Subscription, types};
 
 struct Client {
     session: Session,
@@ -16,10 +16,10 @@ impl Client {
         let names = vec!["a".to_owned(), "b".to_owned()];
         let url = types::parse_type("eds").unwrap();
         let expect = if expect == 0 { Expect::Response } else { Expect::Resources(expect) };
-        let held = vec![("a".into(), "1".into())];
-        let wish = Wish { url, names, held, expect, probe: false };
+        let initial_versions = vec![("a".into(), "1".into())];
+        let subscription = Subscription { url, names, initial_versions, expect, probe: false };
         let node = Node { id: "n-{}".into(), cluster: "c".into(), metadata: Vec::new() };
-        let plan = Arc::new(Plan::aggregated(protocol, vec![wish], node, (false, "a:1")));
+        let plan = Arc::new(Plan::aggregated(protocol, vec![subscription], node, (false, "a:1")));
         let measurements = Arc::new(Measurements::new(1, 1, (0, 0), 1));
         let session = Session::open(plan, Arc::clone(&measurements), 0, &mut Vec::new());
         Self { session, measurements, said: Vec::new() }
