@@ -13,7 +13,7 @@ use super::connection::{Connection, Socket};
 use super::measurements::Measurements;
 use super::target::{self, Address};
 use super::tls::Tls;
-use super::xds::{Manner, Plan, Session};
+use super::xds::{AckMode, Plan, Session};
 
 /// What the clients are to do.
 #[derive(Clone, Debug)]
@@ -30,13 +30,13 @@ pub(crate) struct Workload {
     /// So many read slowly, this many bytes in a second.
     pub(crate) slow: (usize, u32),
     /// So many reject what they get.
-    pub(crate) rejecting: usize,
+    pub(crate) nacking: usize,
     /// Nobody answers anything.
     pub(crate) silent: bool,
     pub(crate) largest_frame: u32,
     pub(crate) timeout: Duration,
     /// Responses are read for names and versions.
-    pub(crate) learning: bool,
+    pub(crate) recording: bool,
 }
 
 /// The clients at work. Ends with [`ClientThreads::stop`], or when it is dropped.
@@ -76,13 +76,13 @@ impl Workload {
         (connection..self.clients).step_by(self.shared()).map(|client| client as u32).collect()
     }
 
-    fn manner(&self, client: u32) -> Manner {
+    fn ack_mode(&self, client: u32) -> AckMode {
         let client = client as usize;
         let unawaited = self.unawaited();
         match () {
-            () if self.silent => Manner::Silent,
-            () if client >= unawaited && client < unawaited + self.rejecting => Manner::Rejects,
-            () => Manner::Accepts,
+            () if self.silent => AckMode::Silent,
+            () if client >= unawaited && client < unawaited + self.nacking => AckMode::Nacks,
+            () => AckMode::Acks,
         }
     }
 }
@@ -202,8 +202,8 @@ impl ClientThread {
         let measurements = Arc::clone(&self.measurements);
         let mut session =
             Session::open(plan, measurements, self.workload.largest_frame, &mut hello);
-        if self.workload.learning {
-            session.learn();
+        if self.workload.recording {
+            session.record_versions();
         }
         let mut connection = Connection::new(io, session, hello);
         let introduced = tokio::time::timeout(self.workload.timeout, connection.introduce()).await;
@@ -213,8 +213,8 @@ impl ClientThread {
         self.measurements.clients_connected(clients.len());
         self.gate.clone().wait_for(|open| *open).await.ok();
         for client in clients {
-            let manner = self.workload.manner(*client);
-            if let Err(why) = connection.say(|session, out| session.enter(*client, manner, out)) {
+            let ack_mode = self.workload.ack_mode(*client);
+            if let Err(why) = connection.say(|session, out| session.enter(*client, ack_mode, out)) {
                 self.measurements.client_lost(*client, &why);
             }
         }
@@ -272,11 +272,11 @@ mod tests {
             threads: 1,
             stalled,
             slow: (1, 10),
-            rejecting: 1,
+            nacking: 1,
             silent: false,
             largest_frame: 0,
             timeout: Duration::ZERO,
-            learning: false,
+            recording: false,
         }
     }
 
@@ -286,9 +286,9 @@ mod tests {
         assert_eq!(workload.connection_count(), 6);
         let clients_on: Vec<_> = (0..6).map(|connection| workload.clients_on(connection)).collect();
         assert_eq!(clients_on, [vec![0], vec![1], vec![2], vec![3, 6, 9], vec![4, 7], vec![5, 8]]);
-        assert_eq!(workload.manner(2), Manner::Accepts);
-        assert_eq!(workload.manner(3), Manner::Rejects);
-        assert_eq!(workload.manner(4), Manner::Accepts);
+        assert_eq!(workload.ack_mode(2), AckMode::Acks);
+        assert_eq!(workload.ack_mode(3), AckMode::Nacks);
+        assert_eq!(workload.ack_mode(4), AckMode::Acks);
     }
 
     #[test]

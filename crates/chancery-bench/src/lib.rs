@@ -110,5 +110,5 @@ fn settings(scenario: &Scenario, clients: &Clients, streams: usize) -> Result<Ru
     let protocol = clients.protocol.unwrap_or(usual);
     let subscriptions = run::subscriptions(clients, protocol).map_err(Error::Options)?;
     let scenario = scenario.name();
-    Ok(RunSettings { scenario, streams, protocol, gated: false, subscriptions, learning: false })
+    Ok(RunSettings { scenario, streams, protocol, gated: false, subscriptions, recording: false })
 }

@@ -22,8 +22,8 @@ pub(crate) async fn run(
         let why = "clients come back with versions on aggregated delta streams only";
         return Err(Error::Options(why.to_owned()));
     }
-    let learner = RunSettings { streams: 1, learning: true, gated: false, ..settings.clone() };
-    let Some(mut subscriptions) = learn(clients, learner, interrupted).await? else {
+    let learner = RunSettings { streams: 1, recording: true, gated: false, ..settings.clone() };
+    let Some(mut subscriptions) = record_versions(clients, learner, interrupted).await? else {
         return Err(Error::Unanswered);
     };
     let held = subscriptions.iter().map(|subscription| subscription.initial_versions.len()).sum();
@@ -79,7 +79,7 @@ pub(crate) fn table(reports: &[Report]) -> Table {
 }
 
 /// What there is of each type, with versions; nothing if it was not told.
-async fn learn(
+async fn record_versions(
     clients: &Clients,
     settings: RunSettings,
     interrupted: &CancellationToken,

@@ -53,7 +53,7 @@ pub(crate) struct RunSettings {
     /// Everybody waits until the gate is opened.
     pub(crate) gated: bool,
     pub(crate) subscriptions: Vec<Subscription>,
-    pub(crate) learning: bool,
+    pub(crate) recording: bool,
 }
 
 impl Run {
@@ -83,11 +83,11 @@ impl Run {
             threads: clients.threads as usize,
             stalled: clients.stalled as usize,
             slow: clients.slow.map_or((0, 1), |slow| (slow.count as usize, slow.bytes_per_second)),
-            rejecting: clients.nack as usize,
+            nacking: clients.nack as usize,
             silent: clients.no_ack,
             largest_frame: clients.max_frame_size,
             timeout: clients.timeout,
-            learning: settings.learning,
+            recording: settings.recording,
         };
         enough_files(workload.connection_count())?;
         let types = workload.plan.subscriptions.len();

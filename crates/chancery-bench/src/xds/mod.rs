@@ -12,7 +12,7 @@ mod status;
 mod stream;
 pub(super) mod types;
 
-pub(super) use plan::{Expect, Manner, Plan, Subscription};
+pub(super) use plan::{AckMode, Expect, Plan, Subscription};
 pub use plan::{Node, Protocol};
 pub(super) use session::Session;
 pub use types::parse_type;

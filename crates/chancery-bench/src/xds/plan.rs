@@ -85,11 +85,11 @@ pub struct Node {
 
 /// How a client answers responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum AckMode {
     /// It accepts them.
-    Accepts,
+    Acks,
     /// It rejects them.
-    Rejects,
+    Nacks,
     /// It says nothing.
     Silent,
 }
@@ -211,7 +211,7 @@ pub(super) fn head(protocol: Protocol, node: Option<Vec<u8>>) -> Vec<u8> {
 pub(super) fn answer(
     out: &mut Vec<u8>,
     protocol: Protocol,
-    manner: Manner,
+    ack_mode: AckMode,
     version: &[u8],
     nonce: &[u8],
 ) {
@@ -219,11 +219,11 @@ pub(super) fn answer(
         Protocol::Sotw => (5, 6),
         Protocol::Delta => (6, 7),
     };
-    if protocol == Protocol::Sotw && manner == Manner::Accepts {
+    if protocol == Protocol::Sotw && ack_mode == AckMode::Acks {
         field(out, 1, version);
     }
     field(out, nonce_field, nonce);
-    if manner == Manner::Rejects {
+    if ack_mode == AckMode::Nacks {
         let mut status = Vec::new();
         varint(&mut status, 1 << 3);
         varint(&mut status, 3);
@@ -270,15 +270,15 @@ mod tests {
 
     #[test]
     fn answers_say_what_the_variant_asks_for() {
-        let said = |protocol, manner| {
+        let said = |protocol, ack_mode| {
             let mut out = Vec::new();
-            answer(&mut out, protocol, manner, b"v", b"n");
+            answer(&mut out, protocol, ack_mode, b"v", b"n");
             numbers(&out)
         };
-        assert_eq!(said(Protocol::Sotw, Manner::Accepts), [1, 5]);
-        assert_eq!(said(Protocol::Sotw, Manner::Rejects), [5, 6]);
-        assert_eq!(said(Protocol::Delta, Manner::Accepts), [6]);
-        assert_eq!(said(Protocol::Delta, Manner::Rejects), [6, 7]);
+        assert_eq!(said(Protocol::Sotw, AckMode::Acks), [1, 5]);
+        assert_eq!(said(Protocol::Sotw, AckMode::Nacks), [5, 6]);
+        assert_eq!(said(Protocol::Delta, AckMode::Acks), [6]);
+        assert_eq!(said(Protocol::Delta, AckMode::Nacks), [6, 7]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::plan::{Expect, Manner, Plan, answer};
+use super::plan::{AckMode, Expect, Plan, answer};
 use super::scanner::{ResponseFields, Scanner};
 use crate::http2::{Http2Connection, SendWindow, WINDOW_STEP};
 
@@ -13,7 +13,7 @@ pub(super) struct XdsStream {
     /// Which client it belongs to.
     pub(super) client: u32,
     pub(super) ended: bool,
-    pub(super) manner: Manner,
+    pub(super) ack_mode: AckMode,
     id: u32,
     window: SendWindow,
     received: u32,
@@ -61,7 +61,7 @@ impl XdsStream {
         client: u32,
         id: u32,
         window: SendWindow,
-        manner: Manner,
+        ack_mode: AckMode,
         plan: &Plan,
     ) -> Self {
         let types = plan.streams[id as usize / 2 % plan.streams.len()].types;
@@ -69,7 +69,7 @@ impl XdsStream {
         Self {
             client,
             ended: false,
-            manner,
+            ack_mode,
             id,
             window,
             received: 0,
@@ -155,7 +155,7 @@ impl XdsStream {
         plan: &Plan,
         out: &mut Vec<u8>,
     ) {
-        if self.manner == Manner::Silent {
+        if self.ack_mode == AckMode::Silent {
             return;
         }
         let repeated = &plan.subscriptions[usize::from(at)].repeated;
@@ -164,7 +164,7 @@ impl XdsStream {
         let body = out.len();
         prefix(out, 0);
         out.extend_from_slice(repeated);
-        answer(out, plan.protocol, self.manner, version, nonce);
+        answer(out, plan.protocol, self.ack_mode, version, nonce);
         let length = (out.len() - body - PREFIX) as u32;
         out[body + 1..body + PREFIX].copy_from_slice(&length.to_be_bytes());
         if !self.unsent.is_empty() || !http2.finish_data(self.id, &mut self.window, out, start) {

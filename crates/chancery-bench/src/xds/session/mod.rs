@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::plan::{Manner, Plan};
+use super::plan::{AckMode, Plan};
 use super::status;
 use super::stream::{ReceivedResponse, XdsStream};
 use crate::http2::{Event, Http2Connection, Http2Error};
@@ -16,7 +16,7 @@ pub(crate) struct Session {
     plan: Arc<Plan>,
     measurements: Arc<Measurements>,
     /// Responses are read for names and versions.
-    learning: bool,
+    recording: bool,
     /// A stream has something to say that waits for a window or for the buffer.
     unsent: bool,
     leaving: Option<String>,
@@ -36,15 +36,15 @@ impl Session {
             streams: Vec::new(),
             plan,
             measurements,
-            learning: false,
+            recording: false,
             unsent: false,
             leaving: None,
         }
     }
 
     /// Reads names and versions out of what comes.
-    pub(crate) fn learn(&mut self) {
-        self.learning = true;
+    pub(crate) fn record_versions(&mut self) {
+        self.recording = true;
     }
 
     /// Whether the server has introduced itself.
@@ -59,7 +59,7 @@ impl Session {
     pub(crate) fn enter(
         &mut self,
         client: u32,
-        manner: Manner,
+        ack_mode: AckMode,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         let plan = Arc::clone(&self.plan);
@@ -70,8 +70,9 @@ impl Session {
             }
             let id = self.streams.len() as u32 * 2 + 1;
             self.http2.request(id, &opening.headers, out);
-            let mut stream = XdsStream::new(client, id, self.http2.stream_window(), manner, &plan);
-            if self.learning {
+            let mut stream =
+                XdsStream::new(client, id, self.http2.stream_window(), ack_mode, &plan);
+            if self.recording {
                 stream.keep_copies();
             }
             stream.send_first_requests(&mut self.http2, &plan, out);
@@ -177,7 +178,7 @@ impl Session {
                 Ok(Some(response)) => {
                     let probe = self.plan.subscriptions[usize::from(response.at)].probe;
                     count(traffic, &response, probe);
-                    if self.learning {
+                    if self.recording {
                         self.measurements
                             .record_versions(response.at, stream.copied().unwrap_or_default());
                     }

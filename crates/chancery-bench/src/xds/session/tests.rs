@@ -31,9 +31,9 @@ impl Client {
         self.took(&out);
     }
 
-    fn enters(&mut self, manner: Manner) {
+    fn enters(&mut self, ack_mode: AckMode) {
         let mut out = Vec::new();
-        self.session.enter(0, manner, &mut out).unwrap();
+        self.session.enter(0, ack_mode, &mut out).unwrap();
         self.took(&out);
     }
 
@@ -99,7 +99,7 @@ fn a_client_asks_hears_and_answers() {
     ] {
         let mut client = Client::new(protocol, 0);
         client.hears(&settings(65_535));
-        client.enters(Manner::Accepts);
+        client.enters(AckMode::Acks);
         client.hears(&frame(0, 0, 1, &response(3)));
         let requests = client.requests();
         assert_eq!(numbers(&requests[0]), first);
@@ -113,10 +113,10 @@ fn a_client_asks_hears_and_answers() {
 
 #[test]
 fn manners_differ_in_the_answer_alone() {
-    for (manner, answers) in [(Manner::Silent, 0), (Manner::Rejects, 1)] {
+    for (ack_mode, answers) in [(AckMode::Silent, 0), (AckMode::Nacks, 1)] {
         let mut client = Client::new(Protocol::Delta, 0);
         client.hears(&settings(65_535));
-        client.enters(manner);
+        client.enters(ack_mode);
         client.hears(&frame(0, 0, 1, &response(1)));
         assert_eq!(client.requests().len(), 1 + answers);
     }
@@ -128,7 +128,7 @@ fn responses_are_counted_however_they_are_cut() {
     for cut in 0..=bytes.len() {
         let mut client = Client::new(Protocol::Delta, 3);
         client.hears(&settings(65_535));
-        client.enters(Manner::Accepts);
+        client.enters(AckMode::Acks);
         client.hears(&frame(0, 0, 1, &bytes[..cut]));
         client.hears(&frame(0, 0, 1, &bytes[cut..]));
         assert_eq!(client.measurements.traffic().messages, 3, "cut at {cut}");
@@ -141,7 +141,7 @@ fn responses_are_counted_however_they_are_cut() {
 fn requests_wait_for_the_window_and_come_whole() {
     let mut client = Client::new(Protocol::Delta, 0);
     client.hears(&settings(7));
-    client.enters(Manner::Accepts);
+    client.enters(AckMode::Acks);
     assert!(client.session.has_unsent());
     assert_eq!(client.said.last().unwrap().2.len(), 7);
     client.hears(&frame(0, 0, 1, &response(1)));
@@ -168,7 +168,7 @@ fn the_end_of_a_stream_is_told_in_words_and_once() {
     for (bytes, told) in ends {
         let mut client = Client::new(Protocol::Delta, 0);
         client.hears(&settings(65_535));
-        client.enters(Manner::Accepts);
+        client.enters(AckMode::Acks);
         client.hears(&bytes);
         client.session.close("closed");
         let failures = client.failures();
@@ -181,7 +181,7 @@ fn the_end_of_a_stream_is_told_in_words_and_once() {
 fn a_connection_that_is_ended_says_why() {
     let mut client = Client::new(Protocol::Delta, 0);
     client.hears(&settings(65_535));
-    client.enters(Manner::Accepts);
+    client.enters(AckMode::Acks);
     client.hears(&frame(7, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 11, b'x']));
     client.session.close("the server closed the connection");
     assert!(client.failures()[0].contains("ENHANCE_YOUR_CALM: x"), "{:?}", client.failures());
@@ -191,8 +191,8 @@ fn a_connection_that_is_ended_says_why() {
 fn more_streams_than_the_server_takes_are_not_opened() {
     let mut client = Client::new(Protocol::Delta, 0);
     client.hears(&frame(4, 0, 0, &[0, 3, 0, 0, 0, 1]));
-    client.enters(Manner::Accepts);
-    let refused = client.session.enter(1, Manner::Accepts, &mut Vec::new());
+    client.enters(AckMode::Acks);
+    let refused = client.session.enter(1, AckMode::Acks, &mut Vec::new());
     assert!(refused.unwrap_err().contains("1 streams on a connection"));
 }
 
@@ -218,8 +218,8 @@ fn hostile_bytes_never_panic() {
         }
         let mut client = Client::new(Protocol::Delta, 0);
         client.session.feed(&settings(1000), &mut Vec::new()).unwrap();
-        client.session.learn();
-        client.enters(Manner::Accepts);
+        client.session.record_versions();
+        client.enters(AckMode::Acks);
         for piece in bytes.chunks(1 + round % 50) {
             if client.session.feed(piece, &mut Vec::new()).is_err() {
                 break;
