@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
 use super::fan_out::wait_receipts;
-use super::figures::Spread;
 use super::options::{Churn, Clients};
+use super::percentiles::Percentiles;
 use super::report::{ChurnFigures, Report, Table, maybe, megabytes, short};
 use super::run::{Run, RunSettings, WaitEnd};
 use super::trigger::Trigger;
@@ -47,7 +47,7 @@ pub(crate) async fn run(
         deliveries_per_publish: deliveries / made,
         coalescing: made * awaited as f64 / deliveries.max(1.0),
     });
-    report.receipt_ms = Spread::of(receipts);
+    report.receipt_ms = Percentiles::of(receipts);
     Ok(report)
 }
 
@@ -78,9 +78,9 @@ pub(crate) fn table(reports: &[Report]) -> Table {
             report.rounds.to_string(),
             maybe(churn.map(|churn| churn.deliveries_per_publish)),
             maybe(churn.map(|churn| churn.coalescing)),
-            maybe(receipt.map(|spread| spread.p50)),
-            maybe(receipt.map(|spread| spread.p99)),
-            maybe(receipt.map(|spread| spread.max)),
+            maybe(receipt.map(|times| times.p50)),
+            maybe(receipt.map(|times| times.p99)),
+            maybe(receipt.map(|times| times.max)),
             maybe(process.and_then(|process| process.cpu_us_per_message)),
             maybe(process.map(|process| megabytes(process.rss_peak))),
             short(report.driver.share * 100.0) + "%",

@@ -3,8 +3,8 @@
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::figures::Spread;
 use super::options::Clients;
+use super::percentiles::Percentiles;
 use super::report::{Report, Table, maybe, megabytes, short};
 use super::run::{Run, RunSettings, WaitEnd};
 
@@ -25,7 +25,8 @@ pub(crate) async fn run(
     run.wait_idle().await;
     let firsts = run.measurements.state().take_first_answers();
     let mut report = run.report(waited, &meter, 1);
-    report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
+    report.first_answer_ms =
+        Percentiles::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
     Ok(report)
 }
 
@@ -50,9 +51,9 @@ pub(crate) fn table(reports: &[Report]) -> Table {
             report.streams.to_string(),
             short(megabytes(report.payload_bytes)),
             report.messages.to_string(),
-            maybe(first.map(|spread| spread.p50)),
-            maybe(first.map(|spread| spread.p90)),
-            maybe(first.map(|spread| spread.max)),
+            maybe(first.map(|times| times.p50)),
+            maybe(first.map(|times| times.p90)),
+            maybe(first.map(|times| times.max)),
             maybe(process.map(|process| process.cpu_s * 1e3 / each)),
             maybe(process.map(|process| megabytes(process.rss_peak))),
             report.driver.percent(),

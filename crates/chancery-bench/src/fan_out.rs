@@ -3,9 +3,9 @@
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::figures::{Spread, percentile};
 use super::meter::Meter;
 use super::options::{Clients, Rounds};
+use super::percentiles::{Percentiles, percentile};
 use super::report::{Latency, Report, Table, maybe, megabytes, short};
 use super::run::{Run, RunSettings, WaitEnd, got_nothing};
 use super::trigger::Trigger;
@@ -49,7 +49,7 @@ pub(crate) async fn run(
     // Whoever sent the last response still has its acknowledgements to read.
     run.wait_idle().await;
     let mut report = run.report(waited, &meter, found.firsts.len());
-    (report.latency_ms, report.receipt_ms) = (found.latency(), Spread::of(found.all));
+    (report.latency_ms, report.receipt_ms) = (found.latency(), Percentiles::of(found.all));
     Ok(report)
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn table(reports: &[Report]) -> Table {
             maybe(latency.map(|latency| latency.first.p50)),
             maybe(latency.map(|latency| latency.median.p50)),
             maybe(latency.map(|latency| latency.last.p50)),
-            maybe(report.receipt_ms.map(|spread| spread.p99)),
+            maybe(report.receipt_ms.map(|times| times.p99)),
             report.driver.percent(),
             report.driver.mark().to_owned(),
         ]);
@@ -110,7 +110,7 @@ impl Found {
     }
 
     fn latency(&self) -> Option<Latency> {
-        let of = |times: &Vec<u64>| Spread::of(times.clone());
+        let of = |times: &Vec<u64>| Percentiles::of(times.clone());
         let (first, median, last) = (of(&self.firsts)?, of(&self.medians)?, of(&self.lasts)?);
         Some(Latency { first, median, last })
     }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::figures::Spread;
 use super::options::{Clients, Reconnect};
+use super::percentiles::Percentiles;
 use super::report::{Report, Table, maybe, megabytes};
 use super::run::{Run, RunSettings, WaitEnd, busy};
 use super::xds::{Expect, Protocol, Subscription, types};
@@ -38,7 +38,8 @@ pub(crate) async fn run(
     run.wait_idle().await;
     let firsts = run.measurements.state().take_first_answers();
     let mut report = run.report(waited, &meter, 1);
-    report.first_answer_ms = Spread::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
+    report.first_answer_ms =
+        Percentiles::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
     report.held = Some(held);
     Ok(report)
 }
@@ -66,8 +67,8 @@ pub(crate) fn table(reports: &[Report]) -> Table {
             report.held.unwrap_or(0).to_string(),
             report.resource_bytes.to_string(),
             report.messages.to_string(),
-            maybe(first.map(|spread| spread.p50)),
-            maybe(first.map(|spread| spread.max)),
+            maybe(first.map(|times| times.p50)),
+            maybe(first.map(|times| times.max)),
             format!("{:.3}", report.wall_s),
             maybe(process.map(|process| process.cpu_s * 1e3 / each)),
             maybe(process.map(|process| megabytes(process.rss_peak))),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::figures::Spread;
+use super::percentiles::Percentiles;
 use super::xds::Protocol;
 
 /// What was measured in a run. Its JSON is stable: keys stay, and new ones may be added.
@@ -34,9 +34,9 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency_ms: Option<Latency>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) receipt_ms: Option<Spread>,
+    pub(crate) receipt_ms: Option<Percentiles>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) first_answer_ms: Option<Spread>,
+    pub(crate) first_answer_ms: Option<Percentiles>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) churn: Option<ChurnFigures>,
     /// How many names and versions every client brought.
@@ -110,9 +110,9 @@ pub(crate) struct DriverFigures {
 /// From the trigger to the first, the median and the last stream, over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Latency {
-    pub(crate) first: Spread,
-    pub(crate) median: Spread,
-    pub(crate) last: Spread,
+    pub(crate) first: Percentiles,
+    pub(crate) median: Percentiles,
+    pub(crate) last: Percentiles,
 }
 
 impl DriverFigures {

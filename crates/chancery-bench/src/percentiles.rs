@@ -4,14 +4,14 @@ use serde::Serialize;
 
 /// The middle, the tail and the worst of some times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Spread {
+pub(crate) struct Percentiles {
     pub(crate) p50: f64,
     pub(crate) p90: f64,
     pub(crate) p99: f64,
     pub(crate) max: f64,
 }
 
-impl Spread {
+impl Percentiles {
     /// Of times in nanoseconds, in any order; nothing if there are none.
     pub(crate) fn of(mut times: Vec<u64>) -> Option<Self> {
         times.sort_unstable();
@@ -43,10 +43,10 @@ mod tests {
     #[test]
     fn percentiles_are_times_that_were_measured() {
         let times: Vec<u64> = (1..=100).map(|at| at * 1_000_000).collect();
-        let spread = Spread::of(times.into_iter().rev().collect()).unwrap();
-        assert_eq!(spread, Spread { p50: 50.0, p90: 90.0, p99: 99.0, max: 100.0 });
+        let percentiles = Percentiles::of(times.into_iter().rev().collect()).unwrap();
+        assert_eq!(percentiles, Percentiles { p50: 50.0, p90: 90.0, p99: 99.0, max: 100.0 });
         assert_eq!(percentile(&[7], 50), 7);
         assert_eq!(percentile(&[1, 2], 50), 1);
-        assert_eq!(Spread::of(Vec::new()), None);
+        assert_eq!(Percentiles::of(Vec::new()), None);
     }
 }
