@@ -12,7 +12,6 @@ mod churn;
 mod client_threads;
 mod cold_start;
 mod connection;
-mod curve;
 mod error;
 mod fan_out;
 mod http2;
@@ -27,6 +26,7 @@ mod progress;
 mod reconnect;
 mod report;
 mod run;
+mod svg;
 mod target;
 mod tls;
 mod trigger;
@@ -35,7 +35,7 @@ mod xds;
 use tokio_util::sync::CancellationToken;
 
 // The public interface.
-pub use self::curve::Chart;
+pub use self::chart::Chart;
 pub use self::error::Error;
 pub use self::options::{
     Change, Churn, Clients, NameCount, Options, Reconnect, Rounds, Scenario, SlowClients, TlsFiles,
