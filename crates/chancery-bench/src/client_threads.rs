@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Socket};
 use super::measurements::Measurements;
-use super::target::{self, Address};
+use super::server::{self, Address};
 use super::tls::Tls;
 use super::xds::{AckMode, Plan, Session};
 
@@ -170,11 +170,11 @@ impl ClientThread {
         let slow = number < self.workload.unawaited();
         let permit = connecting.acquire().await;
         let ended = match &self.workload.address {
-            Address::Tcp(address) => match self.in_time(target::tcp(*address, slow)).await {
+            Address::Tcp(address) => match self.in_time(server::tcp(*address, slow)).await {
                 Ok(io) => self.connect_tls(io, &clients, permit).await,
                 Err(why) => Err(why),
             },
-            Address::Unix(path) => match self.in_time(target::unix(path)).await {
+            Address::Unix(path) => match self.in_time(server::unix(path)).await {
                 Ok(io) => self.connect_tls(io, &clients, permit).await,
                 Err(why) => Err(why),
             },

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::target::Server;
+use super::server::Server;
 
 /// Why a run could not be made.
 ///

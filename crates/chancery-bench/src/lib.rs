@@ -26,8 +26,8 @@ mod progress;
 mod reconnect;
 mod report;
 mod run;
+mod server;
 mod svg;
-mod target;
 mod tls;
 mod trigger;
 mod xds;
@@ -42,7 +42,7 @@ pub use self::options::{
     Wildcard,
 };
 pub use self::report::Report;
-pub use self::target::Server;
+pub use self::server::Server;
 pub use self::xds::{Node, Protocol, parse_type};
 
 use self::run::RunSettings;

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::error::Error;
 use super::options::TlsFiles;
-use super::target::Server;
+use super::server::Server;
 
 /// How connections are dressed.
 #[derive(Clone)]
