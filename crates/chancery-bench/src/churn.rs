@@ -37,7 +37,7 @@ pub(crate) async fn run(
     }
     run.wait_idle().await;
     let receipts = run.measurements.state().take_receipts();
-    let awaited = run.workload.clients - run.workload.unawaited();
+    let awaited = run.workload.readers.awaited();
     let mut report = run.report(waited, &meter, publishes);
     let (deliveries, made) = (receipts.len() as f64, publishes.max(1) as f64);
     report.churn = Some(ChurnFigures {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 use std::{io, thread};
 
 use tokio::sync::{Semaphore, watch};
@@ -13,31 +12,8 @@ use super::connection::{Connection, Socket};
 use super::measurements::Measurements;
 use super::server::{self, Address};
 use super::tls::Tls;
-use super::xds::{AckMode, Plan, Session};
-
-/// What the clients are to do.
-#[derive(Clone, Debug)]
-pub(crate) struct Workload {
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) address: Address,
-    pub(crate) tls: Option<Tls>,
-    pub(crate) clients: usize,
-    /// Over so many connections; not counting those of clients that read slowly or not at all.
-    pub(crate) connections: usize,
-    pub(crate) threads: usize,
-    /// So many stop reading once they have their first answers.
-    pub(crate) stalled: usize,
-    /// So many read slowly, this many bytes in a second.
-    pub(crate) slow: (usize, u32),
-    /// So many reject what they get.
-    pub(crate) nacking: usize,
-    /// Nobody answers anything.
-    pub(crate) silent: bool,
-    pub(crate) largest_frame: u32,
-    pub(crate) timeout: Duration,
-    /// Responses are read for names and versions.
-    pub(crate) recording: bool,
-}
+use super::workload::Workload;
+use super::xds::Session;
 
 /// The clients at work. Ends with [`ClientThreads::stop`], or when it is dropped.
 #[derive(Debug)]
@@ -45,46 +21,6 @@ pub(crate) struct ClientThreads {
     threads: Vec<JoinHandle<()>>,
     stop: CancellationToken,
     gate: watch::Sender<bool>,
-}
-
-impl Workload {
-    /// How many connections there will be.
-    pub(crate) fn connection_count(&self) -> usize {
-        self.unawaited() + self.shared()
-    }
-
-    /// Clients nothing is expected of, which have a connection each.
-    pub(crate) fn unawaited(&self) -> usize {
-        (self.stalled + self.slow.0).min(self.clients)
-    }
-
-    /// Those of them that stall, and all of them.
-    pub(crate) fn stalled_and_unawaited(&self) -> (usize, usize) {
-        (self.stalled.min(self.clients), self.unawaited())
-    }
-
-    fn shared(&self) -> usize {
-        self.connections.clamp(1, self.clients.max(1)).min(self.clients - self.unawaited())
-    }
-
-    /// The clients on one connection.
-    fn clients_on(&self, connection: usize) -> Vec<u32> {
-        let unawaited = self.unawaited();
-        if connection < unawaited {
-            return vec![connection as u32];
-        }
-        (connection..self.clients).step_by(self.shared()).map(|client| client as u32).collect()
-    }
-
-    fn ack_mode(&self, client: u32) -> AckMode {
-        let client = client as usize;
-        let unawaited = self.unawaited();
-        match () {
-            () if self.silent => AckMode::Silent,
-            () if client >= unawaited && client < unawaited + self.nacking => AckMode::Nacks,
-            () => AckMode::Acks,
-        }
-    }
 }
 
 impl ClientThreads {
@@ -167,7 +103,7 @@ impl ClientThread {
 
     async fn connection(&self, number: usize, connecting: &Semaphore) {
         let clients = self.workload.clients_on(number);
-        let slow = number < self.workload.unawaited();
+        let slow = !self.workload.readers.is_awaited(number);
         let permit = connecting.acquire().await;
         let ended = match &self.workload.address {
             Address::Tcp(address) => match self.in_time(server::tcp(*address, slow)).await {
@@ -201,7 +137,7 @@ impl ClientThread {
         let (plan, mut hello) = (Arc::clone(&self.workload.plan), Vec::new());
         let measurements = Arc::clone(&self.measurements);
         let mut session =
-            Session::open(plan, measurements, self.workload.largest_frame, &mut hello);
+            Session::open(plan, measurements, self.workload.max_frame_size, &mut hello);
         if self.workload.recording {
             session.record_versions();
         }
@@ -231,12 +167,12 @@ impl ClientThread {
         connection: &mut Connection<I>,
         client: usize,
     ) -> Result<(), String> {
-        if client < self.workload.stalled {
+        if self.workload.readers.stalls(client) {
             connection.run(|session, _| session.answered()).await?;
             return std::future::pending().await;
         }
-        if client < self.workload.unawaited() {
-            return connection.run_slowly(self.workload.slow.1).await;
+        if self.workload.readers.is_slow(client) {
+            return connection.run_slowly(self.workload.slow_rate).await;
         }
         connection.run(|_, _| false).await
     }
@@ -254,46 +190,3 @@ const TASKS: u32 = 512;
 
 /// So many connections are being made at the same time, or the server's queue would overflow.
 const CONNECTING: usize = 64;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::xds::Node;
-    use crate::xds::plan::Protocol;
-
-    fn workload(clients: usize, connections: usize, stalled: usize) -> Workload {
-        let node = Node { id: "n".into(), cluster: String::new(), metadata: Vec::new() };
-        Workload {
-            plan: Arc::new(Plan::aggregated(Protocol::Delta, Vec::new(), node, (false, "a"))),
-            address: Address::Unix("/nowhere".into()),
-            tls: None,
-            clients,
-            connections,
-            threads: 1,
-            stalled,
-            slow: (1, 10),
-            nacking: 1,
-            silent: false,
-            largest_frame: 0,
-            timeout: Duration::ZERO,
-            recording: false,
-        }
-    }
-
-    #[test]
-    fn every_client_is_on_one_connection_and_slow_ones_are_alone() {
-        let workload = workload(10, 3, 2);
-        assert_eq!(workload.connection_count(), 6);
-        let clients_on: Vec<_> = (0..6).map(|connection| workload.clients_on(connection)).collect();
-        assert_eq!(clients_on, [vec![0], vec![1], vec![2], vec![3, 6, 9], vec![4, 7], vec![5, 8]]);
-        assert_eq!(workload.ack_mode(2), AckMode::Acks);
-        assert_eq!(workload.ack_mode(3), AckMode::Nacks);
-        assert_eq!(workload.ack_mode(4), AckMode::Acks);
-    }
-
-    #[test]
-    fn there_are_no_more_connections_than_clients() {
-        assert_eq!(workload(5, 100, 0).connection_count(), 5);
-        assert_eq!(workload(1, 100, 7).connection_count(), 1);
-    }
-}

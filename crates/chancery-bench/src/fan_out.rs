@@ -130,7 +130,7 @@ async fn one(run: &mut Run, trigger: &mut Trigger, meter: &mut Meter, round: usi
 
 /// Waits until everybody has the last change; says who has not.
 pub(crate) async fn wait_receipts(run: &mut Run, when: &str) -> WaitEnd {
-    let clients = run.workload.clients;
+    let clients = run.workload.readers.clients;
     let waited = run
         .wait(run.workload.timeout, |state| {
             (state.behind == 0, format!("{when}: {} of {clients} streams wait", state.behind))

@@ -30,6 +30,7 @@ mod server;
 mod svg;
 mod tls;
 mod trigger;
+mod workload;
 mod xds;
 
 use tokio_util::sync::CancellationToken;

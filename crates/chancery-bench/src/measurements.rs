@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::workload::Readers;
 use super::xds::proto;
 
 /// The state of a run.
@@ -76,30 +77,24 @@ struct TrafficCounters {
 }
 
 impl Measurements {
-    /// So many clients of so many streams each. The first ones stall after their first answers,
-    /// those up to `unawaited` are slow, and nothing more is expected of either.
-    pub(crate) fn new(
-        clients: usize,
-        streams: usize,
-        (stalled, unawaited): (usize, usize),
-        types: usize,
-    ) -> Self {
+    /// Nothing measured yet, of clients with so many streams each, which ask for so many types.
+    pub(crate) fn new(readers: Readers, streams: usize, types: usize) -> Self {
         let client = |at| ClientState {
             covered_changes: 0,
             // A slow client may take hours for its first answer; nobody waits for that.
-            incomplete: if at < stalled || at >= unawaited { streams as u16 } else { 0 },
-            awaited: at >= unawaited,
+            incomplete: if readers.is_slow(at) { 0 } else { streams as u16 },
+            awaited: readers.is_awaited(at),
             lost: false,
         };
         let state = ClientStates {
-            clients: (0..clients).map(client).collect(),
+            clients: (0..readers.clients).map(client).collect(),
             changes: Vec::new(),
             receipts: Vec::new(),
             first_answers: Vec::new(),
             behind: 0,
             connected: 0,
-            unanswered: clients - unawaited.saturating_sub(stalled).min(clients),
-            alive: clients,
+            unanswered: (0..readers.clients).filter(|at| !readers.is_slow(*at)).count(),
+            alive: readers.clients,
             failures: BTreeMap::new(),
             versions: vec![BTreeMap::new(); types],
         };
@@ -301,9 +296,14 @@ const OTHER: &str = "other reasons";
 mod tests {
     use super::*;
 
+    /// Clients that are all waited for.
+    fn all(clients: usize) -> Readers {
+        Readers { clients, ..Readers::default() }
+    }
+
     #[test]
     fn a_receipt_is_measured_from_the_oldest_change_it_covers() {
-        let measurements = Measurements::new(2, 1, (0, 0), 1);
+        let measurements = Measurements::new(all(2), 1, 1);
         measurements.start_change();
         let between = measurements.now();
         measurements.start_change();
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn who_is_lost_is_not_waited_for_and_told_once() {
-        let measurements = Measurements::new(3, 2, (0, 0), 1);
+        let measurements = Measurements::new(all(3), 2, 1);
         measurements.start_change();
         measurements.client_lost(1, "gone");
         measurements.client_lost(1, "gone again");
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_client_has_its_first_answers_when_all_its_streams_have() {
-        let measurements = Measurements::new(4, 2, (1, 2), 1);
+        let measurements = Measurements::new(Readers { clients: 4, stalled: 1, slow: 1 }, 2, 1);
         assert_eq!(measurements.state().unanswered, 3, "the slow one is not waited for");
         for client in [0, 0, 1, 1, 2, 3, 3] {
             measurements.response_received(client, false, true);
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn reasons_are_bounded() {
-        let measurements = Measurements::new(100, 1, (0, 0), 1);
+        let measurements = Measurements::new(all(100), 1, 1);
         (0..100).for_each(|client| measurements.client_lost(client, &format!("request {client}")));
         let failures = measurements.state().failures();
         assert_eq!(failures.len(), REASONS + 1);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::client_threads::{ClientThreads, Workload};
+use super::client_threads::ClientThreads;
 use super::error::Error;
 use super::measurements::{ClientStates, Measurements};
 use super::meter::Meter;
@@ -15,6 +15,7 @@ use super::process::Process;
 use super::progress::Progress;
 use super::report::{DriverFigures, Report};
 use super::tls::Tls;
+use super::workload::{Readers, Workload};
 use super::xds::{Expect, Plan, Protocol, Subscription};
 
 /// A run of a scenario with so many clients.
@@ -78,25 +79,23 @@ impl Run {
             plan: Arc::new(plan),
             address,
             tls,
-            clients: settings.streams,
+            readers: Readers {
+                clients: settings.streams,
+                stalled: clients.stalled as usize,
+                slow: clients.slow.map_or(0, |slow| slow.count as usize),
+            },
+            slow_rate: clients.slow.map_or(1, |slow| slow.bytes_per_second),
             connections: clients.connections.map_or(settings.streams, |some| some as usize),
             threads: clients.threads as usize,
-            stalled: clients.stalled as usize,
-            slow: clients.slow.map_or((0, 1), |slow| (slow.count as usize, slow.bytes_per_second)),
             nacking: clients.nack as usize,
             silent: clients.no_ack,
-            largest_frame: clients.max_frame_size,
+            max_frame_size: clients.max_frame_size,
             timeout: clients.timeout,
             recording: settings.recording,
         };
         enough_files(workload.connection_count())?;
         let types = workload.plan.subscriptions.len();
-        let measurements = Arc::new(Measurements::new(
-            settings.streams,
-            streams,
-            workload.stalled_and_unawaited(),
-            types,
-        ));
+        let measurements = Arc::new(Measurements::new(workload.readers, streams, types));
         let rss_before = server.as_ref().and_then(Process::rss).unwrap_or(0);
         let opening = Some(Meter::start(&measurements, server.clone(), workload.threads));
         let threads = ClientThreads::start(&workload, &measurements, settings.gated)?;
@@ -119,7 +118,7 @@ impl Run {
     /// # Errors
     /// Not one of them is.
     pub(crate) async fn wait_connected(&mut self) -> Result<WaitEnd, Error> {
-        let clients = self.workload.clients;
+        let clients = self.workload.readers.clients;
         let waited = self
             .wait(self.workload.timeout, |state| {
                 let lost = clients - state.alive;
@@ -142,7 +141,7 @@ impl Run {
 
     /// Waits until all clients have their first answers; says if they have not.
     pub(crate) async fn wait_first_answers(&mut self) -> WaitEnd {
-        let clients = self.workload.clients;
+        let clients = self.workload.readers.clients;
         let waited = self
             .wait(self.workload.timeout, |state| {
                 let settled = clients - state.unanswered;
@@ -236,7 +235,7 @@ impl Run {
         let mut errors = self.errors;
         errors.extend(self.measurements.state().failures());
         let mut report = self.report;
-        let per = (traffic.messages, self.workload.clients);
+        let per = (traffic.messages, self.workload.readers.clients);
         report.connections = self.workload.connection_count();
         report.rounds = rounds;
         report.messages = traffic.messages;

@@ -124,12 +124,13 @@ fn beside(path: &Path) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Readers;
 
     #[test]
     fn a_file_is_replaced_by_the_template_of_the_round() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.yaml");
-        replace(&path, "round: {n}\n", 7, &Measurements::new(0, 1, (0, 0), 1)).unwrap();
+        replace(&path, "round: {n}\n", 7, &Measurements::new(Readers::default(), 1, 1)).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "round: 7\n");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }

@@ -1,6 +1,7 @@
 //! Whole conversations, with a server made of bytes.
 
 use super::*;
+use crate::workload::Readers;
 use crate::xds::proto::{field, fields};
 use crate::xds::{Expect, Node, Protocol, Subscription, types};
 
@@ -20,7 +21,8 @@ impl Client {
         let subscription = Subscription { url, names, initial_versions, expect, probe: false };
         let node = Node { id: "n-{}".into(), cluster: "c".into(), metadata: Vec::new() };
         let plan = Arc::new(Plan::aggregated(protocol, vec![subscription], node, (false, "a:1")));
-        let measurements = Arc::new(Measurements::new(1, 1, (0, 0), 1));
+        let readers = Readers { clients: 1, ..Readers::default() };
+        let measurements = Arc::new(Measurements::new(readers, 1, 1));
         let session = Session::open(plan, Arc::clone(&measurements), 0, &mut Vec::new());
         Self { session, measurements, said: Vec::new() }
     }
