@@ -8,14 +8,10 @@
 //! table of types: that would measure a mistake against itself.
 
 mod chart;
-mod churn;
 mod client_threads;
-mod cold_start;
 mod connection;
 mod error;
-mod fan_out;
 mod http2;
-mod idle;
 mod measurements;
 mod meter;
 mod names;
@@ -23,9 +19,9 @@ mod options;
 mod percentiles;
 mod process;
 mod progress;
-mod reconnect;
 mod report;
 mod run;
+mod scenarios;
 mod server;
 mod svg;
 mod tls;
@@ -47,6 +43,7 @@ pub use self::server::Server;
 pub use self::xds::{Node, Protocol, parse_type};
 
 use self::run::RunSettings;
+use self::scenarios::{churn, cold_start, fan_out, idle, reconnect};
 
 /// Makes one run with so many clients and reports what was measured.
 ///

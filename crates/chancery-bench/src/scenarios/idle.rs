@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::error::Error;
-use super::options::Clients;
-use super::report::{Report, Table, maybe, megabytes, short};
-use super::run::{Run, RunSettings, WaitEnd};
+use crate::error::Error;
+use crate::options::Clients;
+use crate::report::{Report, Table, maybe, megabytes, short};
+use crate::run::{Run, RunSettings, WaitEnd};
 
 /// Lets so many clients be idle.
 pub(crate) async fn run(

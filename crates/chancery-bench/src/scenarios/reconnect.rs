@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::error::Error;
-use super::options::{Clients, Reconnect};
-use super::percentiles::Percentiles;
-use super::report::{Report, Table, maybe, megabytes};
-use super::run::{Run, RunSettings, WaitEnd, busy};
-use super::xds::{Expect, Protocol, Subscription, types};
+use crate::error::Error;
+use crate::options::{Clients, Reconnect};
+use crate::percentiles::Percentiles;
+use crate::report::{Report, Table, maybe, megabytes};
+use crate::run::{Run, RunSettings, WaitEnd, busy};
+use crate::xds::{Expect, Protocol, Subscription, types};
 
 /// Learns what there is, then lets so many clients come back with it.
 pub(crate) async fn run(

@@ -2,11 +2,11 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::error::Error;
-use super::options::Clients;
-use super::percentiles::Percentiles;
-use super::report::{Report, Table, maybe, megabytes, short};
-use super::run::{Run, RunSettings, WaitEnd};
+use crate::error::Error;
+use crate::options::Clients;
+use crate::percentiles::Percentiles;
+use crate::report::{Report, Table, maybe, megabytes, short};
+use crate::run::{Run, RunSettings, WaitEnd};
 
 /// Starts so many clients.
 pub(crate) async fn run(

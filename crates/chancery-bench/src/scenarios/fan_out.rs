@@ -2,13 +2,13 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::error::Error;
-use super::meter::Meter;
-use super::options::{Clients, Rounds};
-use super::percentiles::{Percentiles, percentile};
-use super::report::{Latency, Report, Table, maybe, megabytes, short};
-use super::run::{Run, RunSettings, WaitEnd, got_nothing};
-use super::trigger::Trigger;
+use crate::error::Error;
+use crate::meter::Meter;
+use crate::options::{Clients, Rounds};
+use crate::percentiles::{Percentiles, percentile};
+use crate::report::{Latency, Report, Table, maybe, megabytes, short};
+use crate::run::{Run, RunSettings, WaitEnd, got_nothing};
+use crate::trigger::Trigger;
 
 /// Runs all rounds with so many clients.
 pub(crate) async fn run(

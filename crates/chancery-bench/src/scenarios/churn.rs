@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::error::Error;
 use super::fan_out::wait_receipts;
-use super::options::{Churn, Clients};
-use super::percentiles::Percentiles;
-use super::report::{ChurnFigures, Report, Table, maybe, megabytes, short};
-use super::run::{Run, RunSettings, WaitEnd};
-use super::trigger::Trigger;
+use crate::error::Error;
+use crate::options::{Churn, Clients};
+use crate::percentiles::Percentiles;
+use crate::report::{ChurnFigures, Report, Table, maybe, megabytes, short};
+use crate::run::{Run, RunSettings, WaitEnd};
+use crate::trigger::Trigger;
 
 /// Makes changes for a while, with so many clients.
 pub(crate) async fn run(
