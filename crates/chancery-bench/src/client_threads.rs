@@ -15,7 +15,7 @@ use super::tls::Tls;
 use super::workload::Workload;
 use super::xds::Session;
 
-/// The clients at work. Ends with [`ClientThreads::stop`], or when it is dropped.
+/// The clients at work. They are disconnected when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientThreads {
     threads: Vec<JoinHandle<()>>,
@@ -58,23 +58,14 @@ impl ClientThreads {
     pub(crate) fn open_gate(&self) {
         self.gate.send_replace(true);
     }
-
-    /// Closes all connections.
-    pub(crate) fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop.cancel();
-        for thread in self.threads.drain(..) {
-            thread.join().ok(); // It has nothing to tell that is not on the measurements.
-        }
-    }
 }
 
 impl Drop for ClientThreads {
     fn drop(&mut self) {
-        self.end();
+        self.stop.cancel();
+        for thread in self.threads.drain(..) {
+            thread.join().ok(); // All it could tell is in the measurements.
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! driver has to be cheaper than what it measures. Nothing of the server's code is used but the
 //! table of types: that would measure a mistake against itself.
 
+mod activity;
 mod chart;
 mod client_threads;
 mod connection;
@@ -23,6 +24,7 @@ mod report;
 mod run;
 mod scenarios;
 mod server;
+mod settings;
 mod svg;
 mod tls;
 mod trigger;
@@ -42,8 +44,8 @@ pub use self::report::Report;
 pub use self::server::Server;
 pub use self::xds::{Node, Protocol, parse_type};
 
-use self::run::RunSettings;
 use self::scenarios::{churn, cold_start, fan_out, idle, reconnect};
+use self::settings::RunSettings;
 
 /// Makes one run with so many clients and reports what was measured.
 ///
@@ -54,21 +56,16 @@ pub async fn run(
     streams: usize,
     interrupted: &CancellationToken,
 ) -> Result<Report, Error> {
-    let Options { scenario, clients } = options;
-    let settings = settings(scenario, clients, streams)?;
-    match scenario {
+    let settings = RunSettings::new(options, streams, interrupted)?;
+    match &options.scenario {
         Scenario::FanOut(rounds)
         | Scenario::WholeState(rounds)
         | Scenario::SlowReaders(rounds)
-        | Scenario::FileChange(rounds) => {
-            fan_out::run(rounds, clients, settings, interrupted).await
-        }
-        Scenario::Churn(churn) => churn::run(churn, clients, settings, interrupted).await,
-        Scenario::ColdStart { connect } => {
-            cold_start::run(*connect, clients, settings, interrupted).await
-        }
-        Scenario::Reconnect(again) => reconnect::run(again, clients, settings, interrupted).await,
-        Scenario::Idle { duration } => idle::run(*duration, clients, settings, interrupted).await,
+        | Scenario::FileChange(rounds) => fan_out::run(rounds, settings).await,
+        Scenario::Churn(churn) => churn::run(churn, settings).await,
+        Scenario::ColdStart { connect } => cold_start::run(*connect, settings).await,
+        Scenario::Reconnect(again) => reconnect::run(again, settings).await,
+        Scenario::Idle { duration } => idle::run(*duration, settings).await,
     }
 }
 
@@ -98,15 +95,4 @@ impl Scenario {
         };
         table.text()
     }
-}
-
-fn settings(scenario: &Scenario, clients: &Clients, streams: usize) -> Result<RunSettings, Error> {
-    let usual = match scenario {
-        Scenario::WholeState(_) => Protocol::Sotw,
-        _ => Protocol::Delta,
-    };
-    let protocol = clients.protocol.unwrap_or(usual);
-    let subscriptions = run::subscriptions(clients, protocol).map_err(Error::Options)?;
-    let scenario = scenario.name();
-    Ok(RunSettings { scenario, streams, protocol, gated: false, subscriptions, recording: false })
 }

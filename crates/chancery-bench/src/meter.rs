@@ -83,7 +83,8 @@ impl Meter {
     pub(crate) fn process(
         &self,
         rss_before: u64,
-        (messages, clients): (u64, usize),
+        messages: u64,
+        clients: usize,
     ) -> Option<ProcessFigures> {
         let server = self.server.as_ref()?;
         let cpu_s = (server.cpu()?.saturating_sub(self.server_cpu)).as_secs_f64();

@@ -14,7 +14,7 @@ impl Progress {
         Self { shown: io::stderr().is_terminal(), dirty: false }
     }
 
-    pub(crate) fn say(&mut self, text: &str) {
+    pub(crate) fn show(&mut self, text: &str) {
         if self.shown {
             // Nobody is left to be told that the terminal is gone.
             write!(io::stderr(), "\r\x1b[K{text}").ok();

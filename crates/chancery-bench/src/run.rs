@@ -1,132 +1,121 @@
-//! A run from the first connection to the last figure: what all scenarios have in common.
+//! A run from the first connection to the report: the steps that all scenarios have in common.
+//!
+//! ```text
+//!   open -> wait_connected -> wait_first_answers -> wait_idle -> start_meter ... -> report
+//! ```
+//!
+//! Not here: what is done and measured between the first answers and the report, which is the
+//! scenario's.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::activity::{Activity, IdleLooks};
 use super::client_threads::ClientThreads;
 use super::error::Error;
 use super::measurements::{ClientStates, Measurements};
 use super::meter::Meter;
-use super::names::names;
-use super::options::{Clients, NameCount, Wildcard};
+use super::percentiles::Percentiles;
 use super::process::Process;
 use super::progress::Progress;
-use super::report::{DriverFigures, Report};
-use super::tls::Tls;
-use super::workload::{Readers, Workload};
-use super::xds::{Expect, Plan, Protocol, Subscription};
+use super::report::Report;
+use super::settings::RunSettings;
+use super::workload::Workload;
 
-/// A run of a scenario with so many clients.
+/// A run in progress. The clients are disconnected when it is dropped.
 pub(crate) struct Run {
     pub(crate) measurements: Arc<Measurements>,
-    pub(crate) threads: ClientThreads,
     pub(crate) workload: Workload,
-    pub(crate) server: Option<Process>,
     pub(crate) progress: Progress,
+    /// The faults so far, besides those that the clients have reported.
     pub(crate) errors: Vec<String>,
-    /// Memory of the server before anybody connected.
-    pub(crate) rss_before: u64,
-    /// Measures from before anybody connected, for who wants that.
+    threads: ClientThreads,
+    server: Option<Process>,
+    /// The memory of the server before any client connected.
+    rss_before: u64,
+    /// A meter that was started before any client connected.
     opening: Option<Meter>,
     interrupted: CancellationToken,
     report: Report,
 }
 
-/// How waiting ended.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitEnd {
-    /// It holds.
+    /// What was waited for is so.
     Reached,
-    /// It took too long.
+    /// It was not so in time.
     TimedOut,
-    /// Somebody wants to stop.
+    /// The run has to end.
     Interrupted,
 }
 
-/// What is to be run.
-#[derive(Clone, Debug)]
-pub(crate) struct RunSettings {
-    pub(crate) scenario: &'static str,
-    pub(crate) streams: usize,
-    pub(crate) protocol: Protocol,
-    /// Everybody waits until the gate is opened.
-    pub(crate) gated: bool,
-    pub(crate) subscriptions: Vec<Subscription>,
-    pub(crate) recording: bool,
+/// The beginning of the measured part of a run.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) waited: WaitEnd,
+    pub(crate) meter: Meter,
+    /// The time of the run in nanoseconds.
+    at: u64,
 }
 
 impl Run {
     /// Lets the clients begin to connect.
     ///
     /// # Errors
-    /// The flags contradict each other, or this machine or the server cannot be used.
-    pub(crate) async fn open(
-        clients: &Clients,
-        settings: RunSettings,
-        interrupted: &CancellationToken,
-    ) -> Result<Self, Error> {
-        let resolved = clients.server.resolve().await;
-        let address =
-            resolved.map_err(|source| Error::Lookup { server: clients.server.clone(), source })?;
-        let server = clients.pid.map(Process::of).transpose()?;
-        let report = report(clients, &settings);
-        let plan = plan(clients, &settings).map_err(Error::Options)?;
-        let tls = clients.tls.as_ref().map(|files| Tls::new(files, &clients.server)).transpose()?;
-        let streams = plan.streams.len();
-        let workload = Workload {
-            plan: Arc::new(plan),
-            address,
-            tls,
-            readers: Readers {
-                clients: settings.streams,
-                stalled: clients.stalled as usize,
-                slow: clients.slow.map_or(0, |slow| slow.count as usize),
-            },
-            slow_rate: clients.slow.map_or(1, |slow| slow.bytes_per_second),
-            connections: clients.connections.map_or(settings.streams, |some| some as usize),
-            threads: clients.threads as usize,
-            nacking: clients.nack as usize,
-            silent: clients.no_ack,
-            max_frame_size: clients.max_frame_size,
-            timeout: clients.timeout,
-            recording: settings.recording,
-        };
+    /// The options contradict each other, or this machine or the server cannot be used.
+    pub(crate) async fn open(settings: RunSettings<'_>) -> Result<Self, Error> {
+        let address = settings.address().await?;
+        let server = settings.clients.pid.map(Process::of).transpose()?;
+        let workload = settings.workload(address)?;
         enough_files(workload.connection_count())?;
-        let types = workload.plan.subscriptions.len();
+        let (streams, types) = (workload.plan.streams.len(), workload.plan.subscriptions.len());
         let measurements = Arc::new(Measurements::new(workload.readers, streams, types));
         let rss_before = server.as_ref().and_then(Process::rss).unwrap_or(0);
         let opening = Some(Meter::start(&measurements, server.clone(), workload.threads));
         let threads = ClientThreads::start(&workload, &measurements, settings.gated)?;
         Ok(Self {
             measurements,
-            threads,
             workload,
-            server,
             progress: Progress::new(),
             errors: Vec::new(),
+            threads,
+            server,
             rss_before,
             opening,
-            interrupted: interrupted.clone(),
-            report,
+            interrupted: settings.interrupted.clone(),
+            report: settings.report(),
         })
+    }
+
+    /// Connects all clients and waits until they have their first answers and the server is idle.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or no client can connect.
+    pub(crate) async fn subscribed(settings: RunSettings<'_>) -> Result<(Self, WaitEnd), Error> {
+        let mut run = Self::open(settings).await?;
+        let mut waited = run.wait_connected().await?;
+        if waited == WaitEnd::Reached {
+            waited = run.wait_first_answers().await;
+        }
+        run.wait_idle().await;
+        Ok((run, waited))
     }
 
     /// Waits until all clients are connected.
     ///
     /// # Errors
-    /// Not one of them is.
+    /// No client is connected.
     pub(crate) async fn wait_connected(&mut self) -> Result<WaitEnd, Error> {
         let clients = self.workload.readers.clients;
         let waited = self
-            .wait(self.workload.timeout, |state| {
-                let lost = clients - state.alive;
-                (
-                    state.connected + lost >= clients,
-                    format!("{} of {clients} connected", state.connected),
-                )
-            })
+            .wait(
+                self.workload.timeout,
+                |state| state.connected + (clients - state.alive) >= clients,
+                |state| format!("{} of {clients} connected", state.connected),
+            )
             .await;
         let connected = self.measurements.state().connected;
         match (waited, connected) {
@@ -139,17 +128,18 @@ impl Run {
         }
     }
 
-    /// Waits until all clients have their first answers; says if they have not.
+    /// Waits until all clients have their first answers, and notes who has not.
     pub(crate) async fn wait_first_answers(&mut self) -> WaitEnd {
         let clients = self.workload.readers.clients;
         let waited = self
-            .wait(self.workload.timeout, |state| {
-                let settled = clients - state.unanswered;
-                (
-                    state.unanswered == 0,
-                    format!("{settled} of {clients} streams have their first answers"),
-                )
-            })
+            .wait(
+                self.workload.timeout,
+                |state| state.unanswered == 0,
+                |state| {
+                    let answered = clients - state.unanswered;
+                    format!("{answered} of {clients} streams have their first answers")
+                },
+            )
             .await;
         if waited == WaitEnd::TimedOut {
             let missing = self.measurements.state().unanswered_clients();
@@ -159,33 +149,51 @@ impl Run {
         waited
     }
 
-    /// Waits until something holds that the clients tell.
+    /// Waits until all clients have received the last change, and notes who has not.
+    pub(crate) async fn wait_receipts(&mut self, when: &str) -> WaitEnd {
+        let clients = self.workload.readers.clients;
+        let waited = self
+            .wait(
+                self.workload.timeout,
+                |state| state.behind == 0,
+                |state| format!("{when}: {} of {clients} streams wait", state.behind),
+            )
+            .await;
+        if waited == WaitEnd::TimedOut {
+            let missing = got_nothing(&self.measurements.state().clients_behind(), clients);
+            self.errors.push(format!("{when} {missing} within {:?}", self.workload.timeout));
+        }
+        waited
+    }
+
+    /// Waits until the clients' states are as wanted, and shows the progress meanwhile.
     pub(crate) async fn wait(
         &mut self,
         timeout: Duration,
-        holds: impl Fn(&ClientStates) -> (bool, String),
+        reached: impl Fn(&ClientStates) -> bool,
+        progress: impl Fn(&ClientStates) -> String,
     ) -> WaitEnd {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let until = self.measurements.until(left.min(LOOK), |state| holds(state).0);
-            let held = tokio::select! {
+            let until = self.measurements.until(left.min(PROGRESS_INTERVAL), &reached);
+            let is_reached = tokio::select! {
                 biased;
                 () = self.interrupted.cancelled() => return WaitEnd::Interrupted,
-                held = until => held,
+                is_reached = until => is_reached,
             };
-            if held {
+            if is_reached {
                 return WaitEnd::Reached;
             }
-            let (_, told) = holds(&self.measurements.state());
-            self.progress.say(&told);
-            if left <= LOOK {
+            let text = progress(&self.measurements.state());
+            self.progress.show(&text);
+            if left <= PROGRESS_INTERVAL {
                 return WaitEnd::TimedOut;
             }
         }
     }
 
-    /// Does nothing for a while; says whether it may go on.
+    /// Does nothing for a while.
     pub(crate) async fn pause(&self, duration: Duration) -> WaitEnd {
         tokio::select! {
             biased;
@@ -194,48 +202,49 @@ impl Run {
         }
     }
 
-    /// Waits until the server has done what is left to do: it uses no CPU if that can be seen, and
-    /// says nothing otherwise. Not longer than two seconds.
+    /// Waits until the server is idle, but not longer than two seconds: it uses no CPU time, if
+    /// that can be seen, and sends nothing.
     pub(crate) async fn wait_idle(&self) {
-        let deadline = Instant::now() + QUIET.1;
-        let (mut last, mut still) = (self.activity(), 0);
-        while still < 3 && Instant::now() < deadline {
-            if self.pause(QUIET.0).await == WaitEnd::Interrupted {
+        let deadline = Instant::now() + LONGEST_IDLE_WAIT;
+        let mut looks = IdleLooks::new(self.activity());
+        while looks.idle() < 3 && Instant::now() < deadline {
+            if self.pause(LOOK_INTERVAL).await == WaitEnd::Interrupted {
                 return;
             }
-            let now = self.activity();
-            still = if busy(last, now) { 0 } else { still + 1 };
-            last = now;
+            looks.look(self.activity());
         }
     }
 
-    /// Begins with the part that is measured.
+    /// Begins to measure.
     pub(crate) fn start_meter(&self) -> Meter {
         Meter::start(&self.measurements, self.server.clone(), self.workload.threads)
     }
 
-    /// Lets everybody connect and, unless connecting is measured too, begins to measure when that
-    /// is done. Says when it began.
-    pub(crate) async fn begin(&mut self, connecting: bool) -> Result<(WaitEnd, Meter, u64), Error> {
+    /// Waits until all clients are connected, and lets them send their first requests. The time is
+    /// measured from before connecting with `connecting`, and from the first requests otherwise.
+    ///
+    /// # Errors
+    /// No client is connected.
+    pub(crate) async fn begin(&mut self, connecting: bool) -> Result<Start, Error> {
         let opening = self.opening.take().filter(|_| connecting);
         let waited = self.wait_connected().await?;
         if let Some(meter) = opening {
-            return Ok((waited, meter, 0));
+            return Ok(Start { waited, meter, at: 0 });
         }
         self.wait_idle().await;
-        let (meter, began) = (self.start_meter(), self.measurements.now());
+        let (meter, at) = (self.start_meter(), self.measurements.now());
         self.threads.open_gate();
-        Ok((waited, meter, began))
+        Ok(Start { waited, meter, at })
     }
 
-    /// What was found.
+    /// Ends the run and reports what was measured.
     pub(crate) fn report(mut self, waited: WaitEnd, meter: &Meter, rounds: usize) -> Report {
         self.progress.clear();
         let traffic = self.measurements.traffic().since(meter.traffic());
         let mut errors = self.errors;
         errors.extend(self.measurements.state().failures());
+        let clients = self.workload.readers.clients;
         let mut report = self.report;
-        let per = (traffic.messages, self.workload.readers.clients);
         report.connections = self.workload.connection_count();
         report.rounds = rounds;
         report.messages = traffic.messages;
@@ -244,18 +253,28 @@ impl Run {
         report.resource_bytes = traffic.resource_bytes;
         report.wire_bytes = traffic.wire;
         report.wall_s = meter.wall().as_secs_f64();
-        report.process = meter.process(self.rss_before, per);
+        report.process = meter.process(self.rss_before, traffic.messages, clients);
         report.driver = meter.driver();
         report.interrupted = waited == WaitEnd::Interrupted;
         report.errors = errors;
-        self.threads.stop();
         report
     }
 
-    /// What the server does, to be compared with later.
-    pub(crate) fn activity(&self) -> (Duration, u64) {
+    /// Ends a run of one round, and reports how long the clients waited for their first answers.
+    pub(crate) async fn report_first_answers(self, mut start: Start, waited: WaitEnd) -> Report {
+        start.meter.stop_clock();
+        self.wait_idle().await;
+        let answers = self.measurements.state().take_first_answers();
+        let mut report = self.report(waited, &start.meter, 1);
+        let waits = answers.iter().map(|at| at.saturating_sub(start.at));
+        report.first_answer_ms = Percentiles::of(waits.collect());
+        report
+    }
+
+    /// The activity of the server up to now.
+    pub(crate) fn activity(&self) -> Activity {
         let cpu = self.server.as_ref().and_then(Process::cpu).unwrap_or_default();
-        (cpu, self.measurements.traffic().wire)
+        Activity { cpu, wire: self.measurements.traffic().wire }
     }
 
     fn unreachable(&mut self) -> Error {
@@ -266,8 +285,8 @@ impl Run {
     }
 }
 
-/// Says which clients got nothing.
-pub(crate) fn got_nothing(missing: &[u32], of: usize) -> String {
+/// A sentence about the clients that got nothing.
+fn got_nothing(missing: &[u32], of: usize) -> String {
     let mut numbers: Vec<_> = missing.iter().take(10).map(u32::to_string).collect();
     if missing.len() > numbers.len() {
         numbers.push("…".to_owned());
@@ -275,101 +294,21 @@ pub(crate) fn got_nothing(missing: &[u32], of: usize) -> String {
     format!("{} of {of} streams got nothing: {}", missing.len(), numbers.join(", "))
 }
 
-pub(crate) fn busy(last: (Duration, u64), now: (Duration, u64)) -> bool {
-    now.0 - last.0.min(now.0) > QUIET_CPU || now.1 != last.1
-}
-
 fn enough_files(connections: usize) -> Result<(), Error> {
-    let needed = connections + SPARE;
+    let needed = connections + OTHER_FILES;
     match Process::own().files() {
         Some(allowed) if allowed < needed => Err(Error::OpenFiles { connections, needed, allowed }),
         _ => Ok(()),
     }
 }
 
-/// What every client asks for, by the flags.
-pub(crate) fn subscriptions(
-    clients: &Clients,
-    protocol: Protocol,
-) -> Result<Vec<Subscription>, String> {
-    let mut subscriptions = Vec::new();
-    for (at, url) in clients.types.iter().enumerate() {
-        if clients.types[..at].contains(url) {
-            return Err(format!("`{}` is asked for twice", url.short()));
-        }
-        let of_type = |named: &&NameCount| named.url.as_ref().is_none_or(|named| named == url);
-        let asked = clients.names.iter().rev().find(of_type);
-        let everything = match clients.wildcard {
-            Wildcard::Auto if url.rules().legacy_wildcard => Vec::new(),
-            Wildcard::Empty => Vec::new(),
-            Wildcard::Auto | Wildcard::Star => vec!["*".to_owned()],
-        };
-        let list = asked.map(|named| names(&clients.name_pattern, named.count)).transpose()?;
-        let known = || list.as_ref().filter(|_| protocol == Protocol::Delta).map(Vec::len);
-        let expect = clients.expect.or_else(|| known().map(|known| known as u32));
-        let expect = expect.map_or(Expect::Response, Expect::Resources);
-        let names = list.unwrap_or(everything);
-        subscriptions.push(Subscription {
-            url: url.clone(),
-            names,
-            initial_versions: Vec::new(),
-            expect,
-            probe: false,
-        });
-    }
-    Ok(subscriptions)
-}
+/// The time between two updates of the progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-fn plan(clients: &Clients, settings: &RunSettings) -> Result<Plan, String> {
-    let (subscriptions, node) = (settings.subscriptions.clone(), clients.node.clone());
-    let authority = (clients.tls.is_some(), clients.server.authority());
-    match clients.per_type {
-        true => Plan::per_type(settings.protocol, subscriptions, node, authority),
-        false => Ok(Plan::aggregated(settings.protocol, subscriptions, node, authority)),
-    }
-}
+/// The time between two looks at a server that should become idle.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The part of a report that is known before.
-fn report(clients: &Clients, settings: &RunSettings) -> Report {
-    let asked = || settings.subscriptions.iter().filter(|subscription| !subscription.probe);
-    Report {
-        scenario: settings.scenario,
-        server: clients.server.to_string(),
-        label: clients.label.clone(),
-        protocol: settings.protocol,
-        aggregated: !clients.per_type,
-        types: asked().map(|subscription| subscription.url.short().to_owned()).collect(),
-        names: asked().map(|subscription| subscription.names.len() as u32).collect(),
-        streams: settings.streams,
-        connections: 0,
-        threads: clients.threads as usize,
-        rounds: 0,
-        messages: 0,
-        payload_bytes: 0,
-        resources: 0,
-        resource_bytes: 0,
-        wire_bytes: 0,
-        wall_s: 0.0,
-        process: None,
-        driver: DriverFigures { cpu_s: 0.0, share: 0.0, bound: false },
-        latency_ms: None,
-        receipt_ms: None,
-        first_answer_ms: None,
-        churn: None,
-        held: None,
-        interrupted: false,
-        errors: Vec::new(),
-    }
-}
+const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(2);
 
-/// How often the progress is told.
-const LOOK: Duration = Duration::from_millis(200);
-
-/// How often a server that should become quiet is looked at, and how long.
-const QUIET: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(2));
-
-/// Timers and the like go on in a server that has nothing to do.
-const QUIET_CPU: Duration = Duration::from_micros(300);
-
-/// Files this process has open besides its connections.
-const SPARE: usize = 64;
+/// The number of files this process has open besides its connections.
+const OTHER_FILES: usize = 64;

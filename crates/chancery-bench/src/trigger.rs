@@ -59,7 +59,7 @@ impl Trigger {
     ///
     /// # Errors
     /// It could not be made.
-    pub(crate) async fn pull(&mut self, measurements: &Measurements) -> Result<(), String> {
+    pub(crate) async fn make_change(&mut self, measurements: &Measurements) -> Result<(), String> {
         self.round += 1;
         let (timeout, round) = (self.timeout, self.round);
         let pulled = match &mut self.kind {

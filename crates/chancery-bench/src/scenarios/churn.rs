@@ -1,31 +1,19 @@
-//! Changes at a steady rate, made whether or not anybody keeps up.
+//! Changes at a steady rate, made whether the clients keep up or not.
 
 use std::time::{Duration, Instant};
 
-use tokio_util::sync::CancellationToken;
-
-use super::fan_out::wait_receipts;
 use crate::error::Error;
-use crate::options::{Churn, Clients};
+use crate::options::Churn;
 use crate::percentiles::Percentiles;
 use crate::report::{ChurnFigures, Report, Table, maybe, megabytes, short};
-use crate::run::{Run, RunSettings, WaitEnd};
+use crate::run::{Run, WaitEnd};
+use crate::settings::RunSettings;
 use crate::trigger::Trigger;
 
-/// Makes changes for a while, with so many clients.
-pub(crate) async fn run(
-    churn: &Churn,
-    clients: &Clients,
-    settings: RunSettings,
-    interrupted: &CancellationToken,
-) -> Result<Report, Error> {
-    let mut trigger = Trigger::ready(&churn.change, clients.timeout).await?;
-    let mut run = Run::open(clients, settings, interrupted).await?;
-    let mut waited = run.wait_connected().await?;
-    if waited == WaitEnd::Reached {
-        waited = run.wait_first_answers().await;
-    }
-    run.wait_idle().await;
+/// Runs the scenario: changes are made for a while, and then the last one is waited for.
+pub(crate) async fn run(churn: &Churn, settings: RunSettings<'_>) -> Result<Report, Error> {
+    let mut trigger = Trigger::ready(&churn.change, settings.clients.timeout).await?;
+    let (mut run, mut waited) = Run::subscribed(settings).await?;
     let mut meter = run.start_meter();
     let (mut publishes, mut took) = (0, Duration::ZERO);
     if waited == WaitEnd::Reached {
@@ -33,7 +21,7 @@ pub(crate) async fn run(
     }
     meter.stop_clock();
     if waited == WaitEnd::Reached {
-        waited = wait_receipts(&mut run, "after the last change").await;
+        waited = run.wait_receipts("after the last change").await;
     }
     run.wait_idle().await;
     let receipts = run.measurements.state().take_receipts();
@@ -90,6 +78,8 @@ pub(crate) fn table(reports: &[Report]) -> Table {
     table
 }
 
+/// Makes the changes; returns how it ended, how many there were and the time they took.
+///
 /// Each change has its time, counted from the beginning; one that is late is made at once.
 async fn changes(
     churn: &Churn,
@@ -106,12 +96,12 @@ async fn changes(
         if run.pause(due.saturating_sub(began.elapsed())).await == WaitEnd::Interrupted {
             break WaitEnd::Interrupted;
         }
-        if let Err(error) = trigger.pull(&run.measurements).await {
+        if let Err(error) = trigger.make_change(&run.measurements).await {
             run.errors.push(format!("change {}: {error}", made + 1));
             break WaitEnd::TimedOut;
         }
         made += 1;
-        run.progress.say(&format!("{made} changes, {:.0?}", began.elapsed()));
+        run.progress.show(&format!("{made} changes, {:.0?}", began.elapsed()));
     };
     (waited, made, began.elapsed())
 }

@@ -1,33 +1,19 @@
 //! Many clients at once, and how long each of them waits for its complete first answer.
 
-use tokio_util::sync::CancellationToken;
-
 use crate::error::Error;
-use crate::options::Clients;
-use crate::percentiles::Percentiles;
 use crate::report::{Report, Table, maybe, megabytes, short};
-use crate::run::{Run, RunSettings, WaitEnd};
+use crate::run::{Run, WaitEnd};
+use crate::settings::RunSettings;
 
-/// Starts so many clients.
-pub(crate) async fn run(
-    connect: bool,
-    clients: &Clients,
-    settings: RunSettings,
-    interrupted: &CancellationToken,
-) -> Result<Report, Error> {
-    let settings = RunSettings { gated: !connect, ..settings };
-    let mut run = Run::open(clients, settings, interrupted).await?;
-    let (mut waited, mut meter, began) = run.begin(connect).await?;
+/// Runs the scenario. The time is measured from before connecting with `connect`.
+pub(crate) async fn run(connect: bool, settings: RunSettings<'_>) -> Result<Report, Error> {
+    let mut run = Run::open(RunSettings { gated: !connect, ..settings }).await?;
+    let start = run.begin(connect).await?;
+    let mut waited = start.waited;
     if waited == WaitEnd::Reached {
         waited = run.wait_first_answers().await;
     }
-    meter.stop_clock();
-    run.wait_idle().await;
-    let firsts = run.measurements.state().take_first_answers();
-    let mut report = run.report(waited, &meter, 1);
-    report.first_answer_ms =
-        Percentiles::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
-    Ok(report)
+    Ok(run.report_first_answers(start, waited).await)
 }
 
 /// One row for each run.

@@ -1,30 +1,18 @@
-//! Streams on which nothing happens: what they cost by being there.
+//! Streams on which nothing happens, and what they cost by being there.
 
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 use crate::error::Error;
-use crate::options::Clients;
 use crate::report::{Report, Table, maybe, megabytes, short};
-use crate::run::{Run, RunSettings, WaitEnd};
+use crate::run::{Run, WaitEnd};
+use crate::settings::RunSettings;
 
-/// Lets so many clients be idle.
-pub(crate) async fn run(
-    duration: Duration,
-    clients: &Clients,
-    settings: RunSettings,
-    interrupted: &CancellationToken,
-) -> Result<Report, Error> {
-    let mut run = Run::open(clients, settings, interrupted).await?;
-    let mut waited = run.wait_connected().await?;
-    if waited == WaitEnd::Reached {
-        waited = run.wait_first_answers().await;
-    }
-    run.wait_idle().await;
+/// Runs the scenario: all clients subscribe, and then nothing is done for a while.
+pub(crate) async fn run(duration: Duration, settings: RunSettings<'_>) -> Result<Report, Error> {
+    let (mut run, mut waited) = Run::subscribed(settings).await?;
     let meter = run.start_meter();
     if waited == WaitEnd::Reached {
-        run.progress.say("idle");
+        run.progress.show("idle");
         waited = run.pause(duration).await;
     }
     Ok(run.report(waited, &meter, 0))

@@ -1,45 +1,37 @@
-//! Clients that come back and have everything: what is sent to them, which should be nothing.
+//! Clients that come back with the versions of everything they had, and what they are sent, which
+//! should be nothing.
 
 use std::time::{Duration, Instant};
 
-use tokio_util::sync::CancellationToken;
-
+use crate::activity::IdleLooks;
 use crate::error::Error;
-use crate::options::{Clients, Reconnect};
-use crate::percentiles::Percentiles;
+use crate::options::Reconnect;
 use crate::report::{Report, Table, maybe, megabytes};
-use crate::run::{Run, RunSettings, WaitEnd, busy};
-use crate::xds::{Expect, Protocol, Subscription, types};
+use crate::run::{Run, WaitEnd};
+use crate::settings::RunSettings;
+use crate::xds::{Expect, Protocol, Subscription, parse_type};
 
-/// Learns what there is, then lets so many clients come back with it.
-pub(crate) async fn run(
-    again: &Reconnect,
-    clients: &Clients,
-    settings: RunSettings,
-    interrupted: &CancellationToken,
-) -> Result<Report, Error> {
-    if settings.protocol == Protocol::Sotw || clients.per_type {
+/// Runs the scenario: one client records names and versions, and then all clients connect with
+/// them.
+pub(crate) async fn run(again: &Reconnect, settings: RunSettings<'_>) -> Result<Report, Error> {
+    if settings.protocol == Protocol::Sotw || settings.clients.per_type {
         let why = "clients come back with versions on aggregated delta streams only";
         return Err(Error::Options(why.to_owned()));
     }
-    let learner = RunSettings { streams: 1, recording: true, gated: false, ..settings.clone() };
-    let Some(mut subscriptions) = record_versions(clients, learner, interrupted).await? else {
+    let recorder = RunSettings { streams: 1, recording: true, gated: false, ..settings.clone() };
+    let Some(mut subscriptions) = recorded(recorder).await? else {
         return Err(Error::Unanswered);
     };
     let held = subscriptions.iter().map(|subscription| subscription.initial_versions.len()).sum();
     subscriptions.push(probe(again, &settings)?);
-    let settings = RunSettings { gated: !again.connect, subscriptions, ..settings };
-    let mut run = Run::open(clients, settings, interrupted).await?;
-    let (mut waited, mut meter, began) = run.begin(again.connect).await?;
+    let gated = !again.connect;
+    let mut run = Run::open(RunSettings { gated, subscriptions, ..settings }).await?;
+    let start = run.begin(again.connect).await?;
+    let mut waited = start.waited;
     if waited == WaitEnd::Reached {
         waited = wait_probes(&mut run).await;
     }
-    meter.stop_clock();
-    run.wait_idle().await;
-    let firsts = run.measurements.state().take_first_answers();
-    let mut report = run.report(waited, &meter, 1);
-    report.first_answer_ms =
-        Percentiles::of(firsts.iter().map(|at| at.saturating_sub(began)).collect());
+    let mut report = run.report_first_answers(start, waited).await;
     report.held = Some(held);
     Ok(report)
 }
@@ -79,35 +71,30 @@ pub(crate) fn table(reports: &[Report]) -> Table {
     table
 }
 
-/// What there is of each type, with versions; nothing if it was not told.
-async fn record_versions(
-    clients: &Clients,
-    settings: RunSettings,
-    interrupted: &CancellationToken,
-) -> Result<Option<Vec<Subscription>>, Error> {
+/// The subscriptions with the versions of all that the server has of them; nothing if the server
+/// did not answer in time.
+async fn recorded(settings: RunSettings<'_>) -> Result<Option<Vec<Subscription>>, Error> {
     let mut subscriptions = settings.subscriptions.clone();
-    let mut run = Run::open(clients, settings, interrupted).await?;
+    let mut run = Run::open(settings).await?;
     if run.wait_connected().await? != WaitEnd::Reached
         || run.wait_first_answers().await != WaitEnd::Reached
     {
         return Ok(None);
     }
-    // A server may give everything in several responses.
+    // A server may send everything in several responses.
     run.wait_idle().await;
-    let learned = run.measurements.state().take_versions();
-    for (subscription, known) in subscriptions.iter_mut().zip(learned) {
-        subscription.initial_versions = known.into_iter().collect();
+    let versions = run.measurements.state().take_versions();
+    for (subscription, versions) in subscriptions.iter_mut().zip(versions) {
+        subscription.initial_versions = versions.into_iter().collect();
         subscription.expect = Expect::Nothing;
     }
-    run.threads.stop();
     Ok(Some(subscriptions))
 }
 
-/// The question whose answer tells that the one before was handled.
-fn probe(again: &Reconnect, settings: &RunSettings) -> Result<Subscription, Error> {
-    let asked =
-        |url: &_| settings.subscriptions.iter().any(|subscription| subscription.url == *url);
-    let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| types::parse_type(short).ok());
+/// The subscription whose answer shows that the server has handled the ones before.
+fn probe(again: &Reconnect, settings: &RunSettings<'_>) -> Result<Subscription, Error> {
+    let asked = |url: &_| settings.subscriptions.iter().any(|other| other.url == *url);
+    let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| parse_type(short).ok());
     let url = again.probe.clone().or_else(|| usual.into_iter().find(|url| !asked(url)));
     let Some(url) = url.filter(|url| !asked(url)) else {
         let why = "`--probe` has to be a type that is not in `--types`";
@@ -117,22 +104,24 @@ fn probe(again: &Reconnect, settings: &RunSettings) -> Result<Subscription, Erro
     Ok(Subscription { url, names, initial_versions, expect: Expect::Response, probe: true })
 }
 
-/// Waits until every probe is answered; or, with a server that does not, until it does nothing.
+/// Waits until every probe is answered; or, if the server does not answer them, until it is idle.
 async fn wait_probes(run: &mut Run) -> WaitEnd {
     let deadline = Instant::now() + run.workload.timeout;
-    let (mut last, mut still) = (run.activity(), 0);
-    while still < QUIET && Instant::now() < deadline {
+    let mut looks = IdleLooks::new(run.activity());
+    while looks.idle() < IDLE_LOOKS && Instant::now() < deadline {
         let waited = run
-            .wait(LOOK, |state| (state.unanswered == 0, format!("{} to settle", state.unanswered)))
+            .wait(
+                LOOK_INTERVAL,
+                |state| state.unanswered == 0,
+                |state| format!("{} to settle", state.unanswered),
+            )
             .await;
         if waited != WaitEnd::TimedOut {
             return waited;
         }
-        let now = run.activity();
-        still = if busy(last, now) { 0 } else { still + 1 };
-        last = now;
+        looks.look(run.activity());
     }
-    if still == QUIET {
+    if looks.idle() == IDLE_LOOKS {
         return WaitEnd::Reached;
     }
     let unanswered = run.measurements.state().unanswered;
@@ -141,6 +130,8 @@ async fn wait_probes(run: &mut Run) -> WaitEnd {
     WaitEnd::TimedOut
 }
 
-/// So often is looked, and so many looks without any activity are quiet.
-const LOOK: Duration = Duration::from_millis(200);
-const QUIET: u32 = 10;
+/// The time between two looks at a server that does not answer.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The number of looks, in a row, by which a server is known to be idle.
+const IDLE_LOOKS: u32 = 10;
