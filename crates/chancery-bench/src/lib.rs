@@ -26,6 +26,7 @@ mod scenarios;
 mod server;
 mod settings;
 mod svg;
+mod table;
 mod tls;
 mod trigger;
 mod workload;
@@ -86,13 +87,13 @@ impl Scenario {
     /// Returns the reports of such runs as a table for people, one row for each.
     #[must_use]
     pub fn table(&self, reports: &[Report]) -> String {
-        let table = match self {
-            Self::Churn(_) => churn::table(reports),
-            Self::ColdStart { .. } => cold_start::table(reports),
-            Self::Reconnect(_) => reconnect::table(reports),
-            Self::Idle { .. } => idle::table(reports),
-            _ => fan_out::table(reports),
+        let columns = match self {
+            Self::Churn(_) => churn::COLUMNS,
+            Self::ColdStart { .. } => cold_start::COLUMNS,
+            Self::Reconnect(_) => reconnect::COLUMNS,
+            Self::Idle { .. } => idle::COLUMNS,
+            _ => fan_out::COLUMNS,
         };
-        table.text()
+        table::table(columns, reports)
     }
 }

@@ -1,7 +1,5 @@
 //! What a run found: one object for programs, a row of a table for people.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use super::percentiles::Percentiles;
@@ -115,84 +113,71 @@ pub(crate) struct Latency {
     pub(crate) last: Percentiles,
 }
 
-impl DriverFigures {
-    pub(crate) fn percent(&self) -> String {
-        format!("{:.0}%", self.share * 100.0)
-    }
-
-    /// What is to be said of the run, if anything.
-    pub(crate) fn mark(&self) -> &'static str {
-        if self.bound { "driver-bound" } else { "" }
-    }
-}
-
-/// A table for people: every column as wide as it must be, figures to the right.
-#[derive(Debug)]
-pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    pub(crate) fn new(heads: &[&str]) -> Self {
-        Self { rows: vec![heads.iter().map(|&head| head.to_owned()).collect()] }
-    }
-
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
-    }
-
-    pub(crate) fn text(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column| {
-            let cells = self.rows.iter().filter_map(|row: &Vec<String>| row.get(column));
-            cells.map(|cell: &String| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
-                write!(line, "{cell:>width$}  ").ok(); // Writing to a string cannot fail.
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-}
-
-/// A number with as many digits as mean something.
-pub(crate) fn short(number: f64) -> String {
-    match number.abs() {
-        size if size >= 100.0 => format!("{number:.0}"),
-        size if size >= 10.0 => format!("{number:.1}"),
-        _ => format!("{number:.2}"),
-    }
-}
-
-/// The same, or a dash where nothing was measured.
-pub(crate) fn maybe(number: Option<f64>) -> String {
-    number.map_or_else(|| "-".to_owned(), short)
-}
-
-pub(crate) fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_to_the_right() {
-        let mut table = Table::new(&["streams", "ms"]);
-        table.row(vec!["10".into(), "1234".into()]);
-        assert_eq!(table.text(), "streams    ms\n     10  1234\n");
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        assert_eq!([1234.5, 12.34, 1.234].map(short), ["1234", "12.3", "1.23"]);
-        assert_eq!(maybe(None), "-");
+    fn the_keys_of_the_json_are_those_that_were_promised() {
+        let times = Percentiles::default();
+        let report = Report {
+            scenario: "fan-out",
+            server: String::new(),
+            label: Some(String::new()),
+            protocol: Protocol::Delta,
+            aggregated: true,
+            types: Vec::new(),
+            names: Vec::new(),
+            streams: 0,
+            connections: 0,
+            threads: 0,
+            rounds: 0,
+            messages: 0,
+            payload_bytes: 0,
+            resources: 0,
+            resource_bytes: 0,
+            wire_bytes: 0,
+            wall_s: 0.0,
+            process: Some(ProcessFigures {
+                pid: 0,
+                cpu_s: 0.0,
+                cpu_us_per_message: None,
+                rss_before: 0,
+                rss_start: 0,
+                rss_peak: 0,
+                rss_after: 0,
+                peak_exact: false,
+                rss_per_stream: 0.0,
+            }),
+            driver: DriverFigures { cpu_s: 0.0, share: 0.0, bound: false },
+            latency_ms: Some(Latency { first: times, median: times, last: times }),
+            receipt_ms: Some(times),
+            first_answer_ms: Some(times),
+            churn: Some(ChurnFigures {
+                rate: 0.0,
+                reached: 0.0,
+                publishes: 0,
+                deliveries_per_publish: 0.0,
+                coalescing: 0.0,
+            }),
+            held: Some(0),
+            interrupted: false,
+            errors: Vec::new(),
+        };
+        let times = r#"{"p50":0.0,"p90":0.0,"p99":0.0,"max":0.0}"#;
+        let expected = [
+            r#"{"scenario":"fan-out","server":"","label":"","protocol":"delta","aggregated":true,"#,
+            r#""types":[],"names":[],"streams":0,"connections":0,"threads":0,"rounds":0,"#,
+            r#""messages":0,"payload_bytes":0,"resources":0,"resource_bytes":0,"wire_bytes":0,"#,
+            r#""wall_s":0.0,"process":{"pid":0,"cpu_s":0.0,"cpu_us_per_message":null,"#,
+            r#""rss_before":0,"rss_start":0,"rss_peak":0,"rss_after":0,"peak_exact":false,"#,
+            r#""rss_per_stream":0.0},"driver":{"cpu_s":0.0,"share":0.0,"bound":false},"#,
+            r#""latency_ms":{"first":TIMES,"median":TIMES,"last":TIMES},"receipt_ms":TIMES,"#,
+            r#""first_answer_ms":TIMES,"churn":{"rate":0.0,"reached":0.0,"publishes":0,"#,
+            r#""deliveries_per_publish":0.0,"coalescing":0.0},"held":0,"interrupted":false,"#,
+            r#""errors":[]}"#,
+        ];
+        let expected = expected.concat().replace("TIMES", times);
+        assert_eq!(serde_json::to_string(&report).unwrap(), expected);
     }
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::options::Churn;
 use crate::percentiles::Percentiles;
-use crate::report::{ChurnFigures, Report, Table, maybe, megabytes, short};
+use crate::report::{ChurnFigures, Report};
 use crate::run::{Run, WaitEnd};
 use crate::settings::RunSettings;
+use crate::table::{CPU_PER_MESSAGE, Column, PEAK, REMARK, STREAMS, maybe, short};
 use crate::trigger::Trigger;
 
 /// Runs the scenario: changes are made for a while, and then the last one is waited for.
@@ -39,44 +40,24 @@ pub(crate) async fn run(churn: &Churn, settings: RunSettings<'_>) -> Result<Repo
     Ok(report)
 }
 
-/// One row for each run.
-pub(crate) fn table(reports: &[Report]) -> Table {
-    let mut table = Table::new(&[
-        "streams",
-        "rate/s",
-        "reached/s",
-        "publishes",
-        "deliveries/publish",
-        "coalescing",
-        "median ms",
-        "p99 ms",
-        "max ms",
-        "server µs/msg",
-        "peak MB",
-        "driver",
-        "",
-    ]);
-    for report in reports {
-        let (process, receipt) = (report.process.as_ref(), report.receipt_ms);
-        let churn = report.churn.as_ref();
-        table.row(vec![
-            report.streams.to_string(),
-            maybe(churn.map(|churn| churn.rate)),
-            maybe(churn.map(|churn| churn.reached)),
-            report.rounds.to_string(),
-            maybe(churn.map(|churn| churn.deliveries_per_publish)),
-            maybe(churn.map(|churn| churn.coalescing)),
-            maybe(receipt.map(|times| times.p50)),
-            maybe(receipt.map(|times| times.p99)),
-            maybe(receipt.map(|times| times.max)),
-            maybe(process.and_then(|process| process.cpu_us_per_message)),
-            maybe(process.map(|process| megabytes(process.rss_peak))),
-            short(report.driver.share * 100.0) + "%",
-            report.driver.mark().to_owned(),
-        ]);
-    }
-    table
-}
+/// The columns of the scenario's table.
+pub(crate) const COLUMNS: &[Column] = &[
+    STREAMS,
+    ("rate/s", |report| maybe(report.churn.as_ref().map(|churn| churn.rate))),
+    ("reached/s", |report| maybe(report.churn.as_ref().map(|churn| churn.reached))),
+    ("publishes", |report| report.rounds.to_string()),
+    ("deliveries/publish", |report| {
+        maybe(report.churn.as_ref().map(|churn| churn.deliveries_per_publish))
+    }),
+    ("coalescing", |report| maybe(report.churn.as_ref().map(|churn| churn.coalescing))),
+    ("median ms", |report| maybe(report.receipt_ms.map(|times| times.p50))),
+    ("p99 ms", |report| maybe(report.receipt_ms.map(|times| times.p99))),
+    ("max ms", |report| maybe(report.receipt_ms.map(|times| times.max))),
+    CPU_PER_MESSAGE,
+    PEAK,
+    ("driver", |report| short(report.driver.share * 100.0) + "%"),
+    REMARK,
+];
 
 /// Makes the changes; returns how it ended, how many there were and the time they took.
 ///

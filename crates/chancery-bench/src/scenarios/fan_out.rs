@@ -4,9 +4,12 @@ use crate::error::Error;
 use crate::meter::Meter;
 use crate::options::Rounds;
 use crate::percentiles::{Percentiles, percentile};
-use crate::report::{Latency, Report, Table, maybe, megabytes, short};
+use crate::report::{Latency, Report};
 use crate::run::{Run, WaitEnd};
 use crate::settings::RunSettings;
+use crate::table::{
+    CPU_PER_MESSAGE, Column, DRIVER, MESSAGES, PAYLOAD, PEAK, REMARK, ROUNDS, STREAMS, maybe,
+};
 use crate::trigger::Trigger;
 
 /// Runs the scenario: the rounds of the warm-up, and then those that are measured.
@@ -43,42 +46,21 @@ pub(crate) async fn run(rounds: &Rounds, settings: RunSettings<'_>) -> Result<Re
     Ok(report)
 }
 
-/// One row for each run.
-pub(crate) fn table(reports: &[Report]) -> Table {
-    let mut table = Table::new(&[
-        "streams",
-        "rounds",
-        "messages",
-        "MB",
-        "server µs/msg",
-        "peak MB",
-        "first ms",
-        "median ms",
-        "last ms",
-        "p99 ms",
-        "driver",
-        "",
-    ]);
-    for report in reports {
-        let process = report.process.as_ref();
-        let latency = report.latency_ms.as_ref();
-        table.row(vec![
-            report.streams.to_string(),
-            report.rounds.to_string(),
-            report.messages.to_string(),
-            short(megabytes(report.payload_bytes)),
-            maybe(process.and_then(|process| process.cpu_us_per_message)),
-            maybe(process.map(|process| megabytes(process.rss_peak))),
-            maybe(latency.map(|latency| latency.first.p50)),
-            maybe(latency.map(|latency| latency.median.p50)),
-            maybe(latency.map(|latency| latency.last.p50)),
-            maybe(report.receipt_ms.map(|times| times.p99)),
-            report.driver.percent(),
-            report.driver.mark().to_owned(),
-        ]);
-    }
-    table
-}
+/// The columns of the scenario's table.
+pub(crate) const COLUMNS: &[Column] = &[
+    STREAMS,
+    ROUNDS,
+    MESSAGES,
+    PAYLOAD,
+    CPU_PER_MESSAGE,
+    PEAK,
+    ("first ms", |report| maybe(report.latency_ms.as_ref().map(|latency| latency.first.p50))),
+    ("median ms", |report| maybe(report.latency_ms.as_ref().map(|latency| latency.median.p50))),
+    ("last ms", |report| maybe(report.latency_ms.as_ref().map(|latency| latency.last.p50))),
+    ("p99 ms", |report| maybe(report.receipt_ms.map(|times| times.p99))),
+    DRIVER,
+    REMARK,
+];
 
 /// The latencies of the rounds: to the first, the median and the last stream, and all of them.
 #[derive(Debug, Default)]

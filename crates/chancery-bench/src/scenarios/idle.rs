@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::report::{Report, Table, maybe, megabytes, short};
+use crate::report::Report;
 use crate::run::{Run, WaitEnd};
 use crate::settings::RunSettings;
+use crate::table::{Column, DRIVER, MESSAGES, REMARK, STREAMS, maybe, megabytes, short};
 
 /// Runs the scenario: all clients subscribe, and then nothing is done for a while.
 pub(crate) async fn run(duration: Duration, settings: RunSettings<'_>) -> Result<Report, Error> {
@@ -18,36 +19,23 @@ pub(crate) async fn run(duration: Duration, settings: RunSettings<'_>) -> Result
     Ok(run.report(waited, &meter, 0))
 }
 
-/// One row for each run.
-pub(crate) fn table(reports: &[Report]) -> Table {
-    let mut table = Table::new(&[
-        "streams",
-        "names",
-        "KB/stream",
-        "before MB",
-        "after MB",
-        "seconds",
-        "server CPU ms",
-        "messages",
-        "bytes",
-        "driver",
-        "",
-    ]);
-    for report in reports {
-        let process = report.process.as_ref();
-        table.row(vec![
-            report.streams.to_string(),
-            report.names.iter().sum::<u32>().to_string(),
-            maybe(process.map(|process| process.rss_per_stream / 1e3)),
-            maybe(process.map(|process| megabytes(process.rss_before))),
-            maybe(process.map(|process| megabytes(process.rss_after))),
-            short(report.wall_s),
-            maybe(process.map(|process| process.cpu_s * 1e3)),
-            report.messages.to_string(),
-            report.wire_bytes.to_string(),
-            report.driver.percent(),
-            report.driver.mark().to_owned(),
-        ]);
-    }
-    table
-}
+/// The columns of the scenario's table.
+pub(crate) const COLUMNS: &[Column] = &[
+    STREAMS,
+    ("names", |report| report.names.iter().sum::<u32>().to_string()),
+    ("KB/stream", |report| {
+        maybe(report.process.as_ref().map(|process| process.rss_per_stream / 1e3))
+    }),
+    ("before MB", |report| {
+        maybe(report.process.as_ref().map(|process| megabytes(process.rss_before)))
+    }),
+    ("after MB", |report| {
+        maybe(report.process.as_ref().map(|process| megabytes(process.rss_after)))
+    }),
+    ("seconds", |report| short(report.wall_s)),
+    ("server CPU ms", |report| maybe(report.process.as_ref().map(|process| process.cpu_s * 1e3))),
+    MESSAGES,
+    ("bytes", |report| report.wire_bytes.to_string()),
+    DRIVER,
+    REMARK,
+];

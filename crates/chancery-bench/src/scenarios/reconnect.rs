@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use crate::activity::IdleLooks;
 use crate::error::Error;
 use crate::options::Reconnect;
-use crate::report::{Report, Table, maybe, megabytes};
+use crate::report::Report;
 use crate::run::{Run, WaitEnd};
 use crate::settings::RunSettings;
+use crate::table::{
+    CPU_PER_STREAM, Column, DRIVER, FIRST_LAST, FIRST_MEDIAN, MESSAGES, PEAK, REMARK, STREAMS,
+};
 use crate::xds::{Expect, Protocol, Subscription, parse_type};
 
 /// Runs the scenario: one client records names and versions, and then all clients connect with
@@ -36,40 +39,20 @@ pub(crate) async fn run(again: &Reconnect, settings: RunSettings<'_>) -> Result<
     Ok(report)
 }
 
-/// One row for each run.
-pub(crate) fn table(reports: &[Report]) -> Table {
-    let mut table = Table::new(&[
-        "streams",
-        "held",
-        "resource bytes",
-        "messages",
-        "median ms",
-        "last ms",
-        "seconds",
-        "server ms/stream",
-        "peak MB",
-        "driver",
-        "",
-    ]);
-    for report in reports {
-        let (process, first) = (report.process.as_ref(), report.first_answer_ms);
-        let each = report.streams as f64;
-        table.row(vec![
-            report.streams.to_string(),
-            report.held.unwrap_or(0).to_string(),
-            report.resource_bytes.to_string(),
-            report.messages.to_string(),
-            maybe(first.map(|times| times.p50)),
-            maybe(first.map(|times| times.max)),
-            format!("{:.3}", report.wall_s),
-            maybe(process.map(|process| process.cpu_s * 1e3 / each)),
-            maybe(process.map(|process| megabytes(process.rss_peak))),
-            report.driver.percent(),
-            report.driver.mark().to_owned(),
-        ]);
-    }
-    table
-}
+/// The columns of the scenario's table.
+pub(crate) const COLUMNS: &[Column] = &[
+    STREAMS,
+    ("held", |report| report.held.unwrap_or(0).to_string()),
+    ("resource bytes", |report| report.resource_bytes.to_string()),
+    MESSAGES,
+    FIRST_MEDIAN,
+    FIRST_LAST,
+    ("seconds", |report| format!("{:.3}", report.wall_s)),
+    CPU_PER_STREAM,
+    PEAK,
+    DRIVER,
+    REMARK,
+];
 
 /// The subscriptions with the versions of all that the server has of them; nothing if the server
 /// did not answer in time.
