@@ -1,4 +1,7 @@
-//! The threads of a run: each has a runtime of its own and a share of the connections.
+//! The threads that run the clients: each has a runtime of its own and a share of the connections.
+//!
+//! Not here: how a connection reads and writes ([`Connection`]), and what is said on it
+//! ([`Session`]).
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,11 +27,11 @@ pub(crate) struct ClientThreads {
 }
 
 impl ClientThreads {
-    /// Connects all clients. They say their first requests when they are connected, or, with a
-    /// gate, when it is opened.
+    /// Connects all clients. They send their first requests as soon as they are connected, or, if
+    /// they are `gated`, when the gate is opened.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// A thread cannot be started.
     pub(crate) fn start(
         workload: &Workload,
         measurements: &Arc<Measurements>,
@@ -54,7 +57,7 @@ impl ClientThreads {
         Ok(all)
     }
 
-    /// Lets the first requests be said.
+    /// Lets all clients send their first requests.
     pub(crate) fn open_gate(&self) {
         self.gate.send_replace(true);
     }
@@ -69,7 +72,7 @@ impl Drop for ClientThreads {
     }
 }
 
-/// The part of one thread.
+/// One of the threads.
 struct ClientThread {
     workload: Workload,
     measurements: Arc<Measurements>,
@@ -120,40 +123,43 @@ impl ClientThread {
         let Some(Tls { connector, name }) = &self.workload.tls else {
             return self.serve(io, clients, permit).await;
         };
-        let connect_tls = self.in_time(connector.connect(name.clone(), io)).await?;
-        self.serve(connect_tls, clients, permit).await
+        let io = self.in_time(connector.connect(name.clone(), io)).await?;
+        self.serve(io, clients, permit).await
     }
 
     async fn serve<I: Socket, P>(&self, io: I, clients: &[u32], permit: P) -> Result<(), String> {
-        let (plan, mut hello) = (Arc::clone(&self.workload.plan), Vec::new());
+        let (plan, mut preface) = (Arc::clone(&self.workload.plan), Vec::new());
         let measurements = Arc::clone(&self.measurements);
         let mut session =
-            Session::open(plan, measurements, self.workload.max_frame_size, &mut hello);
+            Session::open(plan, measurements, self.workload.max_frame_size, &mut preface);
         if self.workload.recording {
             session.record_versions();
         }
-        let mut connection = Connection::new(io, session, hello);
-        let introduced = tokio::time::timeout(self.workload.timeout, connection.introduce()).await;
-        introduced
-            .map_err(|_| "the server accepted the connection and said nothing".to_owned())??;
+        let mut connection = Connection::new(io, session, preface);
+        let settled =
+            tokio::time::timeout(self.workload.timeout, connection.wait_for_settings()).await;
+        settled.map_err(|_| "the server accepted the connection and said nothing".to_owned())??;
         drop(permit);
         self.measurements.clients_connected(clients.len());
         self.gate.clone().wait_for(|open| *open).await.ok();
         for client in clients {
             let ack_mode = self.workload.ack_mode(*client);
-            if let Err(why) = connection.say(|session, out| session.enter(*client, ack_mode, out)) {
+            if let Err(why) =
+                connection.with_session(|session, out| session.open_client(*client, ack_mode, out))
+            {
                 self.measurements.client_lost(*client, &why);
             }
         }
-        let Err(why) = self.follow(&mut connection, clients[0] as usize).await else {
+        let Err(why) = self.read_on(&mut connection, clients[0] as usize).await else {
             return Ok(());
         };
         connection.close(&why);
         Ok(())
     }
 
-    /// Reads at the pace of this connection's first client, which is alone if it is not the usual.
-    async fn follow<I: Socket>(
+    /// Reads responses in the manner of this connection's first client; a client that stalls or is
+    /// slow has no others beside it.
+    async fn read_on<I: Socket>(
         &self,
         connection: &mut Connection<I>,
         client: usize,
@@ -176,8 +182,10 @@ impl ClientThread {
     }
 }
 
-/// So many tasks run before the kernel is asked for news; a fan-out wakes thousands of them.
+/// The number of tasks that run before the runtime polls for I/O; a fan-out wakes thousands of
+/// them.
 const TASKS: u32 = 512;
 
-/// So many connections are being made at the same time, or the server's queue would overflow.
+/// The number of connections that are made at the same time; with more of them the queue of the
+/// server's listener would overflow.
 const CONNECTING: usize = 64;

@@ -1,6 +1,8 @@
-//! One connection's task: reads into the thread's buffer, feeds the session, writes what it says.
+//! A socket and the session on it: reads into the thread's buffer, feeds the session, and writes
+//! what the session has to send.
 //!
-//! A connection owns no read buffer, and a write buffer only while the server does not read.
+//! A connection owns no read buffer, and owns a write buffer only while the server does not read.
+//! Not here: frames ([`crate::http2`]) and requests ([`crate::xds`]).
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -13,43 +15,46 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::xds::Session;
 
-/// What a task needs of a socket.
+/// A stream of bytes in both directions: TCP, TLS or a Unix socket.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 
-/// A socket and what is said over it.
+/// A socket and the session on it.
 pub(crate) struct Connection<I> {
     io: I,
     session: Session,
     unsent: Vec<u8>,
-    /// At most so many bytes are read at once.
-    bite: usize,
-    /// Bytes read since the pace was last looked at.
-    eaten: usize,
+    /// The most bytes that are read at once.
+    max_read: usize,
+    /// The number of bytes read since the last pause of a slow reader.
+    bytes_read: usize,
 }
 
 impl<I: Socket> Connection<I> {
     pub(crate) fn new(io: I, session: Session, unsent: Vec<u8>) -> Self {
-        Self { io, session, unsent, bite: usize::MAX, eaten: 0 }
+        Self { io, session, unsent, max_read: usize::MAX, bytes_read: 0 }
     }
 
-    /// Reads until the server has introduced itself.
+    /// Reads until the server has sent its settings, which are the first frame of a connection.
     ///
     /// # Errors
-    /// It does not, in words.
-    pub(crate) async fn introduce(&mut self) -> Result<(), String> {
+    /// It does not send them, in words.
+    pub(crate) async fn wait_for_settings(&mut self) -> Result<(), String> {
         self.run(|session, _| session.settings_received()).await
     }
 
-    /// Lets the session say something now.
-    pub(crate) fn say<T>(&mut self, say: impl FnOnce(&mut Session, &mut Vec<u8>) -> T) -> T {
-        say(&mut self.session, &mut self.unsent)
+    /// Calls `send` with the session and the buffer for what it sends.
+    pub(crate) fn with_session<T>(
+        &mut self,
+        send: impl FnOnce(&mut Session, &mut Vec<u8>) -> T,
+    ) -> T {
+        send(&mut self.session, &mut self.unsent)
     }
 
-    /// Reads and answers until `done`, which sees what was read since it last asked.
+    /// Reads and answers until `done`, which is called with the number of bytes read.
     ///
     /// # Errors
-    /// The connection is of no use any more, in words.
+    /// The connection has failed, in words.
     pub(crate) async fn run(
         &mut self,
         mut done: impl FnMut(&Session, usize) -> bool,
@@ -57,11 +62,11 @@ impl<I: Socket> Connection<I> {
         poll_fn(|cx| {
             loop {
                 let wrote = self.flush(cx)?;
-                if done(&self.session, self.eaten) {
+                if done(&self.session, self.bytes_read) {
                     return Poll::Ready(Ok(()));
                 }
-                // A server that does not read is not read from either, or answers would pile up.
-                if wrote.is_pending() && self.unsent.len() > PILE {
+                // Nothing is read from a server that does not read: the answers would pile up.
+                if wrote.is_pending() && self.unsent.len() > MAX_UNSENT {
                     return Poll::Pending;
                 }
                 ready!(self.read(cx))?;
@@ -73,40 +78,40 @@ impl<I: Socket> Connection<I> {
     /// Reads no faster than this.
     ///
     /// # Errors
-    /// The connection is of no use any more, in words.
+    /// The connection has failed, in words.
     pub(crate) async fn run_slowly(&mut self, bytes_per_second: u32) -> Result<(), String> {
-        self.bite = (bytes_per_second as usize / 10).max(1);
+        self.max_read = (bytes_per_second as usize / 10).max(1);
         loop {
-            self.run(|_, eaten| eaten > 0).await?;
-            let pause = std::mem::take(&mut self.eaten) as f64 / f64::from(bytes_per_second);
+            self.run(|_, bytes_read| bytes_read > 0).await?;
+            let pause = std::mem::take(&mut self.bytes_read) as f64 / f64::from(bytes_per_second);
             tokio::time::sleep(Duration::from_secs_f64(pause)).await;
         }
     }
 
-    /// Says why all streams are lost.
+    /// Reports all streams as lost, with the reason.
     pub(crate) fn close(&mut self, why: &str) {
         self.session.close(why);
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
-        SPACE.with(|space| {
-            let Space { input, output } = &mut *space.borrow_mut();
-            let most = self.bite.min(input.len());
+        BUFFERS.with(|buffers| {
+            let Buffers { input, output } = &mut *buffers.borrow_mut();
+            let most = self.max_read.min(input.len());
             let mut buffer = ReadBuf::new(&mut input[..most]);
-            ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)).map_err(|e| told(&e))?;
+            ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)).map_err(|e| describe(&e))?;
             let read = buffer.filled();
             if read.is_empty() {
                 return Poll::Ready(Err(CLOSED.to_owned()));
             }
-            self.eaten = self.eaten.saturating_add(read.len());
+            self.bytes_read = self.bytes_read.saturating_add(read.len());
             output.clear();
             let fed = self.session.feed(read, output);
-            self.write(cx, output).map_err(|e| told(&e))?;
+            self.write(cx, output).map_err(|e| describe(&e))?;
             Poll::Ready(fed.map_err(|broken| broken.to_string()))
         })
     }
 
-    /// Writes at once as much as the socket takes, and keeps the rest.
+    /// Writes as much as the socket takes at once, and keeps the rest.
     fn write(&mut self, cx: &mut Context<'_>, mut bytes: &[u8]) -> io::Result<()> {
         while self.unsent.is_empty() && !bytes.is_empty() {
             match Pin::new(&mut self.io).poll_write(cx, bytes)? {
@@ -119,7 +124,8 @@ impl<I: Socket> Connection<I> {
         Ok(())
     }
 
-    /// Writes what was kept and what waits behind it. Ready when nothing is left.
+    /// Writes the bytes that were kept, and then those that wait in the session. Ready when nothing
+    /// is left.
     fn flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         while !self.unsent.is_empty() || self.session.has_unsent() {
             let mut sent = 0;
@@ -127,7 +133,7 @@ impl<I: Socket> Connection<I> {
                 match Pin::new(&mut self.io).poll_write(cx, &self.unsent[sent..]) {
                     Poll::Ready(Ok(0)) => return Poll::Ready(Err(CLOSED.to_owned())),
                     Poll::Ready(Ok(wrote)) => sent += wrote,
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(told(&error))),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(describe(&error))),
                     Poll::Pending => {
                         self.unsent.drain(..sent);
                         return Poll::Pending;
@@ -137,25 +143,25 @@ impl<I: Socket> Connection<I> {
             self.unsent = Vec::new();
             self.session.pump(&mut self.unsent);
             if self.unsent.is_empty() {
-                break; // what is left waits for the server to open its window
+                break; // The rest waits for the server to enlarge a window.
             }
         }
-        Pin::new(&mut self.io).poll_flush(cx).map_err(|error| told(&error))
+        Pin::new(&mut self.io).poll_flush(cx).map_err(|error| describe(&error))
     }
 }
 
 /// The buffers of a thread, used by one connection at a time and never across an await.
-struct Space {
+struct Buffers {
     input: Vec<u8>,
     output: Vec<u8>,
 }
 
 thread_local! {
-    static SPACE: RefCell<Space> =
-        RefCell::new(Space { input: vec![0; INPUT], output: Vec::new() });
+    static BUFFERS: RefCell<Buffers> =
+        RefCell::new(Buffers { input: vec![0; READ_BUFFER], output: Vec::new() });
 }
 
-fn told(error: &io::Error) -> String {
+fn describe(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => CLOSED.to_owned(),
         _ => format!("the connection failed: {error}"),
@@ -164,6 +170,7 @@ fn told(error: &io::Error) -> String {
 
 const CLOSED: &str = "the server closed the connection";
 
-const INPUT: usize = 262_144;
+const READ_BUFFER: usize = 262_144;
 
-const PILE: usize = 1 << 20;
+/// The number of unsent bytes beyond which nothing is read.
+const MAX_UNSENT: usize = 1 << 20;

@@ -1,11 +1,23 @@
-//! Load on an xDS server, this one or any other, and measurements of what it costs: the engine of
-//! `chancery bench`.
+//! Load on an xDS server, this one or any other, and measurements of what it costs.
 //!
-//! A run has a *measurements* on which the clients report, a *crew* of threads that hold the clients'
-//! connections, and a *stage* that brings them up and takes the figures down; a scenario says what
-//! happens in between. The clients speak HTTP/2 by code of their own ([`http2`]), because the
-//! driver has to be cheaper than what it measures. Nothing of the server's code is used but the
-//! table of types: that would measure a mistake against itself.
+//! `chancery bench` is the command of this library. [`run()`] makes one run of a [`Scenario`] with
+//! many clients and returns a [`Report`]; [`Chart`] draws the figures of several reports.
+//!
+//! ```text
+//!   Options -> RunSettings -> Workload -> ClientThreads -> Connection -> Session -> XdsStream
+//!                   |                                                        |
+//!                   v                        Measurements <------------------+
+//!                  Run  <- waits, reads -----------+
+//!                   |
+//!                   v
+//!                Report
+//! ```
+//!
+//! The clients have an HTTP/2 implementation of their own (`http2/`), because the load generator
+//! has to be cheaper than the server it measures. Of the server's code only the table of types and
+//! the names of codes are used, so that a mistake is not measured against itself.
+//!
+//! Not here: flags, signals, exit codes, and files of reports and charts, which are the command's.
 
 mod activity;
 mod chart;
@@ -48,7 +60,9 @@ pub use self::xds::{Node, Protocol, parse_type};
 use self::scenarios::{churn, cold_start, fan_out, idle, reconnect};
 use self::settings::RunSettings;
 
-/// Makes one run with so many clients and reports what was measured.
+/// Makes one run with so many clients, and reports what was measured.
+///
+/// The run ends early when `interrupted` is cancelled, and its report says so.
 ///
 /// # Errors
 /// The run could not be made.
@@ -71,6 +85,7 @@ pub async fn run(
 }
 
 impl Scenario {
+    /// The name of the scenario, as in the command line and in the report.
     fn name(&self) -> &'static str {
         match self {
             Self::FanOut(_) => "fan-out",

@@ -56,7 +56,7 @@ impl Session {
     ///
     /// # Errors
     /// The server takes fewer streams on a connection.
-    pub(crate) fn enter(
+    pub(crate) fn open_client(
         &mut self,
         client: u32,
         ack_mode: AckMode,

@@ -35,7 +35,7 @@ impl Client {
 
     fn enters(&mut self, ack_mode: AckMode) {
         let mut out = Vec::new();
-        self.session.enter(0, ack_mode, &mut out).unwrap();
+        self.session.open_client(0, ack_mode, &mut out).unwrap();
         self.took(&out);
     }
 
@@ -194,7 +194,7 @@ fn more_streams_than_the_server_takes_are_not_opened() {
     let mut client = Client::new(Protocol::Delta, 0);
     client.hears(&frame(4, 0, 0, &[0, 3, 0, 0, 0, 1]));
     client.enters(AckMode::Acks);
-    let refused = client.session.enter(1, AckMode::Acks, &mut Vec::new());
+    let refused = client.session.open_client(1, AckMode::Acks, &mut Vec::new());
     assert!(refused.unwrap_err().contains("1 streams on a connection"));
 }
 
