@@ -1,7 +1,8 @@
-//! Where the clients of a run report, and the run waits: the only state shared between threads.
+//! The measurements of a run: the only state that the threads share. Clients report to it, and the
+//! run waits on it.
 //!
-//! A change is a *publish*; a client *covers* it by the first response of the first type that
-//! comes after it. Receipts are measured from the oldest publish a client has not covered.
+//! A client *covers* a change by the first response of the first type that comes after the change.
+//! A receipt is measured from the oldest change that the client has not covered.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +14,7 @@ use tokio::sync::Notify;
 use super::workload::Readers;
 use super::xds::proto;
 
-/// The state of a run.
+/// The measurements of a run.
 #[derive(Debug)]
 pub(crate) struct Measurements {
     start: Instant,
@@ -22,48 +23,57 @@ pub(crate) struct Measurements {
     counters: TrafficCounters,
 }
 
-/// What the clients have told.
+/// The states of the clients, and the times they have reported.
 #[derive(Debug)]
 pub(crate) struct ClientStates {
     clients: Vec<ClientState>,
-    /// When each change was published.
+    /// The time at which each change began, in nanoseconds of the run.
     changes: Vec<u64>,
-    /// How long each receipt took, since they were last taken away.
+    /// The duration of each receipt since they were last taken.
     receipts: Vec<u64>,
-    /// When the first answers of each client were complete.
+    /// The times at which the first answers of a client were complete.
     first_answers: Vec<u64>,
-    /// Clients that are waited for and have not covered the last publish.
+    /// The number of clients that are waited for and have not covered the last change.
     pub(crate) behind: usize,
+    /// The number of clients that have been connected.
     pub(crate) connected: usize,
+    /// The number of clients whose first answers are not complete.
     pub(crate) unanswered: usize,
+    /// The number of clients that are not lost.
     pub(crate) alive: usize,
     failures: BTreeMap<String, FailureCount>,
+    /// The recorded versions of each type, by name.
     versions: Vec<BTreeMap<String, String>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct ClientState {
+    /// The number of changes the client has covered.
     covered_changes: u32,
-    /// Streams whose first answers are not complete.
+    /// The number of its streams whose first answers are not complete.
     incomplete: u16,
     awaited: bool,
     lost: bool,
 }
 
+/// The clients that were lost for one reason.
 #[derive(Clone, Debug)]
 struct FailureCount {
     clients: usize,
+    /// The first of them.
     first: u32,
 }
 
-/// What came, since some moment.
+/// The traffic from the server, over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
+    /// The number of responses.
     pub(crate) messages: u64,
+    /// Their bytes.
     pub(crate) payload: u64,
     pub(crate) resources: u64,
     pub(crate) resource_bytes: u64,
-    /// Bytes of HTTP/2.
+    /// The bytes of HTTP/2.
     pub(crate) wire: u64,
 }
 
@@ -77,11 +87,11 @@ struct TrafficCounters {
 }
 
 impl Measurements {
-    /// Nothing measured yet, of clients with so many streams each, which ask for so many types.
+    /// No measurements yet, of clients with so many streams each, which ask for so many types.
     pub(crate) fn new(readers: Readers, streams: usize, types: usize) -> Self {
         let client = |at| ClientState {
             covered_changes: 0,
-            // A slow client may take hours for its first answer; nobody waits for that.
+            // The first answer of a slow client is not waited for: it may take hours.
             incomplete: if readers.is_slow(at) { 0 } else { streams as u16 },
             awaited: readers.is_awaited(at),
             lost: false,
@@ -102,30 +112,31 @@ impl Measurements {
         Self { start, state, changed: Notify::new(), counters: TrafficCounters::default() }
     }
 
-    /// The time, in nanoseconds of this run.
+    /// The time in nanoseconds since the run began.
     pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// The states of the clients. They cannot change while this is held.
     pub(crate) fn state(&self) -> MutexGuard<'_, ClientStates> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something holds, or for so long; says whether it holds.
+    /// Waits until the states are as wanted, but not longer than this; returns true if they are.
     pub(crate) async fn until(
         &self,
         timeout: Duration,
-        mut holds: impl FnMut(&ClientStates) -> bool,
+        mut reached: impl FnMut(&ClientStates) -> bool,
     ) -> bool {
-        let held = async {
-            while !holds(&self.state()) {
+        let waiting = async {
+            while !reached(&self.state()) {
                 self.changed.notified().await;
             }
         };
-        tokio::time::timeout(timeout, held).await.is_ok()
+        tokio::time::timeout(timeout, waiting).await.is_ok()
     }
 
-    /// A change is about to be published.
+    /// Notes that a change begins now.
     pub(crate) fn start_change(&self) {
         let mut state = self.state();
         state.behind = state.clients.iter().filter(|client| client.awaited && !client.lost).count();
@@ -133,13 +144,16 @@ impl Measurements {
         state.changes.push(now);
     }
 
-    /// A connection is up, so many clients with it.
+    /// Notes that a connection is ready, with so many clients.
     pub(crate) fn clients_connected(&self, clients: usize) {
         self.state().connected += clients;
         self.changed.notify_one();
     }
 
-    /// A client got a response: of the first type or not, and with all its first answers or not.
+    /// Notes that a client has received a response.
+    ///
+    /// `of_first_type` says that it may cover changes, `complete` that with it the first answers of
+    /// a stream are complete.
     pub(crate) fn response_received(&self, client: u32, of_first_type: bool, complete: bool) {
         let now = self.now();
         let mut guard = self.state();
@@ -170,7 +184,7 @@ impl Measurements {
         }
     }
 
-    /// A client is gone, and why.
+    /// Notes that a client is lost, and the reason.
     pub(crate) fn client_lost(&self, number: u32, why: &str) {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -193,7 +207,7 @@ impl Measurements {
         self.changed.notify_one();
     }
 
-    /// Names and versions out of a delta response of one type.
+    /// Records the names and versions in a delta response of one type.
     pub(crate) fn record_versions(&self, at: u16, response: &[u8]) {
         let mut state = self.state();
         let Some(known) = state.versions.get_mut(usize::from(at)) else { return };
@@ -206,6 +220,7 @@ impl Measurements {
         }
     }
 
+    /// Adds traffic.
     pub(crate) fn add_traffic(&self, traffic: &Traffic) {
         let TrafficCounters { messages, payload, resources, resource_bytes, wire } = &self.counters;
         wire.fetch_add(traffic.wire, Relaxed);
@@ -217,7 +232,7 @@ impl Measurements {
         }
     }
 
-    /// What came so far.
+    /// The traffic since the run began.
     pub(crate) fn traffic(&self) -> Traffic {
         let TrafficCounters { messages, payload, resources, resource_bytes, wire } = &self.counters;
         Traffic {
@@ -231,22 +246,22 @@ impl Measurements {
 }
 
 impl ClientStates {
-    /// The receipts since this was last asked.
+    /// Takes the durations of the receipts since the last call.
     pub(crate) fn take_receipts(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.receipts)
     }
 
-    /// When the first answers were complete.
+    /// Takes the times at which the first answers were complete.
     pub(crate) fn take_first_answers(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.first_answers)
     }
 
-    /// Names and versions of each type.
+    /// Takes the recorded versions of each type, by name.
     pub(crate) fn take_versions(&mut self) -> Vec<BTreeMap<String, String>> {
         std::mem::take(&mut self.versions)
     }
 
-    /// Clients that are still there and have not covered the last publish.
+    /// The clients that are not lost and have not covered the last change.
     pub(crate) fn clients_behind(&self) -> Vec<u32> {
         let last = self.changes.len();
         let clients_behind = |client: &ClientState| {
@@ -255,12 +270,12 @@ impl ClientStates {
         numbers(&self.clients, clients_behind)
     }
 
-    /// Clients that are still there and whose first answers are not complete.
+    /// The clients that are not lost and whose first answers are not complete.
     pub(crate) fn unanswered_clients(&self) -> Vec<u32> {
         numbers(&self.clients, |client| !client.lost && client.incomplete > 0)
     }
 
-    /// What went wrong, in words.
+    /// The reasons for which clients were lost, as sentences.
     pub(crate) fn failures(&self) -> Vec<String> {
         let told = |(why, failure): (&String, &FailureCount)| match failure.clients {
             1 => format!("stream {}: {why}", failure.first),
@@ -271,7 +286,7 @@ impl ClientStates {
 }
 
 impl Traffic {
-    /// What came after an earlier moment.
+    /// The traffic after an earlier moment.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             messages: self.messages - before.messages,
@@ -283,11 +298,13 @@ impl Traffic {
     }
 }
 
+/// The numbers of the clients that are wanted.
 fn numbers(clients: &[ClientState], wanted: impl Fn(&ClientState) -> bool) -> Vec<u32> {
     (0..).zip(clients).filter(|(_, client)| wanted(client)).map(|(at, _)| at).collect()
 }
 
-/// So many different reasons are told; a server that puts a number into each has the rest counted.
+/// The most reasons that are kept apart; the others are counted together, because a server may put
+/// a number into each of them.
 const REASONS: usize = 20;
 
 const OTHER: &str = "other reasons";

@@ -1,4 +1,4 @@
-//! What the server and the driver use while something is measured.
+//! The resources that the server and the load generator use during the measured part of a run.
 
 use std::time::{Duration, Instant};
 
@@ -6,26 +6,55 @@ use super::measurements::{Measurements, Traffic};
 use super::process::Process;
 use super::report::{DriverFigures, ProcessFigures};
 
-/// From its start to when it is read.
+/// A measurement of CPU time, memory and traffic from its start to the moment it is read.
 #[derive(Debug)]
 pub(crate) struct Meter {
     server: Option<Process>,
     own: Process,
-    /// How many cores the driver can use.
+    /// The number of cores the load generator can use.
     cores: usize,
     peak_exact: bool,
     rss_start: u64,
     traffic: Traffic,
     server_cpu: Duration,
-    own_cpu: Duration,
-    started: Instant,
-    /// Driver's CPU and time of the parts in which something was to be done, if those were told.
-    busy: (Duration, Duration),
-    part: Option<(Duration, Instant)>,
-    stopped: Option<(Duration, Duration)>,
+    /// The beginning of the measurement.
+    started: Moment,
+    /// The parts in which the server was waited for, if there were any.
+    parts: Usage,
+    /// The beginning of such a part.
+    part: Option<Moment>,
+    /// The end of the part of the run whose time counts.
+    stopped: Option<Usage>,
+}
+
+/// A moment, and the CPU time that the load generator had used by then.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    cpu: Duration,
+    at: Instant,
+}
+
+/// The CPU time that the load generator used in some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    cpu: Duration,
+    wall: Duration,
+}
+
+impl Moment {
+    fn now(own: &Process) -> Self {
+        Self { cpu: own.cpu().unwrap_or_default(), at: Instant::now() }
+    }
+
+    /// The usage from this moment until now.
+    fn usage(self, own: &Process) -> Usage {
+        let wall = self.at.elapsed();
+        Usage { cpu: own.cpu().unwrap_or_default().saturating_sub(self.cpu), wall }
+    }
 }
 
 impl Meter {
+    /// Starts to measure. The peak of the server's memory is reset if that is allowed.
     pub(crate) fn start(
         measurements: &Measurements,
         server: Option<Process>,
@@ -42,9 +71,8 @@ impl Meter {
             rss_start,
             traffic: measurements.traffic(),
             server_cpu: server.as_ref().map(cpu).unwrap_or_default(),
-            own_cpu: cpu(&own),
-            started: Instant::now(),
-            busy: (Duration::ZERO, Duration::ZERO),
+            started: Moment::now(&own),
+            parts: Usage::default(),
             part: None,
             stopped: None,
             server,
@@ -52,34 +80,36 @@ impl Meter {
         }
     }
 
-    /// What had come when it was started.
+    /// The traffic before the start.
     pub(crate) fn traffic(&self) -> Traffic {
         self.traffic
     }
 
-    /// A part begins in which the driver may be the one that is waited for.
+    /// Begins a part in which the server is waited for.
     pub(crate) fn begin_part(&mut self) {
-        self.part = Some((self.own.cpu().unwrap_or_default(), Instant::now()));
+        self.part = Some(Moment::now(&self.own));
     }
 
-    /// It ends.
+    /// Ends a part in which the server is waited for.
     pub(crate) fn end_part(&mut self) {
-        if let Some((cpu, since)) = self.part.take() {
-            self.busy.0 += self.own.cpu().unwrap_or_default().saturating_sub(cpu);
-            self.busy.1 += since.elapsed();
+        if let Some(part) = self.part.take() {
+            let usage = part.usage(&self.own);
+            self.parts.cpu += usage.cpu;
+            self.parts.wall += usage.wall;
         }
     }
 
-    /// What comes after this is not waited for, only paid for.
+    /// Ends the time that counts. The CPU time of the server after it counts still.
     pub(crate) fn stop_clock(&mut self) {
-        self.stopped = Some((self.started.elapsed(), self.own.cpu().unwrap_or_default()));
+        self.stopped = Some(self.started.usage(&self.own));
     }
 
+    /// The time since the start, or until the clock was stopped.
     pub(crate) fn wall(&self) -> Duration {
-        self.stopped.map_or_else(|| self.started.elapsed(), |(wall, _)| wall)
+        self.usage().wall
     }
 
-    /// What the server used, over so many messages and clients.
+    /// The resources that the server used for so many messages to so many clients.
     pub(crate) fn process(
         &self,
         rss_before: u64,
@@ -103,19 +133,19 @@ impl Meter {
         })
     }
 
-    /// What the driver used.
+    /// The CPU time that the load generator used.
     pub(crate) fn driver(&self) -> DriverFigures {
-        let cpu = || self.own.cpu().unwrap_or_default();
-        let used = self.stopped.map_or_else(cpu, |(_, cpu)| cpu).saturating_sub(self.own_cpu);
-        let (cpu, wall) = match self.busy {
-            (_, Duration::ZERO) => (used, self.wall()),
-            busy => busy,
-        };
-        let available = wall.as_secs_f64() * self.cores as f64;
-        let share = if available > 0.0 { cpu.as_secs_f64() / available } else { 0.0 };
-        DriverFigures { cpu_s: used.as_secs_f64(), share, bound: share > BOUND }
+        let usage = self.usage();
+        let waiting = if self.parts.wall.is_zero() { usage } else { self.parts };
+        let available = waiting.wall.as_secs_f64() * self.cores as f64;
+        let share = if available > 0.0 { waiting.cpu.as_secs_f64() / available } else { 0.0 };
+        DriverFigures { cpu_s: usage.cpu.as_secs_f64(), share, bound: share > BOUND }
+    }
+
+    fn usage(&self) -> Usage {
+        self.stopped.unwrap_or_else(|| self.started.usage(&self.own))
     }
 }
 
-/// A driver that is this busy is what is waited for.
+/// The share of its cores beyond which the load generator, and not the server, is measured.
 const BOUND: f64 = 0.85;
