@@ -1,11 +1,13 @@
-//! Scaling curves out of runs: which figures, over what, in how many series.
+//! A chart of two figures of several runs: their points, in a series for each label.
+//!
+//! Not here: the drawing (`svg.rs`).
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::report::Report;
-use super::svg::{Curve, Series, draw};
+use super::svg::{Drawing, Series, draw};
 
 /// A chart of two figures of several runs.
 #[derive(Clone, Debug)]
@@ -21,7 +23,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// A chart of the figure that matters most in a run of this kind, over the number of streams.
+    /// A chart of the figure that matters most in runs of this scenario, over the number of streams.
     #[must_use]
     pub fn over_streams(run: &Report) -> Self {
         let y = match run.scenario {
@@ -39,11 +41,11 @@ impl Chart {
     pub fn draw(&self, runs: &[Value]) -> Option<String> {
         let series = series(runs, &self.x, &self.y);
         let Self { title, x, y, log } = self.clone();
-        (!series.is_empty()).then(|| draw(&Curve { title, x, y, log, series }))
+        (!series.is_empty()).then(|| draw(&Drawing { title, x, y, log, series }))
     }
 }
 
-/// The points of each label, in the order of their labels; runs at the same place become their
+/// The series of each label, in the order of the labels; runs at the same place become their
 /// median.
 fn series(runs: &[Value], x: &str, y: &str) -> Vec<Series> {
     let mut found: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
@@ -58,7 +60,7 @@ fn series(runs: &[Value], x: &str, y: &str) -> Vec<Series> {
     found.into_iter().map(one).collect()
 }
 
-/// A figure by its name in the JSON, as in `latency_ms.last.p50` or `names.0`.
+/// The figure with this name in the JSON of a run, as in `latency_ms.last.p50` or `names.0`.
 fn figure(run: &Value, name: &str) -> Option<f64> {
     run.pointer(&format!("/{}", name.replace('.', "/")))?.as_f64()
 }

@@ -62,7 +62,7 @@ impl Meter {
     ) -> Self {
         let own = Process::own();
         let usable = std::thread::available_parallelism().map_or(1, usize::from);
-        let peak_exact = server.as_ref().is_some_and(Process::forget_peak);
+        let peak_exact = server.as_ref().is_some_and(Process::reset_peak);
         let rss_start = server.as_ref().and_then(Process::rss).unwrap_or(0);
         let cpu = |process: &Process| process.cpu().unwrap_or_default();
         Self {

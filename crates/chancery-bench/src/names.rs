@@ -1,17 +1,17 @@
-//! The names clients ask for, out of a pattern.
+//! The names that clients subscribe to, from a pattern.
 
-/// The first so many names of a pattern.
+/// The first `count` names of a pattern.
 ///
 /// # Errors
-/// It has no place for the number.
+/// The pattern has no place for the number.
 pub(crate) fn names(pattern: &str, count: u32) -> Result<Vec<String>, String> {
-    let told =
+    let misfit =
         || format!("`{pattern}` has no place for the number; write `name-{{}}` or `name-{{:06}}`");
-    let (before, rest) = pattern.split_once('{').ok_or_else(told)?;
-    let (format, after) = rest.split_once('}').ok_or_else(told)?;
+    let (before, rest) = pattern.split_once('{').ok_or_else(misfit)?;
+    let (format, after) = rest.split_once('}').ok_or_else(misfit)?;
     let width = match format {
         "" => 0,
-        _ => format.strip_prefix(":0").and_then(|digits| digits.parse().ok()).ok_or_else(told)?,
+        _ => format.strip_prefix(":0").and_then(|digits| digits.parse().ok()).ok_or_else(misfit)?,
     };
     let width = usize::min(width, 32);
     Ok((0..count).map(|number| format!("{before}{number:0width$}{after}")).collect())

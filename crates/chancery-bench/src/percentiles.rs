@@ -1,8 +1,8 @@
-//! Percentiles.
+//! Percentiles of times.
 
 use serde::Serialize;
 
-/// The middle, the tail and the worst of some times, in milliseconds.
+/// The percentiles and the maximum of some times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Percentiles {
     pub(crate) p50: f64,
@@ -12,13 +12,13 @@ pub(crate) struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of times in nanoseconds, in any order; nothing if there are none.
+    /// The percentiles of times in nanoseconds, in any order; nothing if there are no times.
     pub(crate) fn of(mut times: Vec<u64>) -> Option<Self> {
         times.sort_unstable();
         Self::sorted(&times)
     }
 
-    /// Of times that are in order.
+    /// The percentiles of times that are in order.
     pub(crate) fn sorted(times: &[u64]) -> Option<Self> {
         let max = milliseconds(*times.last()?);
         let at = |percent| milliseconds(percentile(times, percent));

@@ -1,4 +1,4 @@
-//! What a process has used: the kernel's own figures, out of `/proc`.
+//! The CPU time and memory of a process, as the kernel reports them in `/proc`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use super::error::Error;
 
-/// A process that can be asked.
+/// A process whose CPU time and memory can be read.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     number: u32,
+    /// Its directory in `/proc`.
     at: PathBuf,
 }
 
 impl Process {
-    /// The server, by its number.
+    /// The process with this number.
     ///
     /// # Errors
-    /// There is no such process, or it may not be looked at.
+    /// There is no such process, or its figures may not be read.
     pub(crate) fn of(pid: u32) -> Result<Self, Error> {
         let process = Self { number: pid, at: format!("/proc/{pid}").into() };
         match process.cpu().zip(process.rss()) {
@@ -35,11 +36,11 @@ impl Process {
         self.number
     }
 
-    /// CPU time of all its threads.
+    /// The CPU time of all its threads.
     pub(crate) fn cpu(&self) -> Option<Duration> {
         let mut nanoseconds = 0_u64;
         for task in fs::read_dir(self.at.join("task")).ok()? {
-            // A thread that ended since the directory was read is passed over.
+            // A thread that has ended since the directory was read is left out.
             let Ok(text) = fs::read_to_string(task.ok()?.path().join("schedstat")) else {
                 continue;
             };
@@ -48,23 +49,23 @@ impl Process {
         Some(Duration::from_nanos(nanoseconds))
     }
 
-    /// Resident memory in bytes.
+    /// The resident memory in bytes.
     pub(crate) fn rss(&self) -> Option<u64> {
         let exact = fs::read_to_string(self.at.join("smaps_rollup")).ok();
         exact.and_then(|text| kilobytes(&text, "Rss:")).or_else(|| self.status("VmRSS:"))
     }
 
-    /// The most resident memory since [`Self::forget_peak`].
+    /// The most resident memory since [`Self::reset_peak`].
     pub(crate) fn peak(&self) -> Option<u64> {
         self.status("VmHWM:")
     }
 
-    /// Begins anew with the peak; says whether that was allowed.
-    pub(crate) fn forget_peak(&self) -> bool {
+    /// Resets the peak of resident memory; returns true if that is allowed.
+    pub(crate) fn reset_peak(&self) -> bool {
         fs::write(self.at.join("clear_refs"), "5").is_ok()
     }
 
-    /// How many files it may open.
+    /// The number of files it may open.
     pub(crate) fn files(&self) -> Option<usize> {
         let text = fs::read_to_string(self.at.join("limits")).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;

@@ -1,8 +1,9 @@
-//! One line on the terminal that says how far a run is; nothing where nobody looks.
+//! The progress of a run, as one line on the terminal. Nothing is written if the standard error is
+//! no terminal.
 
 use std::io::{self, IsTerminal, Write};
 
-/// The line.
+/// The line of the progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
     shown: bool,
@@ -14,14 +15,16 @@ impl Progress {
         Self { shown: io::stderr().is_terminal(), dirty: false }
     }
 
+    /// Replaces the line.
     pub(crate) fn show(&mut self, text: &str) {
         if self.shown {
-            // Nobody is left to be told that the terminal is gone.
+            // A terminal that is gone cannot be told so.
             write!(io::stderr(), "\r\x1b[K{text}").ok();
             self.dirty = true;
         }
     }
 
+    /// Removes the line.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.dirty) {
             write!(io::stderr(), "\r\x1b[K").ok();

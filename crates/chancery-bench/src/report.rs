@@ -1,11 +1,13 @@
-//! What a run found: one object for programs, a row of a table for people.
+//! The report of a run: what was measured, as JSON for programs.
+//!
+//! Not here: the table for people (`table.rs`).
 
 use serde::Serialize;
 
 use super::percentiles::Percentiles;
 use super::xds::Protocol;
 
-/// What was measured in a run. Its JSON is stable: keys stay, and new ones may be added.
+/// The figures of a run. Their JSON is stable: keys stay, and new ones may be added.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub(crate) scenario: &'static str,
@@ -37,7 +39,7 @@ pub struct Report {
     pub(crate) first_answer_ms: Option<Percentiles>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) churn: Option<ChurnFigures>,
-    /// How many names and versions every client brought.
+    /// The number of names and versions that every client sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<usize>,
     pub(crate) interrupted: bool,
@@ -64,48 +66,49 @@ impl Report {
     }
 }
 
-/// What the server's process used.
+/// The resources that the server's process used.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ProcessFigures {
     pub(crate) pid: u32,
     pub(crate) cpu_s: f64,
     pub(crate) cpu_us_per_message: Option<f64>,
-    /// Before anybody connected.
+    /// The memory before any client connected.
     pub(crate) rss_before: u64,
-    /// When the measured part began.
+    /// The memory when the measured part began.
     pub(crate) rss_start: u64,
     pub(crate) rss_peak: u64,
     pub(crate) rss_after: u64,
-    /// Whether the peak is of the measured part alone.
+    /// The peak is that of the measured part alone.
     pub(crate) peak_exact: bool,
-    /// (`rss_after` - `rss_before`) / streams.
+    /// The memory of one stream: (`rss_after` - `rss_before`) / streams.
     pub(crate) rss_per_stream: f64,
 }
 
-/// What came of changes made at a rate.
+/// The figures of changes made at a rate.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ChurnFigures {
-    /// Changes in a second that were asked for, and that were made.
+    /// The changes in a second that were asked for.
     pub(crate) rate: f64,
+    /// The changes in a second that were made.
     pub(crate) reached: f64,
     pub(crate) publishes: usize,
-    /// Responses that covered a change, over changes.
+    /// The number of responses that covered a change, over the number of changes.
     pub(crate) deliveries_per_publish: f64,
-    /// Changes a response covered, on average: 1 is one response for each change.
+    /// The average number of changes that a response covered: 1 is one response for each change.
     pub(crate) coalescing: f64,
 }
 
-/// What this process used itself.
+/// The resources that the load generator used.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct DriverFigures {
     pub(crate) cpu_s: f64,
-    /// Of the cores it can use.
+    /// The share of the cores it can use.
     pub(crate) share: f64,
-    /// It was the driver that was measured, and not the server.
+    /// The share is so large that the load generator was measured, and not the server.
     pub(crate) bound: bool,
 }
 
-/// From the trigger to the first, the median and the last stream, over the rounds.
+/// The time from a change to the first, the median and the last stream, over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Latency {
     pub(crate) first: Percentiles,

@@ -1,4 +1,4 @@
-//! The server under test: where it is, and how a connection to it is made.
+//! The address of the server under load, and connections to it.
 
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -8,16 +8,16 @@ use std::str::FromStr;
 
 use tokio::net::{TcpSocket, TcpStream, UnixStream, lookup_host};
 
-/// Where the server listens.
+/// The address of a server, as it is given: `HOST:PORT` or `unix:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// `127.0.0.1:18000`, `xds.example:18000`.
+    /// A host and a port: `127.0.0.1:18000`, `xds.example:18000`.
     Tcp(String),
-    /// `unix:/run/xds.sock`.
+    /// The path of a Unix socket: `unix:/run/xds.sock`.
     Unix(PathBuf),
 }
 
-/// The same, once its name was looked up.
+/// The address of a server after its name was looked up.
 #[derive(Clone, Debug)]
 pub(crate) enum Address {
     Tcp(SocketAddr),
@@ -50,10 +50,10 @@ impl Display for Server {
 }
 
 impl Server {
-    /// Looks the name up.
+    /// Looks up the name.
     ///
     /// # Errors
-    /// Nobody knows it.
+    /// The name is not known.
     pub(crate) async fn resolve(&self) -> io::Result<Address> {
         match self {
             Self::Unix(path) => Ok(Address::Unix(path.clone())),
@@ -64,7 +64,7 @@ impl Server {
         }
     }
 
-    /// What the clients say the server is called.
+    /// The `:authority` of requests to the server.
     pub(crate) fn authority(&self) -> &str {
         match self {
             Self::Tcp(text) => text,
@@ -73,7 +73,8 @@ impl Server {
     }
 }
 
-/// Connects over TCP; a client that is to read slowly gives the kernel little room to help it.
+/// Connects over TCP. A slow reader asks for a small buffer, because the kernel reads into it at
+/// full speed.
 pub(crate) async fn tcp(address: SocketAddr, slow: bool) -> io::Result<TcpStream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     if slow {
@@ -84,6 +85,7 @@ pub(crate) async fn tcp(address: SocketAddr, slow: bool) -> io::Result<TcpStream
     Ok(stream)
 }
 
+/// Connects over a Unix socket.
 pub(crate) async fn unix(path: &PathBuf) -> io::Result<UnixStream> {
     UnixStream::connect(path).await
 }

@@ -1,13 +1,13 @@
-//! A chart as SVG, written by hand: axes, a line for each series, a legend. Knows nothing of runs.
+//! A chart as SVG: axes, a line for each series, a legend.
 //!
-//! The colours follow the reader's light or dark preference and are told apart by colour-blind
-//! people; nothing is fetched from anywhere.
+//! The colours follow the reader's preference for light or dark, and colour-blind people can tell
+//! them apart; nothing is fetched from anywhere. Not here: runs and their figures (`chart.rs`).
 
 use std::fmt::Write as _;
 
-/// What is drawn.
+/// The contents of a chart.
 #[derive(Clone, Debug)]
-pub(crate) struct Curve {
+pub(crate) struct Drawing {
     pub(crate) title: String,
     pub(crate) x: String,
     pub(crate) y: String,
@@ -16,39 +16,39 @@ pub(crate) struct Curve {
     pub(crate) series: Vec<Series>,
 }
 
-/// One line.
+/// One line of a chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) label: String,
-    /// From left to right.
+    /// The points from left to right.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// The chart as a file.
-pub(crate) fn draw(curve: &Curve) -> String {
-    let points = || curve.series.iter().flat_map(|series| &series.points);
-    let across = Axis::over(points().map(|point| point.0), curve.log);
-    let up = Axis::over(points().map(|point| point.1), curve.log);
-    let height = BOTTOM + 52.0 + 18.0 * curve.series.len() as f64;
+/// Returns the chart as the text of an SVG file.
+pub(crate) fn draw(drawing: &Drawing) -> String {
+    let points = || drawing.series.iter().flat_map(|series| &series.points);
+    let across = Axis::over(points().map(|point| point.0), drawing.log);
+    let up = Axis::over(points().map(|point| point.1), drawing.log);
+    let height = BOTTOM + 52.0 + 18.0 * drawing.series.len() as f64;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          font-family=\"sans-serif\" font-size=\"13\" role=\"img\">\n{STYLE}\
          <title>{title}</title>\n<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
          <text class=\"ink\" x=\"{LEFT}\" y=\"26\" font-size=\"16\">{title}</text>\n",
-        title = escaped(&curve.title),
+        title = escaped(&drawing.title),
     );
-    axes(&mut svg, curve, &across, &up);
-    for (number, series) in curve.series.iter().enumerate() {
+    axes(&mut svg, drawing, &across, &up);
+    for (number, series) in drawing.series.iter().enumerate() {
         line(&mut svg, series, number, |(x, y)| {
             (LEFT + across.at(x) * WIDE, BOTTOM - up.at(y) * HIGH)
         });
-        legend(&mut svg, series, number, curve.log);
+        legend(&mut svg, series, number, drawing.log);
     }
     svg.push_str("</svg>\n");
     svg
 }
 
-/// A range of values, and where they stand on it.
+/// An axis: a range of values and the ticks on it.
 struct Axis {
     log: bool,
     from: f64,
@@ -57,7 +57,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// From the smallest to the largest value, made round.
+    /// An axis from the smallest to the largest value, both made round.
     fn over(values: impl Iterator<Item = f64>, log: bool) -> Self {
         let used = |value: &f64| value.is_finite() && (!log || *value > 0.0);
         let values: Vec<f64> = values.filter(used).collect();
@@ -69,7 +69,7 @@ impl Axis {
         Self { log, from, to, ticks }
     }
 
-    /// 0 at the beginning, 1 at the end.
+    /// The place of a value on the axis: 0 at the beginning, 1 at the end.
     fn at(&self, value: f64) -> f64 {
         let scaled = |value: f64| if self.log { value.max(f64::MIN_POSITIVE).ln() } else { value };
         let (from, to) = (scaled(self.from), scaled(self.to));
@@ -77,7 +77,8 @@ impl Axis {
     }
 }
 
-/// 1, 2 and 5 times powers of ten around a range, or the powers alone if the range is wide.
+/// Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten around a range, or the powers alone
+/// if the range is wide.
 fn powers(least: f64, most: f64) -> Vec<f64> {
     let (low, high) = (least.log10().floor() as i32, most.log10().ceil() as i32);
     let parts: &[f64] = if high - low > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
@@ -90,7 +91,7 @@ fn powers(least: f64, most: f64) -> Vec<f64> {
     all[first..=end.max(first)].to_vec()
 }
 
-/// Round steps from zero.
+/// Ticks of a linear axis: round steps from zero.
 fn steps(most: f64) -> Vec<f64> {
     let most = if most > 0.0 { most } else { 1.0 };
     let power = 10_f64.powf((most / 5.0).log10().floor());
@@ -99,7 +100,7 @@ fn steps(most: f64) -> Vec<f64> {
     (0..=(most / step).ceil() as u32).map(|number| f64::from(number) * step).collect()
 }
 
-fn axes(svg: &mut String, curve: &Curve, across: &Axis, up: &Axis) {
+fn axes(svg: &mut String, drawing: &Drawing, across: &Axis, up: &Axis) {
     let right = LEFT + WIDE;
     let top = BOTTOM - HIGH;
     for tick in &across.ticks {
@@ -125,14 +126,14 @@ fn axes(svg: &mut String, curve: &Curve, across: &Axis, up: &Axis) {
         );
     }
     let (x, y) = (LEFT + WIDE / 2.0, BOTTOM + 38.0);
-    let name = escaped(&curve.x);
+    let name = escaped(&drawing.x);
     put(
         svg,
         format_args!(
             "<text class=\"ink\" x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{name}</text>\n"
         ),
     );
-    let (y, name) = (BOTTOM - HIGH / 2.0, escaped(&curve.y));
+    let (y, name) = (BOTTOM - HIGH / 2.0, escaped(&drawing.y));
     put(
         svg,
         format_args!(
@@ -183,7 +184,7 @@ fn legend(svg: &mut String, series: &Series, number: usize, log: bool) {
     put(svg, format_args!("<text class=\"ink\" x=\"{x}\" y=\"{y}\">{label}{slope}</text>\n"));
 }
 
-/// How fast a curve grows: the slope of the straight line through its logarithms.
+/// The exponent by which a series grows: the slope of the straight line through its logarithms.
 fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let logs = points.iter().filter(|(x, y)| *x > 0.0 && *y > 0.0).map(|(x, y)| (x.ln(), y.ln()));
     let logs: Vec<_> = logs.collect();
@@ -195,7 +196,7 @@ fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     (wide > 0.0).then(|| both / wide)
 }
 
-/// A number as it stands at an axis.
+/// A number as it is written at an axis.
 fn axis_label(number: f64) -> String {
     let short =
         |divisor: f64, unit| format!("{}{unit}", (number / divisor * 100.0).round() / 100.0);
@@ -235,14 +236,14 @@ const STYLE: &str = "<style>
 mod tests {
     use super::*;
 
-    fn curve(log: bool, points: Vec<(f64, f64)>) -> String {
+    fn drawn(log: bool, points: Vec<(f64, f64)>) -> String {
         let series = vec![Series { label: "a <b>".into(), points }];
-        draw(&Curve { title: "t & u".into(), x: "streams".into(), y: "ms".into(), log, series })
+        draw(&Drawing { title: "t & u".into(), x: "streams".into(), y: "ms".into(), log, series })
     }
 
     #[test]
     fn a_chart_names_its_axes_its_series_and_how_they_grow() {
-        let svg = curve(true, vec![(100.0, 1.0), (1000.0, 10.0), (10_000.0, 100.0)]);
+        let svg = drawn(true, vec![(100.0, 1.0), (1000.0, 10.0), (10_000.0, 100.0)]);
         for part in ["t &amp; u", ">streams<", ">ms<", "a &lt;b&gt; (exponent 1.00)", ">10k<"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
@@ -255,7 +256,7 @@ mod tests {
             for points in
                 [vec![], vec![(0.0, 0.0)], vec![(5.0, 5.0)], vec![(1.0, -1.0), (f64::NAN, 2.0)]]
             {
-                let svg = curve(log, points);
+                let svg = drawn(log, points);
                 assert!(svg.ends_with("</svg>\n") && svg.matches("inf").count() == 0, "{svg}");
             }
         }

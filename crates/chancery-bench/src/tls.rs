@@ -1,5 +1,7 @@
-//! TLS of the clients. A server is believed if the given authority vouches for it, and not
-//! otherwise: a load test that believes anybody hides that real clients would not.
+//! TLS of the clients.
+//!
+//! The server's certificate is verified, and this cannot be switched off: a load test that accepts
+//! any certificate hides that real clients would not.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -15,11 +17,11 @@ use super::error::Error;
 use super::options::TlsFiles;
 use super::server::Server;
 
-/// How connections are dressed.
+/// The TLS of all connections.
 #[derive(Clone)]
 pub(crate) struct Tls {
     pub(crate) connector: TlsConnector,
-    /// Who the server has to be.
+    /// The name that the certificate of the server has to bear.
     pub(crate) name: ServerName<'static>,
 }
 
@@ -27,7 +29,7 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file cannot be used, or the server's name is none.
+    /// A file cannot be used, or the server's name is no valid name.
     pub(crate) fn new(files: &TlsFiles, server: &Server) -> Result<Self, Error> {
         let ca = &files.ca;
         let mut roots = RootCertStore::empty();

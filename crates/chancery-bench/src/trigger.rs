@@ -1,4 +1,4 @@
-//! How a change is made in the server's configuration, for every round one.
+//! The trigger, which makes the changes of a run in the server's configuration.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -13,16 +13,17 @@ use super::error::Error;
 use super::measurements::Measurements;
 use super::options::Change;
 
-/// A trigger that is ready.
+/// A trigger that is ready to make changes.
 #[derive(Debug)]
 pub(crate) struct Trigger {
-    kind: Kind,
+    method: Method,
     timeout: Duration,
-    round: u64,
+    /// The number of changes so far.
+    changes: u64,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Method {
     Tcp(BufReader<TcpStream>),
     Exec(String),
     File { path: PathBuf, template: String },
@@ -32,42 +33,42 @@ impl Trigger {
     /// Connects, or reads the template.
     ///
     /// # Errors
-    /// There is nothing to connect to, or no template.
+    /// The control port cannot be connected to, or the template cannot be read.
     pub(crate) async fn ready(change: &Change, timeout: Duration) -> Result<Self, Error> {
-        let kind = match change {
+        let method = match change {
             Change::Tcp(address) => {
                 let io = TcpStream::connect(address).await;
                 let io = io
                     .and_then(|io| io.set_nodelay(true).map(|()| io))
                     .map_err(|source| Error::Trigger { address: address.clone(), source })?;
-                Kind::Tcp(BufReader::new(io))
+                Method::Tcp(BufReader::new(io))
             }
-            Change::Exec(command) => Kind::Exec(command.clone()),
+            Change::Exec(command) => Method::Exec(command.clone()),
             Change::File { path, template } => {
                 let read = fs::read_to_string(template);
                 let template = read.map_err(|source| Error::Template {
                     path: template.display().to_string(),
                     source,
                 })?;
-                Kind::File { path: path.clone(), template }
+                Method::File { path: path.clone(), template }
             }
         };
-        Ok(Self { kind, timeout, round: 0 })
+        Ok(Self { method, timeout, changes: 0 })
     }
 
-    /// Makes one change; the measurements learns of it at the moment it begins.
+    /// Makes one change; the measurements note the moment at which it begins.
     ///
     /// # Errors
-    /// It could not be made.
+    /// The change could not be made, in words.
     pub(crate) async fn make_change(&mut self, measurements: &Measurements) -> Result<(), String> {
-        self.round += 1;
-        let (timeout, round) = (self.timeout, self.round);
-        let pulled = match &mut self.kind {
-            Kind::Tcp(io) => tokio::time::timeout(timeout, change(io, measurements)).await,
-            Kind::Exec(command) => {
+        self.changes += 1;
+        let (timeout, round) = (self.timeout, self.changes);
+        let pulled = match &mut self.method {
+            Method::Tcp(io) => tokio::time::timeout(timeout, change(io, measurements)).await,
+            Method::Exec(command) => {
                 tokio::time::timeout(timeout, execute(command, measurements)).await
             }
-            Kind::File { path, template } => Ok(replace(path, template, round, measurements)),
+            Method::File { path, template } => Ok(replace(path, template, round, measurements)),
         };
         pulled.map_err(|_| format!("the trigger of round {round} did not end in time"))?
     }
@@ -88,8 +89,8 @@ async fn change(io: &mut BufReader<TcpStream>, measurements: &Measurements) -> R
 
 async fn execute(command: &str, measurements: &Measurements) -> Result<(), String> {
     let mut shell = Command::new("sh");
-    // What the command prints must not get between the lines of our own output, and it must not
-    // outlive our waiting for it.
+    // The output of the command must not mix with our own, and the command must not live on when
+    // it is not waited for any more.
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(io::stderr()).kill_on_drop(true);
     measurements.start_change();
     let ended = shell.status().await.map_err(|error| format!("cannot run `{command}`: {error}"))?;
@@ -99,7 +100,7 @@ async fn execute(command: &str, measurements: &Measurements) -> Result<(), Strin
     Ok(())
 }
 
-/// Everything slow is done before the moment that counts, which is the rename.
+/// Replaces a file. All that is slow is done before the change begins, which is the rename.
 fn replace(
     path: &Path,
     template: &str,
@@ -115,7 +116,7 @@ fn replace(
     write().map_err(|error| format!("cannot replace `{}`: {error}", path.display()))
 }
 
-/// A hidden file of another ending, so that nobody takes it for configuration.
+/// The path of a hidden file with another ending, which is not read as configuration.
 fn beside(path: &Path) -> Result<PathBuf, String> {
     let name = path.file_name().ok_or_else(|| format!("`{}` is no file", path.display()))?;
     Ok(path.with_file_name(format!(".{}.bench", name.to_string_lossy())))
