@@ -1,18 +1,19 @@
-//! The nine bytes before every frame, and the numbers of the frames and settings we use.
+//! The header of a frame, and the numbers of the frames and settings that the clients use
+//! (RFC 9113, sections 4.1, 6 and 6.5.2).
 
-/// What is said before the first frame of a connection.
+/// The bytes before the first frame of a client.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How long the head of a frame is.
+/// The length of the header of a frame.
 pub(super) const HEADER_SIZE: usize = 9;
 
-/// The largest payload everybody takes, and the largest that may be announced.
+/// The largest payload that every peer accepts, and the largest that may be announced.
 pub(super) const FRAME_SIZES: (u32, u32) = (16_384, 16_777_215);
 
-/// The largest flow control window there is.
+/// The largest flow control window.
 pub(super) const WINDOW: u32 = 0x7fff_ffff;
 
-/// The window every side begins with.
+/// The window with which every connection and stream begins.
 pub(super) const FIRST_WINDOW: u32 = 65_535;
 
 pub(super) const DATA: u8 = 0;
@@ -37,7 +38,7 @@ pub(super) const SET_STREAMS: u16 = 3;
 pub(super) const SET_WINDOW: u16 = 4;
 pub(super) const SET_FRAME: u16 = 5;
 
-/// The head of one frame.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) length: u32,
@@ -64,7 +65,7 @@ impl FrameHeader {
     }
 }
 
-/// One whole frame.
+/// Appends a whole frame.
 pub(super) fn write(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     let length = u32::try_from(payload.len()).expect("callers split at the frame size");
     out.extend_from_slice(&FrameHeader { length, kind, flags, stream }.bytes());
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_read_as_it_was_written() {
+    fn a_header_is_read_as_it_was_written() {
         let head = FrameHeader { length: 0x12_3456, kind: DATA, flags: PADDED, stream: 77 };
         assert_eq!(FrameHeader::parse(head.bytes()), head);
     }

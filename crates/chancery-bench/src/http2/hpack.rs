@@ -1,19 +1,19 @@
-//! Header blocks: how ours are written, how those of the server are read (RFC 7541).
+//! Header blocks: those of requests are written, those of the server are read (RFC 7541).
 //!
-//! Ours use the static table and plain literals, so a block is encoded once for all streams. We
-//! announce a table of no size, so what a server sends can be read without remembering anything,
-//! and a block that points into a table is a fault.
+//! A request uses the static table and plain literals, so its block is encoded once for all streams.
+//! The clients announce a dynamic table of no size: a block of the server is read without any state,
+//! and a block that refers to a dynamic table is a fault.
 
 use super::huffman;
 
-/// One field of a header block, as text; bytes that are no UTF-8 are replaced.
+/// One field of a header block, as text; bytes that are not UTF-8 are replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) value: String,
 }
 
-/// The block of a gRPC request to one method.
+/// Encodes the header block of a gRPC request to one method.
 pub(crate) fn request_block(secure: bool, authority: &str, path: &str) -> Vec<u8> {
     let mut block = vec![POST, if secure { HTTPS } else { HTTP }];
     literal(&mut block, PATH, path);
@@ -26,7 +26,7 @@ pub(crate) fn request_block(secure: bool, authority: &str, path: &str) -> Vec<u8
     block
 }
 
-/// The fields of a block; nothing if it is damaged or needs a table we have not.
+/// Decodes the fields of a block; returns nothing if it is malformed or refers to a dynamic table.
 pub(super) fn decode(mut block: &[u8]) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     while let Some(first) = block.first().copied() {
@@ -34,7 +34,7 @@ pub(super) fn decode(mut block: &[u8]) -> Option<Vec<Field>> {
             let (name, value) = entry(integer(&mut block, 7)?)?;
             fields.push(Field { name: name.to_owned(), value: value.to_owned() });
         } else if first & 0xe0 == 0x20 {
-            integer(&mut block, 5)?; // the server says how large its table is
+            integer(&mut block, 5)?; // an update of the table's size
         } else {
             let index = integer(&mut block, if first & 0x40 == 0 { 4 } else { 6 })?;
             let name = match index {
@@ -47,9 +47,9 @@ pub(super) fn decode(mut block: &[u8]) -> Option<Vec<Field>> {
     Some(fields)
 }
 
-/// Whether a block begins with `:status: 200`, as nearly every answer does.
+/// Returns true if a block begins with `:status: 200`, as that of nearly every response does.
 pub(super) fn begins_with_success(block: &[u8]) -> bool {
-    // Before it a server may confirm that its table is empty.
+    // A server may confirm before it that its table is empty.
     block.iter().find(|byte| **byte != EMPTY_TABLE) == Some(&SUCCESS)
 }
 
@@ -116,7 +116,9 @@ fn entry(index: usize) -> Option<(&'static str, &'static str)> {
     STATIC.get(index.checked_sub(1)?).copied()
 }
 
+/// `:status: 200`.
 const SUCCESS: u8 = 0x88;
+/// An update of the dynamic table's size to zero.
 const EMPTY_TABLE: u8 = 0x20;
 
 const AUTHORITY: usize = 1;
@@ -127,7 +129,7 @@ const HTTPS: u8 = 0x87;
 const CONTENT_TYPE: usize = 31;
 const USER_AGENT: usize = 58;
 
-/// RFC 7541, appendix A.
+/// The static table (RFC 7541, appendix A).
 #[rustfmt::skip]
 const STATIC: [(&str, &str); 61] = [
     (":authority", ""), (":method", "GET"), (":method", "POST"), (":path", "/"),
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_coded_literal_and_a_change_of_the_table_are_read() {
-        // The table is told to be empty; `:status` 302 as in RFC 7541, C.6.1.
+        // The size of the table becomes zero; `:status` 302 is coded as in RFC 7541, C.6.1.
         let fields = pairs(&[0x20, 0x88, 0x48, 0x82, 0x64, 0x02]).unwrap();
         assert_eq!(fields[0], (":status".to_owned(), "200".to_owned()));
         assert_eq!(fields[1], (":status".to_owned(), "302".to_owned()));
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_and_never_a_panic() {
+    fn a_malformed_block_is_refused_and_never_a_panic() {
         for block in [&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff][..], &[0xbe], &[0x80], &[0x40, 0x05]] {
             assert_eq!(decode(block), None, "{block:?}");
         }

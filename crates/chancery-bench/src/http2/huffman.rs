@@ -1,9 +1,9 @@
 //! The Huffman code of header fields, decoding only (RFC 7541, section 5.2 and appendix B).
 //!
-//! The code is canonical: the lengths say it all. It is used for the few fields that say why a
-//! stream ended, so it is written to be short and not to be fast.
+//! The code is canonical, so it follows from the lengths alone. It is needed for the few fields that
+//! say why a stream ended, so this is written to be short and not to be fast.
 
-/// The text, or nothing if the bytes are no such text.
+/// Decodes a text; returns nothing if the bytes are not a coded text.
 pub(super) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let (mut code, mut length) = (0_u32, 0_u8);
@@ -17,7 +17,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
             return None;
         }
     }
-    // What is left is padding: less than a byte, all ones.
+    // The rest is padding: less than a byte, all ones.
     (length < 8 && code == (1 << length) - 1).then_some(text)
 }
 
@@ -38,7 +38,7 @@ fn count(length: u8) -> u32 {
 
 const LONGEST: u8 = 30;
 
-/// How many bits each byte takes, and the end of the text after them.
+/// The number of bits of the code of each byte, and of the end of the text after them.
 #[rustfmt::skip]
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,

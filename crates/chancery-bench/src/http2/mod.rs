@@ -1,9 +1,11 @@
-//! As much of an HTTP/2 client as a load driver needs, without I/O: bytes in, events and bytes out.
+//! The part of an HTTP/2 client that a load generator needs, without I/O: bytes in, events and bytes
+//! out (RFC 9113).
 //!
-//! Written for thousands of connections in one process: a connection is a few hundred bytes, a
-//! response body is handed on where it lies in the read buffer, and nothing is allocated for a
-//! message. Not here: requests and responses of xDS ([`crate::xds`]), sockets
-//! ([`crate::connection`]).
+//! It is written for thousands of connections in one process: a connection is a few hundred bytes,
+//! a response body is passed on from the read buffer without a copy, and nothing is allocated for a
+//! message.
+//!
+//! Not here: requests and responses of xDS ([`crate::xds`]), sockets ([`crate::connection`]).
 
 mod connection;
 mod frame;

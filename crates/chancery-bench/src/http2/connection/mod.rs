@@ -1,9 +1,9 @@
-//! One HTTP/2 connection: takes frames apart as their bytes come, and answers what needs answering.
+//! One HTTP/2 connection: frames are read as their bytes arrive, and those that need it are answered.
 //!
-//! The payload of DATA is handed on in whatever pieces arrive and never kept; other frames are kept
-//! until they are whole, and none may be larger than what we announced. What is to be written goes
-//! to the caller's buffer. Windows are opened as far as they go and topped up rarely, so a response
-//! is never held up by us unless the caller stops reading.
+//! The payload of DATA is passed on in whatever pieces arrive and is never kept; other frames are
+//! kept until they are whole, and none may be larger than the announced size. Frames to be sent go to
+//! the caller's buffer. The windows are as large as they can be and are updated rarely, so a response
+//! is never delayed by flow control unless the caller stops reading.
 
 use super::frame::{self, FIRST_WINDOW, FRAME_SIZES, FrameHeader, HEADER_SIZE, WINDOW};
 use super::hpack::{self, Field};
@@ -12,30 +12,36 @@ use super::hpack::{self, Field};
 #[derive(Debug)]
 pub(crate) struct Http2Connection {
     header_bytes: [u8; HEADER_SIZE],
+    /// The number of bytes of the header that were read.
     header_read: u8,
+    /// The header of the current frame, once it is whole.
     header: FrameHeader,
-    /// Payload of the frame that has not come yet.
+    /// The number of bytes of the current frame's payload that were not read yet.
     payload_left: u32,
-    /// The last so many of them are padding, which the first of them says.
+    /// The number of bytes at the end of the payload that are padding.
     padding: u32,
+    /// The first byte of the payload, which is the length of the padding, was not read yet.
     padding_unread: bool,
-    /// It was told that the frame ends the stream.
+    /// An event has said that the current frame ends the stream.
     end_reported: bool,
+    /// The payload of a frame that is not DATA, as far as it was read.
     payload: Vec<u8>,
-    /// The stream whose header block goes on in the next frame.
+    /// The stream and the flags of a header block that goes on in the next frame.
     open_block: Option<(u32, u8)>,
     settings_received: bool,
+    /// The number of bytes received since the last update of the connection's window.
     unreleased: u32,
+    /// The window of the connection for what is sent.
     window: SendWindow,
     peer: PeerSettings,
     max_frame_size: u32,
 }
 
-/// How much may still be sent: on a connection, or on a stream.
+/// The number of bytes that may still be sent, on a connection or on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendWindow(i64);
 
-/// What the server said of itself.
+/// The settings of the server.
 #[derive(Clone, Copy, Debug)]
 struct PeerSettings {
     window: u32,
@@ -43,39 +49,39 @@ struct PeerSettings {
     streams: u32,
 }
 
-/// What came.
+/// An event on a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
-    /// A piece of a body. `end` says that the server says no more.
+    /// A piece of a body; with `end` it is the last on its stream.
     Data { stream: u32, bytes: &'a [u8], end: bool },
-    /// A header block; nothing if it cannot be read.
+    /// A header block, without fields if it cannot be decoded; with `end` it ends the stream.
     Headers { stream: u32, fields: Option<Vec<Field>>, end: bool },
-    /// The stream was given up, with this code.
+    /// The server has reset a stream, with this error code.
     Reset { stream: u32, code: u32 },
-    /// The server ends the connection after stream `last`.
+    /// The server will close the connection, and has handled no stream after `last`.
     GoAway { last: u32, code: u32, text: String },
-    /// More may be sent on a stream.
+    /// The window of one stream has grown.
     StreamWindow { stream: u32, by: u32 },
-    /// More, or less, may be sent on every stream.
+    /// The windows of all streams have grown, or shrunk.
     AllStreamWindows { by: i64 },
 }
 
-/// Why a connection cannot go on.
+/// A fault that ends a connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Http2Error {
-    /// The first bytes are no HTTP/2.
+    /// The first bytes are not HTTP/2.
     #[error("the server does not speak HTTP/2 here; its answer begins with `{0}`")]
     NoHttp2(String),
-    /// A frame larger than we said we take.
+    /// A frame is larger than the announced size.
     #[error("the server sent a frame of {found} bytes, and at most {most} were announced")]
     TooLarge { found: u32, most: u32 },
-    /// A frame that says nothing sensible.
+    /// A frame is malformed or out of place.
     #[error("the server broke HTTP/2: {0}")]
     Frame(&'static str),
 }
 
 impl Http2Connection {
-    /// Begins a connection; `largest` is the frame size we announce.
+    /// Begins a connection, and announces this largest frame size.
     pub(crate) fn open(max_frame_size: u32, out: &mut Vec<u8>) -> Self {
         let max_frame_size = max_frame_size.clamp(FRAME_SIZES.0, FRAME_SIZES.1);
         out.extend_from_slice(frame::PREFACE);
@@ -109,10 +115,10 @@ impl Http2Connection {
         }
     }
 
-    /// The next event in `input`, which is eaten up to it; nothing if more bytes are needed.
+    /// Reads `input` up to the next event; returns nothing if more bytes are needed.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The server has broken the protocol. The connection cannot be used any more.
     pub(crate) fn next<'a>(
         &mut self,
         input: &mut &'a [u8],
@@ -135,40 +141,41 @@ impl Http2Connection {
         }
     }
 
-    /// Whether the server has introduced itself.
+    /// Returns true if the settings of the server were received.
     pub(crate) fn settings_received(&self) -> bool {
         self.settings_received
     }
 
-    /// How many streams the server takes on this connection.
+    /// The number of streams that the server allows on this connection.
     pub(crate) fn streams(&self) -> u32 {
         self.peer.streams
     }
 
-    /// What a new stream may send.
+    /// The window of a new stream.
     pub(crate) fn stream_window(&self) -> SendWindow {
         SendWindow(self.peer.window.into())
     }
 
-    /// Opens a stream.
+    /// Opens a stream with the header block of a request.
     pub(crate) fn request(&self, stream: u32, block: &[u8], out: &mut Vec<u8>) {
         frame::write(out, frame::HEADERS, frame::END_HEADERS, stream, block);
     }
 
-    /// How much of `wanted` bytes may be sent in one frame now.
+    /// The number of bytes, `wanted` at most, that may be sent in one frame now.
     pub(crate) fn sendable(&self, window: SendWindow, wanted: usize) -> usize {
         let most = self.window.0.min(window.0).clamp(0, self.peer.frame.into());
         wanted.min(usize::try_from(most).unwrap_or(0))
     }
 
-    /// Leaves place in `out` for the head of a frame and says where; [`Self::finish_data`] fills it in.
+    /// Leaves room in `out` for the header of a DATA frame and returns its place, for
+    /// [`Self::finish_data`].
     pub(crate) fn begin_data(out: &mut Vec<u8>) -> usize {
         let start = out.len();
         out.extend_from_slice(&[0; HEADER_SIZE]);
         start
     }
 
-    /// Makes what was written after `start` one DATA frame; says no if it does not fit.
+    /// Makes one DATA frame of the bytes after `start`; returns false if a window is too small.
     pub(crate) fn finish_data(
         &mut self,
         stream: u32,
@@ -187,12 +194,12 @@ impl Http2Connection {
         true
     }
 
-    /// Lets the server send more on a stream that has sent a lot.
+    /// Lets the server send more on a stream.
     pub(crate) fn release(stream: u32, by: u32, out: &mut Vec<u8>) {
         window_update(out, stream, by);
     }
 
-    /// Reads the head of a frame; says whether it is whole.
+    /// Reads the header of a frame; returns true if it is whole.
     fn read_header(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Http2Error> {
         let have = usize::from(self.header_read);
         let taken = split(input, HEADER_SIZE - have);
@@ -233,7 +240,7 @@ impl Http2Connection {
         }
     }
 
-    /// Gives back what the frame will take of the connection's window, when it has become a lot.
+    /// Lets the server send more on the connection, once much of its window is used.
     fn release_connection_window(&mut self, out: &mut Vec<u8>) {
         self.unreleased += self.header.length;
         if self.unreleased >= WINDOW_STEP {
@@ -242,7 +249,7 @@ impl Http2Connection {
         }
     }
 
-    /// A piece of a DATA frame.
+    /// Reads a piece of a DATA frame.
     fn data<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Http2Error> {
         if self.padding_unread && !self.read_padding_length(input)? {
             return Ok(None);
@@ -262,7 +269,7 @@ impl Http2Connection {
         Ok(None)
     }
 
-    /// Reads how much of a padded frame is padding.
+    /// Reads the length of the padding of a padded frame; returns true if it could be read.
     fn read_padding_length(&mut self, input: &mut &[u8]) -> Result<bool, Http2Error> {
         if self.payload_left == 0 {
             return Err(Http2Error::Frame("a padded frame without its padding"));
@@ -286,7 +293,7 @@ impl Http2Connection {
         Event::Data { stream: self.header.stream, bytes, end }
     }
 
-    /// Keeps the payload of a frame that is not DATA; says whether it is whole.
+    /// Keeps the payload of a frame that is not DATA; returns true if it is whole.
     fn collect_payload(&mut self, input: &mut &[u8]) -> bool {
         let bytes = split(input, self.payload_left as usize);
         self.payload_left -= bytes.len() as u32;
@@ -351,7 +358,7 @@ impl Http2Connection {
         Ok(Some(Event::AllStreamWindows { by: i64::from(self.peer.window) - before }))
     }
 
-    /// A header block, or a part of it.
+    /// Reads a header block, or a part of it.
     fn header_block<'a>(&mut self) -> Result<Option<Event<'a>>, Http2Error> {
         if self.payload.len() > LARGEST_BLOCK {
             return Err(Http2Error::Frame("headers beyond any use"));
@@ -366,13 +373,13 @@ impl Http2Connection {
             return Ok(None);
         }
         let (block, end) = (std::mem::take(&mut self.payload), flags & frame::END_STREAM != 0);
-        // Thousands of streams begin with success, and nobody asks in which words.
+        // Thousands of streams begin with success; the fields of that are not needed.
         let fine = !end && hpack::begins_with_success(&block);
         let fields = if fine { Some(Vec::new()) } else { hpack::decode(&block) };
         Ok(Some(Event::Headers { stream, fields, end }))
     }
 
-    /// Takes out of a HEADERS frame what is no header block.
+    /// Removes padding and priority from a HEADERS frame.
     fn strip_padding(&mut self) -> Result<(), Http2Error> {
         let short = Http2Error::Frame("headers without their beginning");
         let padded = self.header.has(frame::PADDED);
@@ -387,10 +394,10 @@ impl Http2Connection {
 }
 
 impl SendWindow {
-    /// Takes in what the other side allows more, or less.
+    /// Makes the window larger, or smaller.
     ///
     /// # Errors
-    /// It becomes more than there can be.
+    /// It becomes larger than a window may be.
     pub(crate) fn add(&mut self, by: impl Into<i64>) -> Result<(), Http2Error> {
         self.0 += by.into();
         match self.0 > WINDOW.into() {
@@ -420,10 +427,10 @@ fn printable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).chars().take(200).flat_map(char::escape_debug).collect()
 }
 
-/// After so many bytes the window is topped up; half of what there is.
+/// The number of received bytes after which a window is updated: half of the largest window.
 pub(crate) const WINDOW_STEP: u32 = 1 << 30;
 
-/// The headers that say why a stream ended are far smaller.
+/// The largest header block that is read. Those that say why a stream ended are far smaller.
 const LARGEST_BLOCK: usize = 65_536;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! What comes out of a connection, however its bytes are cut, and whatever they are.
+//! The events of a connection, however its bytes are cut, and whatever they are.
 
 use super::*;
 
-/// An event whose bytes are its own.
+/// An event that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OwnedEvent {
     Data(u32, Vec<u8>, bool),
@@ -13,7 +13,7 @@ fn connection() -> Http2Connection {
     Http2Connection::open(0, &mut Vec::new())
 }
 
-/// All events of some pieces, with neighbouring data joined, and what was answered.
+/// All events of some pieces, with neighbouring data joined, and the bytes of the answers.
 fn events(pieces: &[&[u8]]) -> Result<(Vec<OwnedEvent>, Vec<u8>), Http2Error> {
     let (mut connection, mut out, mut events) = (connection(), Vec::new(), Vec::new());
     for piece in pieces {
@@ -37,7 +37,7 @@ fn events(pieces: &[&[u8]]) -> Result<(Vec<OwnedEvent>, Vec<u8>), Http2Error> {
     Ok((events, out))
 }
 
-/// Kind, flags, stream and payload.
+/// A frame: kind, flags, stream and payload.
 type Frame<'a> = (u8, u8, u32, &'a [u8]);
 
 fn framed(frames: &[Frame<'_>]) -> Vec<u8> {
