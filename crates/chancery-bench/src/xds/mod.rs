@@ -1,8 +1,10 @@
-//! What clients of xDS say and hear, as bytes.
+//! The client's half of xDS, as bytes: requests, responses and acknowledgements.
 //!
-//! A response is scanned as it streams by: how many resources, how large, and the three strings an
-//! acknowledgement needs. Nothing is decoded, and nothing is known of Envoy's messages, so this
-//! measures servers of any make. Not here: frames ([`crate::http2`]) and sockets.
+//! A response is scanned as its bytes arrive, for the number and size of its resources and for the
+//! three strings that an acknowledgement needs. Resources are not decoded and Envoy's messages are
+//! not known here, so servers of any make can be measured.
+//!
+//! Not here: frames ([`crate::http2`]) and sockets ([`crate::connection`]).
 
 pub(super) mod plan;
 pub(super) mod proto;

@@ -1,5 +1,6 @@
-//! What all clients of a run say, encoded once and shared.
+//! The requests of a run, encoded once and shared by all clients.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use chancery_core::TypeUrl;
@@ -18,55 +19,56 @@ pub enum Protocol {
     Delta,
 }
 
-/// Everything a run's clients have in common.
+/// The requests that all clients of a run have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) protocol: Protocol,
-    /// The types, in the order they are asked for; the first is the one that is waited for.
+    /// The subscriptions in the order in which they are sent. Changes are waited for in the first.
     pub(crate) subscriptions: Vec<EncodedSubscription>,
-    /// The header blocks of the streams of one client: one, or one for each type.
+    /// The streams of one client: one, or one for each type.
     pub(crate) streams: Vec<PlannedStream>,
     pub(crate) node: Node,
 }
 
-/// One stream a client opens.
+/// A stream that every client opens.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedStream {
+    /// The header block of the request.
     pub(crate) headers: Vec<u8>,
-    /// Which of the types it asks for: from, to.
-    pub(crate) types: (u16, u16),
+    /// The places of its subscriptions in the plan.
+    pub(crate) subscriptions: Range<u16>,
 }
 
-/// One type every client asks for.
+/// A subscription of every client to one type, encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct EncodedSubscription {
     pub(crate) url: TypeUrl,
     /// The first request, without the node.
     pub(crate) first_request: Arc<[u8]>,
-    /// What is in every later request.
+    /// The fields that every later request repeats.
     pub(crate) repeated: Arc<[u8]>,
     pub(crate) expect: Expect,
-    /// Its resources are not what is measured.
+    /// Its resources are not counted.
     pub(crate) probe: bool,
 }
 
-/// When the first answer is complete.
+/// The responses that make the first answer complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expect {
-    /// At once: the client has everything already.
+    /// No response: the client has everything already.
     Nothing,
-    /// With the first response.
+    /// The first response.
     Response,
-    /// With so many resources, or words that they are not there.
+    /// Responses that together hold, or remove, so many resources.
     Resources(u32),
 }
 
-/// What a client asks for of one type, before it is encoded.
+/// A subscription of every client to one type, before it is encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct Subscription {
     pub(crate) url: TypeUrl,
     pub(crate) names: Vec<String>,
-    /// What it holds already: names and versions.
+    /// The names and versions of the resources that the client has already.
     pub(crate) initial_versions: Vec<(String, String)>,
     pub(crate) expect: Expect,
     pub(crate) probe: bool,
@@ -83,19 +85,19 @@ pub struct Node {
     pub metadata: Vec<(String, String)>,
 }
 
-/// How a client answers responses.
+/// The way in which a client acknowledges responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckMode {
-    /// It accepts them.
+    /// It acknowledges them.
     Acks,
     /// It rejects them.
     Nacks,
-    /// It says nothing.
+    /// It does not answer them.
     Silent,
 }
 
 impl Protocol {
-    /// What the names of its methods begin with.
+    /// The word with which the names of its methods begin.
     pub(super) fn verb(self) -> &'static str {
         match self {
             Self::Sotw => "Stream",
@@ -105,7 +107,7 @@ impl Protocol {
 }
 
 impl Plan {
-    /// One stream for each client.
+    /// A plan of one stream for each client.
     pub(crate) fn aggregated(
         protocol: Protocol,
         subscriptions: Vec<Subscription>,
@@ -114,13 +116,13 @@ impl Plan {
     ) -> Self {
         let path = types::aggregated(protocol);
         let headers = http2::request_block(secure, authority, &path);
-        let streams = vec![PlannedStream { headers, types: (0, subscriptions.len() as u16) }];
+        let streams = vec![PlannedStream { headers, subscriptions: 0..subscriptions.len() as u16 }];
         let subscriptions =
             subscriptions.into_iter().map(|subscription| subscription.encoded(protocol)).collect();
         Self { protocol, subscriptions, streams, node }
     }
 
-    /// One stream for each client and type.
+    /// A plan of one stream for each client and type.
     ///
     /// # Errors
     /// A type has no service of its own.
@@ -139,7 +141,7 @@ impl Plan {
                 )
             })?;
             let headers = http2::request_block(secure, authority, &path);
-            streams.push(PlannedStream { headers, types: (at, at + 1) });
+            streams.push(PlannedStream { headers, subscriptions: at..at + 1 });
         }
         let subscriptions =
             subscriptions.into_iter().map(|subscription| subscription.encoded(protocol)).collect();
@@ -155,7 +157,7 @@ impl Subscription {
             Protocol::Sotw => {
                 field(&mut first_request, 4, url);
                 self.names.iter().for_each(|name| field(&mut first_request, 3, name.as_bytes()));
-                // Every request of this variant names everything the client wants (S-043).
+                // Every request of this variant names all resources that the client wants (S-043).
                 repeated.clone_from(&first_request);
             }
             Protocol::Delta => {
@@ -163,7 +165,7 @@ impl Subscription {
                 repeated.clone_from(&first_request);
                 self.names.iter().for_each(|name| field(&mut first_request, 3, name.as_bytes()));
                 for (name, version) in &self.initial_versions {
-                    field(&mut first_request, 5, &pair(name, version.as_bytes()));
+                    field(&mut first_request, 5, &map_entry(name, version.as_bytes()));
                 }
             }
         }
@@ -179,7 +181,7 @@ impl Subscription {
 }
 
 impl Node {
-    /// The message of one client.
+    /// The `Node` message of one client.
     pub(super) fn encoded(&self, client: u32) -> Vec<u8> {
         let mut node = Vec::new();
         field(&mut node, 1, self.id.replace("{}", &client.to_string()).as_bytes());
@@ -189,7 +191,7 @@ impl Node {
             for (key, text) in &self.metadata {
                 let mut value = Vec::new();
                 field(&mut value, 3, text.as_bytes());
-                field(&mut fields, 1, &pair(key, &value));
+                field(&mut fields, 1, &map_entry(key, &value));
             }
             field(&mut node, 3, &fields);
         }
@@ -198,8 +200,8 @@ impl Node {
     }
 }
 
-/// A request of one stream: what is the stream's own, then what is shared.
-pub(super) fn head(protocol: Protocol, node: Option<Vec<u8>>) -> Vec<u8> {
+/// The fields of a request that are not shared by all clients.
+pub(super) fn own_fields(protocol: Protocol, node: Option<Vec<u8>>) -> Vec<u8> {
     let mut out = Vec::new();
     if let Some(node) = node {
         field(&mut out, if protocol == Protocol::Sotw { 2 } else { 1 }, &node);
@@ -207,8 +209,8 @@ pub(super) fn head(protocol: Protocol, node: Option<Vec<u8>>) -> Vec<u8> {
     out
 }
 
-/// The fields an answer to a response adds to what is in every request.
-pub(super) fn answer(
+/// Appends the fields by which a request acknowledges or rejects a response.
+pub(super) fn acknowledge(
     out: &mut Vec<u8>,
     protocol: Protocol,
     ack_mode: AckMode,
@@ -232,8 +234,8 @@ pub(super) fn answer(
     }
 }
 
-/// An entry of a map.
-fn pair(key: &str, value: &[u8]) -> Vec<u8> {
+/// An entry of a map field.
+fn map_entry(key: &str, value: &[u8]) -> Vec<u8> {
     let mut entry = Vec::new();
     field(&mut entry, 1, key.as_bytes());
     field(&mut entry, 2, value);
@@ -272,7 +274,7 @@ mod tests {
     fn answers_say_what_the_variant_asks_for() {
         let said = |protocol, ack_mode| {
             let mut out = Vec::new();
-            answer(&mut out, protocol, ack_mode, b"v", b"n");
+            acknowledge(&mut out, protocol, ack_mode, b"v", b"n");
             numbers(&out)
         };
         assert_eq!(said(Protocol::Sotw, AckMode::Acks), [1, 5]);

@@ -1,4 +1,4 @@
-//! Protobuf, as far as requests need it written and collected responses need it read.
+//! Protobuf: the part that is needed to write requests and to read whole responses.
 
 /// Appends a length-delimited field.
 pub(crate) fn field(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
@@ -16,7 +16,7 @@ pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The length-delimited fields of a message in their order; ends early where it is damaged.
+/// The length-delimited fields of a message in their order, up to where it is malformed.
 pub(crate) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     std::iter::from_fn(move || {
         loop {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_ends_the_fields() {
+    fn a_malformed_message_ends_the_fields() {
         for bytes in [&[0x1a][..], &[0x1a, 5, 1], &[0xff; 12], &[0x1b, 1], &[0x1a, 0xff, 0xff]] {
             assert_eq!(fields(bytes).count(), 0, "{bytes:?}");
         }

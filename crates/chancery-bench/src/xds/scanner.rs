@@ -1,9 +1,10 @@
-//! Reads a discovery response as it streams by, in pieces of any size.
+//! A scanner that reads a discovery response in pieces of any size.
 //!
-//! Both variants agree on what is needed: 1 is the version, 2 a resource, 4 the type, 5 the nonce;
-//! 6 and 8 are what delta removes. Resources are counted and passed over.
+//! Both variants agree on the numbers of the fields that are needed: 1 is the version, 2 a resource,
+//! 4 the type, 5 the nonce; 6 and 8 are the resources that delta removes. Resources are counted and
+//! skipped.
 
-/// What a response said.
+/// The fields of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResponseFields {
     pub(super) version: Vec<u8>,
@@ -14,7 +15,7 @@ pub(super) struct ResponseFields {
     pub(super) removed: u32,
 }
 
-/// A response in the middle of its bytes.
+/// A response of which some bytes were read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scanner {
     pub(super) fields: ResponseFields,
@@ -33,12 +34,12 @@ enum ScanState {
     Keep(u64, u64),
 }
 
-/// Bytes that are no protobuf.
+/// The bytes are not a discovery response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotAResponse;
 
 impl Scanner {
-    /// Begins with the next response; keeps the memory of the last one.
+    /// Begins with the next response, and reuses the memory of the last one.
     pub(super) fn clear(&mut self) {
         let ResponseFields { version, type_url, nonce, .. } = &mut self.fields;
         for text in [version, type_url, nonce] {
@@ -48,12 +49,12 @@ impl Scanner {
         (self.state, self.number, self.shift) = (ScanState::Key, 0, 0);
     }
 
-    /// Whether the response may end here.
+    /// Returns true if the response may end here.
     pub(super) fn whole(&self) -> bool {
         self.state == ScanState::Key && self.shift == 0
     }
 
-    /// Goes on with the next bytes.
+    /// Reads the next bytes.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), NotAResponse> {
         while !bytes.is_empty() {
             match self.state {
@@ -74,7 +75,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// One byte of a number: of a key, of a length, or of a value nobody wants.
+    /// Reads one byte of a number: of a key, of a length, or of a value that is skipped.
     fn digit(&mut self, byte: u8) -> Result<(), NotAResponse> {
         if self.shift > 63 {
             return Err(NotAResponse);
@@ -149,7 +150,7 @@ const NONCE: u64 = 5;
 const REMOVED: u64 = 6;
 const REMOVED_NAME: u64 = 8;
 
-/// Versions and nonces are short; a longer one is taken for damage.
+/// The longest version, type or nonce. They are short; a longer one is taken for a malformed response.
 const LONGEST: usize = 65_536;
 
 #[cfg(test)]
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn a_malformed_response_is_refused() {
         for bytes in [&[0x0b][..], &[0xff; 11]] {
             assert_eq!(Scanner::default().feed(bytes), Err(NotAResponse));
         }

@@ -1,20 +1,21 @@
-//! Why a stream ended, in words: out of trailers, resets and the codes of HTTP/2 and gRPC.
+//! The reasons for which streams end, in words: from trailers, resets and the codes of HTTP/2 and
+//! gRPC.
 
 use chancery_core::ErrorDetail;
 
 use crate::http2::Field;
 
-/// What the headers say of the end of a stream; nothing if all is well so far.
+/// The reason in a header block for which the stream ends; nothing if the stream goes on.
 pub(super) fn reason(fields: Option<&[Field]>, end: bool) -> Option<String> {
     let Some(fields) = fields else {
-        let told = "the server ended the stream, with headers that cannot be read";
-        return end.then(|| told.to_owned());
+        let unread = "the server ended the stream, with headers that cannot be read";
+        return end.then(|| unread.to_owned());
     };
     let of = |name| fields.iter().find(|field| field.name == name).map(|field| &*field.value);
     if let Some(code) = of("grpc-status") {
         let name = grpc(code);
         return Some(match of("grpc-message").filter(|text| !text.is_empty()) {
-            Some(text) => format!("the server ended the stream: {name}: {}", unescaped(text)),
+            Some(text) => format!("the server ended the stream: {name}: {}", decoded(text)),
             None => format!("the server ended the stream: {name}"),
         });
     }
@@ -24,12 +25,12 @@ pub(super) fn reason(fields: Option<&[Field]>, end: bool) -> Option<String> {
     end.then(|| "the server ended the stream without a status".to_owned())
 }
 
-/// A stream that was reset.
+/// The reason for which a stream ends that was reset.
 pub(super) fn reset(code: u32) -> String {
     format!("the server reset the stream: {}", http2(code))
 }
 
-/// A connection that was ended.
+/// The reason for which streams end whose connection is closed by the server.
 pub(super) fn goaway(code: u32, text: &str) -> String {
     let because = if text.is_empty() { String::new() } else { format!(": {text}") };
     format!("the server ended the connection: {}{because}", http2(code))
@@ -45,8 +46,8 @@ fn http2(code: u32) -> String {
     at.and_then(|at| HTTP2.get(at)).map_or_else(|| format!("code {code}"), |&name| name.into())
 }
 
-/// `grpc-message` without its percent signs.
-fn unescaped(text: &str) -> String {
+/// Decodes the percent-encoding of `grpc-message`.
+fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -59,13 +60,14 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).chars().take(300).flat_map(readable).collect()
 }
 
-/// A character as it may be shown on a terminal.
+/// A character, escaped if it would control a terminal.
 fn readable(character: char) -> impl Iterator<Item = char> {
     let shown = !character.is_control();
     let escaped = (!shown).then(|| character.escape_default());
     shown.then_some(character).into_iter().chain(escaped.into_iter().flatten())
 }
 
+/// The names of the error codes of HTTP/2 (RFC 9113, section 7).
 const HTTP2: [&str; 14] = [
     "NO_ERROR",
     "PROTOCOL_ERROR",
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_are_told_in_words() {
+    fn trailers_become_words() {
         let trailers = fields(&[("grpc-status", "8"), ("grpc-message", "too%20many%0a%")]);
         let told = reason(Some(&trailers), true).unwrap();
         assert_eq!(told, "the server ended the stream: RESOURCE_EXHAUSTED: too many\\n%");

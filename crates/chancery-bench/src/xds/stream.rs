@@ -1,16 +1,18 @@
-//! One stream of one client: messages out of pieces of the body, and the answers to them.
+//! One stream of one client: its requests, the responses read from pieces of the body, and their
+//! acknowledgements.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::plan::{AckMode, Expect, Plan, answer};
+use super::plan::{AckMode, Expect, Plan, acknowledge};
 use super::scanner::{ResponseFields, Scanner};
 use crate::http2::{Http2Connection, SendWindow, WINDOW_STEP};
 
-/// A stream from its opening to its end.
+/// A stream from the first request to its end.
 #[derive(Debug)]
 pub(super) struct XdsStream {
-    /// Which client it belongs to.
+    /// The number of its client.
     pub(super) client: u32,
     pub(super) ended: bool,
     pub(super) ack_mode: AckMode,
@@ -21,20 +23,22 @@ pub(super) struct XdsStream {
     have: u8,
     left: u32,
     scanner: Scanner,
-    /// What came of each type, until the first answers are complete.
-    missing: Vec<IncompleteAnswer>,
-    /// Which types it asks for: from, to.
-    types: (u16, u16),
+    /// The first answers that are not complete.
+    incomplete: Vec<IncompleteAnswer>,
+    /// The places of its subscriptions in the plan.
+    subscriptions: Range<u16>,
     unsent: VecDeque<UnsentPiece>,
-    /// The whole response, if somebody wants to read it.
+    /// The whole response, if versions are recorded from it.
     copy: Option<Vec<u8>>,
 }
 
 /// A first answer that is not complete.
 #[derive(Clone, Copy, Debug)]
 struct IncompleteAnswer {
+    /// The place of its subscription in the plan.
     at: u16,
-    seen: u32,
+    /// The number of resources that were received or removed.
+    received: u32,
 }
 
 /// A part of a request that did not fit into a window.
@@ -44,16 +48,16 @@ struct UnsentPiece {
     sent: usize,
 }
 
-/// A whole response, in numbers.
+/// A response that was received, in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReceivedResponse {
-    /// Which of the plan's types.
+    /// The place of its subscription in the plan.
     pub(super) at: u16,
     pub(super) bytes: u64,
     pub(super) resources: u32,
     pub(super) resource_bytes: u64,
-    /// This made the first answers of all types complete.
-    pub(super) settled: bool,
+    /// With this response all first answers of the stream are complete.
+    pub(super) completes: bool,
 }
 
 impl XdsStream {
@@ -64,7 +68,8 @@ impl XdsStream {
         ack_mode: AckMode,
         plan: &Plan,
     ) -> Self {
-        let types = plan.streams[id as usize / 2 % plan.streams.len()].types;
+        let planned = &plan.streams[id as usize / 2 % plan.streams.len()];
+        let subscriptions = planned.subscriptions.clone();
         let expects = |at: &u16| plan.subscriptions[usize::from(*at)].expect != Expect::Nothing;
         Self {
             client,
@@ -77,30 +82,32 @@ impl XdsStream {
             have: 0,
             left: 0,
             scanner: Scanner::default(),
-            missing: (types.0..types.1)
+            incomplete: subscriptions
+                .clone()
                 .filter(expects)
-                .map(|at| IncompleteAnswer { at, seen: 0 })
+                .map(|at| IncompleteAnswer { at, received: 0 })
                 .collect(),
-            types,
+            subscriptions,
             unsent: VecDeque::new(),
             copy: None,
         }
     }
 
-    /// Keeps every response whole, for [`Self::copied`].
+    /// Keeps a copy of every response, for [`Self::copied`].
     pub(super) fn keep_copies(&mut self) {
         self.copy = Some(Vec::new());
     }
 
-    /// The response that was just heard.
+    /// The response that was just received.
     pub(super) fn copied(&self) -> Option<&[u8]> {
         self.copy.as_deref()
     }
 
-    /// Takes a piece of the body, up to the end of a response; says what was heard.
+    /// Reads a piece of the body up to the end of a response, and returns the response if it is
+    /// whole.
     ///
     /// # Errors
-    /// The body is no sequence of discovery responses.
+    /// The body is not a sequence of discovery responses.
     pub(super) fn read(
         &mut self,
         bytes: &mut &[u8],
@@ -126,7 +133,7 @@ impl XdsStream {
         self.response(plan).map(Some)
     }
 
-    /// Says the first requests of this stream.
+    /// Sends the first requests of this stream.
     pub(super) fn send_first_requests(
         &mut self,
         http2: &mut Http2Connection,
@@ -134,9 +141,9 @@ impl XdsStream {
         out: &mut Vec<u8>,
     ) {
         let mut node = Some(plan.node.encoded(self.client));
-        for at in self.types.0..self.types.1 {
+        for at in self.subscriptions.clone() {
             let subscription = &plan.subscriptions[usize::from(at)];
-            let own = super::plan::head(plan.protocol, node.take());
+            let own = super::plan::own_fields(plan.protocol, node.take());
             let mut start = Vec::with_capacity(PREFIX + own.len());
             prefix(&mut start, own.len() + subscription.first_request.len());
             start.extend_from_slice(&own);
@@ -147,8 +154,8 @@ impl XdsStream {
         self.pump(http2, out);
     }
 
-    /// Answers the response that was just heard.
-    pub(super) fn send_answer(
+    /// Acknowledges, or rejects, the response that was just received.
+    pub(super) fn acknowledge(
         &mut self,
         at: u16,
         http2: &mut Http2Connection,
@@ -164,7 +171,7 @@ impl XdsStream {
         let body = out.len();
         prefix(out, 0);
         out.extend_from_slice(repeated);
-        answer(out, plan.protocol, self.ack_mode, version, nonce);
+        acknowledge(out, plan.protocol, self.ack_mode, version, nonce);
         let length = (out.len() - body - PREFIX) as u32;
         out[body + 1..body + PREFIX].copy_from_slice(&length.to_be_bytes());
         if !self.unsent.is_empty() || !http2.finish_data(self.id, &mut self.window, out, start) {
@@ -174,7 +181,7 @@ impl XdsStream {
         }
     }
 
-    /// Sends of what is waiting as much as the windows and the buffer allow.
+    /// Sends as many of the waiting bytes as the windows and the buffer allow.
     pub(super) fn pump(&mut self, http2: &mut Http2Connection, out: &mut Vec<u8>) {
         while let Some(piece) = self.unsent.front_mut() {
             let sendable = http2.sendable(self.window, piece.bytes.len() - piece.sent);
@@ -191,23 +198,23 @@ impl XdsStream {
         }
     }
 
-    /// Whether something waits for a window or for room in the buffer.
+    /// Returns true if bytes wait for a window or for room in the buffer.
     pub(super) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty() && !self.ended
     }
 
-    /// Whether the first answers of all its types are complete.
+    /// Returns true if the first answers to all its subscriptions are complete.
     pub(super) fn answered(&self) -> bool {
-        self.missing.is_empty()
+        self.incomplete.is_empty()
     }
 
-    /// Takes in that more, or less, may be sent.
-    pub(super) fn opened(&mut self, by: i64) -> Result<(), crate::http2::Http2Error> {
+    /// Makes the window for requests larger, or smaller.
+    pub(super) fn resize_window(&mut self, by: i64) -> Result<(), crate::http2::Http2Error> {
         self.window.add(by)
     }
 
-    /// Gives back window for what came, when it has become a lot.
-    pub(super) fn took(&mut self, bytes: usize, out: &mut Vec<u8>) {
+    /// Lets the server send more, once much of its window is used.
+    pub(super) fn release_window(&mut self, bytes: usize, out: &mut Vec<u8>) {
         self.received += bytes as u32;
         if self.received >= WINDOW_STEP {
             Http2Connection::release(self.id, self.received, out);
@@ -215,7 +222,7 @@ impl XdsStream {
         }
     }
 
-    /// Reads the five bytes before a message; says whether a message begins.
+    /// Reads the prefix of a message (compression and length); returns true if it is whole.
     fn begin(&mut self, bytes: &mut &[u8]) -> Result<bool, &'static str> {
         let have = usize::from(self.have);
         let (now, rest) = bytes.split_at(bytes.len().min(PREFIX - have));
@@ -243,14 +250,14 @@ impl XdsStream {
         let known = |subscription: &super::plan::EncodedSubscription| {
             subscription.url.as_str().as_bytes() == &**type_url
         };
-        // On a stream of one type the server need not say which.
+        // On a stream of one type the server may leave out the type.
         let at = match type_url.is_empty() {
-            true => Some(usize::from(self.types.0)),
+            true => Some(usize::from(self.subscriptions.start)),
             false => plan.subscriptions.iter().position(known),
         };
         let at = at.ok_or("the server sent a type that was not asked for")? as u16;
         let came = resources + removed;
-        let settled = settle(&mut self.missing, at, came, plan);
+        let completes = add_resources(&mut self.incomplete, at, came, plan);
         let bytes = u64::from(u32::from_be_bytes([
             self.prefix[1],
             self.prefix[2],
@@ -258,21 +265,23 @@ impl XdsStream {
             self.prefix[4],
         ]));
         let (resources, resource_bytes) = (*resources, *resource_bytes);
-        Ok(ReceivedResponse { at, bytes, resources, resource_bytes, settled })
+        Ok(ReceivedResponse { at, bytes, resources, resource_bytes, completes })
     }
 }
 
-/// Books what came of a type; says whether nothing is missing any more, for the first time.
-fn settle(missing: &mut Vec<IncompleteAnswer>, at: u16, came: u32, plan: &Plan) -> bool {
-    let Some(index) = missing.iter().position(|missing| missing.at == at) else { return false };
-    missing[index].seen += came;
+/// Adds resources to a first answer; returns true if with them all first answers are complete.
+fn add_resources(incomplete: &mut Vec<IncompleteAnswer>, at: u16, came: u32, plan: &Plan) -> bool {
+    let Some(index) = incomplete.iter().position(|incomplete| incomplete.at == at) else {
+        return false;
+    };
+    incomplete[index].received += came;
     if let Expect::Resources(expected) = plan.subscriptions[usize::from(at)].expect
-        && missing[index].seen < expected
+        && incomplete[index].received < expected
     {
         return false;
     }
-    missing.swap_remove(index);
-    missing.is_empty()
+    incomplete.swap_remove(index);
+    incomplete.is_empty()
 }
 
 fn prefix(out: &mut Vec<u8>, length: usize) {
@@ -282,7 +291,7 @@ fn prefix(out: &mut Vec<u8>, length: usize) {
 
 const PREFIX: usize = 5;
 
-/// So much is written before the socket is asked whether it takes it.
+/// The size of the buffer beyond which nothing is added before the socket has taken it.
 const BUFFER: usize = 262_144;
 
 const DAMAGED: &str = "the server sent something that is no discovery response";

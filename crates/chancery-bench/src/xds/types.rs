@@ -1,13 +1,13 @@
-//! Which types may be asked for, and the methods that serve them.
+//! The types that clients subscribe to, and the methods that serve them.
 
 use chancery_core::{Api, TypeUrl};
 
 use super::plan::Protocol;
 
-/// A type by its short name or its URL.
+/// Parses a type from its short name, as in `cds`, or from its URL.
 ///
 /// # Errors
-/// It is neither.
+/// No type has this short name.
 pub fn parse_type(text: &str) -> Result<TypeUrl, String> {
     if text.contains('/') {
         return Ok(TypeUrl::new(text));
@@ -18,7 +18,7 @@ pub fn parse_type(text: &str) -> Result<TypeUrl, String> {
     })
 }
 
-/// The method of a stream that serves this type alone; nothing if there is none.
+/// The method of the service that serves this type alone; nothing if it has none.
 pub(crate) fn method(url: &TypeUrl, protocol: Protocol) -> Option<String> {
     let (service, noun) = match url.api() {
         Api::Cds => ("cluster.v3.ClusterDiscoveryService", "Clusters"),
@@ -37,7 +37,7 @@ pub(crate) fn method(url: &TypeUrl, protocol: Protocol) -> Option<String> {
     Some(format!("/envoy.service.{service}/{}{noun}", protocol.verb()))
 }
 
-/// The method of a stream that serves all types.
+/// The method of the aggregated service, which serves all types.
 pub(crate) fn aggregated(protocol: Protocol) -> String {
     let verb = protocol.verb();
     format!("/envoy.service.discovery.v3.AggregatedDiscoveryService/{verb}AggregatedResources")

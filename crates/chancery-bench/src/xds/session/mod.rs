@@ -1,4 +1,4 @@
-//! All streams of one connection, without I/O: bytes in, bytes out, and what happened on the measurements.
+//! All streams of one connection, without I/O: bytes in, bytes out, and reports to the measurements.
 
 use std::sync::Arc;
 
@@ -8,18 +8,19 @@ use super::stream::{ReceivedResponse, XdsStream};
 use crate::http2::{Event, Http2Connection, Http2Error};
 use crate::measurements::{Measurements, Traffic};
 
-/// A connection and the clients on it.
+/// A connection and the streams of the clients on it.
 #[derive(Debug)]
 pub(crate) struct Session {
     http2: Http2Connection,
     streams: Vec<XdsStream>,
     plan: Arc<Plan>,
     measurements: Arc<Measurements>,
-    /// Responses are read for names and versions.
+    /// Names and versions of resources are recorded.
     recording: bool,
-    /// A stream has something to say that waits for a window or for the buffer.
+    /// A stream has bytes to send that wait for a window or for room in the buffer.
     unsent: bool,
-    leaving: Option<String>,
+    /// The reason, once the server has said that it will close the connection.
+    going_away: Option<String>,
 }
 
 impl Session {
@@ -38,24 +39,24 @@ impl Session {
             measurements,
             recording: false,
             unsent: false,
-            leaving: None,
+            going_away: None,
         }
     }
 
-    /// Reads names and versions out of what comes.
+    /// Records the names and versions of resources from now on.
     pub(crate) fn record_versions(&mut self) {
         self.recording = true;
     }
 
-    /// Whether the server has introduced itself.
+    /// Returns true if the settings of the server were received.
     pub(crate) fn settings_received(&self) -> bool {
         self.http2.settings_received()
     }
 
-    /// Opens the streams of a client and says its first requests.
+    /// Opens the streams of a client and sends its first requests.
     ///
     /// # Errors
-    /// The server takes fewer streams on a connection.
+    /// The server allows fewer streams on a connection.
     pub(crate) fn open_client(
         &mut self,
         client: u32,
@@ -82,10 +83,10 @@ impl Session {
         Ok(())
     }
 
-    /// Takes what was read; what is to be written is appended to `out`.
+    /// Reads bytes of the server; the answers are appended to `out`.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The connection cannot be used any more.
     pub(crate) fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<(), Http2Error> {
         let mut traffic = Traffic { wire: input.len() as u64, ..Traffic::default() };
         let fed = loop {
@@ -103,7 +104,7 @@ impl Session {
         fed
     }
 
-    /// Writes more of what has been waiting for room in the buffer.
+    /// Writes more of the bytes that wait for a window or for room in the buffer.
     pub(crate) fn pump(&mut self, out: &mut Vec<u8>) {
         if !std::mem::take(&mut self.unsent) {
             return;
@@ -114,19 +115,19 @@ impl Session {
         }
     }
 
-    /// Whether something waits for a window or for the buffer.
+    /// Returns true if bytes wait for a window or for room in the buffer.
     pub(crate) fn has_unsent(&self) -> bool {
         self.unsent
     }
 
-    /// Whether all first answers are complete.
+    /// Returns true if the first answers of all streams are complete.
     pub(crate) fn answered(&self) -> bool {
         self.streams.iter().all(XdsStream::answered)
     }
 
-    /// All streams are lost; says so once for each client.
+    /// Reports all streams as lost that have not ended.
     pub(crate) fn close(&mut self, why: &str) {
-        let why = self.leaving.take().unwrap_or_else(|| why.to_owned());
+        let why = self.going_away.take().unwrap_or_else(|| why.to_owned());
         for stream in self.streams.iter_mut().filter(|stream| !stream.ended) {
             stream.ended = true;
             self.measurements.client_lost(stream.client, &why);
@@ -152,15 +153,15 @@ impl Session {
                 }
             }
             Event::Reset { stream, code } => self.end(stream, &status::reset(code)),
-            Event::GoAway { code, text, .. } => self.leaving = Some(status::goaway(code, &text)),
+            Event::GoAway { code, text, .. } => self.going_away = Some(status::goaway(code, &text)),
             Event::StreamWindow { stream, by } => {
                 if let Some(stream) = with_id(&mut self.streams, stream) {
-                    stream.opened(by.into())?;
+                    stream.resize_window(by.into())?;
                     self.pump(out);
                 }
             }
             Event::AllStreamWindows { by } => {
-                self.streams.iter_mut().try_for_each(|stream| stream.opened(by))?;
+                self.streams.iter_mut().try_for_each(|stream| stream.resize_window(by))?;
                 self.pump(out);
             }
         }
@@ -171,13 +172,13 @@ impl Session {
         let Some(stream) = with_id(&mut self.streams, id).filter(|stream| !stream.ended) else {
             return;
         };
-        stream.took(bytes.len(), out);
+        stream.release_window(bytes.len(), out);
         while !bytes.is_empty() {
             match stream.read(&mut bytes, &self.plan) {
                 Ok(None) => {}
                 Ok(Some(response)) => {
                     let probe = self.plan.subscriptions[usize::from(response.at)].probe;
-                    count(traffic, &response, probe);
+                    add_response(traffic, &response, probe);
                     if self.recording {
                         self.measurements
                             .record_versions(response.at, stream.copied().unwrap_or_default());
@@ -185,9 +186,9 @@ impl Session {
                     self.measurements.response_received(
                         stream.client,
                         response.at == 0,
-                        response.settled,
+                        response.completes,
                     );
-                    stream.send_answer(response.at, &mut self.http2, &self.plan, out);
+                    stream.acknowledge(response.at, &mut self.http2, &self.plan, out);
                     self.unsent |= stream.has_unsent();
                 }
                 Err(why) => {
@@ -206,7 +207,7 @@ impl Session {
     }
 }
 
-fn count(traffic: &mut Traffic, response: &ReceivedResponse, probe: bool) {
+fn add_response(traffic: &mut Traffic, response: &ReceivedResponse, probe: bool) {
     traffic.messages += 1;
     traffic.payload += response.bytes;
     if probe {
@@ -216,7 +217,7 @@ fn count(traffic: &mut Traffic, response: &ReceivedResponse, probe: bool) {
     traffic.resource_bytes += response.resource_bytes;
 }
 
-/// Streams have odd numbers, in the order they were opened.
+/// The stream with this number. Streams have odd numbers, in the order in which they were opened.
 fn with_id(streams: &mut [XdsStream], id: u32) -> Option<&mut XdsStream> {
     streams.get_mut(usize::try_from(id.checked_sub(1)? / 2).ok()?)
 }

@@ -1,4 +1,4 @@
-//! Whole conversations, with a server made of bytes.
+//! Whole conversations with a server whose bytes are written here.
 
 use super::*;
 use crate::workload::Readers;
@@ -8,7 +8,7 @@ use crate::xds::{Expect, Node, Protocol, Subscription, types};
 struct Client {
     session: Session,
     measurements: Arc<Measurements>,
-    /// Frames the client has written: kind, stream, payload.
+    /// The frames the client has written: kind, stream, payload.
     said: Vec<(u8, u32, Vec<u8>)>,
 }
 
