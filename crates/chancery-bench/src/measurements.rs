@@ -277,11 +277,11 @@ impl ClientStates {
 
     /// The reasons for which clients were lost, as sentences.
     pub(crate) fn failures(&self) -> Vec<String> {
-        let told = |(why, failure): (&String, &FailureCount)| match failure.clients {
+        let sentence = |(why, failure): (&String, &FailureCount)| match failure.clients {
             1 => format!("stream {}: {why}", failure.first),
             many => format!("{many} streams, the first is {}: {why}", failure.first),
         };
-        self.failures.iter().map(told).collect()
+        self.failures.iter().map(sentence).collect()
     }
 }
 
@@ -365,6 +365,8 @@ mod tests {
         (0..100).for_each(|client| measurements.client_lost(client, &format!("request {client}")));
         let failures = measurements.state().failures();
         assert_eq!(failures.len(), REASONS + 1);
-        assert!(failures.iter().any(|told| told.contains("80 streams") && told.ends_with(OTHER)));
+        assert!(
+            failures.iter().any(|reason| reason.contains("80 streams") && reason.ends_with(OTHER))
+        );
     }
 }

@@ -18,7 +18,7 @@ impl Progress {
     /// Replaces the line.
     pub(crate) fn show(&mut self, text: &str) {
         if self.shown {
-            // A terminal that is gone cannot be told so.
+            // An error means that the terminal is gone, and nothing can be done about it.
             write!(io::stderr(), "\r\x1b[K{text}").ok();
             self.dirty = true;
         }

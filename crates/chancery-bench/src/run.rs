@@ -44,9 +44,9 @@ pub(crate) struct Run {
 /// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitEnd {
-    /// What was waited for is so.
+    /// The condition holds.
     Reached,
-    /// It was not so in time.
+    /// The condition did not hold in time.
     TimedOut,
     /// The run has to end.
     Interrupted,

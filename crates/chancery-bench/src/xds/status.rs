@@ -98,8 +98,8 @@ mod tests {
     #[test]
     fn trailers_become_words() {
         let trailers = fields(&[("grpc-status", "8"), ("grpc-message", "too%20many%0a%")]);
-        let told = reason(Some(&trailers), true).unwrap();
-        assert_eq!(told, "the server ended the stream: RESOURCE_EXHAUSTED: too many\\n%");
+        let text = reason(Some(&trailers), true).unwrap();
+        assert_eq!(text, "the server ended the stream: RESOURCE_EXHAUSTED: too many\\n%");
         assert!(
             reason(Some(&fields(&[("grpc-status", "99")])), true).unwrap().ends_with("status 99")
         );

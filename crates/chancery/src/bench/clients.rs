@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::values::{named, pair, slow, span};
 
-/// Who connects to what, and what they ask for.
+/// The clients, and the server they connect to.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Clients {
     /// The server: HOST:PORT or unix:PATH
@@ -145,7 +145,7 @@ pub(super) struct Secure {
     pub(super) server_name: Option<String>,
 }
 
-/// How everything is asked for.
+/// The way in which everything is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Wildcard {
     /// Empty for types where that is usual, like cds and lds, otherwise `*`

@@ -20,17 +20,17 @@ pub(super) fn run(flags: &flags::Chart) -> Result<(), Failure> {
             Ok(Value::Array(list)) => runs.extend(list),
             Ok(run) => runs.push(run),
             Err(error) => {
-                let told = anyhow!(error).context(format!("`{}` holds no runs", path.display()));
-                return Err(Failure::broken(told));
+                let error = anyhow!(error).context(format!("`{}` holds no runs", path.display()));
+                return Err(Failure::broken(error));
             }
         }
     }
     let title = flags.title.clone().unwrap_or_else(|| format!("{} over {}", flags.y, flags.x));
     let (x, y) = (flags.x.clone(), flags.y.clone());
     let Some(svg) = (Chart { title, x, y, log: !flags.linear }).draw(&runs) else {
-        let told = anyhow!("none of the runs has both `{}` and `{}`", flags.x, flags.y);
+        let error = anyhow!("none of the runs has both `{}` and `{}`", flags.x, flags.y);
         let hint = "figures are named as in the JSON, as in `latency_ms.last.p50`";
-        return Err(Failure::negative(told).hint(hint));
+        return Err(Failure::negative(error).hint(hint));
     };
     write(&flags.out, &svg)
 }
@@ -43,8 +43,8 @@ pub(super) fn of_reports(path: &Path, reports: &[Report]) -> Result<(), Failure>
     match chart.draw(&runs.context("cannot write the chart")?) {
         Some(svg) => write(path, &svg),
         None => {
-            let told = anyhow!("there is nothing to draw: no run has `{}`", chart.y);
-            Err(Failure::broken(told))
+            let error = anyhow!("there is nothing to draw: no run has `{}`", chart.y);
+            Err(Failure::broken(error))
         }
     }
 }

@@ -7,7 +7,7 @@ use chancery_core::TypeUrl;
 use clap::{Args, Subcommand};
 
 use super::clients::Clients;
-use super::values::{How, gap, rate, span};
+use super::values::{TriggerKind, gap, rate, span};
 
 /// Measure an xDS server under load: this one, or any other that speaks gRPC.
 ///
@@ -115,7 +115,7 @@ pub(super) struct Churn {
     pub(super) duration: Duration,
 }
 
-/// What is drawn.
+/// A chart of runs.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Chart {
     /// The file that is written
@@ -142,7 +142,7 @@ pub(super) struct Chart {
     pub(super) linear: bool,
 }
 
-/// Everybody at once.
+/// Many clients at once.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ColdStart {
     #[command(flatten)]
@@ -153,7 +153,7 @@ pub(super) struct ColdStart {
     pub(super) connect: bool,
 }
 
-/// Everybody again.
+/// Clients that come back.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Reconnect {
     #[command(flatten)]
@@ -169,7 +169,7 @@ pub(super) struct Reconnect {
     pub(super) probe: Option<TypeUrl>,
 }
 
-/// Nothing, for a while.
+/// Streams on which nothing happens.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Idle {
     #[command(flatten)]
@@ -180,13 +180,13 @@ pub(super) struct Idle {
     pub(super) duration: Duration,
 }
 
-/// How changes are made.
+/// The way in which changes are made.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Change {
     /// How a change is made: tcp:HOST:PORT (sends `change`, waits for `ok`), exec:COMMAND (runs
     /// it with sh, waits for its end) or file:PATH (replaces it by --template)
     #[arg(long, value_name = "HOW", help_heading = "Change")]
-    pub(super) trigger: How,
+    pub(super) trigger: TriggerKind,
 
     #[arg(long, value_name = "FILE", help_heading = "Change", help = TEMPLATE_HELP)]
     pub(super) template: Option<PathBuf>,
@@ -247,9 +247,9 @@ impl Rounds {
 impl Change {
     fn options(&self) -> Result<chancery_bench::Change, String> {
         match (&self.trigger, &self.template) {
-            (How::Tcp(address), None) => Ok(chancery_bench::Change::Tcp(address.clone())),
-            (How::Exec(command), None) => Ok(chancery_bench::Change::Exec(command.clone())),
-            (How::File(path), Some(template)) => {
+            (TriggerKind::Tcp(address), None) => Ok(chancery_bench::Change::Tcp(address.clone())),
+            (TriggerKind::Exec(command), None) => Ok(chancery_bench::Change::Exec(command.clone())),
+            (TriggerKind::File(path), Some(template)) => {
                 Ok(chancery_bench::Change::File { path: path.clone(), template: template.clone() })
             }
             _ => Err("`--trigger file:PATH` and `--template FILE` need each other".to_owned()),
@@ -257,6 +257,6 @@ impl Change {
     }
 }
 
-/// clap makes a line break of `{n}`. An escape sequence that styles nothing keeps the two characters
-/// apart; it is left out where there are no colours.
+/// The help of `--template`. clap makes a line break of `{n}`: an escape sequence that styles nothing
+/// keeps the two characters apart, and is left out where there are no colours.
 const TEMPLATE_HELP: &str = "What file: writes; {\u{1b}[0mn} stands for the number of the change";

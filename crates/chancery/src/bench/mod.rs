@@ -1,7 +1,7 @@
-//! `chancery bench`: flags become the options of a run, and its report is printed.
+//! `chancery bench`: flags become the options of a run, and the report of the run is printed.
 //!
-//! Not here: clients, scenarios and measurements, which are those of `chancery-bench`. What is here
-//! is all that a command alone knows: flags, signals, files, exit codes.
+//! This module has what only a command knows: flags, signals, files of reports and charts, exit
+//! codes. Not here: clients, scenarios and measurements, which are in `chancery-bench`.
 
 mod clients;
 mod drawing;
@@ -18,7 +18,7 @@ pub(crate) use self::flags::Bench;
 use self::flags::Verb;
 use crate::exit::Failure;
 
-/// Runs a scenario, for each number of streams once, and prints what it found; or draws.
+/// Runs a scenario once for each number of streams and prints the reports, or draws a chart.
 pub(crate) fn run(bench: &Bench) -> Result<(), Failure> {
     let flags = match &bench.verb {
         Verb::Run(scenario) => scenario,
@@ -28,7 +28,7 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let (mut reports, streams) = (Vec::new(), &flags.clients().streams);
     let ran = runtime.context("cannot start")?.block_on(runs(&options, streams, &mut reports));
-    // What was found before something went wrong is told all the same.
+    // The reports of the runs before a failure are printed all the same.
     if ran.is_ok() || !reports.is_empty() {
         output::write(flags.clients(), &options.scenario.table(&reports), &reports)?;
     }
@@ -50,16 +50,16 @@ async fn runs(
     Ok(())
 }
 
-/// Returns a token that is cancelled when somebody wants to stop; what was found so far is told then.
-/// Signals are heard from here on, and not from when the task gets its turn: the clients begin on
+/// Returns a token that is cancelled by SIGINT, which ends the run early; its report is printed.
+/// The signal is handled from here on, and not from when the task gets its turn: the clients begin on
 /// threads of their own.
 fn interrupts() -> anyhow::Result<CancellationToken> {
     let interrupted = CancellationToken::new();
-    let told = interrupted.clone();
+    let token = interrupted.clone();
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen to signals")?;
     tokio::spawn(async move {
         interrupt.recv().await;
-        told.cancel();
+        token.cancel();
     });
     Ok(interrupted)
 }

@@ -1,4 +1,4 @@
-//! Where what was found goes: the table to people, the JSON to programs, the verdict to scripts.
+//! The output of a run: a table for people, JSON for programs, an exit code for scripts.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,8 +14,8 @@ use super::drawing;
 use crate::cli::Cli;
 use crate::exit::Failure;
 
-/// Writes the table, and the JSON if it is wanted. With JSON on the standard output, the table
-/// goes to the other one.
+/// Writes the table, and the chart and the JSON if they are wanted. With JSON on the standard
+/// output, the table goes to the standard error.
 pub(super) fn write(clients: &Clients, table: &str, reports: &[Report]) -> Result<(), Failure> {
     let to_stdout = clients.json.as_deref() == Some(Path::new("-"));
     match to_stdout {
@@ -40,8 +40,7 @@ pub(super) fn write(clients: &Clients, table: &str, reports: &[Report]) -> Resul
     Ok(())
 }
 
-/// Flags that are well formed and cannot be meant together end the command as misuse; whatever
-/// else keeps a run from being made is a failure.
+/// Options that contradict each other are misuse of the command line; all other errors are failures.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         if let Error::Options(why) = error {
@@ -56,7 +55,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Whether all went as it should.
+/// Returns a failure if a run was interrupted or reported errors.
 pub(super) fn verdict(reports: &[Report]) -> Result<(), Failure> {
     let mut details = String::new();
     for report in reports {
@@ -72,8 +71,8 @@ pub(super) fn verdict(reports: &[Report]) -> Result<(), Failure> {
         0 => Ok(()),
         1 => Err(Failure::negative(anyhow!("1 run did not go as it should")).details(details)),
         many => {
-            let told = anyhow!("{many} runs did not go as they should");
-            Err(Failure::negative(told).details(details))
+            let error = anyhow!("{many} runs did not go as they should");
+            Err(Failure::negative(error).details(details))
         }
     }
 }

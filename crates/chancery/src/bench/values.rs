@@ -1,4 +1,4 @@
-//! The values of single flags, from text.
+//! The values of single flags, parsed from text.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::config::Span;
 
 /// The kind of trigger that `--trigger` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum TriggerKind {
     /// A line to a control port; the answer says that the change is published.
     Tcp(String),
     /// A command, run by `sh`.
@@ -19,19 +19,19 @@ pub(super) enum How {
     File(PathBuf),
 }
 
-impl FromStr for How {
+impl FromStr for TriggerKind {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let told = || {
+        let misfit = || {
             format!("`{text}` is no trigger; write `tcp:HOST:PORT`, `exec:COMMAND` or `file:PATH`")
         };
         let (kind, rest) =
-            text.split_once(':').filter(|(_, rest)| !rest.is_empty()).ok_or_else(told)?;
+            text.split_once(':').filter(|(_, rest)| !rest.is_empty()).ok_or_else(misfit)?;
         match kind {
             "tcp" => Ok(Self::Tcp(rest.to_owned())),
             "exec" => Ok(Self::Exec(rest.to_owned())),
             "file" => Ok(Self::File(rest.into())),
-            _ => Err(told()),
+            _ => Err(misfit()),
         }
     }
 }
@@ -64,11 +64,12 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) fn slow(text: &str) -> Result<SlowClients, String> {
-    let told = || format!("`{text}` is no pace; write `10@65536`: ten clients, 64 KiB in a second");
-    let (clients, bytes) = text.split_once('@').ok_or_else(told)?;
+    let misfit =
+        || format!("`{text}` is no pace; write `10@65536`: ten clients, 64 KiB in a second");
+    let (clients, bytes) = text.split_once('@').ok_or_else(misfit)?;
     let bytes = bytes.parse().ok().filter(|bytes| *bytes > 0);
     let slow = clients.parse().ok().zip(bytes);
-    slow.map(|(count, bytes_per_second)| SlowClients { count, bytes_per_second }).ok_or_else(told)
+    slow.map(|(count, bytes_per_second)| SlowClients { count, bytes_per_second }).ok_or_else(misfit)
 }
 
 #[cfg(test)]
@@ -87,11 +88,11 @@ mod tests {
 
     #[test]
     fn triggers_are_read() {
-        assert_eq!("tcp:127.0.0.1:1".parse(), Ok(How::Tcp("127.0.0.1:1".into())));
-        assert_eq!("exec:echo a:b".parse(), Ok(How::Exec("echo a:b".into())));
-        assert_eq!("file:/a/b".parse(), Ok(How::File("/a/b".into())));
+        assert_eq!("tcp:127.0.0.1:1".parse(), Ok(TriggerKind::Tcp("127.0.0.1:1".into())));
+        assert_eq!("exec:echo a:b".parse(), Ok(TriggerKind::Exec("echo a:b".into())));
+        assert_eq!("file:/a/b".parse(), Ok(TriggerKind::File("/a/b".into())));
         for text in ["", "tcp:", "127.0.0.1:1", "udp:x"] {
-            assert!(text.parse::<How>().is_err(), "{text}");
+            assert!(text.parse::<TriggerKind>().is_err(), "{text}");
         }
     }
 

@@ -167,14 +167,14 @@ fn the_end_of_a_stream_is_told_in_words_and_once() {
         (frame(0, 0, 1, b"\x01\0\0\0\x01x"), "compresses"),
         (frame(0, 0, 1, b"\0\0\0\0\x01\x07"), "no discovery response"),
     ];
-    for (bytes, told) in ends {
+    for (bytes, reason) in ends {
         let mut client = Client::new(Protocol::Delta, 0);
         client.hears(&settings(65_535));
         client.enters(AckMode::Acks);
         client.hears(&bytes);
         client.session.close("closed");
         let failures = client.failures();
-        assert!(failures.len() == 1 && failures[0].contains(told), "{failures:?}");
+        assert!(failures.len() == 1 && failures[0].contains(reason), "{failures:?}");
         assert_eq!(client.measurements.state().alive, 0);
     }
 }
