@@ -1,6 +1,6 @@
 //! The threads that run the clients: each has a runtime of its own and a share of the connections.
 //!
-//! Not here: how a connection reads and writes ([`Connection`]), and what is said on it
+//! Not here: how a connection reads and writes ([`Connection`]), and what is sent on it
 //! ([`Session`]).
 
 use std::sync::Arc;

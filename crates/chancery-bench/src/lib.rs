@@ -20,6 +20,7 @@
 //! Not here: flags, signals, exit codes, and files of reports and charts, which are the command's.
 
 mod activity;
+mod bytes;
 mod chart;
 mod client_threads;
 mod connection;

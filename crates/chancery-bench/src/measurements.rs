@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_lost_is_not_waited_for_and_told_once() {
+    fn a_lost_client_is_not_waited_for_and_reported_once() {
         let measurements = Measurements::new(all(3), 2, 1);
         measurements.start_change();
         measurements.client_lost(1, "gone");

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_is_told() {
+    fn a_process_that_does_not_exist_is_an_error() {
         assert!(Process::of(u32::MAX).unwrap_err().to_string().contains("4294967295"));
     }
 }

@@ -272,15 +272,15 @@ mod tests {
 
     #[test]
     fn answers_say_what_the_variant_asks_for() {
-        let said = |protocol, ack_mode| {
+        let sent = |protocol, ack_mode| {
             let mut out = Vec::new();
             acknowledge(&mut out, protocol, ack_mode, b"v", b"n");
             numbers(&out)
         };
-        assert_eq!(said(Protocol::Sotw, AckMode::Acks), [1, 5]);
-        assert_eq!(said(Protocol::Sotw, AckMode::Nacks), [5, 6]);
-        assert_eq!(said(Protocol::Delta, AckMode::Acks), [6]);
-        assert_eq!(said(Protocol::Delta, AckMode::Nacks), [6, 7]);
+        assert_eq!(sent(Protocol::Sotw, AckMode::Acks), [1, 5]);
+        assert_eq!(sent(Protocol::Sotw, AckMode::Nacks), [5, 6]);
+        assert_eq!(sent(Protocol::Delta, AckMode::Acks), [6]);
+        assert_eq!(sent(Protocol::Delta, AckMode::Nacks), [6, 7]);
     }
 
     #[test]

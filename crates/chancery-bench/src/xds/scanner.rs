@@ -4,6 +4,8 @@
 //! 4 the type, 5 the nonce; 6 and 8 are the resources that delta removes. Resources are counted and
 //! skipped.
 
+use crate::bytes::take;
+
 /// The fields of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResponseFields {
@@ -26,11 +28,16 @@ pub(super) struct Scanner {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ScanState {
+    /// The key of a field is next.
     #[default]
     Key,
+    /// A number is next, which is skipped.
     Number,
+    /// The length of this field is next.
     Length(u64),
+    /// So many bytes are skipped; no length is larger than a `u32`.
     Skip(u64),
+    /// So many bytes of this field are kept.
     Keep(u64, u64),
 }
 
@@ -59,17 +66,17 @@ impl Scanner {
         while !bytes.is_empty() {
             match self.state {
                 ScanState::Skip(left) => {
-                    let left = left - split(&mut bytes, left).len() as u64;
+                    let left = left - take(&mut bytes, left as usize).len() as u64;
                     self.state = if left == 0 { ScanState::Key } else { ScanState::Skip(left) };
                 }
                 ScanState::Keep(field, left) => {
-                    let piece = split(&mut bytes, left);
+                    let piece = take(&mut bytes, left as usize);
                     self.keep(field, piece)?;
                     let left = left - piece.len() as u64;
                     self.state =
                         if left == 0 { ScanState::Key } else { ScanState::Keep(field, left) };
                 }
-                _ => self.digit(split(&mut bytes, 1)[0])?,
+                _ => self.digit(take(&mut bytes, 1)[0])?,
             }
         }
         Ok(())
@@ -134,13 +141,6 @@ fn key(key: u64) -> Result<ScanState, NotAResponse> {
         5 => Ok(ScanState::Skip(4)),
         _ => Err(NotAResponse),
     }
-}
-
-fn split<'a>(bytes: &mut &'a [u8], most: u64) -> &'a [u8] {
-    let most = usize::try_from(most).map_or(bytes.len(), |most| most.min(bytes.len()));
-    let (taken, rest) = bytes.split_at(most);
-    *bytes = rest;
-    taken
 }
 
 const VERSION: u64 = 1;

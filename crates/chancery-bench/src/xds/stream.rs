@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::plan::{AckMode, Expect, Plan, acknowledge};
 use super::scanner::{ResponseFields, Scanner};
+use crate::bytes::take;
 use crate::http2::{Http2Connection, SendWindow, WINDOW_STEP};
 
 /// A stream from the first request to its end.
@@ -116,8 +117,7 @@ impl XdsStream {
         if self.left == 0 && !self.begin(bytes)? {
             return Ok(None);
         }
-        let (now, rest) = bytes.split_at(bytes.len().min(self.left as usize));
-        *bytes = rest;
+        let now = take(bytes, self.left as usize);
         self.left -= now.len() as u32;
         self.scanner.feed(now).map_err(|_| DAMAGED)?;
         if let Some(copy) = &mut self.copy {
@@ -225,8 +225,7 @@ impl XdsStream {
     /// Reads the prefix of a message (compression and length); returns true if it is whole.
     fn begin(&mut self, bytes: &mut &[u8]) -> Result<bool, &'static str> {
         let have = usize::from(self.have);
-        let (now, rest) = bytes.split_at(bytes.len().min(PREFIX - have));
-        *bytes = rest;
+        let now = take(bytes, PREFIX - have);
         self.prefix[have..have + now.len()].copy_from_slice(now);
         self.have += now.len() as u8;
         if usize::from(self.have) < PREFIX {

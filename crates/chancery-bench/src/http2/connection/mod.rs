@@ -7,6 +7,7 @@
 
 use super::frame::{self, FIRST_WINDOW, FRAME_SIZES, FrameHeader, HEADER_SIZE, WINDOW};
 use super::hpack::{self, Field};
+use crate::bytes::take;
 
 /// A connection, after the preface was sent.
 #[derive(Debug)]
@@ -202,7 +203,7 @@ impl Http2Connection {
     /// Reads the header of a frame; returns true if it is whole.
     fn read_header(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Http2Error> {
         let have = usize::from(self.header_read);
-        let taken = split(input, HEADER_SIZE - have);
+        let taken = take(input, HEADER_SIZE - have);
         self.header_bytes[have..have + taken.len()].copy_from_slice(taken);
         self.header_read += taken.len() as u8;
         if usize::from(self.header_read) < HEADER_SIZE {
@@ -255,14 +256,14 @@ impl Http2Connection {
             return Ok(None);
         }
         if self.payload_left > self.padding {
-            let bytes = split(input, (self.payload_left - self.padding) as usize);
+            let bytes = take(input, (self.payload_left - self.padding) as usize);
             self.payload_left -= bytes.len() as u32;
             return Ok((!bytes.is_empty()).then(|| self.data_event(bytes)));
         }
         if self.header.has(frame::END_STREAM) && !self.end_reported {
             return Ok(Some(self.data_event(&[])));
         }
-        self.payload_left -= split(input, self.payload_left as usize).len() as u32;
+        self.payload_left -= take(input, self.payload_left as usize).len() as u32;
         if self.payload_left == 0 {
             self.header_read = 0;
         }
@@ -274,7 +275,7 @@ impl Http2Connection {
         if self.payload_left == 0 {
             return Err(Http2Error::Frame("a padded frame without its padding"));
         }
-        let [pad] = split(input, 1) else { return Ok(false) };
+        let [pad] = take(input, 1) else { return Ok(false) };
         self.padding_unread = false;
         self.payload_left -= 1;
         self.padding = u32::from(*pad);
@@ -295,7 +296,7 @@ impl Http2Connection {
 
     /// Keeps the payload of a frame that is not DATA; returns true if it is whole.
     fn collect_payload(&mut self, input: &mut &[u8]) -> bool {
-        let bytes = split(input, self.payload_left as usize);
+        let bytes = take(input, self.payload_left as usize);
         self.payload_left -= bytes.len() as u32;
         self.payload.extend_from_slice(bytes);
         self.payload_left == 0
@@ -409,13 +410,6 @@ impl SendWindow {
 
 fn window_update(out: &mut Vec<u8>, stream: u32, by: u32) {
     frame::write(out, frame::WINDOW_UPDATE, 0, stream, &by.to_be_bytes());
-}
-
-/// At most so many bytes from the front.
-fn split<'a>(input: &mut &'a [u8], most: usize) -> &'a [u8] {
-    let (taken, rest) = input.split_at(most.min(input.len()));
-    *input = rest;
-    taken
 }
 
 fn number(payload: &[u8], at: usize) -> Result<u32, Http2Error> {

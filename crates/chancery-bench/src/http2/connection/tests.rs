@@ -1,6 +1,7 @@
 //! The events of a connection, however its bytes are cut, and whatever they are.
 
 use super::*;
+use crate::bytes::Damage;
 
 /// An event that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +83,8 @@ fn a_conversation_is_read_the_same_however_it_is_cut() {
     ];
     assert_eq!(data, expected.iter().collect::<Vec<_>>());
     for cut in 0..=bytes.len() {
-        let (events, said) = events(&[&bytes[..cut], &bytes[cut..]]).unwrap();
-        assert_eq!((&events, &said), (&whole, &answers), "cut at {cut}");
+        let (events, sent) = events(&[&bytes[..cut], &bytes[cut..]]).unwrap();
+        assert_eq!((&events, &sent), (&whole, &answers), "cut at {cut}");
     }
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
     assert_eq!(events(&single).unwrap(), (whole, answers));
@@ -98,7 +99,7 @@ fn settings_and_pings_are_answered() {
 }
 
 #[test]
-fn a_server_that_speaks_something_else_is_told_apart() {
+fn a_server_that_does_not_speak_http2_is_recognised() {
     let Err(Http2Error::NoHttp2(begins)) = events(&[b"HTTP/1.1 400 Bad Request\r\n"]) else {
         panic!()
     };
@@ -115,7 +116,7 @@ fn a_frame_larger_than_announced_is_refused_and_the_largest_is_not() {
 }
 
 #[test]
-fn broken_frames_are_told() {
+fn malformed_frames_are_refused() {
     let broken: [&[Frame<'_>]; 8] = [
         &[(frame::DATA, frame::PADDED, 1, b"")],
         &[(frame::DATA, frame::PADDED, 1, b"\x02x")],
@@ -181,16 +182,10 @@ fn windows_are_topped_up_rarely() {
 
 #[test]
 fn hostile_bytes_never_panic_and_are_never_hoarded() {
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut damage = Damage::new(0x9e37_79b9_7f4a_7c15);
     for round in 0..2000 {
         let mut bytes = conversation();
-        for _ in 0..1 + round % 5 {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            let at = (seed >> 8) as usize % bytes.len();
-            bytes[at] = seed as u8;
-        }
+        damage.apply(&mut bytes, 1 + round % 5);
         let (mut connection, mut out) = (connection(), Vec::new());
         'connection: for piece in bytes.chunks(1 + round % 40) {
             let mut input = piece;

@@ -1,6 +1,7 @@
 //! Whole conversations with a server whose bytes are written here.
 
 use super::*;
+use crate::bytes::Damage;
 use crate::workload::Readers;
 use crate::xds::proto::{field, fields};
 use crate::xds::{Expect, Node, Protocol, Subscription, types};
@@ -9,7 +10,7 @@ struct Client {
     session: Session,
     measurements: Arc<Measurements>,
     /// The frames the client has written: kind, stream, payload.
-    said: Vec<(u8, u32, Vec<u8>)>,
+    sent: Vec<(u8, u32, Vec<u8>)>,
 }
 
 impl Client {
@@ -24,32 +25,32 @@ impl Client {
         let readers = Readers { clients: 1, ..Readers::default() };
         let measurements = Arc::new(Measurements::new(readers, 1, 1));
         let session = Session::open(plan, Arc::clone(&measurements), 0, &mut Vec::new());
-        Self { session, measurements, said: Vec::new() }
+        Self { session, measurements, sent: Vec::new() }
     }
 
-    fn hears(&mut self, bytes: &[u8]) {
+    fn receives(&mut self, bytes: &[u8]) {
         let mut out = Vec::new();
         self.session.feed(bytes, &mut out).unwrap();
-        self.took(&out);
+        self.collects(&out);
     }
 
-    fn enters(&mut self, ack_mode: AckMode) {
+    fn opens(&mut self, ack_mode: AckMode) {
         let mut out = Vec::new();
         self.session.open_client(0, ack_mode, &mut out).unwrap();
-        self.took(&out);
+        self.collects(&out);
     }
 
-    fn took(&mut self, mut out: &[u8]) {
+    fn collects(&mut self, mut out: &[u8]) {
         while let [a, b, c, kind, _, s, t, u, v, rest @ ..] = out {
             let (payload, rest) = rest.split_at(u32::from_be_bytes([0, *a, *b, *c]) as usize);
-            self.said.push((*kind, u32::from_be_bytes([*s, *t, *u, *v]), payload.to_vec()));
+            self.sent.push((*kind, u32::from_be_bytes([*s, *t, *u, *v]), payload.to_vec()));
             out = rest;
         }
     }
 
     /// The requests of the stream so far, without the prefix of gRPC.
     fn requests(&self) -> Vec<Vec<u8>> {
-        let data = self.said.iter().filter(|(kind, ..)| *kind == 0);
+        let data = self.sent.iter().filter(|(kind, ..)| *kind == 0);
         let bytes: Vec<u8> = data.flat_map(|(_, _, payload)| payload.clone()).collect();
         let (mut rest, mut requests) = (&bytes[..], Vec::new());
         while let [0, a, b, c, d, more @ ..] = rest {
@@ -94,15 +95,15 @@ fn numbers(bytes: &[u8]) -> Vec<u32> {
 }
 
 #[test]
-fn a_client_asks_hears_and_answers() {
+fn a_client_subscribes_receives_and_acknowledges() {
     for (protocol, first, answer) in [
         (Protocol::Delta, vec![1, 2, 3, 3, 5], vec![2, 6]),
         (Protocol::Sotw, vec![2, 4, 3, 3], vec![4, 3, 3, 1, 5]),
     ] {
         let mut client = Client::new(protocol, 0);
-        client.hears(&settings(65_535));
-        client.enters(AckMode::Acks);
-        client.hears(&frame(0, 0, 1, &response(3)));
+        client.receives(&settings(65_535));
+        client.opens(AckMode::Acks);
+        client.receives(&frame(0, 0, 1, &response(3)));
         let requests = client.requests();
         assert_eq!(numbers(&requests[0]), first);
         assert_eq!(numbers(&requests[1]), answer);
@@ -114,12 +115,12 @@ fn a_client_asks_hears_and_answers() {
 }
 
 #[test]
-fn manners_differ_in_the_answer_alone() {
+fn ack_modes_differ_in_the_answer_alone() {
     for (ack_mode, answers) in [(AckMode::Silent, 0), (AckMode::Nacks, 1)] {
         let mut client = Client::new(Protocol::Delta, 0);
-        client.hears(&settings(65_535));
-        client.enters(ack_mode);
-        client.hears(&frame(0, 0, 1, &response(1)));
+        client.receives(&settings(65_535));
+        client.opens(ack_mode);
+        client.receives(&frame(0, 0, 1, &response(1)));
         assert_eq!(client.requests().len(), 1 + answers);
     }
 }
@@ -129,10 +130,10 @@ fn responses_are_counted_however_they_are_cut() {
     let bytes = [response(2), response(0), response(1)].concat();
     for cut in 0..=bytes.len() {
         let mut client = Client::new(Protocol::Delta, 3);
-        client.hears(&settings(65_535));
-        client.enters(AckMode::Acks);
-        client.hears(&frame(0, 0, 1, &bytes[..cut]));
-        client.hears(&frame(0, 0, 1, &bytes[cut..]));
+        client.receives(&settings(65_535));
+        client.opens(AckMode::Acks);
+        client.receives(&frame(0, 0, 1, &bytes[..cut]));
+        client.receives(&frame(0, 0, 1, &bytes[cut..]));
         assert_eq!(client.measurements.traffic().messages, 3, "cut at {cut}");
         assert_eq!(client.requests().len(), 4);
         assert!(client.session.answered(), "three resources were expected, and came");
@@ -142,13 +143,13 @@ fn responses_are_counted_however_they_are_cut() {
 #[test]
 fn requests_wait_for_the_window_and_come_whole() {
     let mut client = Client::new(Protocol::Delta, 0);
-    client.hears(&settings(7));
-    client.enters(AckMode::Acks);
+    client.receives(&settings(7));
+    client.opens(AckMode::Acks);
     assert!(client.session.has_unsent());
-    assert_eq!(client.said.last().unwrap().2.len(), 7);
-    client.hears(&frame(0, 0, 1, &response(1)));
+    assert_eq!(client.sent.last().unwrap().2.len(), 7);
+    client.receives(&frame(0, 0, 1, &response(1)));
     while client.session.has_unsent() {
-        client.hears(&frame(8, 0, 1, &10_u32.to_be_bytes()));
+        client.receives(&frame(8, 0, 1, &10_u32.to_be_bytes()));
     }
     let requests = client.requests();
     assert_eq!(requests.len(), 2);
@@ -157,7 +158,7 @@ fn requests_wait_for_the_window_and_come_whole() {
 }
 
 #[test]
-fn the_end_of_a_stream_is_told_in_words_and_once() {
+fn the_end_of_a_stream_is_reported_in_words_and_once() {
     let mut block = vec![0x88, 0x00, 11];
     block.extend(b"grpc-status\x018");
     let ends: [(Vec<u8>, &str); 5] = [
@@ -169,9 +170,9 @@ fn the_end_of_a_stream_is_told_in_words_and_once() {
     ];
     for (bytes, reason) in ends {
         let mut client = Client::new(Protocol::Delta, 0);
-        client.hears(&settings(65_535));
-        client.enters(AckMode::Acks);
-        client.hears(&bytes);
+        client.receives(&settings(65_535));
+        client.opens(AckMode::Acks);
+        client.receives(&bytes);
         client.session.close("closed");
         let failures = client.failures();
         assert!(failures.len() == 1 && failures[0].contains(reason), "{failures:?}");
@@ -182,9 +183,9 @@ fn the_end_of_a_stream_is_told_in_words_and_once() {
 #[test]
 fn a_connection_that_is_ended_says_why() {
     let mut client = Client::new(Protocol::Delta, 0);
-    client.hears(&settings(65_535));
-    client.enters(AckMode::Acks);
-    client.hears(&frame(7, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 11, b'x']));
+    client.receives(&settings(65_535));
+    client.opens(AckMode::Acks);
+    client.receives(&frame(7, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 11, b'x']));
     client.session.close("the server closed the connection");
     assert!(client.failures()[0].contains("ENHANCE_YOUR_CALM: x"), "{:?}", client.failures());
 }
@@ -192,8 +193,8 @@ fn a_connection_that_is_ended_says_why() {
 #[test]
 fn more_streams_than_the_server_takes_are_not_opened() {
     let mut client = Client::new(Protocol::Delta, 0);
-    client.hears(&frame(4, 0, 0, &[0, 3, 0, 0, 0, 1]));
-    client.enters(AckMode::Acks);
+    client.receives(&frame(4, 0, 0, &[0, 3, 0, 0, 0, 1]));
+    client.opens(AckMode::Acks);
     let refused = client.session.open_client(1, AckMode::Acks, &mut Vec::new());
     assert!(refused.unwrap_err().contains("1 streams on a connection"));
 }
@@ -208,20 +209,14 @@ fn hostile_bytes_never_panic() {
         frame(1, 5, 1, b"\x40\x0bgrpc-status\x018"),
     ]
     .concat();
-    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut damage = Damage::new(0x2545_f491_4f6c_dd1d);
     for round in 0..2000 {
         let mut bytes = valid.clone();
-        for _ in 0..1 + round % 4 {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            let at = (seed >> 8) as usize % bytes.len();
-            bytes[at] = seed as u8;
-        }
+        damage.apply(&mut bytes, 1 + round % 4);
         let mut client = Client::new(Protocol::Delta, 0);
         client.session.feed(&settings(1000), &mut Vec::new()).unwrap();
         client.session.record_versions();
-        client.enters(AckMode::Acks);
+        client.opens(AckMode::Acks);
         for piece in bytes.chunks(1 + round % 50) {
             if client.session.feed(piece, &mut Vec::new()).is_err() {
                 break;
