@@ -13,6 +13,8 @@
 //! A driver waits for one thing, hands it to the machine (`handle`), asks the machine what to do
 //! (`poll`) until it answers `None`, and sleeps until its `deadline`.
 
+mod encodings;
+mod entries;
 mod message;
 mod name;
 mod names;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
+use crate::encodings::{Form, ResourceEncodings};
 use crate::{ResourceName, TypeUrl};
 
 /// A version: equal texts mean equal content, and nothing else (S-030).
@@ -32,6 +33,7 @@ pub struct Resource {
     ttl: Option<Duration>,
     aliases: Vec<ResourceName>,
     facts: Facts,
+    encodings: ResourceEncodings,
 }
 
 /// What the machines must know about a body they cannot read.
@@ -113,6 +115,7 @@ impl Resource {
             ttl: None,
             aliases: Vec::new(),
             facts: Facts::default(),
+            encodings: ResourceEncodings::default(),
         }
     }
 
@@ -135,6 +138,7 @@ impl Resource {
     #[must_use]
     pub fn with_version(mut self, version: &str) -> Self {
         self.version = Version::Explicit(version.into());
+        self.encodings = ResourceEncodings::default();
         self
     }
 
@@ -170,6 +174,17 @@ impl Resource {
         &self.aliases
     }
 
+    /// The encoding of this resource, of this type and in a form, made by `encode` if nobody did
+    /// before.
+    pub fn encoding(
+        &self,
+        type_url: &TypeUrl,
+        form: Form,
+        encode: impl FnOnce() -> Bytes,
+    ) -> Bytes {
+        self.encodings.get_or_encode(type_url, form, encode)
+    }
+
     /// What the machines know about the body.
     pub fn facts(&self) -> &Facts {
         &self.facts
@@ -191,11 +206,6 @@ impl Resource {
         hash.digest128()
     }
 
-    /// A digest of what a client is sent, whatever the version is said to be.
-    pub(crate) fn content(&self) -> u128 {
-        self.content
-    }
-
     /// A client must hear of a new TTL or alias too, so these count as content.
     fn hash_again(mut self) -> Self {
         let mut hash = Xxh3::new();
@@ -208,6 +218,7 @@ impl Resource {
             hash.update(&[0]);
         }
         self.content = hash.digest128();
+        self.encodings = ResourceEncodings::default();
         if let Version::Content(_) = self.version {
             self.version = Version::Content(self.content);
         }

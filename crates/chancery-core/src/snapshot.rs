@@ -31,6 +31,8 @@ pub struct ResourceSet {
     digest: u128,
     explicit: Option<Arc<str>>,
     pending: Pending,
+    /// The set that this one was written over.
+    below: Option<Arc<Self>>,
     pub(crate) memo: Memo,
 }
 
@@ -117,6 +119,19 @@ impl Snapshot {
             self.sets.remove(type_url);
         } else {
             self.sets.insert(type_url.clone(), Arc::new(set));
+        }
+    }
+
+    /// States that this was made by writing a few resources over another snapshot. Nothing in it
+    /// changes; responses share the memory, and the work, of what both have in common.
+    pub fn written_over(&mut self, below: &Self) {
+        let types: Vec<TypeUrl> = self.sets.keys().cloned().collect();
+        for type_url in types {
+            let under = below.set(&type_url);
+            let Some(set) = self.sets.get_mut(&type_url) else { continue };
+            if !under.is_empty() && !Arc::ptr_eq(set, under) {
+                Arc::make_mut(set).below = Some(Arc::clone(under));
+            }
         }
     }
 
@@ -262,6 +277,11 @@ impl ResourceSet {
     /// Whether every resource is found under its own name only.
     pub fn is_plain(&self) -> bool {
         self.keys.is_empty()
+    }
+
+    /// The set that this one was written over.
+    pub(crate) fn below(&self) -> Option<&Arc<Self>> {
+        self.below.as_ref()
     }
 
     /// The resources with a TTL.

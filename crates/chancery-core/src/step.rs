@@ -1,34 +1,48 @@
-//! What streams in the same state share: the way from one set to another, and the whole of a set,
+//! What streams in the same state share: the step from one set to another, and the whole of a set,
 //! each worked out once however many streams take it.
 //!
 //! Most streams of a fleet want everything of a type and are where the others are. For these a
 //! response costs a few pointers. A stream with names, removals, rejections or TTLs of its own
-//! works out its own response (`subscription/respond.rs`).
+//! works out its own response (`server/subscription/respond.rs`).
+//!
+//! A set that was [written over](crate::Snapshot::written_over) another shares with it, too: its
+//! whole is that of the set below with what differs put in place, and a step that is the same above
+//! and below is one step.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use crate::server::{Encodings, ResponseEntry, Share};
+use crate::entries::{Entries, Segment};
 use crate::{Change, Resource, ResourceName, ResourceSet};
 
-/// The way from one set to another, for whoever wants everything.
+/// The step from one set to another, for whoever wants everything.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// The first step, from nothing: all that is in the set.
+    Whole(Arc<ResourceSet>),
+    /// What differs.
+    Between(Arc<Difference>),
+}
+
+/// What differs between two sets.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct Difference {
     /// Every name that differs, in order.
-    pub(crate) changes: Box<[Change]>,
-    /// Whether something is no longer there.
-    pub(crate) removes: bool,
+    changes: Box<[Change]>,
+    /// True if something is no longer there.
+    removes: bool,
     /// Roughly what the rest takes on the wire.
-    pub(crate) bytes: usize,
+    bytes: usize,
     entries: OnceLock<Entries>,
     /// The load assignments that new clusters wait for.
     warming: OnceLock<Arc<[ResourceName]>>,
 }
 
-/// Entries in the order of their names, without TTLs, and a place for their encoding.
-#[derive(Clone, Debug)]
-pub(crate) struct Entries {
-    pub(crate) list: Arc<[ResponseEntry]>,
-    encodings: Arc<Encodings>,
+/// One name of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepChange<'a> {
+    pub(crate) name: &'a ResourceName,
+    pub(crate) old: Option<&'a Arc<Resource>>,
+    pub(crate) new: Option<&'a Arc<Resource>>,
 }
 
 /// What was worked out about one set. A copy begins anew, as it is about to be edited.
@@ -36,6 +50,8 @@ pub(crate) struct Entries {
 pub(crate) struct Memo {
     version: OnceLock<Arc<str>>,
     whole: OnceLock<Entries>,
+    bytes: OnceLock<usize>,
+    warming: OnceLock<Arc<[ResourceName]>>,
     steps: Mutex<Vec<Remembered>>,
 }
 
@@ -43,7 +59,7 @@ pub(crate) struct Memo {
 #[derive(Debug)]
 struct Remembered {
     from: Weak<ResourceSet>,
-    step: Arc<OnceLock<Arc<Step>>>,
+    step: Arc<OnceLock<Arc<Difference>>>,
 }
 
 impl ResourceSet {
@@ -54,19 +70,218 @@ impl ResourceSet {
 
     /// All resources.
     pub(crate) fn whole(&self) -> &Entries {
-        self.memo.whole.get_or_init(|| Entries::of(self.iter()))
+        self.memo.whole.get_or_init(|| {
+            let over = self.below().and_then(|below| self.whole_over(below));
+            over.unwrap_or_else(|| Entries::of_list(self.iter().map(Arc::clone).collect()))
+        })
     }
 
-    /// The way from `before` to this set.
-    pub(crate) fn step_from(&self, before: &Arc<Self>) -> Arc<Step> {
-        let step = self.memo.step_from(before);
-        Arc::clone(step.get_or_init(|| Arc::new(Step::new(before, self))))
+    /// Roughly what all resources take on the wire.
+    fn bytes(&self) -> usize {
+        *self.memo.bytes.get_or_init(|| match self.below() {
+            Some(below) => below.diff(self).fold(below.bytes(), |sum, change| {
+                let size =
+                    |resource: Option<Arc<Resource>>| resource.map_or(0, |it| entry_size(&it));
+                (sum + size(change.new)).saturating_sub(size(change.old))
+            }),
+            None => self.iter().map(|resource| entry_size(resource)).sum(),
+        })
+    }
+
+    /// The load assignments that its clusters wait for. A set that nobody but the nodes of one
+    /// audience sees does not remember them.
+    fn warming(&self) -> Arc<[ResourceName]> {
+        let names = || self.iter().filter_map(|it| it.endpoints()).cloned().collect();
+        match self.below() {
+            Some(_) => names(),
+            None => Arc::clone(self.memo.warming.get_or_init(names)),
+        }
+    }
+
+    /// The whole of this set as that of the set below, with what differs put in its place; `None` if
+    /// so much differs that there is little to share.
+    fn whole_over(&self, below: &Self) -> Option<Entries> {
+        let most = below.len() / WORTH_SHARING;
+        let changes: Vec<Change> = below.diff(self).take(most + 1).collect();
+        if changes.len() > most {
+            return None;
+        }
+        let mut segments = Vec::with_capacity(below.whole().segments().len() + 2 * changes.len());
+        let mut changes = changes.into_iter().peekable();
+        for segment in below.whole().segments() {
+            match segment {
+                Segment::Run(run) => {
+                    let mut from = 0;
+                    while let Some(change) = changes.next_if(|it| run.reaches(&it.name)) {
+                        let at = run.place_of(&change.name);
+                        segments.extend(run.part(from..at).map(Segment::Run));
+                        segments.extend(change.new.map(Segment::Resource));
+                        from = at + usize::from(change.old.is_some());
+                    }
+                    segments.extend(run.part(from..run.resources().len()).map(Segment::Run));
+                }
+                Segment::Resource(resource) => {
+                    while let Some(change) = changes.next_if(|it| it.name < *resource.name()) {
+                        segments.extend(change.new.map(Segment::Resource));
+                    }
+                    match changes.next_if(|it| it.name == *resource.name()) {
+                        Some(change) => segments.extend(change.new.map(Segment::Resource)),
+                        None => segments.push(segment.clone()),
+                    }
+                }
+                Segment::Own(_) => segments.push(segment.clone()),
+            }
+        }
+        segments.extend(changes.filter_map(|change| change.new.map(Segment::Resource)));
+        Some(Entries::from(segments))
+    }
+
+    /// What differs from `before`.
+    fn difference_from(&self, before: &Arc<Self>) -> Arc<Difference> {
+        let known = self.memo.place_for_step(before);
+        Arc::clone(known.get_or_init(|| {
+            let shared = self.difference_below(before);
+            shared.unwrap_or_else(|| Arc::new(Difference::new(before.diff(self))))
+        }))
+    }
+
+    /// What differs between the sets that these two were written over, if it is the same.
+    fn difference_below(&self, before: &Arc<Self>) -> Option<Arc<Difference>> {
+        let (from, to) = (before.below()?, self.below()?);
+        if Arc::ptr_eq(from, to) {
+            return None;
+        }
+        let difference = to.difference_from(from);
+        difference.changes.iter().cloned().eq(before.diff(self)).then_some(difference)
+    }
+}
+
+impl Step {
+    /// The step from one set to another.
+    pub(crate) fn between(before: &Arc<ResourceSet>, after: &Arc<ResourceSet>) -> Self {
+        if before.is_empty() {
+            return Self::Whole(Arc::clone(after));
+        }
+        Self::Between(after.difference_from(before))
+    }
+
+    /// The number of names that differ.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Whole(set) => set.len(),
+            Self::Between(difference) => difference.changes.len(),
+        }
+    }
+
+    /// True if something is no longer there.
+    pub(crate) fn removes(&self) -> bool {
+        match self {
+            Self::Whole(_) => false,
+            Self::Between(difference) => difference.removes,
+        }
+    }
+
+    /// Roughly what is there of what differs takes on the wire.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Whole(set) => set.bytes(),
+            Self::Between(difference) => difference.bytes,
+        }
+    }
+
+    /// Every name that differs, in order.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = StepChange<'_>> {
+        let (whole, changes) = match self {
+            Self::Whole(set) => (Some(set), &[][..]),
+            Self::Between(difference) => (None, &*difference.changes),
+        };
+        let whole = whole.into_iter().flat_map(|set| set.iter()).map(StepChange::addition);
+        whole.chain(changes.iter().map(StepChange::of))
+    }
+
+    /// Calls a function for every name that differs, in order.
+    pub(crate) fn for_each_change<'a>(&'a self, mut call: impl FnMut(StepChange<'a>)) {
+        match self {
+            Self::Whole(set) => set.iter().for_each(|new| call(StepChange::addition(new))),
+            Self::Between(difference) => {
+                difference.changes.iter().for_each(|change| call(StepChange::of(change)));
+            }
+        }
+    }
+
+    /// What exists now of what differs.
+    pub(crate) fn entries(&self) -> &Entries {
+        match self {
+            Self::Whole(set) => set.whole(),
+            Self::Between(difference) => difference.entries(),
+        }
+    }
+
+    /// The number of names that were not there before.
+    pub(crate) fn count_new(&self) -> usize {
+        match self {
+            Self::Whole(set) => set.len(),
+            Self::Between(it) => it.changes.iter().filter(|change| change.old.is_none()).count(),
+        }
+    }
+
+    /// The load assignments that clusters wait for which were not there before.
+    pub(crate) fn warming(&self) -> Arc<[ResourceName]> {
+        match self {
+            Self::Whole(set) => set.warming(),
+            Self::Between(difference) => difference.warming(),
+        }
+    }
+
+    /// The change of that name.
+    pub(crate) fn change_of(&self, name: &str) -> Option<StepChange<'_>> {
+        match self {
+            Self::Whole(set) => set.get(name).map(StepChange::addition),
+            Self::Between(difference) => difference.change_of(name).map(StepChange::of),
+        }
+    }
+}
+
+impl Difference {
+    fn new(changes: impl Iterator<Item = Change>) -> Self {
+        let changes: Box<[Change]> = changes.collect();
+        let removes = changes.iter().any(|change| change.new.is_none());
+        let given = changes.iter().filter_map(|change| change.new.as_deref());
+        let bytes = given.map(entry_size).sum();
+        Self { changes, removes, bytes, entries: OnceLock::new(), warming: OnceLock::new() }
+    }
+
+    fn entries(&self) -> &Entries {
+        let given = || self.changes.iter().filter_map(|change| change.new.clone());
+        self.entries.get_or_init(|| Entries::of_list(given().collect()))
+    }
+
+    fn warming(&self) -> Arc<[ResourceName]> {
+        let new = || self.changes.iter().filter(|change| change.old.is_none());
+        let clusters = || new().filter_map(|change| change.new.as_deref());
+        let names = || clusters().filter_map(Resource::endpoints).cloned().collect();
+        Arc::clone(self.warming.get_or_init(names))
+    }
+
+    fn change_of(&self, name: &str) -> Option<&Change> {
+        let at = self.changes.binary_search_by(|change| change.name.as_str().cmp(name)).ok()?;
+        self.changes.get(at)
+    }
+}
+
+impl<'a> StepChange<'a> {
+    fn addition(new: &'a Arc<Resource>) -> Self {
+        Self { name: new.name(), old: None, new: Some(new) }
+    }
+
+    fn of(change: &'a Change) -> Self {
+        Self { name: &change.name, old: change.old.as_ref(), new: change.new.as_ref() }
     }
 }
 
 impl Memo {
     /// Where the step is or will be. The lock is not held while it is worked out.
-    fn step_from(&self, before: &Arc<ResourceSet>) -> Arc<OnceLock<Arc<Step>>> {
+    fn place_for_step(&self, before: &Arc<ResourceSet>) -> Arc<OnceLock<Arc<Difference>>> {
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = steps.iter().find(|one| one.is_from(before)) {
             return Arc::clone(&known.step);
@@ -92,58 +307,16 @@ impl Remembered {
     }
 }
 
-impl Step {
-    fn new(before: &ResourceSet, after: &ResourceSet) -> Self {
-        let changes: Box<[Change]> = before.diff(after).collect();
-        let removes = changes.iter().any(|change| change.new.is_none());
-        let given = changes.iter().filter_map(|change| change.new.as_deref());
-        let bytes = given.map(entry_size).sum();
-        Self { changes, removes, bytes, entries: OnceLock::new(), warming: OnceLock::new() }
-    }
-
-    /// What exists now of what differs.
-    pub(crate) fn entries(&self) -> &Entries {
-        let given = || self.changes.iter().filter_map(|change| change.new.as_ref());
-        self.entries.get_or_init(|| Entries::of(given()))
-    }
-
-    /// How many were not there before.
-    pub(crate) fn count_new(&self) -> usize {
-        self.changes.iter().filter(|change| change.old.is_none()).count()
-    }
-
-    /// The load assignments that clusters wait for which were not there before.
-    pub(crate) fn warming(&self) -> &Arc<[ResourceName]> {
-        let new = || self.changes.iter().filter(|change| change.old.is_none());
-        let clusters = || new().filter_map(|change| change.new.as_deref());
-        self.warming.get_or_init(|| clusters().filter_map(Resource::endpoints).cloned().collect())
-    }
-
-    /// The change of that name.
-    pub(crate) fn change_of(&self, name: &str) -> Option<&Change> {
-        let at = self.changes.binary_search_by(|change| change.name.as_str().cmp(name)).ok()?;
-        self.changes.get(at)
-    }
-}
-
-impl Entries {
-    fn of<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> Self {
-        Self { list: resources.map(ResponseEntry::of).collect(), encodings: Arc::default() }
-    }
-
-    pub(crate) fn share(&self) -> Share {
-        Share::Place(Arc::clone(&self.encodings))
-    }
-}
-
 /// Roughly what an entry takes on the wire: the body, the name twice, and the wrapping.
 pub(crate) fn entry_size(resource: &Resource) -> usize {
     resource.body().len() + 2 * resource.name().as_str().len() + 128
 }
 
-/// Streams are rarely in more states than these at a time, and a step forgotten is worked out
-/// again.
+/// The number of steps a set remembers. Streams are rarely in more states than these at a time, and
+/// a step that was forgotten is worked out again.
 const REMEMBERED: usize = 4;
+/// A set shares the whole of the set below if at most one resource in so many differs.
+const WORTH_SHARING: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -154,53 +327,140 @@ mod tests {
         TypeUrl::new("envoy.config.cluster.v3.Cluster")
     }
 
+    fn resource(name: &str, body: &str) -> Resource {
+        Resource::new(name.parse().unwrap(), bytes::Bytes::copy_from_slice(body.as_bytes()))
+    }
+
     fn snapshot(names: &[&str]) -> Snapshot {
         let mut snapshot = Snapshot::new();
-        for name in names {
-            let body = bytes::Bytes::copy_from_slice(name.as_bytes());
-            snapshot.insert(&cds(), Resource::new(name.parse().unwrap(), body));
-        }
+        names.iter().for_each(|name| snapshot.insert(&cds(), resource(name, name)));
         snapshot
+    }
+
+    fn difference(step: &Step) -> &Arc<Difference> {
+        let Step::Between(difference) = step else { panic!("{step:?} is from nothing") };
+        difference
+    }
+
+    fn is_same(one: &Step, other: &Step) -> bool {
+        Arc::ptr_eq(difference(one), difference(other))
+    }
+
+    fn names(entries: &Entries) -> Vec<String> {
+        entries.iter().map(|entry| entry.name.to_string()).collect()
     }
 
     #[test]
     fn a_step_is_worked_out_once() {
         let [before, after] = [snapshot(&["a", "b"]), snapshot(&["b", "c", "d"])];
         let [before, after] = [before.set(&cds()), after.set(&cds())];
-        let step = after.step_from(before);
-        assert!(Arc::ptr_eq(&step, &after.step_from(before)));
-        let names: Vec<_> = step.changes.iter().map(|change| change.name.as_str()).collect();
+        let step = Step::between(before, after);
+        assert!(is_same(&step, &Step::between(before, after)));
+        let names: Vec<_> = step.changes().map(|change| change.name.as_str()).collect();
         assert_eq!(names, ["a", "c", "d"]);
-        assert_eq!(step.entries().list.len(), 2);
-        assert!(step.removes);
+        assert_eq!(step.entries().len(), 2);
+        assert!(step.removes());
         assert!(step.change_of("c").is_some_and(|change| change.old.is_none()));
         assert!(step.change_of("b").is_none());
-        assert!(!Arc::ptr_eq(&step, &before.step_from(after)));
+        assert!(!is_same(&step, &Step::between(after, before)));
+    }
+
+    #[test]
+    fn the_first_step_is_the_whole() {
+        let [nothing, all] = [Snapshot::new(), snapshot(&["a", "b"])];
+        let step = Step::between(nothing.set(&cds()), all.set(&cds()));
+        assert_eq!((step.len(), step.count_new(), step.removes()), (2, 2, false));
+        assert_eq!(names(step.entries()), ["a", "b"]);
+        assert!(step.change_of("b").is_some_and(|change| change.new.is_some()));
+        assert!(step.change_of("c").is_none());
     }
 
     #[test]
     fn the_oldest_steps_are_forgotten() {
         let after = snapshot(&["z"]);
         let after = after.set(&cds());
-        let befores: Vec<_> = (0..=REMEMBERED).map(|_| Arc::new(ResourceSet::default())).collect();
-        let first = after.step_from(&befores[0]);
-        for before in &befores[1..REMEMBERED] {
-            after.step_from(before);
-        }
-        assert!(Arc::ptr_eq(&first, &after.step_from(&befores[0])), "at the limit");
-        after.step_from(&befores[REMEMBERED]);
-        assert!(!Arc::ptr_eq(&first, &after.step_from(&befores[0])), "one past it");
+        let befores: Vec<_> = (0..=REMEMBERED).map(|at| snapshot(&[&at.to_string()])).collect();
+        let step = |at: usize| Step::between(befores[at].set(&cds()), after);
+        let first = step(0);
+        (1..REMEMBERED).for_each(|at| drop(step(at)));
+        assert!(is_same(&first, &step(0)), "at the limit");
+        step(REMEMBERED);
+        assert!(!is_same(&first, &step(0)), "one past it");
     }
 
     #[test]
     fn a_copy_that_is_edited_remembers_nothing_of_its_original() {
         let before = snapshot(&["a"]);
-        assert_eq!(before.set(&cds()).whole().list.len(), 1);
+        assert_eq!(before.set(&cds()).whole().len(), 1);
         let version = before.set(&cds()).version_text();
         let mut after = before.clone();
-        after.insert(&cds(), Resource::new("b".parse().unwrap(), bytes::Bytes::new()));
-        assert_eq!(after.set(&cds()).whole().list.len(), 2);
+        after.insert(&cds(), resource("b", ""));
+        assert_eq!(after.set(&cds()).whole().len(), 2);
         assert_ne!(after.set(&cds()).version_text(), version);
         assert_eq!(*version, before.set(&cds()).version().to_string());
+    }
+
+    #[test]
+    fn a_set_shares_the_whole_of_the_one_below() {
+        let base: Vec<String> = (10..60).map(|at| at.to_string()).collect();
+        let base = snapshot(&base.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut above = base.clone();
+        above.insert(&cds(), resource("1", "before all"));
+        above.insert(&cds(), resource("20", "another"));
+        above.remove(&cds(), &"30".parse().unwrap());
+        above.insert(&cds(), resource("300", "between"));
+        above.insert(&cds(), resource("7", "behind all"));
+        let plain = above.clone();
+        above.written_over(&base);
+        let (above, plain) = (above.set(&cds()), plain.set(&cds()));
+        assert_eq!(above.whole(), plain.whole());
+        assert_eq!(above.bytes(), plain.bytes());
+        let runs = above.whole().segments().iter().filter(|it| matches!(it, Segment::Run(_)));
+        assert_eq!(runs.count(), 3, "{:?}", above.whole().segments());
+        // A third one, over the second.
+        let mut third = Snapshot::new();
+        third.replace(above.iter().map(|it| (cds(), Arc::clone(it))));
+        let second = third.clone();
+        third.insert(&cds(), resource("20", "once more"));
+        third.insert(&cds(), resource("40", "another"));
+        third.remove(&cds(), &"300".parse().unwrap());
+        let expected = third.clone();
+        third.written_over(&second);
+        assert_eq!(third.set(&cds()).whole(), expected.set(&cds()).whole());
+    }
+
+    #[test]
+    fn sets_of_which_much_differs_share_nothing() {
+        let base = snapshot(&["a", "b", "c", "d", "e", "f", "g", "h"]);
+        let mut above = base.clone();
+        above.insert(&cds(), resource("a", "2"));
+        above.insert(&cds(), resource("b", "2"));
+        above.written_over(&base);
+        assert_eq!(above.set(&cds()).whole().segments().len(), 1);
+    }
+
+    #[test]
+    fn a_step_that_is_the_same_below_is_one_step() {
+        let base: Vec<String> = (10..60).map(|at| at.to_string()).collect();
+        let base = snapshot(&base.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut next = base.clone();
+        next.insert(&cds(), resource("20", "2"));
+        let over = |below: &Snapshot, own: &str| {
+            let mut above = below.clone();
+            above.insert(&cds(), resource(own, "own"));
+            above.written_over(below);
+            above
+        };
+        let step = |before: &Snapshot, after: &Snapshot| {
+            Step::between(before.set(&cds()), after.set(&cds()))
+        };
+        let below = step(&base, &next);
+        assert!(is_same(&below, &step(&over(&base, "a"), &over(&next, "a"))));
+        assert!(is_same(&below, &step(&over(&base, "30"), &over(&next, "30"))));
+        let hidden = step(&over(&base, "20"), &over(&next, "20"));
+        assert_eq!(hidden.len(), 0, "its own resource hides the change");
+        let other = step(&over(&base, "a"), &over(&next, "b"));
+        assert!(!is_same(&below, &other));
+        assert_eq!(other.len(), 3);
     }
 }

@@ -47,8 +47,6 @@ pub struct Limits {
     /// core: the first clients of a mass reconnect are then served in full, not all of them in
     /// slices. The others wait for their turn.
     pub max_big_responses: usize,
-    /// Bytes of encoded responses that are kept to be shared by streams in the same state, 64 MiB.
-    pub max_cache_bytes: usize,
 }
 
 /// How long something may take.
@@ -114,7 +112,6 @@ impl Default for Limits {
             max_connections: 50_000,
             max_handshakes: 256,
             max_big_responses: 4 * cores,
-            max_cache_bytes: 64 * 1024 * 1024,
         }
     }
 }

@@ -7,7 +7,6 @@ use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
 
 use crate::grpc::Turns;
-use crate::grpc::cache::EncodeCache;
 use crate::policy::Peer;
 use crate::rest::Repeats;
 use crate::{Config, Metrics, Policy, Store};
@@ -19,7 +18,6 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
-    pub(crate) cache: EncodeCache,
     pub(crate) turns: Turns,
     pub(crate) repeats: Repeats,
     pub(crate) connections: AtomicUsize,
@@ -42,7 +40,6 @@ impl Shared {
     ) -> Self {
         let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
         Self {
-            cache: EncodeCache::new(config.limits.max_cache_bytes),
             turns: Turns::new(config.limits.max_big_responses),
             trusted: Arc::new(config.protocol.clone()),
             untrusted: Arc::new(untrusted),

@@ -24,7 +24,7 @@ impl Shape {
         if !self.nonces.insert(Arc::clone(&response.nonce)) {
             return Some(format!("nonce `{}` was used before (S-028)", response.nonce));
         }
-        twice(response).or_else(|| response.entries.iter().find_map(|it| broken(response, it)))
+        twice(response).or_else(|| response.entries.iter().find_map(|it| broken(response, &it)))
     }
 }
 
@@ -32,7 +32,7 @@ impl Shape {
 fn twice(response: &Response) -> Option<String> {
     let mut given = BTreeSet::new();
     for entry in response.entries.iter() {
-        if !given.insert(&entry.name) {
+        if !given.insert(Arc::clone(&entry.name)) {
             return Some(format!("`{}` is in one response twice (S-060)", entry.name));
         }
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Share;
-use crate::{NameError, Resource, ResourceName, TypeUrl, Variant};
+use super::{Entries, Form};
+use crate::{NameError, TypeUrl, Variant};
 
 /// A `DiscoveryResponse` or `DeltaDiscoveryResponse`, not yet encoded.
 ///
@@ -19,41 +19,22 @@ pub struct Response {
     /// Not empty, and never used before on this stream (S-028).
     pub nonce: Arc<str>,
     /// The resources.
-    pub entries: Arc<[ResponseEntry]>,
+    pub entries: Entries,
     /// Names the client should forget. Delta only.
     pub removed: Vec<Arc<str>>,
     /// Why names cannot be given (S-068).
     pub errors: Vec<NameError>,
     /// Whether SotW entries are wrapped in `Resource` (S-085). Delta entries always are (S-084).
     pub wrapped: bool,
-    /// Whether other streams send the same entries.
-    pub share: Option<Share>,
 }
 
-/// One resource in a response.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ResponseEntry {
-    /// The name in the wrapper, in the spelling that was asked for (S-062, S-114).
-    pub name: Arc<str>,
-    /// Further names in the wrapper (S-091).
-    pub aliases: Vec<Arc<str>>,
-    /// What it is; `None` says that an alias cannot be resolved (S-093).
-    pub resource: Option<Arc<Resource>>,
-    /// Whether the wrapper carries the resource's TTL.
-    pub ttl: bool,
-    /// Whether the body stays out, which refreshes the TTL and changes nothing (S-087).
-    pub heartbeat: bool,
-}
-
-impl ResponseEntry {
-    /// A resource under its own name, without its TTL.
-    pub(crate) fn of(resource: &Arc<Resource>) -> Self {
-        Self {
-            name: resource.name().shared(),
-            aliases: resource.aliases().iter().map(ResourceName::shared).collect(),
-            resource: Some(Arc::clone(resource)),
-            ttl: false,
-            heartbeat: false,
+impl Response {
+    /// The form of the entries.
+    pub fn form(&self) -> Form {
+        match self.variant {
+            Variant::Sotw if self.wrapped => Form::Wrapped,
+            Variant::Sotw => Form::Bare,
+            Variant::Delta => Form::Delta,
         }
     }
 }

@@ -1,5 +1,9 @@
 //! The resources of a response, encoded by hand: the bodies are copied once, into their place.
 //!
+//! Most of them are encoded once for all responses that hold them, because the segments of a response
+//! keep their encodings. In protobuf, parts of a message may stand one after another in any number, so
+//! that a response is the list of these bytes.
+//!
 //! A SotW entry is an `Any`, or an `Any` around a `Resource` (S-085); a delta entry is a
 //! `Resource` (S-084). Both messages have them in field 2.
 
@@ -7,29 +11,47 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes};
-use chancery_core::server::{Response, ResponseEntry};
-use chancery_core::{Resource, TypeUrl, Variant};
+use chancery_core::server::{Form, Response, ResponseEntry, Segment};
+use chancery_core::{Resource, TypeUrl};
 use prost::encoding::{encode_varint, encoded_len_varint};
 
-use super::wrapper_of;
+use super::{encode_tail, wrapper_of};
 
-/// Encodes the `resources` of a response, which streams in the same state share.
-pub fn encode_entries(response: &Response) -> Bytes {
-    let mut out = Vec::with_capacity(response.entries.iter().map(room_for).sum());
-    for entry in response.entries.iter() {
-        put_entry(&mut out, response, entry);
-    }
-    out.into()
+/// Encodes the `resources` of a response: the bytes of each of its segments, one after another.
+pub fn encode_entries(response: &Response) -> impl Iterator<Item = Bytes> + '_ {
+    let (type_url, form) = (&response.type_url, response.form());
+    let put = move |out: &mut Vec<u8>, entry: &ResponseEntry| put_entry(out, type_url, form, entry);
+    let alone = move |entry: &ResponseEntry| {
+        let mut out = Vec::with_capacity(room_for(entry));
+        put(&mut out, entry);
+        Bytes::from(out)
+    };
+    response.entries.segments().iter().map(move |segment| match segment {
+        Segment::Run(run) => {
+            run.encoding(form, |out, resource| put(out, &ResponseEntry::of(resource)))
+        }
+        Segment::Resource(resource) => {
+            resource.encoding(type_url, form, || alone(&ResponseEntry::of(resource)))
+        }
+        Segment::Own(entry) => alone(entry),
+    })
 }
 
-fn put_entry(out: &mut Vec<u8>, response: &Response, entry: &ResponseEntry) {
-    let type_url = &response.type_url;
-    match (&response.variant, &entry.resource) {
-        (Variant::Sotw, Some(resource)) if !response.wrapped => {
-            put_any(out, type_url.as_str(), &body(entry, resource));
+/// Encodes a whole response, for who sends it once.
+pub fn encode_response(response: &Response, control_plane: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_entries(response).for_each(|segment| out.put_slice(&segment));
+    out.put_slice(&encode_tail(response, control_plane));
+    out
+}
+
+fn put_entry(out: &mut Vec<u8>, type_url: &TypeUrl, form: Form, entry: &ResponseEntry) {
+    match (form, &entry.resource) {
+        (Form::Bare, Some(resource)) => put_any(out, type_url.as_str(), &body(entry, resource)),
+        (Form::Bare | Form::Wrapped, _) => {
+            put_any(out, wrapper_of(type_url), &wrapped(type_url, entry));
         }
-        (Variant::Sotw, _) => put_any(out, wrapper_of(type_url), &wrapped(type_url, entry)),
-        (Variant::Delta, _) => put_field(out, 2, &wrapped(type_url, entry)),
+        (Form::Delta, _) => put_field(out, 2, &wrapped(type_url, entry)),
     }
 }
 

@@ -24,7 +24,7 @@ mod requests;
 mod status;
 mod tail;
 pub use ask::encode_request;
-pub use entries::encode_entries;
+pub use entries::{encode_entries, encode_response};
 pub use load::{decode_load_answer, decode_load_report, encode_load_answer, encode_load_report};
 pub use requests::{decode_delta, decode_sotw};
 pub use status::{

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::server::{Response, ResponseEntry};
-use chancery_core::{NameError, Names, Resource, Variant};
+use chancery_core::server::{Input, Machine, Response, ResponseEntry, Segment};
+use chancery_core::{
+    NameError, Names, Request, Resource, Scope, Snapshot, SotwRequest, Time, Variant,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -142,19 +144,18 @@ fn response(variant: Variant, wrapped: bool, entries: Vec<ResponseEntry>) -> Res
         type_url: TypeUrl::new(CLUSTER),
         version: "v1".into(),
         nonce: "n1".into(),
-        entries: entries.into(),
+        entries: entries.into_iter().collect(),
         removed: vec!["gone".into()],
         errors: vec![NameError {
             name: "secret".into(),
             error: ErrorDetail { code: 7, message: "no".to_owned() },
         }],
         wrapped,
-        share: None,
     }
 }
 
 fn encoded(response: &Response) -> Vec<u8> {
-    [&encode_entries(response)[..], &encode_tail(response, "server-1")].concat()
+    encode_response(response, "server-1")
 }
 
 fn sotw(response: &Response) -> SotwMessage {
@@ -163,6 +164,38 @@ fn sotw(response: &Response) -> SotwMessage {
 
 fn delta(response: &Response) -> DeltaMessage {
     DeltaMessage::decode(&*encoded(response)).unwrap()
+}
+
+#[test]
+fn streams_that_are_told_the_same_are_sent_the_same_bytes() {
+    // S-111
+    let cds = TypeUrl::new(CLUSTER);
+    let plain = |name: &str| Arc::new(Resource::new(name.parse().unwrap(), vec![0; 99].into()));
+    let told = |segments: Vec<Segment>| Response {
+        entries: segments.into(),
+        ..response(Variant::Delta, false, Vec::new())
+    };
+    let alone = plain("a");
+    let [one, two] = [(); 2].map(|()| told(vec![Segment::Resource(Arc::clone(&alone))]));
+    let bytes = |response: &Response| encode_entries(response).collect::<Vec<_>>();
+    assert_eq!(bytes(&one)[0].as_ptr(), bytes(&two)[0].as_ptr());
+    let wrapped = Response { variant: Variant::Sotw, wrapped: true, ..one.clone() };
+    assert_ne!(bytes(&one), bytes(&wrapped));
+    let other =
+        Response { type_url: TypeUrl::new("envoy.config.route.v3.RouteConfiguration"), ..one };
+    assert_ne!(bytes(&two), bytes(&other), "the same resource under another type");
+    let mut snapshot = Snapshot::new();
+    ["a", "b"].iter().for_each(|name| snapshot.insert(&cds, plain(name)));
+    let all = |snapshot: &Snapshot| {
+        let mut machine = Machine::new(Variant::Sotw, Scope::Aggregated, Arc::default());
+        let now = Time::default();
+        let request = SotwRequest { type_url: cds.as_str().into(), ..SotwRequest::default() };
+        machine.handle(now, Input::Snapshot(Arc::new(snapshot.clone()))).unwrap();
+        machine.handle(now, Input::Request(Request::Sotw(request))).unwrap();
+        bytes(&machine.poll(now).unwrap())
+    };
+    let [one, two] = [all(&snapshot), all(&snapshot)];
+    assert_eq!((one.len(), one[0].as_ptr()), (1, two[0].as_ptr()));
 }
 
 #[test]

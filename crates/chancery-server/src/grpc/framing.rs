@@ -67,25 +67,30 @@ fn refusal(error: FrameError) -> Status {
     }
 }
 
-/// The frame of a message in two parts, which protobuf lets stand in any order. What is shared is
-/// copied only if it is so small that a chunk of its own would cost more. What is the stream's own
-/// comes last: the connection takes it only when it has sent nearly all that is before it, so being
-/// asked for more tells that the client took the large part.
-pub(crate) fn frame(shared: &Bytes, own: &[u8], out: &mut Frames) {
-    let size = shared.len() + own.len();
-    let copied = if shared.len() <= COPIED { shared.len() } else { 0 };
-    out.open.reserve(HEADER + copied + own.len());
+/// Adds the frame of a message in parts, which protobuf lets stand in any order. Returns the size of
+/// the message.
+///
+/// A shared part is copied only if it is so small that a chunk of its own would cost more. The part
+/// that is the stream's own comes last: the connection takes it only when it has sent nearly all that
+/// is before it, so being asked for more tells that the client took the large parts.
+pub(crate) fn frame(shared: &[Bytes], own: &[u8], out: &mut Frames) -> usize {
+    let size = shared.iter().map(Bytes::len).sum::<usize>() + own.len();
+    let small = shared.iter().map(Bytes::len).filter(|length| *length <= COPIED);
+    out.open.reserve(HEADER + small.sum::<usize>() + own.len());
     out.open.put_u8(0);
     // A message of 4 GiB cannot be sent at all; clients refuse anything near it.
     out.open.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
-    if shared.len() <= COPIED {
-        out.open.extend_from_slice(shared);
-    } else {
-        out.close();
-        out.chunks.push_back(shared.clone());
+    for part in shared {
+        if part.len() <= COPIED {
+            out.open.extend_from_slice(part);
+        } else {
+            out.close();
+            out.chunks.push_back(part.clone());
+        }
     }
     out.open.extend_from_slice(own);
     out.bytes += HEADER + size;
+    size
 }
 
 /// Up to this size shared bytes are copied next to the header.
@@ -161,7 +166,7 @@ mod tests {
     fn framed(messages: &[&[u8]]) -> Vec<u8> {
         let mut out = Frames::default();
         for message in messages {
-            frame(&Bytes::new(), message, &mut out);
+            frame(&[], message, &mut out);
         }
         let mut all = Vec::new();
         while let Some(chunk) = out.pop() {
@@ -205,9 +210,9 @@ mod tests {
     fn large_shared_bytes_are_not_copied_and_small_frames_lie_together() {
         let large = Bytes::from(vec![1; COPIED + 1]);
         let mut out = Frames::default();
-        frame(&Bytes::from_static(b"s"), b"a", &mut out);
-        frame(&large, b"b", &mut out);
-        frame(&Bytes::from_static(b"s"), b"c", &mut out);
+        frame(&[Bytes::from_static(b"s")], b"a", &mut out);
+        frame(std::slice::from_ref(&large), b"b", &mut out);
+        frame(&[Bytes::from_static(b"s")], b"c", &mut out);
         assert_eq!(out.len(), 7 + 6 + large.len() + 7);
         assert_eq!(out.pop().unwrap().len(), 7 + 5);
         let shared = out.pop().unwrap();

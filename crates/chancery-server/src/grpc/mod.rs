@@ -12,7 +12,6 @@
 
 mod account;
 mod body;
-pub(crate) mod cache;
 mod framing;
 mod session;
 mod turns;

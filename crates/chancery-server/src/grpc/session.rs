@@ -87,11 +87,11 @@ impl Session {
             return false;
         };
         let shared = self.shared();
-        let entries = shared.cache.entries(&response);
+        let entries: Vec<Bytes> = wire::encode_entries(&response).collect();
         let tail = wire::encode_tail(&response, &shared.config.control_plane);
-        frame(&entries, &tail, out);
+        let bytes = frame(&entries, &tail, out);
         self.answered = true;
-        self.account.sent(&response, entries.len() + tail.len());
+        self.account.sent(&response, bytes);
         true
     }
 

@@ -85,7 +85,7 @@ impl Topic {
         }
         for entry in response.entries.iter() {
             if self.wants(&entry.name) {
-                self.keep(now, entry);
+                self.keep(now, &entry);
             }
         }
     }

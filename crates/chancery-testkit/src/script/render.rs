@@ -24,7 +24,7 @@ pub(super) fn response(response: &Response, labels: &mut impl Labels) -> String 
     if response.wrapped && response.variant == chancery_core::Variant::Sotw {
         words.push("wrapped".to_owned());
     }
-    words.extend(response.entries.iter().map(entry));
+    words.extend(response.entries.iter().map(|one| entry(&one)));
     words.extend(response.removed.iter().map(|name| format!("-{name}")));
     words.extend(response.errors.iter().map(error));
     sorted(response.type_url.short(), words)

@@ -107,8 +107,10 @@ impl Referee {
             let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
             entry.heartbeat || known.and_then(|known| known.get(&entry.name)) == version.as_ref()
         };
-        let refreshes = response.entries.iter().any(|entry| self.refreshes(entry));
-        !refreshes || !response.removed.is_empty() || !response.entries.iter().all(has)
+        let refreshes = response.entries.iter().any(|entry| self.refreshes(&entry));
+        !refreshes
+            || !response.removed.is_empty()
+            || !response.entries.iter().all(|entry| has(&entry))
     }
 
     /// What the server still owes once nothing moves any more.
@@ -151,7 +153,7 @@ impl Referee {
         }
         self.check_wrapping(response)?;
         for entry in response.entries.iter() {
-            self.check_entry(now, view, response, entry)?;
+            self.check_entry(now, view, response, &entry)?;
         }
         self.check_removals(now, view, response)?;
         self.check_reason(view, response)
@@ -348,7 +350,7 @@ impl Referee {
             || absent
             || !response.removed.is_empty()
             || !response.errors.is_empty()
-            || response.entries.iter().any(fresh)
+            || response.entries.iter().any(|entry| fresh(&entry))
             || (self.full_state(&response.type_url) && !view.owed.is_empty());
         if reason { Ok(()) } else { Err("it has nothing new in it (S-033, S-040)".to_owned()) }
     }

@@ -254,7 +254,7 @@ impl View {
         });
         let entries: Vec<_> = entries.collect();
         if full_state {
-            let names: BTreeSet<_> = response.entries.iter().map(|entry| &entry.name).collect();
+            let names: BTreeSet<_> = response.entries.iter().map(|entry| entry.name).collect();
             self.known.retain(|name, _| names.contains(name));
             self.given.retain(|name| names.contains(name));
             self.owed.clear();

@@ -212,10 +212,9 @@ fn response(
         type_url: TypeUrl::new(type_url),
         version: version.into(),
         nonce: nonce.into(),
-        entries: entries.into(),
+        entries: entries.into_iter().collect(),
         removed: Vec::new(),
         errors: Vec::<NameError>::new(),
         wrapped: variant == Variant::Delta,
-        share: None,
     }
 }

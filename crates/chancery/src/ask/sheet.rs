@@ -13,7 +13,7 @@ use chancery_client::{Received, Resource, TypeUrl, Variant};
 use chancery_core::ResourceName;
 use chancery_core::server::{Response, ResponseEntry};
 use chancery_proto::show::{Notation, Viewer};
-use chancery_proto::wire::{encode_entries, encode_tail};
+use chancery_proto::wire::encode_response;
 
 use super::Plan;
 use crate::exit::Failure;
@@ -114,9 +114,8 @@ impl Sheet {
             removed,
             errors: Vec::new(),
             wrapped: false,
-            share: None,
         };
-        Ok([encode_entries(&response).as_ref(), &encode_tail(&response, "")].concat())
+        Ok(encode_response(&response, ""))
     }
 
     /// What stands before a resource where only that is shown.

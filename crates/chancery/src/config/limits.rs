@@ -56,8 +56,10 @@ pub(crate) struct Limits {
     /// Streams that are sending a large response at once; more wait for their turn. Default: 4
     /// for each core.
     pub(crate) max_big_responses: Count,
-    /// Bytes of encoded responses kept to be shared by streams in the same state. Default: 64MiB.
-    pub(crate) max_cache_bytes: Size,
+    /// Had an effect once: encodings are kept with the resources they are of now. The key is
+    /// accepted, so that files that have it load.
+    #[serde(skip_serializing)]
+    pub(crate) max_cache_bytes: Option<Size>,
 
     /// From the connection to the end of its handshake, and to the first byte. Default: 10s.
     pub(crate) handshake_timeout: Span,
@@ -144,7 +146,7 @@ impl Default for Limits {
             max_connections: count(server.max_connections),
             max_handshakes: count(server.max_handshakes),
             max_big_responses: count(server.max_big_responses),
-            max_cache_bytes: Size(server.max_cache_bytes),
+            max_cache_bytes: None,
             handshake_timeout: Span(times.handshake_timeout),
             idle_timeout: Span(times.idle_timeout),
             max_connection_age: SpanOrNever(times.max_connection_age),
@@ -195,7 +197,6 @@ impl Limits {
             max_connections: self.max_connections.get(),
             max_handshakes: self.max_handshakes.get(),
             max_big_responses: self.max_big_responses.get(),
-            max_cache_bytes: self.max_cache_bytes.0,
         }
     }
 

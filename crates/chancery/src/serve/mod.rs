@@ -56,6 +56,9 @@ pub(crate) fn run(flags: &cli::Serve) -> Result<(), Failure> {
         return first::print(&config);
     }
     logging::start(config.log.format, config.log.level);
+    if config.limits.max_cache_bytes.is_some() {
+        warn!("`limits.max-cache-bytes` has no effect any more: remove it");
+    }
     first::exists(&flags.dir)?;
     let schema = schema(&config.descriptor_sets)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

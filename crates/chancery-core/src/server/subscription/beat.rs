@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::given_clusters::GivenClusters;
 use super::respond::NextResponse;
 use super::{ClientCopy, Subscription, Variant};
-use crate::server::ResponseEntry;
+use crate::server::{ResponseEntry, Segment};
 use crate::{Resource, Time};
 
 impl Subscription {
@@ -42,15 +42,16 @@ impl Subscription {
 
     /// The body stays out, except where it must not: a full state deletes what it leaves out, and
     /// some clients take a SotW entry without a body for a deletion (S-057).
-    fn beat_entries(&self) -> Vec<ResponseEntry> {
+    fn beat_entries(&self) -> Vec<Segment> {
         if self.is_full_state() && self.timed().next().is_some() {
             return self.full_state();
         }
         let heartbeat = !self.beats_with_bodies();
         let entry =
             |resource| ResponseEntry { heartbeat, ttl: true, ..ResponseEntry::of(resource) };
-        let mut entries: Vec<_> = self.timed().map(entry).collect();
-        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        let entries = self.timed().map(|resource| Segment::Own(Arc::new(entry(resource))));
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort_by(|one, other| one.name().cmp(other.name()));
         entries
     }
 

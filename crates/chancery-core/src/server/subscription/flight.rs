@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::interest::Spelling;
-use crate::step::Step;
-use crate::{Change, Resource, Time};
+use crate::step::{Step, StepChange};
+use crate::{Resource, Time};
 
 /// Responses under way, oldest first.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub(crate) enum Contents {
     Own(OwnContents),
     /// What every client was due that wants everything and was where this one was.
     Shared {
-        step: Arc<Step>,
+        step: Step,
         /// The client accepted something on an earlier stream, nobody knows what.
         returning: bool,
     },
@@ -177,7 +177,7 @@ impl Contents {
             Self::Shared { step, returning } => (None, Some((step, *returning))),
         };
         let common = common.into_iter().flat_map(|(step, returning)| {
-            step.changes.iter().map(move |change| Mention::of(change, returning))
+            step.changes().map(move |change| Mention::of(change, returning))
         });
         own.into_iter().flat_map(OwnContents::iter).chain(common)
     }
@@ -233,9 +233,9 @@ impl OwnContents {
 }
 
 impl Mention {
-    fn of(change: &Change, returning: bool) -> Self {
+    fn of(change: StepChange<'_>, returning: bool) -> Self {
         let is_new = change.old.is_none() && !returning;
-        Self { key: change.name.shared(), what: change.new.clone(), is_new }
+        Self { key: change.name.shared(), what: change.new.cloned(), is_new }
     }
 }
 

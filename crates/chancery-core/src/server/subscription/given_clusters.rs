@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::step::Step;
+use crate::step::{Step, StepChange};
 use crate::{Link, Resource, ResourceName};
 
 /// The clusters of one response.
@@ -13,7 +13,7 @@ pub(crate) enum GivenClusters {
     Own(Vec<(Arc<Resource>, bool)>),
     /// To every client that wants everything and was where this one was.
     Shared {
-        step: Arc<Step>,
+        step: Step,
         /// The client accepted something on an earlier stream, nobody knows what.
         returning: bool,
     },
@@ -37,7 +37,7 @@ impl GivenClusters {
                 new.filter_map(|(resource, _)| resource.endpoints()).cloned().collect()
             }
             Self::Shared { returning: true, .. } => Arc::default(),
-            Self::Shared { step, .. } => Arc::clone(step.warming()),
+            Self::Shared { step, .. } => step.warming(),
         }
     }
 
@@ -48,8 +48,8 @@ impl GivenClusters {
             Self::Shared { step, returning } => (&[][..], Some((step, *returning))),
         };
         let common = common.into_iter().flat_map(|(step, returning)| {
-            let of = move |change: &crate::Change| change.old.is_none() && !returning;
-            step.changes.iter().filter_map(move |change| Some((change.new.as_ref()?, of(change))))
+            let is_new = move |change: &StepChange<'_>| change.old.is_none() && !returning;
+            step.changes().filter_map(move |change| Some((change.new?, is_new(&change))))
         });
         let all = own.iter().map(|(resource, is_new)| (resource, *is_new)).chain(common);
         let links = all.flat_map(|(resource, is_new)| {

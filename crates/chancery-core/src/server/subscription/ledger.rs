@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use super::flight::{Contents, Flight, Mention};
 use super::interest::{Interest, Spelling};
-use crate::{Change, Resource, ResourceSet, Time};
+use crate::step::{Step, StepChange};
+use crate::{Resource, ResourceName, ResourceSet, Time};
 
 /// What the client is owed, keeps for a while, and refused.
 #[derive(Debug)]
@@ -291,11 +292,16 @@ impl Ledger {
         let mut found = Vec::new();
         let by_name = self.finds_names_by_difference(interest);
         if by_name || interest.has_members() {
-            let step = self.target.step_from(&self.sent);
-            let named = |change: &Change| by_name && interest.names_it(change.name.as_str());
-            let wanted = |change: &&Change| interest.spans(&change.name) || named(change);
-            if interest.has_members() || step.changes.len() < interest.len() {
-                found.extend(step.changes.iter().filter(wanted).map(KeyChange::of));
+            let step = Step::between(&self.sent, &self.target);
+            let named = |name: &ResourceName| by_name && interest.names_it(name.as_str());
+            let wanted =
+                |change: &StepChange<'_>| interest.spans(change.name) || named(change.name);
+            if interest.has_members() || step.len() < interest.len() {
+                step.for_each_change(|change| {
+                    if wanted(&change) {
+                        found.push(KeyChange::of(change));
+                    }
+                });
             } else {
                 let changes = interest.names().iter().filter_map(|key| step.change_of(key));
                 found.extend(changes.map(KeyChange::of));
@@ -323,8 +329,8 @@ impl Ledger {
 }
 
 impl KeyChange {
-    fn of(change: &Change) -> Self {
-        let Change { name, old, new } = change.clone();
-        Self { key: name.shared(), old, new }
+    fn of(change: StepChange<'_>) -> Self {
+        let StepChange { name, old, new } = change;
+        Self { key: name.shared(), old: old.cloned(), new: new.cloned() }
     }
 }

@@ -53,6 +53,11 @@ impl Awaited {
         self.names.values().copied().chain(members).min().map(|since| since + settings.source_wait)
     }
 
+    /// Returns true if nothing is waited for.
+    pub(super) fn is_idle(&self) -> bool {
+        self.names.is_empty() && matches!(self.members, Members::Known)
+    }
+
     /// The number of single names that are waited for.
     pub(super) fn len(&self) -> usize {
         self.names.len()
@@ -74,6 +79,9 @@ impl Subscription {
     /// Returns true if nothing can be said of the type before the source can tell more.
     pub(super) fn awaits_source(&mut self, now: Time, settings: &Settings) -> bool {
         let pending = self.ledger.target.pending();
+        if *pending == Pending::Nothing && self.awaited.is_idle() {
+            return false;
+        }
         if self.interest.has_members() && self.awaited.waits_for_members(now, pending, settings) {
             return true;
         }

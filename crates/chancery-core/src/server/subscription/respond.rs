@@ -8,7 +8,7 @@ use super::given_clusters::GivenClusters;
 use super::interest::Spelling;
 use super::merge_lookup::MergeLookup;
 use super::{ClientCopy, Reported, Subscription};
-use crate::server::{Response, ResponseEntry, Settings, Share, ShareKey};
+use crate::server::{Entries, Response, ResponseEntry, Segment, Settings};
 use crate::step::entry_size;
 use crate::{Api, ErrorDetail, NameError, Resource, Time, Variant, Version};
 
@@ -24,7 +24,7 @@ pub(crate) struct NextResponse {
 struct Due {
     mentions: Vec<Mention>,
     given: Vec<(Arc<Resource>, bool)>,
-    entries: Vec<ResponseEntry>,
+    entries: Vec<Segment>,
     removed: BTreeSet<Spelling>,
     /// What entries and removals take on the wire, roughly, and what errors may.
     bytes: usize,
@@ -82,12 +82,11 @@ impl Subscription {
         &mut self,
         now: Time,
         nonce: u64,
-        entries: Vec<ResponseEntry>,
+        entries: Vec<Segment>,
         mentions: Vec<Mention>,
     ) -> Response {
-        let share = (!entries.is_empty()).then(|| Share::Key(ShareKey::of(&entries)));
         let response = self.say(now, nonce, Contents::new(mentions));
-        Response { entries: entries.into(), share, ..response }
+        Response { entries: entries.into(), ..response }
     }
 
     /// An empty response that is under way from now on.
@@ -108,16 +107,15 @@ impl Subscription {
             type_url: self.type_url.clone(),
             version,
             nonce,
-            entries: Arc::default(),
+            entries: Entries::default(),
             removed: Vec::new(),
             errors: Vec::new(),
             wrapped: self.features.wrapped_sotw,
-            share: None,
         }
     }
 
     /// Everything the client is subscribed to and that exists (S-045, S-056).
-    pub(super) fn full_state(&self) -> Vec<ResponseEntry> {
+    pub(super) fn full_state(&self) -> Vec<Segment> {
         let mut entries = Vec::new();
         if self.interest.wildcard() {
             for resource in self.ledger.target.iter() {
@@ -170,11 +168,13 @@ impl Subscription {
             }
         }
         self.ledger.owed = left.into_iter().chain(owed).collect();
-        self.awaited.retain(|key| self.ledger.owed.contains_key(key));
+        if !self.awaited.is_idle() {
+            self.awaited.retain(|key| self.ledger.owed.contains_key(key));
+        }
         due.entries = one_for_each_name(due.entries);
         if !due.removed.is_empty() {
             for entry in &due.entries {
-                due.removed.remove(&entry.name); // One name, one statement (S-060).
+                due.removed.remove(entry.name()); // One name, one statement (S-060).
             }
         }
         due
@@ -229,20 +229,24 @@ impl Subscription {
                     ttl: false,
                     heartbeat: false,
                 };
-                due.entries.push(unresolved);
+                due.entries.push(Segment::Own(Arc::new(unresolved)));
             }
             _ => drop(due.removed.insert(Arc::clone(key))),
         }
     }
 
     /// An entry under the name it has to go by, with the further name it was asked by.
-    fn entry(&self, key: &Spelling, resource: &Arc<Resource>) -> ResponseEntry {
+    fn entry(&self, key: &Spelling, resource: &Arc<Resource>) -> Segment {
         let ttl = self.tells_ttl() && resource.ttl().is_some();
+        if !ttl && **key == *resource.name().as_str() {
+            return Segment::Resource(Arc::clone(resource));
+        }
         let entry = ResponseEntry { ttl, ..ResponseEntry::of(resource) };
         if self.interest.same_name(key, resource.name()) {
-            return ResponseEntry { name: Arc::clone(key), ..entry };
+            return Segment::Own(Arc::new(ResponseEntry { name: Arc::clone(key), ..entry }));
         }
-        ResponseEntry { aliases: with_alias(entry.aliases, key), ..entry }
+        let aliases = with_alias(entry.aliases, key);
+        Segment::Own(Arc::new(ResponseEntry { aliases, ..entry }))
     }
 
     /// Keeps track of which single names do not exist.
@@ -318,20 +322,28 @@ impl Subscription {
 
 /// Sorts entries by name, and puts those of one name together with all names it was asked by
 /// (S-060).
-fn one_for_each_name(mut entries: Vec<ResponseEntry>) -> Vec<ResponseEntry> {
-    if entries.is_sorted_by(|one, next| one.name < next.name) {
+fn one_for_each_name(mut entries: Vec<Segment>) -> Vec<Segment> {
+    if entries.is_sorted_by(|one, next| one.name() < next.name()) {
         return entries;
     }
-    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    entries.sort_by(|one, other| one.name().cmp(other.name()));
     entries.dedup_by(|later, first| {
-        let same = later.name == first.name;
-        if same {
-            let aliases = std::mem::take(&mut first.aliases);
-            first.aliases = later.aliases.iter().fold(aliases, with_alias);
+        let is_same = later.name() == first.name();
+        if is_same {
+            *first = both(first, later);
         }
-        same
+        is_same
     });
     entries
+}
+
+/// Two entries of one name as one.
+fn both(first: &Segment, later: &Segment) -> Segment {
+    let mut entries = first.entries().chain(later.entries());
+    let Some(entry) = entries.next() else { return first.clone() };
+    let aliases = entries.flat_map(|later| later.aliases);
+    let aliases = aliases.fold(entry.aliases, |all, alias| with_alias(all, &alias));
+    Segment::Own(Arc::new(ResponseEntry { aliases, ..entry }))
 }
 
 fn with_alias(mut aliases: Vec<Spelling>, alias: &Spelling) -> Vec<Spelling> {

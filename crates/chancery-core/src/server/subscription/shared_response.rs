@@ -11,43 +11,40 @@ use super::Subscription;
 use super::flight::Contents;
 use super::given_clusters::GivenClusters;
 use super::respond::NextResponse;
-use crate::server::Settings;
+use crate::server::{Response, Settings};
 use crate::step::Step;
 use crate::{Api, Pending, Time};
 
 impl Subscription {
-    /// The way to the target, if it is the same for every client that is where this one is.
-    pub(super) fn shared_step(&self, settings: &Settings) -> Option<Arc<Step>> {
+    /// The step to the target, if it is the same for every client that is where this one is.
+    pub(super) fn shared_step(&self, settings: &Settings) -> Option<Step> {
         let (sent, target) = (&self.ledger.sent, &self.ledger.target);
         if Arc::ptr_eq(sent, target) || !settings.share_responses || !self.is_like_others() {
             return None;
         }
-        let step = target.step_from(sent);
-        let fits = self.is_full_state() || step.bytes <= settings.max_response_bytes;
+        let step = Step::between(sent, target);
+        let fits = self.is_full_state() || step.bytes() <= settings.max_response_bytes;
         // Removals wait until nothing uses them (S-098).
-        (fits && !step.removes && !step.changes.is_empty()).then_some(step)
+        (fits && !step.removes() && step.len() > 0).then_some(step)
     }
 
-    /// Responds with the common step.
-    pub(super) fn take_step(&mut self, now: Time, nonce: u64, step: Arc<Step>) -> NextResponse {
+    /// Responds with the shared step.
+    pub(super) fn take_step(&mut self, now: Time, nonce: u64, step: Step) -> NextResponse {
         self.asked = false;
         self.must_answer = false;
         self.ledger.sent = Arc::clone(&self.ledger.target);
         let full = self.is_full_state();
         let entries = if full { self.ledger.target.whole() } else { step.entries() };
-        let (list, share) = (Arc::clone(&entries.list), Some(entries.share()));
+        let entries = entries.clone();
         let returning = self.returning;
         let given = match self.api() {
-            Api::Cds => GivenClusters::Shared { step: Arc::clone(&step), returning },
+            Api::Cds => GivenClusters::Shared { step: step.clone(), returning },
             _ => GivenClusters::default(),
         };
         let contents = Contents::Shared { step, returning };
         let response = self.say(now, nonce, contents);
         self.schedule_beat(now, full);
-        NextResponse {
-            response: crate::server::Response { entries: list, share, ..response },
-            given,
-        }
+        NextResponse { response: Response { entries, ..response }, given }
     }
 
     fn is_like_others(&self) -> bool {

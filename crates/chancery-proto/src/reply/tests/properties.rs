@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::*;
-use crate::wire::{encode_entries, encode_tail};
+use crate::wire::encode_response;
 
 prop_compose! {
     /// What a server may send: names are unique, and a wrapper says all there is to say.
@@ -43,7 +43,6 @@ prop_compose! {
                 heartbeat: beat && (wrapped || !sotw),
             }
         });
-        let entries: Vec<_> = entries.collect();
         let errors = errors.into_iter().map(|(name, code, message)| NameError {
             name: name.into(),
             error: ErrorDetail { code, message },
@@ -52,11 +51,10 @@ prop_compose! {
             variant: if sotw { Variant::Sotw } else { Variant::Delta },
             version: version.into(),
             nonce: nonce.into(),
-            entries: entries.into(),
+            entries: entries.collect(),
             removed: removed.into_iter().filter(|_| !sotw).map(Arc::from).collect(),
             errors: errors.collect(),
             wrapped,
-            share: None,
             type_url,
         }
     }
@@ -66,7 +64,7 @@ proptest! {
     /// C-036, C-061, C-071
     #[test]
     fn a_client_reads_what_a_server_wrote(response in response()) {
-        let message = [&encode_entries(&response)[..], &encode_tail(&response, "server")].concat();
+        let message = encode_response(&response, "server");
         let expected = Some(&response.type_url);
         let reply = reader().read(response.variant, expected, &message.into()).unwrap();
         prop_assert_eq!(&reply.type_url, &response.type_url);
@@ -105,7 +103,7 @@ proptest! {
         response in response(),
         (at, byte) in (any::<proptest::sample::Index>(), any::<u8>()),
     ) {
-        let mut message = [&encode_entries(&response)[..], &encode_tail(&response, "s")].concat();
+        let mut message = encode_response(&response, "s");
         if !message.is_empty() {
             let at = at.index(message.len());
             message[at] = byte;

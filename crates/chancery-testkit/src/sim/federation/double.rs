@@ -29,15 +29,15 @@ impl Draft {
 
     /// The draft of a response, with a nonce of its own.
     pub(super) fn of(self, response: &Response) -> Response {
-        let mut entries = response.entries.to_vec();
+        let mut entries = response.entries.iter().collect::<Vec<_>>();
         match self {
             Self::Same => {}
             Self::Bad => entries.iter_mut().take(1).for_each(spoil),
             Self::Nameless => entries.push(nameless()),
         }
         let nonce = format!("{}{MARK}", response.nonce).into();
-        let entries = Arc::from(entries);
-        Response { nonce, entries, share: None, ..response.clone() }
+        let entries = entries.into_iter().collect();
+        Response { nonce, entries, ..response.clone() }
     }
 }
 

@@ -136,7 +136,7 @@ pub(super) fn read(response: Response) -> Reply {
     let has_wrappers = response.variant == Variant::Delta || response.wrapped;
     Reply {
         variant: response.variant,
-        items: response.entries.iter().map(|entry| item(entry, has_wrappers)).collect(),
+        items: response.entries.iter().map(|entry| item(&entry, has_wrappers)).collect(),
         type_url: response.type_url,
         version: response.version,
         nonce: response.nonce,

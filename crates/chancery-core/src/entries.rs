@@ -1,0 +1,231 @@
+//! The entries of a response: a list of segments, most of which other responses share.
+//!
+//! ```text
+//!   everything, seen by one node:   [run of base's list][its own resource][run of base's list]
+//!   names one client asked for:     [resource][resource][entry under an alias]
+//! ```
+//!
+//! A segment refers to what is kept anyway: a list of resources that belongs to a set or to the
+//! step between two sets, or one resource. Its encoding is kept where it is, so each is encoded once,
+//! however many responses hold it, and a response that waits for its reader holds references. The
+//! core knows no encoding: it keeps the places, and a driver fills them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::encodings::{Form, PerForm};
+use crate::step::entry_size;
+use crate::{Resource, ResourceName};
+
+/// The entries of a response, in the order of their names.
+#[derive(Clone, Default)]
+pub struct Entries {
+    segments: Arc<[Segment]>,
+    len: usize,
+}
+
+/// A part of a response.
+#[derive(Clone, Debug)]
+pub enum Segment {
+    /// Resources of a list, each under its own name.
+    Run(Run),
+    /// A resource under its own name.
+    Resource(Arc<Resource>),
+    /// An entry that only this response has.
+    Own(Arc<ResponseEntry>),
+}
+
+/// One resource in a response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResponseEntry {
+    /// The name in the wrapper, in the spelling that was asked for (S-062, S-114).
+    pub name: Arc<str>,
+    /// Further names in the wrapper (S-091).
+    pub aliases: Vec<Arc<str>>,
+    /// What it is; `None` says that an alias cannot be resolved (S-093).
+    pub resource: Option<Arc<Resource>>,
+    /// True if the wrapper carries the resource's TTL.
+    pub ttl: bool,
+    /// True if the body stays out, which refreshes the TTL and changes nothing (S-087).
+    pub heartbeat: bool,
+}
+
+/// Some of the resources of a list, which stand beside each other.
+#[derive(Clone)]
+pub struct Run {
+    list: Arc<ResourceList>,
+    range: Range<usize>,
+}
+
+/// Resources in the order of their names, and places for their encodings.
+#[derive(Default)]
+pub(crate) struct ResourceList {
+    resources: Box<[Arc<Resource>]>,
+    encodings: PerForm<EncodedList>,
+}
+
+/// The encoding of a list, and where each of its resources ends.
+struct EncodedList {
+    bytes: Bytes,
+    ends: Box<[u32]>,
+}
+
+impl Entries {
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The segments.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Each entry by itself.
+    pub fn iter(&self) -> impl Iterator<Item = ResponseEntry> {
+        self.segments.iter().flat_map(Segment::entries)
+    }
+
+    /// A list of resources as a whole.
+    pub(crate) fn of_list(resources: Box<[Arc<Resource>]>) -> Self {
+        let range = 0..resources.len();
+        let list = Arc::new(ResourceList { resources, encodings: PerForm::default() });
+        Self::from(vec![Segment::Run(Run { list, range })])
+    }
+}
+
+impl From<Vec<Segment>> for Entries {
+    fn from(segments: Vec<Segment>) -> Self {
+        let len = segments.iter().map(Segment::len).sum();
+        Self { segments: segments.into(), len }
+    }
+}
+
+impl FromIterator<ResponseEntry> for Entries {
+    fn from_iter<I: IntoIterator<Item = ResponseEntry>>(entries: I) -> Self {
+        let own = entries.into_iter().map(|entry| Segment::Own(Arc::new(entry)));
+        Self::from(own.collect::<Vec<_>>())
+    }
+}
+
+impl Segment {
+    /// The number of entries.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Run(run) => run.range.len(),
+            Self::Resource(_) | Self::Own(_) => 1,
+        }
+    }
+
+    /// The name of the first entry.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Run(run) => run.resources().first().map_or("", |first| first.name().as_str()),
+            Self::Resource(resource) => resource.name().as_str(),
+            Self::Own(entry) => &entry.name,
+        }
+    }
+
+    /// Each entry by itself.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = ResponseEntry> {
+        let (resources, own) = match self {
+            Self::Run(run) => (run.resources(), None),
+            Self::Resource(resource) => (std::slice::from_ref(resource), None),
+            Self::Own(entry) => (&[][..], Some(ResponseEntry::clone(entry))),
+        };
+        resources.iter().map(ResponseEntry::of).chain(own)
+    }
+}
+
+impl ResponseEntry {
+    /// A resource under its own name, without its TTL.
+    pub fn of(resource: &Arc<Resource>) -> Self {
+        Self {
+            name: resource.name().shared(),
+            aliases: resource.aliases().iter().map(ResourceName::shared).collect(),
+            resource: Some(Arc::clone(resource)),
+            ttl: false,
+            heartbeat: false,
+        }
+    }
+}
+
+impl Run {
+    /// The resources.
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        &self.list.resources[self.range.clone()]
+    }
+
+    /// The encoding in a form. The whole list is encoded by `encode` if nobody did before: each
+    /// resource is added to the bytes.
+    pub fn encoding(&self, form: Form, encode: impl Fn(&mut Vec<u8>, &Arc<Resource>)) -> Bytes {
+        let list = self.list.encodings.place(form);
+        let encoded = list.get_or_init(|| EncodedList::new(&self.list.resources, encode));
+        encoded.slice(&self.range)
+    }
+
+    /// Returns true if a name stands before the last resource, or is its name.
+    pub(crate) fn reaches(&self, name: &ResourceName) -> bool {
+        self.resources().last().is_some_and(|last| name <= last.name())
+    }
+
+    /// The place of the resource of that name, or of the one behind it.
+    pub(crate) fn place_of(&self, name: &ResourceName) -> usize {
+        self.resources().partition_point(|resource| resource.name() < name)
+    }
+
+    /// A part of the run.
+    pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
+        let start = self.range.start + range.start;
+        let end = (self.range.start + range.end).min(self.range.end);
+        (start < end).then(|| Self { list: Arc::clone(&self.list), range: start..end })
+    }
+}
+
+impl EncodedList {
+    fn new(resources: &[Arc<Resource>], encode: impl Fn(&mut Vec<u8>, &Arc<Resource>)) -> Self {
+        let room: usize = resources.iter().map(|it| entry_size(it)).sum();
+        let mut bytes = Vec::with_capacity(room);
+        let ends = resources.iter().map(|resource| {
+            encode(&mut bytes, resource);
+            // No client accepts a message of 4 GiB.
+            u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+        });
+        let ends = ends.collect();
+        Self { bytes: bytes.into(), ends }
+    }
+
+    fn slice(&self, range: &Range<usize>) -> Bytes {
+        let end_of = |count: usize| match count.checked_sub(1) {
+            Some(last) => self.ends.get(last).map_or(self.bytes.len(), |end| *end as usize),
+            None => 0,
+        };
+        self.bytes.slice(end_of(range.start)..end_of(range.end))
+    }
+}
+
+impl PartialEq for Entries {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.resources()).finish()
+    }
+}
