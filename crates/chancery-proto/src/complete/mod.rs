@@ -54,7 +54,10 @@ impl Complete {
         }
         self.made.remove(&key);
         self.snapshot.insert(type_url, Arc::clone(&resource));
-        self.follow(key, old.as_deref(), Some(&resource));
+        // Most changes leave the names and references alone, and then nothing follows from them.
+        if !old.as_deref().is_some_and(|old| is_bound_alike(old, &resource)) {
+            self.follow(key, old.as_deref(), Some(&resource));
+        }
         true
     }
 
@@ -148,6 +151,11 @@ impl Complete {
         let from = self.references.range(Reference::before(target)..);
         from.take_while(move |reference| reference.target == *target)
     }
+}
+
+/// Returns true if two resources of one name have the same other names and refer to the same.
+fn is_bound_alike(one: &Resource, other: &Resource) -> bool {
+    one.aliases() == other.aliases() && one.facts().links == other.facts().links
 }
 
 /// A name somebody may refer to, and whose it is; `None` stands before everybody.
