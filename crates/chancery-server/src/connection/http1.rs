@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Answers;
-use super::cork::Cork;
+use super::executor::Cork;
 use crate::body::ServerBody;
 use crate::config::Times;
 use crate::request::RequestBody;

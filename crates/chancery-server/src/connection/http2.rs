@@ -9,9 +9,8 @@ use http::{Method, Request};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Answers;
-use super::cork::Cork;
+use super::executor::{Cork, Streams};
 use super::stream::Stream;
-use super::streams::Streams;
 use crate::config::Limits;
 use crate::request::{Pieces, RequestBody};
 

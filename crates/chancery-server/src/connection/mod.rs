@@ -1,19 +1,17 @@
 //! One connection, from its first bytes to its end: one task, also for all of its streams.
 //!
-//! A poll of the task polls what was woken ([`bell`]): its [`streams`], which hand their responses
+//! A poll of the task polls what was woken ([`executor::ready_set`]): its streams ([`executor::stream_set`]), which hand their responses
 //! to HTTP, and HTTP, which reads requests and makes frames of responses. When nothing is due any
-//! more, all frames are written at once ([`cork`]). When it ends is said in [`life`].
+//! more, all frames are written at once ([`executor::cork`]). When it ends is said in [`life`].
 
-mod bell;
-mod cork;
 mod date;
+mod executor;
 mod http1;
 mod http2;
 mod keepalive;
 mod life;
 mod opening;
 mod stream;
-mod streams;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -30,14 +28,12 @@ use tracing::debug;
 use crate::policy::Peer;
 use crate::service::{Origin, Services};
 
-use bell::{Due, Part, Rope};
-use cork::Cork;
+use executor::{Cork, Due, Part, Rope, Streams};
 use http1::Http1;
 use http2::Http2;
 use life::{Change, Life};
 use opening::Version;
 use stream::Stream;
-use streams::Streams;
 
 /// How often a poll looks for what became due meanwhile before others get the thread.
 const ROUNDS: usize = 16;

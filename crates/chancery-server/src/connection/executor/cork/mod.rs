@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 /// How many bytes are gathered before they are written: as many as stay in the nearest cache. More
 /// was measured to be slower, not faster.
-pub(super) const ROOM: usize = 32 * 1024;
+const ROOM: usize = 32 * 1024;
 
 thread_local! {
     /// The buffer of whoever is polled on this thread.
@@ -31,7 +31,7 @@ thread_local! {
 }
 
 /// A connection whose writes are gathered. One half is with HTTP, the other with the task.
-pub(super) struct Cork<I>(Arc<Mutex<Corked<I>>>);
+pub(crate) struct Cork<I>(Arc<Mutex<Corked<I>>>);
 
 struct Corked<I> {
     io: I,
@@ -50,7 +50,7 @@ struct Corked<I> {
 
 impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
     /// Gathers what is written to `io`, of which `first` was read already.
-    pub(super) fn new(io: I, first: Vec<u8>) -> Self {
+    pub(crate) fn new(io: I, first: Vec<u8>) -> Self {
         Self(Arc::new(Mutex::new(Corked {
             io,
             first: io::Cursor::new(first),
@@ -63,12 +63,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
     }
 
     /// Writes what is held. To be called after each poll of what writes, with the same waker.
-    pub(super) fn poll_push(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_push(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.lock().poll_push(cx)
     }
 
     /// When the peer was heard last.
-    pub(super) fn heard(&self) -> Instant {
+    pub(crate) fn heard(&self) -> Instant {
         self.lock().heard
     }
 

@@ -2,7 +2,7 @@
 //!
 //! What concerns several streams of a connection wakes one task, which polls those streams and
 //! then HTTP, which then has the responses of all of them to write. Who is due is told by the
-//! [`Bell`]. What a stream does is not here: see [`super::stream`].
+//! [`Bell`]. What a stream does is not here: see [`stream`](super::super::stream).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use tokio::task::coop::has_budget_remaining;
 
-use super::bell::{Bell, Due, Part, Rope, SHARES};
+use super::ready_set::{Bell, Due, Part, Rope, SHARES};
 
 /// The streams there are.
-pub(super) struct Streams<S> {
+pub(crate) struct Streams<S> {
     bell: Arc<Bell>,
     all: Vec<Option<Seat<S>>>,
     free: Vec<usize>,
@@ -25,12 +25,12 @@ struct Seat<S> {
 }
 
 impl<S: Future<Output = ()> + Unpin> Streams<S> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { bell: Arc::default(), all: Vec::new(), free: Vec::new() }
     }
 
     /// Takes in a stream, which is due at once.
-    pub(super) fn begin(&mut self, stream: S) {
+    pub(crate) fn begin(&mut self, stream: S) {
         let place = self.free.pop().unwrap_or_else(|| {
             // Most connections have a stream or two.
             self.all.reserve_exact(if self.all.len() < 4 { 1 } else { self.all.len() });
@@ -44,7 +44,7 @@ impl<S: Future<Output = ()> + Unpin> Streams<S> {
 
     /// Polls the streams that are due, as long as the task may do more before others have the
     /// thread: streams that are polled after that find nothing ready.
-    pub(super) fn run(&mut self, due: Due) {
+    pub(crate) fn run(&mut self, due: Due) {
         for share in due.shares() {
             for place in (share..self.all.len()).step_by(SHARES) {
                 if !has_budget_remaining() {
@@ -57,7 +57,7 @@ impl<S: Future<Output = ()> + Unpin> Streams<S> {
     }
 
     /// Has all streams polled again.
-    pub(super) fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         for seat in self.all.iter().flatten() {
             seat.rope.pull();
         }
@@ -77,7 +77,7 @@ impl<S: Future<Output = ()> + Unpin> Streams<S> {
 }
 
 impl<S> Streams<S> {
-    pub(super) fn bell(&self) -> &Arc<Bell> {
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
 }

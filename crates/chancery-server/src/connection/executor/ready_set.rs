@@ -19,7 +19,7 @@ use atomic_waker::AtomicWaker;
 
 /// Where the parts of a connection say that they have something to do.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(crate) struct Bell {
     /// The bits of those that are due, and [`AWAKE`]. Nothing: the task is asleep.
     bits: AtomicU64,
     task: AtomicWaker,
@@ -27,10 +27,10 @@ pub(super) struct Bell {
 
 /// Those that are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Due(u64);
+pub(crate) struct Due(u64);
 
 /// What one part of a connection rings with.
-pub(super) struct Rope {
+pub(crate) struct Rope {
     pull: Arc<Pull>,
     waker: Waker,
 }
@@ -43,7 +43,7 @@ struct Pull {
 
 /// A part of a connection.
 #[derive(Clone, Copy)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// HTTP itself.
     Http,
     /// The times of the connection.
@@ -70,12 +70,12 @@ impl Part {
 }
 
 impl Due {
-    pub(super) fn has(self, part: Part) -> bool {
+    pub(crate) fn has(self, part: Part) -> bool {
         self.0 & part.bit() != 0
     }
 
     /// Of which shares of the streams some may be due.
-    pub(super) fn shares(self) -> impl Iterator<Item = usize> {
+    pub(crate) fn shares(self) -> impl Iterator<Item = usize> {
         let mut left = self.0 >> FIRST;
         std::iter::from_fn(move || {
             let share = (left != 0).then_some(left.trailing_zeros() as usize)?;
@@ -87,24 +87,24 @@ impl Due {
 
 impl Bell {
     /// The connection's task runs.
-    pub(super) fn attend(&self, task: &Waker) {
+    pub(crate) fn attend(&self, task: &Waker) {
         self.task.register(task);
         self.bits.fetch_or(AWAKE, Ordering::AcqRel);
     }
 
     /// Who is due; `None` if nobody is: the task sleeps now.
-    pub(super) fn take(&self) -> Option<Due> {
+    pub(crate) fn take(&self) -> Option<Due> {
         let asleep = self.bits.compare_exchange(AWAKE, 0, Ordering::AcqRel, Ordering::Acquire);
         asleep.err().map(|_| Due(self.bits.swap(AWAKE, Ordering::AcqRel) & !AWAKE))
     }
 
     /// Nobody listens any more. Wakers keep the bell, so it must not keep the task.
-    pub(super) fn hang_up(&self) {
+    pub(crate) fn hang_up(&self) {
         self.bits.store(AWAKE, Ordering::Release);
         drop(self.task.take());
     }
 
-    pub(super) fn ring(&self, part: Part) {
+    pub(crate) fn ring(&self, part: Part) {
         self.set(part.bit());
     }
 
@@ -116,25 +116,25 @@ impl Bell {
 }
 
 impl Rope {
-    pub(super) fn new(bell: &Arc<Bell>, part: Part) -> Self {
+    pub(crate) fn new(bell: &Arc<Bell>, part: Part) -> Self {
         let (bell, bit) = (Arc::clone(bell), part.bit());
         let pull = Arc::new(Pull { bell, bit, pulled: AtomicBool::new(false) });
         Self { waker: Waker::from(Arc::clone(&pull)), pull }
     }
 
     /// Whether the part is due, by its own flag.
-    pub(super) fn is_pulled(&self) -> bool {
+    pub(crate) fn is_pulled(&self) -> bool {
         self.pull.pulled.load(Ordering::Acquire)
     }
 
     /// To poll the part with. What happens from now on makes it due again.
-    pub(super) fn context(&self) -> Context<'_> {
+    pub(crate) fn context(&self) -> Context<'_> {
         self.pull.pulled.swap(false, Ordering::AcqRel);
         Context::from_waker(&self.waker)
     }
 
     /// Makes the part due.
-    pub(super) fn pull(&self) {
+    pub(crate) fn pull(&self) {
         self.waker.wake_by_ref();
     }
 }
