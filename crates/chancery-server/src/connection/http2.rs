@@ -9,7 +9,7 @@ use http::{Method, Request};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Answers;
-use super::executor::{Cork, Streams};
+use super::executor::{Cork, StreamSet};
 use super::stream::Stream;
 use crate::config::Limits;
 use crate::request::{Pieces, RequestBody};
@@ -59,14 +59,14 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
         &mut self,
         cx: &mut Context<'_>,
         answers: &Answers,
-        streams: &mut Streams<Stream>,
+        streams: &mut StreamSet<Stream>,
     ) -> Poll<Result<(), h2::Error>> {
         if self.ping == Pinged::Sent {
             self.poll_pong(cx);
         }
         while let Some(accepted) = ready!(self.connection.poll_accept(cx)) {
             let (request, reply) = accepted?;
-            streams.begin(stream(answers, request, reply));
+            streams.insert(stream(answers, request, reply));
         }
         Poll::Ready(Ok(()))
     }

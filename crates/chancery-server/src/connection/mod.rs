@@ -28,7 +28,7 @@ use tracing::debug;
 use crate::policy::Peer;
 use crate::service::{Origin, Services};
 
-use executor::{Cork, Due, Part, Rope, Streams};
+use executor::{Cork, ReadyBits, StreamSet, Subtask, SubtaskWaker};
 use http1::Http1;
 use http2::Http2;
 use life::{Change, Life};
@@ -81,11 +81,11 @@ where
 struct Connection<I: AsyncRead + AsyncWrite + Unpin + 'static> {
     answers: Answers,
     http: Http<I>,
-    rope: Rope,
+    http_waker: SubtaskWaker,
     cork: Cork<I>,
-    streams: Streams<Stream>,
+    streams: StreamSet<Stream>,
     life: Life,
-    life_rope: Rope,
+    lifetime_waker: SubtaskWaker,
 }
 
 /// HTTP, of the version the client speaks.
@@ -115,28 +115,32 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
         if let Http::Two(_) = http {
             life = life.with_keepalive(times);
         }
-        let streams = Streams::new();
-        let rope = Rope::new(streams.bell(), Part::Http);
-        let life_rope = Rope::new(streams.bell(), Part::Life);
-        rope.pull();
-        life_rope.pull();
-        Self { answers, http, rope, cork, streams, life, life_rope }
+        let streams = StreamSet::new();
+        let http_waker = SubtaskWaker::new(streams.ready_set(), Subtask::Http);
+        let lifetime_waker = SubtaskWaker::new(streams.ready_set(), Subtask::Lifetime);
+        http_waker.wake();
+        lifetime_waker.wake();
+        Self { answers, http, http_waker, cork, streams, life, lifetime_waker }
     }
 
-    /// Polls what is due. Ready when the connection is at its end.
-    fn round(&mut self, due: Due) -> Poll<()> {
-        self.streams.run(due);
-        if due.has(Part::Http) {
-            let polled = self.http.poll(&mut self.rope.context(), &self.answers, &mut self.streams);
+    /// Polls what is ready. Ready when the connection is at its end.
+    fn round(&mut self, ready: ReadyBits) -> Poll<()> {
+        self.streams.poll_ready(ready);
+        if ready.has(Subtask::Http) {
+            let polled = self.http.poll(
+                &mut self.http_waker.poll_context(),
+                &self.answers,
+                &mut self.streams,
+            );
             if let Poll::Ready(why) = polled {
                 return self.closed(&why);
             }
             if self.http.take_pong() {
                 self.life.answered();
-                self.life_rope.pull();
+                self.lifetime_waker.wake();
             }
         }
-        if self.life.is_news() || due.has(Part::Life) {
+        if self.life.is_news() || ready.has(Subtask::Lifetime) {
             return self.age();
         }
         Poll::Pending
@@ -148,7 +152,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
         let times = &services.shared.config.times;
         loop {
             let heard = self.cork.heard();
-            match ready!(self.life.poll(&mut self.life_rope.context(), times, heard)) {
+            match ready!(self.life.poll(&mut self.lifetime_waker.poll_context(), times, heard)) {
                 Change::Goaway => self.http.graceful_shutdown(),
                 Change::Drain => {
                     origin.activity.drain();
@@ -165,7 +169,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
                 }
             }
             // HTTP has to say it, or to poll what it runs itself.
-            self.rope.pull();
+            self.http_waker.wake();
         }
     }
 
@@ -180,10 +184,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for Connection<I
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        this.streams.bell().attend(cx.waker());
+        this.streams.ready_set().start_poll(cx.waker());
         let mut rounds = 0;
-        while let Some(due) = this.streams.bell().take() {
-            if this.round(due).is_ready() {
+        while let Some(ready) = this.streams.ready_set().take() {
+            if this.round(ready).is_ready() {
                 return Poll::Ready(());
             }
             rounds += 1;
@@ -192,7 +196,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for Connection<I
                 break;
             }
         }
-        match this.cork.poll_push(&mut this.rope.context()) {
+        match this.cork.poll_push(&mut this.http_waker.poll_context()) {
             Poll::Ready(Err(error)) => this.closed(&error),
             Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
         }
@@ -215,7 +219,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http<I> {
         &mut self,
         cx: &mut Context<'_>,
         answers: &Answers,
-        streams: &mut Streams<Stream>,
+        streams: &mut StreamSet<Stream>,
     ) -> Poll<Ended> {
         match self {
             Self::One(http) => http.poll(cx).map_err(Into::into),

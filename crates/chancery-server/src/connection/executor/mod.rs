@@ -5,5 +5,5 @@ mod ready_set;
 mod stream_set;
 
 pub(super) use cork::Cork;
-pub(super) use ready_set::{Due, Part, Rope};
-pub(super) use stream_set::Streams;
+pub(super) use ready_set::{ReadyBits, Subtask, SubtaskWaker};
+pub(super) use stream_set::StreamSet;

@@ -2,7 +2,7 @@
 //!
 //! What concerns several streams of a connection wakes one task, which polls those streams and
 //! then HTTP, which then has the responses of all of them to write. Who is due is told by the
-//! [`Bell`]. What a stream does is not here: see [`stream`](super::super::stream).
+//! [`ReadySet`]. What a stream does is not here: see [`stream`](super::super::stream).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,81 +10,81 @@ use std::sync::Arc;
 
 use tokio::task::coop::has_budget_remaining;
 
-use super::ready_set::{Bell, Due, Part, Rope, SHARES};
+use super::ready_set::{ReadyBits, ReadySet, STREAM_BITS, Subtask, SubtaskWaker};
 
 /// The streams there are.
-pub(crate) struct Streams<S> {
-    bell: Arc<Bell>,
-    all: Vec<Option<Seat<S>>>,
+pub(crate) struct StreamSet<S> {
+    ready_set: Arc<ReadySet>,
+    all: Vec<Option<StreamEntry<S>>>,
     free: Vec<usize>,
 }
 
-struct Seat<S> {
+struct StreamEntry<S> {
     stream: S,
-    rope: Rope,
+    waker: SubtaskWaker,
 }
 
-impl<S: Future<Output = ()> + Unpin> Streams<S> {
+impl<S: Future<Output = ()> + Unpin> StreamSet<S> {
     pub(crate) fn new() -> Self {
-        Self { bell: Arc::default(), all: Vec::new(), free: Vec::new() }
+        Self { ready_set: Arc::default(), all: Vec::new(), free: Vec::new() }
     }
 
     /// Takes in a stream, which is due at once.
-    pub(crate) fn begin(&mut self, stream: S) {
-        let place = self.free.pop().unwrap_or_else(|| {
+    pub(crate) fn insert(&mut self, stream: S) {
+        let index = self.free.pop().unwrap_or_else(|| {
             // Most connections have a stream or two.
             self.all.reserve_exact(if self.all.len() < 4 { 1 } else { self.all.len() });
             self.all.push(None);
             self.all.len() - 1
         });
-        let rope = Rope::new(&self.bell, Part::Stream(place));
-        rope.pull();
-        self.all[place] = Some(Seat { stream, rope });
+        let waker = SubtaskWaker::new(&self.ready_set, Subtask::Stream(index));
+        waker.wake();
+        self.all[index] = Some(StreamEntry { stream, waker });
     }
 
     /// Polls the streams that are due, as long as the task may do more before others have the
     /// thread: streams that are polled after that find nothing ready.
-    pub(crate) fn run(&mut self, due: Due) {
-        for share in due.shares() {
-            for place in (share..self.all.len()).step_by(SHARES) {
+    pub(crate) fn poll_ready(&mut self, ready: ReadyBits) {
+        for bit in ready.stream_bits() {
+            for index in (bit..self.all.len()).step_by(STREAM_BITS) {
                 if !has_budget_remaining() {
-                    self.bell.ring(Part::Stream(place));
+                    self.ready_set.wake(Subtask::Stream(index));
                     break;
                 }
-                self.poll(place);
+                self.poll(index);
             }
         }
     }
 
     /// Has all streams polled again.
     pub(crate) fn wake_all(&self) {
-        for seat in self.all.iter().flatten() {
-            seat.rope.pull();
+        for entry in self.all.iter().flatten() {
+            entry.waker.wake();
         }
     }
 
-    /// A waker outlives its stream, so that the place may be nobody's.
-    fn poll(&mut self, place: usize) {
-        let Some(Some(seat)) = self.all.get_mut(place) else { return };
-        if !seat.rope.is_pulled() {
+    /// A waker outlives its stream, so that the index may be nobody's.
+    fn poll(&mut self, index: usize) {
+        let Some(Some(entry)) = self.all.get_mut(index) else { return };
+        if !entry.waker.is_woken() {
             return;
         }
-        if Pin::new(&mut seat.stream).poll(&mut seat.rope.context()).is_ready() {
-            self.all[place] = None;
-            self.free.push(place);
+        if Pin::new(&mut entry.stream).poll(&mut entry.waker.poll_context()).is_ready() {
+            self.all[index] = None;
+            self.free.push(index);
         }
     }
 }
 
-impl<S> Streams<S> {
-    pub(crate) fn bell(&self) -> &Arc<Bell> {
-        &self.bell
+impl<S> StreamSet<S> {
+    pub(crate) fn ready_set(&self) -> &Arc<ReadySet> {
+        &self.ready_set
     }
 }
 
-impl<S> Drop for Streams<S> {
+impl<S> Drop for StreamSet<S> {
     fn drop(&mut self) {
-        self.bell.hang_up();
+        self.ready_set.close();
     }
 }
 
@@ -112,13 +112,13 @@ mod tests {
     }
 
     /// What the connection's task does; `false` if it had nothing to do.
-    fn run(streams: &mut Streams<Boxed>, task: &Arc<Task>) -> bool {
-        let bell = Arc::clone(streams.bell());
-        bell.attend(&Waker::from(Arc::clone(task)));
+    fn run(streams: &mut StreamSet<Boxed>, task: &Arc<Task>) -> bool {
+        let ready_set = Arc::clone(streams.ready_set());
+        ready_set.start_poll(&Waker::from(Arc::clone(task)));
         let mut any = false;
-        while let Some(due) = bell.take() {
+        while let Some(ready) = ready_set.take() {
             any = true;
-            streams.run(due);
+            streams.poll_ready(ready);
         }
         any
     }
@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn a_change_wakes_the_task_once_and_polls_whom_it_concerns() {
-        let (mut streams, task) = (Streams::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
         let parts: Vec<_> = (0..3).map(|_| (Arc::default(), Arc::default())).collect();
         for (polls, news) in &parts {
-            streams.begin(Box::pin(endless(polls, news)));
+            streams.insert(Box::pin(endless(polls, news)));
         }
         assert!(run(&mut streams, &task));
         assert!(!run(&mut streams, &task), "nothing happened");
@@ -154,29 +154,29 @@ mod tests {
 
     #[test]
     fn who_is_woken_while_the_task_runs_is_polled_without_waking_it() {
-        let (mut streams, task) = (Streams::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
         let (polls, news) = (Arc::default(), Arc::<Notify>::default());
-        streams.begin(Box::pin(endless(&polls, &news)));
-        streams.begin(Box::pin(async move { news.notify_one() }));
+        streams.insert(Box::pin(endless(&polls, &news)));
+        streams.insert(Box::pin(async move { news.notify_one() }));
         run(&mut streams, &task);
         assert_eq!((polls.load(Ordering::Relaxed), task.0.load(Ordering::Relaxed)), (2, 0));
     }
 
     #[tokio::test]
     async fn who_could_do_nothing_is_polled_when_the_task_may_go_on() {
-        let (mut streams, polls) = (Streams::<Boxed>::new(), Arc::new(AtomicUsize::new(0)));
+        let (mut streams, polls) = (StreamSet::<Boxed>::new(), Arc::new(AtomicUsize::new(0)));
         for _ in 0..1000 {
             let (polls, mut work) = (Arc::clone(&polls), Box::pin(consume_budget()));
-            streams.begin(Box::pin(std::future::poll_fn(move |cx| {
+            streams.insert(Box::pin(std::future::poll_fn(move |cx| {
                 polls.fetch_add(1, Ordering::Relaxed);
                 work.as_mut().poll(cx)
             })));
         }
-        let bell = Arc::clone(streams.bell());
+        let ready_set = Arc::clone(streams.ready_set());
         std::future::poll_fn(|cx| {
-            bell.attend(cx.waker());
-            let Some(due) = bell.take() else { return Poll::Ready(()) };
-            streams.run(due);
+            ready_set.start_poll(cx.waker());
+            let Some(ready) = ready_set.take() else { return Poll::Ready(()) };
+            streams.poll_ready(ready);
             cx.waker().wake_by_ref();
             Poll::Pending
         })
@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn a_place_is_taken_again_and_a_waker_of_its_last_owner_does_no_harm() {
-        let (mut streams, task) = (Streams::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
         let kept = Arc::new(Mutex::new(None));
         let keep = Arc::clone(&kept);
-        streams.begin(Box::pin(std::future::poll_fn(move |cx| {
+        streams.insert(Box::pin(std::future::poll_fn(move |cx| {
             *keep.lock().unwrap() = Some(cx.waker().clone());
             Poll::Ready(())
         })));
@@ -199,7 +199,7 @@ mod tests {
         late.wake_by_ref();
         run(&mut streams, &task);
         let (polls, news) = (Arc::default(), Arc::default());
-        streams.begin(Box::pin(endless(&polls, &news)));
+        streams.insert(Box::pin(endless(&polls, &news)));
         run(&mut streams, &task);
         assert_eq!((streams.all.len(), streams.free.len()), (1, 0));
         drop(streams);
@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn all_are_gone_with_the_connection() {
-        let mut streams = Streams::<Boxed>::new();
+        let mut streams = StreamSet::<Boxed>::new();
         let running = Arc::new(());
-        let (held, bell) = (Arc::downgrade(&running), Arc::clone(streams.bell()));
-        streams.begin(Box::pin(async move {
-            let _kept = (running, bell);
+        let (held, ready_set) = (Arc::downgrade(&running), Arc::clone(streams.ready_set()));
+        streams.insert(Box::pin(async move {
+            let _kept = (running, ready_set);
             std::future::pending::<()>().await;
         }));
         drop(streams);
