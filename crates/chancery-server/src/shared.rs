@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
 
-use crate::grpc::Turns;
+use crate::grpc::SendPermits;
 use crate::policy::Peer;
 use crate::rest::Repeats;
 use crate::{Config, Metrics, Policy, Store};
@@ -18,7 +18,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
-    pub(crate) turns: Turns,
+    pub(crate) permits: SendPermits,
     pub(crate) repeats: Repeats,
     pub(crate) connections: AtomicUsize,
     trusted: Arc<Settings>,
@@ -40,7 +40,7 @@ impl Shared {
     ) -> Self {
         let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
         Self {
-            turns: Turns::new(config.limits.max_big_responses),
+            permits: SendPermits::new(config.limits.max_big_responses),
             trusted: Arc::new(config.protocol.clone()),
             untrusted: Arc::new(untrusted),
             repeats: Repeats::default(),

@@ -17,8 +17,8 @@ use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
 use super::framing::{Frames, Messages, Read};
+use super::send_permits::{PermitRequest, PermitTimeout, SendPermit};
 use super::session::Session;
-use super::turns::{TooMany, Turn, Waiting};
 use crate::body::Activity;
 use crate::config::Limits;
 use crate::request::RequestBody;
@@ -37,7 +37,7 @@ pub(crate) struct StreamBody {
     messages: Messages<RequestBody>,
     session: Session,
     out: Frames,
-    turn: Option<Taken>,
+    permit: Option<PermitState>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether anything was sent.
     served: bool,
@@ -47,10 +47,10 @@ pub(crate) struct StreamBody {
     stage: Stage,
 }
 
-/// A turn at sending something big.
-enum Taken {
-    Waiting(Waiting),
-    Mine(#[expect(dead_code, reason = "it is held, and ends when it is dropped")] Turn),
+/// The permit to send a large response.
+enum PermitState {
+    Requested(PermitRequest),
+    Held(#[expect(dead_code, reason = "it is held, and ends when it is dropped")] SendPermit),
 }
 
 /// Whether the stream was asked to go.
@@ -76,7 +76,7 @@ impl StreamBody {
             messages: Messages::new(requests, limit),
             session,
             out: Frames::default(),
-            turn: None,
+            permit: None,
             timer: None,
             served: false,
             said_all: false,
@@ -88,28 +88,28 @@ impl StreamBody {
     /// Whether the chunk it gave last was all, so that it need not be asked again in this poll: it
     /// wakes who polled it when there is more.
     pub(crate) fn said_all(&self) -> bool {
-        self.said_all && self.out.len() == 0 && self.turn.is_none()
+        self.said_all && self.out.len() == 0 && self.permit.is_none()
     }
 
     /// The next chunk of what waits to be sent; `None` if nothing does.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if self.out.len() >= Limits::BIG_RESPONSE && self.turn.is_none() {
-            self.turn = Some(Taken::Waiting(self.session.shared().turns.wait()));
+        if self.out.len() >= Limits::BIG_RESPONSE && self.permit.is_none() {
+            self.permit = Some(PermitState::Requested(self.session.shared().permits.request()));
         }
-        if let Some(Taken::Waiting(waiting)) = &mut self.turn {
+        if let Some(PermitState::Requested(waiting)) = &mut self.permit {
             match waiting.poll(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(turn)) => self.turn = Some(Taken::Mine(turn)),
+                Poll::Ready(Ok(permit)) => self.permit = Some(PermitState::Held(permit)),
                 // A client that was served before is not sent away (S-072, S-108).
-                Poll::Ready(Err(TooMany)) if self.served => self.turn = None,
-                Poll::Ready(Err(TooMany)) => self.give_up(),
+                Poll::Ready(Err(PermitTimeout)) if self.served => self.permit = None,
+                Poll::Ready(Err(PermitTimeout)) => self.give_up(),
             }
         }
         let chunk = self.out.pop();
         self.served |= chunk.is_some();
         if chunk.is_none() {
             // Being asked for more means that the large part is on its way: see `framing::frame`.
-            self.turn = None;
+            self.permit = None;
         }
         Poll::Ready(chunk)
     }
@@ -189,7 +189,7 @@ impl StreamBody {
 
     /// Better none than an answer that comes too late (S-111).
     fn give_up(&mut self) {
-        self.turn = None;
+        self.permit = None;
         self.out = Frames::default();
         self.end(Status::resource_exhausted("too many clients ask for large responses"));
     }

@@ -13,8 +13,8 @@
 mod account;
 mod body;
 mod framing;
+mod send_permits;
 mod session;
-mod turns;
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ use crate::routes::StreamRoute;
 use crate::shared::{Shared, Slot};
 
 pub(crate) use body::StreamBody;
+pub(crate) use send_permits::SendPermits;
 use session::Session;
-pub(crate) use turns::Turns;
 
 /// Opens a discovery stream: the answer is its body.
 pub(crate) fn open(
