@@ -11,7 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_server::{
-    AudienceName, Client, Config, Happened, Listener, Policy, Refusal, Server, Store, StreamEvent,
+    AudienceName, Client, Config, Listener, Policy, Refusal, Server, Store, StreamEvent,
+    StreamEventKind,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,12 +26,14 @@ impl Policy for Canaries {
 
     fn observe(&self, event: &StreamEvent<'_>) {
         let node = event.node.map_or("?", |node| &node.id);
-        match &event.what {
-            Happened::Acknowledged { type_url, version, .. } => {
+        match &event.kind {
+            StreamEventKind::Acknowledged { type_url, version, .. } => {
                 println!("{node} has {} {version}", type_url.short());
             }
-            Happened::Rejected { error, .. } => println!("{node} rejects: {}", error.message),
-            Happened::Gone { .. } => println!("{node} is gone"),
+            StreamEventKind::Rejected { error, .. } => {
+                println!("{node} rejects: {}", error.message)
+            }
+            StreamEventKind::Gone { .. } => println!("{node} is gone"),
             other => println!("{node}: {other:?}"),
         }
     }

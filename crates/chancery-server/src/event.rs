@@ -1,66 +1,68 @@
-//! What happened on a stream, for users of the library.
+//! The events of streams, as a user of the library sees them.
 
 use std::time::Duration;
 
 use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
 
-use crate::{AudienceName, Peer};
+use crate::policy::Peer;
+use crate::store::AudienceName;
 
 /// Something that happened on one stream.
 #[derive(Clone, Debug)]
 pub struct StreamEvent<'a> {
-    /// The stream; no two streams of a server have the same number.
+    /// The number of the stream. No two streams of a server have the same one.
     pub stream: u64,
-    /// The other end of its connection.
+    /// The other end of the connection.
     pub peer: &'a Peer,
-    /// Who the client says it is, if it has said so.
+    /// The node, as the client describes itself; `None` until it does.
     pub node: Option<&'a Node>,
-    /// The audience it is in, if that is decided.
+    /// The audience of the stream; `None` until the policy has chosen one.
     pub audience: Option<&'a AudienceName>,
     /// What happened.
-    pub what: Happened<'a>,
+    pub kind: StreamEventKind<'a>,
 }
 
 /// What can happen on a stream.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Happened<'a> {
-    /// It was opened.
+pub enum StreamEventKind<'a> {
+    /// The stream was opened.
     Connected {
-        /// The form of the protocol it speaks.
+        /// The variant of the protocol that the stream speaks.
         variant: Variant,
-        /// The one type it is for; `None` for an aggregated stream.
+        /// The only type of the stream; `None` for an aggregated stream.
         type_url: Option<&'a TypeUrl>,
     },
-    /// The policy put the client into the audience of the event, or into another one than before.
+    /// The policy put the client into the audience of the event, for the first time or in place of
+    /// another one.
     Assigned,
-    /// The client asks for something else of a type than before.
+    /// The client changed its subscription to a type.
     Subscribed {
-        /// Which type.
+        /// The type.
         type_url: &'a TypeUrl,
-        /// Whether it asks for everything.
+        /// True if the client subscribes to all resources of the type.
         wildcard: bool,
-        /// How many names it asks for.
+        /// The number of names it subscribes to.
         names: usize,
     },
     /// The client was sent a response.
     Sent {
-        /// Of which type.
+        /// The type of the resources.
         type_url: &'a TypeUrl,
-        /// In which version.
+        /// The version of the response.
         version: &'a str,
-        /// How many resources were in it.
+        /// The number of resources in it.
         resources: usize,
-        /// How many bytes it had.
+        /// The size of the response in bytes.
         bytes: usize,
     },
     /// The client accepted a response.
     Acknowledged {
-        /// Of which type.
+        /// The type of the resources.
         type_url: &'a TypeUrl,
-        /// In which version.
+        /// The version of the response.
         version: &'a str,
-        /// How long after it was sent.
+        /// The time since it was sent.
         after: Duration,
     },
     /// The client has acknowledged all it was owed: once for each snapshot that it was to see, and
@@ -68,30 +70,30 @@ pub enum Happened<'a> {
     Landed,
     /// The client rejected a response.
     Rejected {
-        /// Of which type.
+        /// The type of the resources.
         type_url: &'a TypeUrl,
-        /// In which version.
+        /// The version of the response.
         version: &'a str,
-        /// Why, in the client's words.
+        /// The reason, in the client's words.
         error: &'a ErrorDetail,
     },
-    /// The client answered a later response and not this one: it read it, and whether it accepted
-    /// it is not known.
+    /// The client answered a later response and not this one: it read it, and nobody knows whether
+    /// it accepted it.
     Skipped {
-        /// Of which type.
+        /// The type of the resources.
         type_url: &'a TypeUrl,
     },
-    /// The client sent the nonce of a response that is not under way, and not the one it answered
-    /// last.
+    /// The client sent a nonce that belongs neither to a response it still has to answer nor to the
+    /// last one it answered.
     Stale {
-        /// Of which type.
+        /// The type of the request.
         type_url: &'a TypeUrl,
     },
-    /// The stream ended; nothing of it is kept.
+    /// The stream ended. The server keeps nothing of it.
     Gone {
-        /// The gRPC status the server ended it with; `None` if the client went.
+        /// The gRPC status with which the server ended the stream; `None` if the client left.
         code: Option<i32>,
-        /// How long it lasted.
+        /// The age of the stream.
         after: Duration,
     },
 }

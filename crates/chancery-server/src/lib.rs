@@ -56,7 +56,7 @@ mod tls;
 
 // The public interface.
 pub use config::{Config, Limits, Times};
-pub use event::{Happened, StreamEvent};
+pub use event::{StreamEvent, StreamEventKind};
 pub use listen::Listener;
 pub use metrics::Metrics;
 pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};

@@ -7,7 +7,8 @@ use std::sync::Mutex;
 
 use chancery_core::{Node, TypeUrl};
 use chancery_server::{
-    AudienceName, ByNode, Client as Asking, Config, Happened, Metrics, Policy, Refusal, StreamEvent,
+    AudienceName, ByNode, Client as Asking, Config, Metrics, Policy, Refusal, StreamEvent,
+    StreamEventKind,
 };
 use common::client::Client;
 use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse, Status};
@@ -155,17 +156,17 @@ impl Policy for Heard {
 
     fn observe(&self, event: &StreamEvent<'_>) {
         let audience = event.audience.map_or("-", AudienceName::as_str);
-        let what = match &event.what {
-            Happened::Connected { .. } => "connected".to_owned(),
-            Happened::Assigned => "assigned".to_owned(),
-            Happened::Subscribed { wildcard, .. } => format!("subscribed {wildcard}"),
-            Happened::Sent { version, .. } => format!("sent {version}"),
-            Happened::Acknowledged { version, .. } => format!("acknowledged {version}"),
-            Happened::Rejected { error, .. } => format!("rejected {}", error.message),
-            Happened::Stale { .. } => "stale".to_owned(),
-            Happened::Gone { code, .. } => format!("gone {code:?}"),
+        let what = match &event.kind {
+            StreamEventKind::Connected { .. } => "connected".to_owned(),
+            StreamEventKind::Assigned => "assigned".to_owned(),
+            StreamEventKind::Subscribed { wildcard, .. } => format!("subscribed {wildcard}"),
+            StreamEventKind::Sent { version, .. } => format!("sent {version}"),
+            StreamEventKind::Acknowledged { version, .. } => format!("acknowledged {version}"),
+            StreamEventKind::Rejected { error, .. } => format!("rejected {}", error.message),
+            StreamEventKind::Stale { .. } => "stale".to_owned(),
+            StreamEventKind::Gone { code, .. } => format!("gone {code:?}"),
             // A publication may come before it.
-            Happened::Landed => return,
+            StreamEventKind::Landed => return,
             _ => "?".to_owned(),
         };
         self.events.lock().unwrap().push(format!("{audience}: {what}"));

@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use crate::metrics::{Exchanges, Metrics, StreamLabels, TypeLabels, observe};
 use crate::policy::{Client, Peer};
 use crate::shared::{Shared, Slot};
-use crate::{AudienceName, Happened, StreamEvent};
+use crate::{AudienceName, StreamEvent, StreamEventKind};
 
 /// One stream, as those see it who only hear of it.
 pub(crate) struct Account {
@@ -67,7 +67,7 @@ impl Account {
         let labels = account.labels();
         account.metrics().streams.get_or_create(&labels).inc();
         account.metrics().streams_opened.get_or_create(&labels).inc();
-        account.observe(Happened::Connected { variant, type_url: account.only.as_ref() });
+        account.observe(StreamEventKind::Connected { variant, type_url: account.only.as_ref() });
         account
     }
 
@@ -80,7 +80,7 @@ impl Account {
     pub(crate) fn assigned(&mut self, audience: &AudienceName) {
         debug!(stream = self.id, node = self.node_id(), group = audience.as_str(), "grouped");
         self.audience = Some(audience.clone());
-        self.observe(Happened::Assigned);
+        self.observe(StreamEventKind::Assigned);
     }
 
     /// What the client should see was published then.
@@ -96,7 +96,7 @@ impl Account {
         let (version, nonce, removed) = (&**version, &**nonce, removed.len());
         debug!(stream, node, r#type = of, version, nonce, resources, removed, bytes, "sent");
         self.measure(type_url, bytes);
-        self.observe(Happened::Sent { type_url, version, resources, bytes });
+        self.observe(StreamEventKind::Sent { type_url, version, resources, bytes });
     }
 
     /// What the machine says happened just now.
@@ -151,14 +151,14 @@ impl Account {
 
     fn landed(&self) {
         debug!(stream = self.id, node = self.node_id(), "landed");
-        self.observe(Happened::Landed);
+        self.observe(StreamEventKind::Landed);
     }
 
     fn subscribed(&mut self, type_url: &TypeUrl, wildcard: bool, names: usize) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
         debug!(stream, node, r#type = of, wildcard, names, "subscribed");
         self.seen(type_url);
-        self.observe(Happened::Subscribed { type_url, wildcard, names });
+        self.observe(StreamEventKind::Subscribed { type_url, wildcard, names });
     }
 
     /// Some clients never name what they want. They would wait without a word.
@@ -190,7 +190,7 @@ impl Account {
             let since = now.saturating_duration_since(published);
             exchanges.commit_to_ack.observe(since.as_secs_f64());
         }
-        self.observe(Happened::Acknowledged { type_url, version, after });
+        self.observe(StreamEventKind::Acknowledged { type_url, version, after });
     }
 
     fn nacked(&self, type_url: &TypeUrl, version: &str, nonce: &str, error: &ErrorDetail) {
@@ -201,7 +201,7 @@ impl Account {
         warn!(stream, node, r#type = of, version, nonce, code, text, "rejected");
         let labels = TypeLabels::new(self.variant, type_url);
         self.metrics().nacks.get_or_create(&labels).inc();
-        self.observe(Happened::Rejected { type_url, version, error });
+        self.observe(StreamEventKind::Rejected { type_url, version, error });
     }
 
     fn skipped(&self, type_url: &TypeUrl, nonce: &str) {
@@ -209,7 +209,7 @@ impl Account {
         debug!(stream, node, r#type = of, nonce, "skipped: a later response was answered");
         let labels = TypeLabels::new(self.variant, type_url);
         self.metrics().skipped.get_or_create(&labels).inc();
-        self.observe(Happened::Skipped { type_url });
+        self.observe(StreamEventKind::Skipped { type_url });
     }
 
     fn stale(&self, type_url: &TypeUrl, nonce: &str) {
@@ -217,7 +217,7 @@ impl Account {
         debug!(stream, node, r#type = of, nonce, "stale");
         let labels = TypeLabels::new(self.variant, type_url);
         self.metrics().stale.get_or_create(&labels).inc();
-        self.observe(Happened::Stale { type_url });
+        self.observe(StreamEventKind::Stale { type_url });
     }
 
     fn measure(&mut self, type_url: &TypeUrl, bytes: usize) {
@@ -259,13 +259,13 @@ impl Account {
         &mut self.types[at].1
     }
 
-    fn observe(&self, what: Happened<'_>) {
+    fn observe(&self, kind: StreamEventKind<'_>) {
         self.shared().policy.observe(&StreamEvent {
             stream: self.id,
             peer: &self.peer,
             node: self.node.as_deref(),
             audience: self.audience.as_ref(),
-            what,
+            kind,
         });
     }
 
@@ -287,6 +287,6 @@ impl Drop for Account {
         self.metrics().streams.get_or_create(&self.labels()).dec();
         let after = self.started.elapsed();
         debug!(stream = self.id, node = self.node_id(), code = self.ended, ?after, "gone");
-        self.observe(Happened::Gone { code: self.ended, after });
+        self.observe(StreamEventKind::Gone { code: self.ended, after });
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use chancery_core::TypeUrl;
-use chancery_server::{Happened, StreamEvent};
+use chancery_server::{StreamEvent, StreamEventKind};
 use tokio::sync::Notify;
 
 /// Something that happened on one stream.
@@ -77,7 +77,7 @@ pub(super) struct Events {
 
 impl Events {
     pub(super) fn note(&self, event: &StreamEvent<'_>) {
-        let Some(what) = what(&event.what) else { return };
+        let Some(what) = what(&event.kind) else { return };
         let node = event.node.map(|node| node.id.clone());
         let group = event.audience.map(|group| group.as_str().to_owned());
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,28 +105,28 @@ impl Events {
     }
 }
 
-fn what(happened: &Happened<'_>) -> Option<What> {
-    Some(match happened {
-        Happened::Connected { .. } => What::Connected,
-        Happened::Assigned => What::Grouped,
-        Happened::Subscribed { type_url, wildcard, names } => {
+fn what(kind: &StreamEventKind<'_>) -> Option<What> {
+    Some(match kind {
+        StreamEventKind::Connected { .. } => What::Connected,
+        StreamEventKind::Assigned => What::Grouped,
+        StreamEventKind::Subscribed { type_url, wildcard, names } => {
             What::Subscribed { type_url: (*type_url).clone(), wildcard: *wildcard, names: *names }
         }
-        Happened::Sent { type_url, version, resources, .. } => What::Sent {
+        StreamEventKind::Sent { type_url, version, resources, .. } => What::Sent {
             type_url: (*type_url).clone(),
             version: (*version).to_owned(),
             resources: *resources,
         },
-        Happened::Acknowledged { type_url, version, .. } => {
+        StreamEventKind::Acknowledged { type_url, version, .. } => {
             What::Accepted { type_url: (*type_url).clone(), version: (*version).to_owned() }
         }
-        Happened::Rejected { type_url, version, error } => What::Rejected {
+        StreamEventKind::Rejected { type_url, version, error } => What::Rejected {
             type_url: (*type_url).clone(),
             version: (*version).to_owned(),
             error: error.message.clone(),
         },
-        Happened::Landed => What::Landed,
-        Happened::Gone { .. } => What::Gone,
+        StreamEventKind::Landed => What::Landed,
+        StreamEventKind::Gone { .. } => What::Gone,
         _ => return None,
     })
 }

@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_server::{AudienceName, Client, Happened, Policy, Refusal, Store, StreamEvent};
+use chancery_server::{AudienceName, Client, Policy, Refusal, Store, StreamEvent, StreamEventKind};
 use chancery_sources::{Audience, Catalog};
 use tracing::info;
 
@@ -163,12 +163,12 @@ impl Policy for Audiences {
     /// Keeps count of the streams of each audience, and tells of their coming and going.
     fn observe(&self, event: &StreamEvent<'_>) {
         let (stream, node) = (event.stream, event.node.map_or("", |node| &node.id));
-        if let (Happened::Assigned, Some(group)) = (&event.what, event.audience) {
+        if let (StreamEventKind::Assigned, Some(group)) = (&event.kind, event.audience) {
             let moved = self.lock().joined(stream, group);
             let what = if moved { "stream moved" } else { "stream opened" };
             info!(stream, node, %group, peer = %event.peer, "{what}");
         }
-        if let Happened::Gone { after, .. } = event.what
+        if let StreamEventKind::Gone { after, .. } = event.kind
             && self.lock().left(stream)
         {
             info!(stream, node, seconds = after.as_secs(), "stream closed");
@@ -271,8 +271,8 @@ mod tests {
             Some(clusters.iter().map(|cluster| cluster.name().to_string()).collect())
         }
 
-        fn tell(&self, stream: u64, group: Option<&AudienceName>, what: Happened<'_>) {
-            let event = StreamEvent { stream, peer: &peer(), node: None, audience: group, what };
+        fn tell(&self, stream: u64, group: Option<&AudienceName>, kind: StreamEventKind<'_>) {
+            let event = StreamEvent { stream, peer: &peer(), node: None, audience: group, kind };
             self.audiences.observe(&event);
         }
     }
@@ -320,12 +320,12 @@ mod tests {
     fn what_nobody_watches_is_withdrawn() {
         let mut setup = Setup::new(&["a.yaml", "groups/g/b.yaml"]);
         let (base, group) = (setup.group("n", ""), setup.group("n", "g"));
-        setup.tell(1, Some(&group), Happened::Assigned);
+        setup.tell(1, Some(&group), StreamEventKind::Assigned);
         setup.load();
         setup.load();
         assert_eq!(setup.seen(base.as_str()), None);
         assert!(setup.seen(group.as_str()).is_some());
-        setup.tell(1, Some(&group), Happened::Gone { code: None, after: Duration::ZERO });
+        setup.tell(1, Some(&group), StreamEventKind::Gone { code: None, after: Duration::ZERO });
         setup.load();
         assert_eq!(setup.seen(group.as_str()), None);
         setup.group("n", "g");
@@ -336,8 +336,8 @@ mod tests {
     fn a_stream_that_moves_is_counted_where_it_is() {
         let mut setup = Setup::new(&["a.yaml", "groups/g/b.yaml"]);
         let (base, group) = (setup.group("n", ""), setup.group("n", "g"));
-        setup.tell(1, Some(&base), Happened::Assigned);
-        setup.tell(1, Some(&group), Happened::Assigned);
+        setup.tell(1, Some(&base), StreamEventKind::Assigned);
+        setup.tell(1, Some(&group), StreamEventKind::Assigned);
         setup.load();
         setup.load();
         assert_eq!(setup.seen("base"), None);
