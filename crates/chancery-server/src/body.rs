@@ -14,56 +14,56 @@ use crate::grpc::{self, StreamBody};
 /// The body of any answer.
 #[derive(Default)]
 pub(crate) struct ServerBody {
-    kind: Kind,
-    active: Option<Active>,
+    kind: BodyKind,
+    active: Option<ActiveRequest>,
 }
 
 #[derive(Default)]
-enum Kind {
+enum BodyKind {
     #[default]
     Empty,
     Full(Bytes),
     Stream(Box<StreamBody>),
     /// An answer that is not ours.
-    Companion(Box<tonic::body::Body>),
+    Service(Box<tonic::body::Body>),
 }
 
 /// What the requests of a connection and the connection tell each other. All of them run in its
 /// task, which looks at this after each of them, and polls all of them when they must go.
 #[derive(Default)]
-pub(crate) struct Activity {
+pub(crate) struct ConnectionActivity {
     count: AtomicUsize,
     begun: AtomicUsize,
     draining: AtomicBool,
 }
 
 /// One request of a connection, from its arrival to the end of its answer.
-pub(crate) struct Active(Arc<Activity>);
+pub(crate) struct ActiveRequest(Arc<ConnectionActivity>);
 
 impl ServerBody {
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
-        Self { kind: Kind::Full(bytes.into()), active: None }
+        Self { kind: BodyKind::Full(bytes.into()), active: None }
     }
 
-    pub(crate) fn stream(body: StreamBody, active: Active) -> Self {
-        Self { kind: Kind::Stream(Box::new(body)), active: Some(active) }
+    pub(crate) fn stream(body: StreamBody, active: ActiveRequest) -> Self {
+        Self { kind: BodyKind::Stream(Box::new(body)), active: Some(active) }
     }
 
-    pub(crate) fn companion(body: tonic::body::Body, active: Active) -> Self {
-        Self { kind: Kind::Companion(Box::new(body)), active: Some(active) }
+    pub(crate) fn service(body: tonic::body::Body, active: ActiveRequest) -> Self {
+        Self { kind: BodyKind::Service(Box::new(body)), active: Some(active) }
     }
 
     /// Whether the frame it gave last was all, so that it need not be asked again in this poll.
-    pub(crate) fn said_all(&self) -> bool {
-        matches!(&self.kind, Kind::Stream(body) if body.said_all())
+    pub(crate) fn would_pend(&self) -> bool {
+        matches!(&self.kind, BodyKind::Stream(body) if body.would_pend())
     }
 }
 
-impl Activity {
-    pub(crate) fn begin(self: &Arc<Self>) -> Active {
+impl ConnectionActivity {
+    pub(crate) fn begin(self: &Arc<Self>) -> ActiveRequest {
         self.count.fetch_add(1, Ordering::AcqRel);
         self.begun.fetch_add(1, Ordering::AcqRel);
-        Active(Arc::clone(self))
+        ActiveRequest(Arc::clone(self))
     }
 
     /// How many requests there were.
@@ -94,13 +94,13 @@ impl Activity {
     }
 }
 
-impl Active {
-    pub(crate) fn activity(&self) -> &Arc<Activity> {
+impl ActiveRequest {
+    pub(crate) fn activity(&self) -> &Arc<ConnectionActivity> {
         &self.0
     }
 }
 
-impl Drop for Active {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::AcqRel);
     }
@@ -116,22 +116,22 @@ impl Body for ServerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
         match &mut this.kind {
-            Kind::Empty => Poll::Ready(None),
-            Kind::Full(bytes) => {
+            BodyKind::Empty => Poll::Ready(None),
+            BodyKind::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
-                this.kind = Kind::Empty;
+                this.kind = BodyKind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Kind::Stream(body) => Pin::new(&mut **body)
+            BodyKind::Stream(body) => Pin::new(&mut **body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
-            Kind::Companion(body) => {
+            BodyKind::Service(body) => {
                 let polled = Pin::new(&mut **body).poll_frame(cx);
                 let draining = this.active.as_ref().is_some_and(|it| it.0.is_draining());
                 if polled.is_ready() || !draining {
                     return polled;
                 }
-                this.kind = Kind::Empty;
+                this.kind = BodyKind::Empty;
                 Poll::Ready(Some(Ok(grpc::draining_trailers())))
             }
         }
@@ -139,18 +139,18 @@ impl Body for ServerBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Empty => true,
-            Kind::Full(_) | Kind::Stream(_) => false,
-            Kind::Companion(body) => body.is_end_stream(),
+            BodyKind::Empty => true,
+            BodyKind::Full(_) | BodyKind::Stream(_) => false,
+            BodyKind::Service(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Stream(_) => SizeHint::default(),
-            Kind::Companion(body) => body.size_hint(),
+            BodyKind::Empty => SizeHint::with_exact(0),
+            BodyKind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodyKind::Stream(_) => SizeHint::default(),
+            BodyKind::Service(body) => body.size_hint(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chancery_core::server::Settings;
 
-use crate::chance;
+use crate::random;
 
 /// Everything about a server but what it serves.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Limits {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            control_plane: format!("chancery-{:08x}", chance::number() >> 32),
+            control_plane: format!("chancery-{:08x}", random::u64() >> 32),
             v2: false,
             secrets_anywhere: false,
             protocol: Settings::default(),

@@ -37,7 +37,6 @@
 //! limits, counts and logs. It never logs a body (S-138).
 
 mod body;
-mod chance;
 mod config;
 mod connection;
 mod event;
@@ -45,6 +44,7 @@ mod grpc;
 mod listen;
 mod metrics;
 mod policy;
+mod random;
 mod request;
 mod rest;
 mod routes;

@@ -14,18 +14,18 @@ use crate::tls::Tls;
 /// A place where clients connect. gRPC and REST are both found there.
 #[derive(Debug)]
 pub struct Listener {
-    socket: Socket,
+    socket: ListenerSocket,
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
 #[derive(Debug)]
-enum Socket {
+enum ListenerSocket {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
 /// A connection that was just accepted.
-pub(crate) enum Accepted {
+pub(crate) enum AcceptedSocket {
     Tcp(TcpStream, SocketAddr),
     Unix(UnixStream),
 }
@@ -36,7 +36,7 @@ impl Listener {
     /// # Errors
     /// When the address cannot be had.
     pub async fn tcp(address: SocketAddr) -> io::Result<Self> {
-        Ok(Self { socket: Socket::Tcp(TcpListener::bind(address).await?), tls: None })
+        Ok(Self { socket: ListenerSocket::Tcp(TcpListener::bind(address).await?), tls: None })
     }
 
     /// Listens on a Unix socket, and takes the place of one that nobody listens on any more.
@@ -47,7 +47,7 @@ impl Listener {
         let path = path.into();
         remove_abandoned(&path);
         let socket = UnixListener::bind(&path)?;
-        Ok(Self { socket: Socket::Unix(socket, path), tls: None })
+        Ok(Self { socket: ListenerSocket::Unix(socket, path), tls: None })
     }
 
     /// Speaks TLS there.
@@ -60,19 +60,19 @@ impl Listener {
     /// The address of a TCP listener.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.socket {
-            Socket::Tcp(socket) => socket.local_addr().ok(),
-            Socket::Unix(..) => None,
+            ListenerSocket::Tcp(socket) => socket.local_addr().ok(),
+            ListenerSocket::Unix(..) => None,
         }
     }
 
     /// Waits for a connection. Cancel-safe.
-    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+    pub(crate) async fn accept(&self) -> io::Result<AcceptedSocket> {
         match &self.socket {
-            Socket::Tcp(socket) => {
+            ListenerSocket::Tcp(socket) => {
                 let (stream, address) = socket.accept().await?;
-                Ok(Accepted::Tcp(stream, address))
+                Ok(AcceptedSocket::Tcp(stream, address))
             }
-            Socket::Unix(socket, _) => Ok(Accepted::Unix(socket.accept().await?.0)),
+            ListenerSocket::Unix(socket, _) => Ok(AcceptedSocket::Unix(socket.accept().await?.0)),
         }
     }
 }
@@ -80,24 +80,24 @@ impl Listener {
 impl std::fmt::Display for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.socket {
-            Socket::Tcp(socket) => match socket.local_addr() {
+            ListenerSocket::Tcp(socket) => match socket.local_addr() {
                 Ok(address) => write!(f, "{address}"),
                 Err(_) => f.write_str("tcp"),
             },
-            Socket::Unix(_, path) => write!(f, "{}", path.display()),
+            ListenerSocket::Unix(_, path) => write!(f, "{}", path.display()),
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Socket::Unix(_, path) = &self.socket {
+        if let ListenerSocket::Unix(_, path) = &self.socket {
             std::fs::remove_file(path).ok();
         }
     }
 }
 
-impl Accepted {
+impl AcceptedSocket {
     /// Small messages go at once, and a peer that vanished is found out (S-113).
     pub(crate) fn prepare(&self, times: &Times) {
         let Self::Tcp(stream, _) = self else { return };

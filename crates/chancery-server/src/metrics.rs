@@ -51,7 +51,7 @@ pub(crate) struct TypeLabels {
 
 /// What is counted at every response of a type and its answer, found once.
 #[derive(Clone, Debug)]
-pub(crate) struct Exchanges {
+pub(crate) struct TypeCounters {
     pub(crate) responses: Counter,
     pub(crate) response_bytes: Counter,
     pub(crate) acks: Counter,
@@ -147,9 +147,9 @@ impl Metrics {
     }
 
     /// What is counted of a type in one form of the protocol.
-    pub(crate) fn exchanges(&self, variant: Variant, type_url: &TypeUrl) -> Exchanges {
+    pub(crate) fn type_counters(&self, variant: Variant, type_url: &TypeUrl) -> TypeCounters {
         let labels = TypeLabels::new(variant, type_url);
-        Exchanges {
+        TypeCounters {
             responses: self.responses.get_or_create(&labels).clone(),
             response_bytes: self.response_bytes.get_or_create(&labels).clone(),
             acks: self.acks.get_or_create(&labels).clone(),

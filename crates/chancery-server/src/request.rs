@@ -12,13 +12,13 @@ use hyper::body::Incoming;
 /// The body of any request.
 pub(crate) enum RequestBody {
     /// Of HTTP/1.1.
-    One(Incoming),
+    Http1(Incoming),
     /// Of HTTP/2.
-    Two(Pieces),
+    Http2(Http2Body),
 }
 
 /// The body of a request over HTTP/2. What was read is room for more at once.
-pub(crate) struct Pieces {
+pub(crate) struct Http2Body {
     stream: RecvStream,
     /// How many bytes are to come, if the client said it. That it keeps its word is seen to by h2.
     announced: Option<u64>,
@@ -26,14 +26,14 @@ pub(crate) struct Pieces {
 
 /// The client went away, or broke the rules of HTTP.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum RequestBodyError {
     #[error(transparent)]
-    One(#[from] hyper::Error),
+    Http1(#[from] hyper::Error),
     #[error(transparent)]
-    Two(#[from] h2::Error),
+    Http2(#[from] h2::Error),
 }
 
-impl Pieces {
+impl Http2Body {
     pub(crate) fn new(headers: &HeaderMap, stream: RecvStream) -> Self {
         let announced = headers.get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|it| it.to_str().ok()?.parse().ok());
@@ -67,33 +67,35 @@ fn failed(error: h2::Error) -> Option<Result<Frame<Bytes>, h2::Error>> {
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = RequestBodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         match self.get_mut() {
-            Self::One(body) => {
-                Pin::new(body).poll_frame(cx).map(|frame| frame.map(|it| it.map_err(Broken::One)))
-            }
-            Self::Two(body) => {
-                body.poll_frame(cx).map(|frame| frame.map(|it| it.map_err(Broken::Two)))
+            Self::Http1(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|it| it.map_err(RequestBodyError::Http1))),
+            Self::Http2(body) => {
+                body.poll_frame(cx).map(|frame| frame.map(|it| it.map_err(RequestBodyError::Http2)))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::One(body) => body.is_end_stream(),
-            Self::Two(body) => body.stream.is_end_stream(),
+            Self::Http1(body) => body.is_end_stream(),
+            Self::Http2(body) => body.stream.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::One(body) => body.size_hint(),
-            Self::Two(body) => body.announced.map_or_else(SizeHint::default, SizeHint::with_exact),
+            Self::Http1(body) => body.size_hint(),
+            Self::Http2(body) => {
+                body.announced.map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
         }
     }
 }

@@ -13,11 +13,11 @@ use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, HealthService};
 use tracing::{debug, info, warn};
 
-use crate::connection::{self, Serving};
-use crate::listen::{Accepted, Listener};
+use crate::connection::{self, ConnectionFuture};
+use crate::listen::{AcceptedSocket, Listener};
 use crate::policy::Peer;
 use crate::routes::Routes;
-use crate::service::{Companion, Services};
+use crate::service::{GrpcService, Services};
 use crate::shared::Shared;
 use crate::tls::Tls;
 use crate::{Config, Metrics, Policy, Store};
@@ -86,13 +86,13 @@ impl Server {
         let handshakes = Arc::new(Semaphore::new(shared.config.limits.max_handshakes));
         for listener in listeners {
             info!("serving on {listener}");
-            let door = Door {
+            let acceptor = Acceptor {
                 services: Arc::clone(&services),
                 tls: listener.tls.clone(),
                 handshakes: Arc::clone(&handshakes),
                 stop: stop.clone(),
             };
-            tasks.spawn(door.keep(listener));
+            tasks.spawn(acceptor.run(listener));
         }
         let resources = count_resources(&shared);
         tokio::pin!(resources);
@@ -119,10 +119,10 @@ fn services(shared: &Arc<Shared>, health: &HealthReporter) -> Result<Services, S
     Ok(Services {
         shared: Arc::clone(shared),
         routes: Routes::new(schema, v2),
-        companions: vec![
-            Companion::new(tonic_health::pb::health_server::HealthServer::new(health)),
-            Companion::new(reflection().build_v1().map_err(ServeError::Reflection)?),
-            Companion::new(reflection().build_v1alpha().map_err(ServeError::Reflection)?),
+        grpc_services: vec![
+            GrpcService::new(tonic_health::pb::health_server::HealthServer::new(health)),
+            GrpcService::new(reflection().build_v1().map_err(ServeError::Reflection)?),
+            GrpcService::new(reflection().build_v1alpha().map_err(ServeError::Reflection)?),
         ],
     })
 }
@@ -146,33 +146,33 @@ async fn count_resources(shared: &Shared) {
     }
 }
 
-/// How long a handshake keeps its place among those there may be at once: many times what one takes
+/// How long a handshake keeps its permit among those there may be at once: many times what one takes
 /// that does not wait for its peer. Who waits costs no time that others lack.
-const LEASE: Duration = Duration::from_millis(200);
+const HANDSHAKE_HOLD: Duration = Duration::from_millis(200);
 
 /// What a listener's connections need.
-struct Door {
+struct Acceptor {
     services: Arc<Services>,
     tls: Option<Arc<Tls>>,
     handshakes: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
-impl Door {
+impl Acceptor {
     /// Lets connections in until the server stops, and waits for them then.
-    async fn keep(self, listener: Listener) {
-        let door = Arc::new(self);
+    async fn run(self, listener: Listener) {
+        let acceptor = Arc::new(self);
         let mut connections = JoinSet::new();
-        let mut followed = std::pin::pin!(follow(door.tls.clone(), &door.services.shared));
+        let mut followed = std::pin::pin!(follow(acceptor.tls.clone(), &acceptor.services.shared));
         loop {
             tokio::select! {
                 biased;
-                () = door.stop.cancelled() => break,
+                () = acceptor.stop.cancelled() => break,
                 Some(_) = connections.join_next() => {}
                 () = &mut followed => {}
                 accepted = listener.accept() => match accepted {
-                    Ok(accepted) => door.admit(accepted, &mut connections),
-                    Err(error) => wait_out(&error).await,
+                    Ok(accepted) => acceptor.admit(accepted, &mut connections),
+                    Err(error) => pause_after(&error).await,
                 },
             }
         }
@@ -180,17 +180,17 @@ impl Door {
         while connections.join_next().await.is_some() {}
     }
 
-    fn admit(self: &Arc<Self>, accepted: Accepted, connections: &mut JoinSet<()>) {
-        let Some(place) = Place::take(&self.services.shared) else {
+    fn admit(self: &Arc<Self>, accepted: AcceptedSocket, connections: &mut JoinSet<()>) {
+        let Some(permit) = ConnectionPermit::take(&self.services.shared) else {
             debug!("a connection was closed: the server has its limit of them");
             return;
         };
         accepted.prepare(&self.services.shared.config.times);
-        let door = Arc::clone(self);
+        let acceptor = Arc::clone(self);
         connections.spawn(async move {
-            let _place = place;
+            let _place = permit;
             // Gone when the connection is served, or it would keep room for a handshake.
-            let opening = Box::pin(async move { door.open(accepted).await });
+            let opening = Box::pin(async move { acceptor.open(accepted).await });
             if let Some(serving) = opening.await {
                 serving.await;
             }
@@ -198,18 +198,22 @@ impl Door {
     }
 
     /// Waits for the first bytes of a client, after the handshake if there is one.
-    async fn open(&self, accepted: Accepted) -> Option<Serving> {
+    async fn open(&self, accepted: AcceptedSocket) -> Option<ConnectionFuture> {
         let (begun, address) = (Instant::now(), accepted.address());
         let mut peer = Peer { address, tls: false, certificates: Vec::new() };
         let Self { services, stop, .. } = self;
         match (accepted, &self.tls) {
-            (Accepted::Tcp(io, _), None) => connection::open(io, peer, services, stop, begun).await,
-            (Accepted::Unix(io), None) => connection::open(io, peer, services, stop, begun).await,
-            (Accepted::Tcp(io, _), Some(tls)) => {
+            (AcceptedSocket::Tcp(io, _), None) => {
+                connection::open(io, peer, services, stop, begun).await
+            }
+            (AcceptedSocket::Unix(io), None) => {
+                connection::open(io, peer, services, stop, begun).await
+            }
+            (AcceptedSocket::Tcp(io, _), Some(tls)) => {
                 let io = self.shake_hands(io, tls, &mut peer).await?;
                 connection::open(io, peer, services, stop, begun).await
             }
-            (Accepted::Unix(io), Some(tls)) => {
+            (AcceptedSocket::Unix(io), Some(tls)) => {
                 let io = self.shake_hands(io, tls, &mut peer).await?;
                 connection::open(io, peer, services, stop, begun).await
             }
@@ -228,12 +232,12 @@ impl Door {
     {
         let shared = &self.services.shared;
         let handshake = async {
-            let turn = self.handshakes.acquire().await;
+            let permit = self.handshakes.acquire().await;
             let mut handshake = std::pin::pin!(tls.acceptor().accept(io));
-            match timeout(LEASE, &mut handshake).await {
+            match timeout(HANDSHAKE_HOLD, &mut handshake).await {
                 Ok(done) => done,
                 Err(_) => {
-                    drop(turn);
+                    drop(permit);
                     handshake.await
                 }
             }
@@ -254,23 +258,23 @@ impl Door {
     }
 }
 
-/// A place among the connections there may be, given back when it is dropped.
-struct Place(Arc<Shared>);
+/// A permit among the connections there may be, given back when it is dropped.
+struct ConnectionPermit(Arc<Shared>);
 
-impl Place {
+impl ConnectionPermit {
     fn take(shared: &Arc<Shared>) -> Option<Self> {
-        let place = Self(Arc::clone(shared));
+        let permit = Self(Arc::clone(shared));
         shared.metrics.connections.inc();
         if shared.connections.fetch_add(1, Ordering::AcqRel) < shared.config.limits.max_connections
         {
-            return Some(place);
+            return Some(permit);
         }
         shared.metrics.connections_refused.inc();
         None
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::AcqRel);
         self.0.metrics.connections.dec();
@@ -286,7 +290,7 @@ async fn follow(tls: Option<Arc<Tls>>, shared: &Shared) {
 }
 
 /// Accepting fails when descriptors run out: connections that end give some back.
-async fn wait_out(error: &std::io::Error) {
+async fn pause_after(error: &std::io::Error) {
     warn!("cannot accept a connection: {error}");
     tokio::time::sleep(Duration::from_millis(50)).await;
 }

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use tonic::Status;
 use tonic::codegen::Service as TowerService;
 
-use crate::body::{Activity, ServerBody};
+use crate::body::{ConnectionActivity, ServerBody};
 use crate::policy::Peer;
 use crate::request::RequestBody;
 use crate::routes::{Route, Routes};
@@ -18,7 +18,7 @@ use crate::{grpc, rest};
 type TonicFuture = Pin<Box<dyn Future<Output = Response<tonic::body::Body>> + Send>>;
 
 /// A gRPC service that is not ours: health and reflection.
-pub(crate) struct Companion {
+pub(crate) struct GrpcService {
     prefix: String,
     call: Box<dyn Fn(Request<RequestBody>) -> TonicFuture + Send + Sync>,
 }
@@ -27,25 +27,25 @@ pub(crate) struct Companion {
 pub(crate) struct Services {
     pub(crate) shared: Arc<Shared>,
     pub(crate) routes: Routes,
-    pub(crate) companions: Vec<Companion>,
+    pub(crate) grpc_services: Vec<GrpcService>,
 }
 
 /// The answer to a request.
-pub(crate) enum Answer {
-    Now(Response<ServerBody>),
-    Later(Later),
+pub(crate) enum ServiceResponse {
+    Ready(Response<ServerBody>),
+    Pending(ResponseFuture),
 }
 
 /// An answer that has to be waited for.
-pub(crate) type Later = Pin<Box<dyn Future<Output = Response<ServerBody>> + Send>>;
+pub(crate) type ResponseFuture = Pin<Box<dyn Future<Output = Response<ServerBody>> + Send>>;
 
 /// Where a request came from.
-pub(crate) struct Origin {
+pub(crate) struct RequestContext {
     pub(crate) peer: Arc<Peer>,
-    pub(crate) activity: Arc<Activity>,
+    pub(crate) activity: Arc<ConnectionActivity>,
 }
 
-impl Companion {
+impl GrpcService {
     pub(crate) fn new<S>(service: S) -> Self
     where
         S: tonic::server::NamedService + Clone + Send + Sync + 'static,
@@ -65,36 +65,36 @@ impl Companion {
 }
 
 impl Services {
-    /// Answers one request.
+    /// Responder one request.
     pub(crate) fn answer(
         self: &Arc<Self>,
-        origin: &Arc<Origin>,
+        context: &Arc<RequestContext>,
         request: Request<RequestBody>,
-    ) -> Answer {
-        let active = origin.activity.begin();
+    ) -> ServiceResponse {
+        let active = context.activity.begin();
         let path = request.uri().path();
-        Answer::Now(match self.routes.get(path) {
+        ServiceResponse::Ready(match self.routes.get(path) {
             Some(Route::Stream(_)) if request.method() != Method::POST => only_post(),
             Some(Route::Stream(_)) if !is_grpc(request.headers()) => unsupported_media_type(),
             Some(Route::Stream(route)) => {
-                grpc::open(&self.shared, &origin.peer, route, active, request)
+                grpc::open(&self.shared, &context.peer, route, active, request)
             }
             Some(Route::Poll(_)) if request.method() != Method::POST => only_post(),
             // Whatever the body is said to be: it is JSON, there is nothing else it could be, and
             // `curl -d` says that it is a form.
             Some(Route::Poll(type_url)) => {
-                let (services, origin) = (Arc::clone(self), Arc::clone(origin));
+                let (services, context) = (Arc::clone(self), Arc::clone(context));
                 let type_url = type_url.clone();
-                return Answer::Later(Box::pin(async move {
+                return ServiceResponse::Pending(Box::pin(async move {
                     let _active = active;
-                    rest::answer(&services.shared, &origin, &type_url, request).await
+                    rest::answer(&services.shared, &context, &type_url, request).await
                 }));
             }
-            None => match self.companions.iter().find(|it| path.starts_with(&it.prefix)) {
-                Some(companion) if is_grpc(request.headers()) => {
-                    let answer = (companion.call)(request);
-                    return Answer::Later(Box::pin(async move {
-                        answer.await.map(|body| ServerBody::companion(body, active))
+            None => match self.grpc_services.iter().find(|it| path.starts_with(&it.prefix)) {
+                Some(service) if is_grpc(request.headers()) => {
+                    let answer = (service.call)(request);
+                    return ServiceResponse::Pending(Box::pin(async move {
+                        answer.await.map(|body| ServerBody::service(body, active))
                     }));
                 }
                 _ => not_found(request.headers()),

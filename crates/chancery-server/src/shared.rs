@@ -8,7 +8,7 @@ use chancery_proto::schema::Schema;
 
 use crate::grpc::SendPermits;
 use crate::policy::Peer;
-use crate::rest::Repeats;
+use crate::rest::RepeatedPolls;
 use crate::{Config, Metrics, Policy, Store};
 
 /// What all streams of a server share.
@@ -19,7 +19,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
     pub(crate) permits: SendPermits,
-    pub(crate) repeats: Repeats,
+    pub(crate) repeats: RepeatedPolls,
     pub(crate) connections: AtomicUsize,
     trusted: Arc<Settings>,
     untrusted: Arc<Settings>,
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
 }
 
 /// A place among the streams there may be, given back when it is dropped.
-pub(crate) struct Slot(Arc<Shared>);
+pub(crate) struct StreamPermit(Arc<Shared>);
 
 impl Shared {
     pub(crate) fn new(
@@ -43,7 +43,7 @@ impl Shared {
             permits: SendPermits::new(config.limits.max_big_responses),
             trusted: Arc::new(config.protocol.clone()),
             untrusted: Arc::new(untrusted),
-            repeats: Repeats::default(),
+            repeats: RepeatedPolls::default(),
             store,
             policy,
             config,
@@ -67,7 +67,7 @@ impl Shared {
     }
 }
 
-impl Slot {
+impl StreamPermit {
     /// A place, if there is one.
     pub(crate) fn take(shared: &Arc<Shared>) -> Option<Self> {
         // The slot comes first, so that it is given back if there are too many.
@@ -85,7 +85,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.0.streams.fetch_sub(1, Ordering::AcqRel);
     }

@@ -36,11 +36,11 @@ pub struct Tls {
     files: TlsFiles,
     current: ArcSwap<ServerConfig>,
     /// What the files looked like when they were read last, whether they could be used or not.
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<FileStamp>>,
 }
 
 /// What tells that a file was replaced. Links are followed, so swapped ones are noticed.
-type Seen = Option<(SystemTime, u64)>;
+type FileStamp = Option<(SystemTime, u64)>;
 
 /// Why certificates cannot be used: the environment's fault.
 #[derive(Debug, thiserror::Error)]
@@ -174,7 +174,7 @@ impl TlsFiles {
         TlsError::Pair { cert: self.cert.clone(), key: self.key.clone(), source }
     }
 
-    fn seen(&self) -> Vec<Seen> {
+    fn seen(&self) -> Vec<FileStamp> {
         let files = [Some(&self.cert), Some(&self.key), self.client_ca.as_ref()];
         let look = |path: &PathBuf| {
             let file = std::fs::metadata(path).ok()?;

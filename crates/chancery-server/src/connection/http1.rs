@@ -12,22 +12,22 @@ use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Answers;
+use super::Responder;
 use super::executor::Cork;
 use crate::body::ServerBody;
 use crate::config::Times;
 use crate::request::RequestBody;
-use crate::service::{Answer, Later};
+use crate::service::{ResponseFuture, ServiceResponse};
 
 /// HTTP/1.1 of one connection.
-pub(super) struct Http1<I: AsyncRead + AsyncWrite + Unpin>(Connection<TokioIo<Cork<I>>, Answers>);
+pub(super) struct Http1<I: AsyncRead + AsyncWrite + Unpin>(Connection<TokioIo<Cork<I>>, Responder>);
 
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http1<I> {
-    pub(super) fn new(io: Cork<I>, answers: Answers, times: &Times) -> Self {
+    pub(super) fn new(io: Cork<I>, responder: Responder, times: &Times) -> Self {
         let mut builder = Builder::new();
         // Counted from the end of the request before, so it is about idle clients too.
         builder.timer(TokioTimer::new()).header_read_timeout(times.idle_timeout);
-        Self(builder.serve_connection(TokioIo::new(io), answers))
+        Self(builder.serve_connection(TokioIo::new(io), responder))
     }
 
     /// Ready when the connection is at its end.
@@ -40,24 +40,24 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http1<I> {
     }
 }
 
-impl Service<Request<Incoming>> for Answers {
+impl Service<Request<Incoming>> for Responder {
     type Response = Response<ServerBody>;
     type Error = Infallible;
-    type Future = Answered;
+    type Future = Http1Response;
 
-    fn call(&self, request: Request<Incoming>) -> Answered {
-        let answer = self.services.answer(&self.origin, request.map(RequestBody::One));
-        Answered(match answer {
-            Answer::Now(response) => Box::pin(std::future::ready(response)),
-            Answer::Later(later) => later,
+    fn call(&self, request: Request<Incoming>) -> Http1Response {
+        let answer = self.services.answer(&self.context, request.map(RequestBody::Http1));
+        Http1Response(match answer {
+            ServiceResponse::Ready(response) => Box::pin(std::future::ready(response)),
+            ServiceResponse::Pending(later) => later,
         })
     }
 }
 
 /// An answer as hyper wants it.
-pub(super) struct Answered(Later);
+pub(super) struct Http1Response(ResponseFuture);
 
-impl Future for Answered {
+impl Future for Http1Response {
     type Output = Result<Response<ServerBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

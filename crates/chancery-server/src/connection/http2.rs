@@ -8,11 +8,11 @@ use h2::{Ping, PingPong, Reason, RecvStream};
 use http::{Method, Request};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Answers;
+use super::Responder;
 use super::executor::{Cork, StreamSet};
-use super::stream::Stream;
+use super::stream::Http2Stream;
 use crate::config::Limits;
-use crate::request::{Pieces, RequestBody};
+use crate::request::{Http2Body, RequestBody};
 
 /// How many bytes of requests may be on their way, on a stream and on the connection.
 const WINDOW: u32 = 1 << 20;
@@ -25,13 +25,13 @@ const MAX_SEND_BUFFER: usize = 400 << 10;
 pub(super) struct Http2<I> {
     connection: Connection<Cork<I>, Bytes>,
     pings: Option<PingPong>,
-    ping: Pinged,
+    ping: PingState,
 }
 
 /// What became of the last ping.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Pinged {
-    No,
+enum PingState {
+    Idle,
     Sent,
     Answered,
 }
@@ -50,7 +50,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
             .max_concurrent_streams(limits.max_streams_per_connection)
             .handshake(io)
             .await?;
-        Ok(Self { connection, pings: None, ping: Pinged::No })
+        Ok(Self { connection, pings: None, ping: PingState::Idle })
     }
 
     /// Reads what there is to read, writes what there is to write, and hands on the requests that
@@ -58,15 +58,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        answers: &Answers,
-        streams: &mut StreamSet<Stream>,
+        responder: &Responder,
+        streams: &mut StreamSet<Http2Stream>,
     ) -> Poll<Result<(), h2::Error>> {
-        if self.ping == Pinged::Sent {
+        if self.ping == PingState::Sent {
             self.poll_pong(cx);
         }
         while let Some(accepted) = ready!(self.connection.poll_accept(cx)) {
             let (request, reply) = accepted?;
-            streams.insert(stream(answers, request, reply));
+            streams.insert(stream(responder, request, reply));
         }
         Poll::Ready(Ok(()))
     }
@@ -82,21 +82,21 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
     }
 
     /// Asks the peer whether it is there.
-    pub(super) fn ask(&mut self) {
+    pub(super) fn send_ping(&mut self) {
         if self.pings.is_none() {
             self.pings = self.connection.ping_pong();
         }
         let sent = self.pings.as_mut().map(|pings| pings.send_ping(Ping::opaque()));
         if let Some(Ok(())) = sent {
-            self.ping = Pinged::Sent;
+            self.ping = PingState::Sent;
         }
     }
 
     /// Whether the peer answered since it was asked.
     pub(super) fn take_pong(&mut self) -> bool {
-        let answered = self.ping == Pinged::Answered;
+        let answered = self.ping == PingState::Answered;
         if answered {
-            self.ping = Pinged::No;
+            self.ping = PingState::Idle;
         }
         answered
     }
@@ -105,15 +105,19 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
         if let Some(pings) = &mut self.pings
             && let Poll::Ready(Ok(_)) = pings.poll_pong(cx)
         {
-            self.ping = Pinged::Answered;
+            self.ping = PingState::Answered;
         }
     }
 }
 
-fn stream(answers: &Answers, request: Request<RecvStream>, reply: SendResponse<Bytes>) -> Stream {
+fn stream(
+    responder: &Responder,
+    request: Request<RecvStream>,
+    reply: SendResponse<Bytes>,
+) -> Http2Stream {
     let head_only = request.method() == Method::HEAD;
     let (head, body) = request.into_parts();
-    let body = RequestBody::Two(Pieces::new(&head.headers, body));
-    let answer = answers.services.answer(&answers.origin, Request::from_parts(head, body));
-    Stream::new(answer, reply, head_only)
+    let body = RequestBody::Http2(Http2Body::new(&head.headers, body));
+    let response = responder.services.answer(&responder.context, Request::from_parts(head, body));
+    Http2Stream::new(response, reply, head_only)
 }

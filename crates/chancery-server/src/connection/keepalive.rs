@@ -10,50 +10,55 @@ use crate::config::Times;
 /// The doubts about one peer.
 pub(super) struct Keepalive {
     /// How long it may say nothing.
-    quiet: Duration,
+    interval: Duration,
     /// How long it may take to answer.
-    patience: Duration,
-    asked: bool,
-    at: Instant,
+    timeout: Duration,
+    ping_sent: bool,
+    deadline: Instant,
 }
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
-    Ask,
+pub(super) enum KeepaliveAction {
+    Ping,
     GiveUp,
 }
 
 impl Keepalive {
     /// None, if peers are not asked.
     pub(super) fn new(times: &Times, now: Instant) -> Option<Self> {
-        let quiet = times.http2_keepalive?;
-        Some(Self { quiet, patience: times.keepalive_timeout, asked: false, at: now + quiet })
+        let interval = times.http2_keepalive?;
+        Some(Self {
+            interval,
+            timeout: times.keepalive_timeout,
+            ping_sent: false,
+            deadline: now + interval,
+        })
     }
 
     /// When to look again.
-    pub(super) fn at(&self) -> Instant {
-        self.at
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// That time has come; the peer was heard last at `heard`.
-    pub(super) fn due(&mut self, heard: Instant, now: Instant) -> Option<Doubt> {
-        if self.asked {
-            return Some(Doubt::GiveUp);
+    pub(super) fn on_deadline(&mut self, heard: Instant, now: Instant) -> Option<KeepaliveAction> {
+        if self.ping_sent {
+            return Some(KeepaliveAction::GiveUp);
         }
-        self.at = heard + self.quiet;
-        if self.at > now {
+        self.deadline = heard + self.interval;
+        if self.deadline > now {
             return None;
         }
-        self.asked = true;
-        self.at = now + self.patience;
-        Some(Doubt::Ask)
+        self.ping_sent = true;
+        self.deadline = now + self.timeout;
+        Some(KeepaliveAction::Ping)
     }
 
     /// It is there.
-    pub(super) fn answered(&mut self, now: Instant) {
-        self.asked = false;
-        self.at = now + self.quiet;
+    pub(super) fn pong_received(&mut self, now: Instant) {
+        self.ping_sent = false;
+        self.deadline = now + self.interval;
     }
 }
 
@@ -64,23 +69,26 @@ mod tests {
     #[test]
     fn who_is_quiet_is_asked_and_who_does_not_answer_given_up() {
         // S-113
-        let [quiet, patience] = [10, 3].map(Duration::from_secs);
-        let times =
-            Times { http2_keepalive: Some(quiet), keepalive_timeout: patience, ..Times::default() };
+        let [interval, timeout] = [10, 3].map(Duration::from_secs);
+        let times = Times {
+            http2_keepalive: Some(interval),
+            keepalive_timeout: timeout,
+            ..Times::default()
+        };
         let begun = Instant::now();
         let mut keepalive = Keepalive::new(&times, begun).unwrap();
         let heard = begun + Duration::from_secs(4);
-        assert_eq!(keepalive.due(heard, begun + quiet), None, "it said something");
-        assert_eq!(keepalive.at(), heard + quiet);
-        assert_eq!(keepalive.due(heard, heard + quiet), Some(Doubt::Ask));
-        assert_eq!(keepalive.at(), heard + quiet + patience);
-        keepalive.answered(heard + quiet);
-        let asked = keepalive.at();
-        assert_eq!(asked, heard + quiet + quiet);
-        assert_eq!(keepalive.due(heard + quiet, asked), Some(Doubt::Ask));
+        assert_eq!(keepalive.on_deadline(heard, begun + interval), None, "it said something");
+        assert_eq!(keepalive.deadline(), heard + interval);
+        assert_eq!(keepalive.on_deadline(heard, heard + interval), Some(KeepaliveAction::Ping));
+        assert_eq!(keepalive.deadline(), heard + interval + timeout);
+        keepalive.pong_received(heard + interval);
+        let asked = keepalive.deadline();
+        assert_eq!(asked, heard + interval + interval);
+        assert_eq!(keepalive.on_deadline(heard + interval, asked), Some(KeepaliveAction::Ping));
         assert_eq!(
-            keepalive.due(asked, keepalive.at()),
-            Some(Doubt::GiveUp),
+            keepalive.on_deadline(asked, keepalive.deadline()),
+            Some(KeepaliveAction::GiveUp),
             "a word is no answer"
         );
         let never = Times { http2_keepalive: None, ..times };

@@ -2,14 +2,14 @@
 //!
 //! A poll of the task polls what was woken ([`executor::ready_set`]): its streams ([`executor::stream_set`]), which hand their responses
 //! to HTTP, and HTTP, which reads requests and makes frames of responses. When nothing is due any
-//! more, all frames are written at once ([`executor::cork`]). When it ends is said in [`life`].
+//! more, all frames are written at once ([`executor::cork`]). When it ends is said in [`lifetime`].
 
 mod date;
 mod executor;
 mod http1;
 mod http2;
 mod keepalive;
-mod life;
+mod lifetime;
 mod opening;
 mod stream;
 
@@ -26,21 +26,21 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::policy::Peer;
-use crate::service::{Origin, Services};
+use crate::service::{RequestContext, Services};
 
 use executor::{Cork, ReadyBits, StreamSet, Subtask, SubtaskWaker};
 use http1::Http1;
 use http2::Http2;
-use life::{Change, Life};
-use opening::Version;
-use stream::Stream;
+use lifetime::{Lifetime, LifetimeAction};
+use opening::HttpVersion;
+use stream::Http2Stream;
 
 /// How often a poll looks for what became due meanwhile before others get the thread.
 const ROUNDS: usize = 16;
 
 /// A connection that is served when it is polled, to its end. In a box, which is all that a task
 /// keeps of it.
-pub(crate) type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type ConnectionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Hears of a connection whose handshake is done whether a client is there.
 pub(crate) async fn open<I>(
@@ -49,12 +49,12 @@ pub(crate) async fn open<I>(
     services: &Arc<Services>,
     stop: &CancellationToken,
     begun: Instant,
-) -> Option<Serving>
+) -> Option<ConnectionFuture>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let last = begun + services.shared.config.times.handshake_timeout;
-    let (version, first) = match timeout_at(last, opening::read(&mut io)).await {
+    let (version, first) = match timeout_at(last, opening::read_version(&mut io)).await {
         Ok(Ok(opened)) => opened,
         Ok(Err(error)) => {
             debug!(%peer, "closed before it said anything: {error}");
@@ -66,61 +66,61 @@ where
         }
     };
     debug!(%peer, tls = peer.tls, ?version, "connected");
-    let answers = Answers::new(services, peer);
+    let responder = Responder::new(services, peer);
     let cork = Cork::new(io, first);
-    match Http::begin(version, cork.clone(), &answers).await {
-        Ok(http) => Some(Box::pin(Connection::new(http, cork, answers, stop))),
+    match Http::begin(version, cork.clone(), &responder).await {
+        Ok(http) => Some(Box::pin(ConnectionTask::new(http, cork, responder, stop))),
         Err(error) => {
-            debug!(peer = %answers.origin.peer, "closed: {error}");
+            debug!(peer = %responder.context.peer, "closed: {error}");
             None
         }
     }
 }
 
 /// A connection that is served.
-struct Connection<I: AsyncRead + AsyncWrite + Unpin + 'static> {
-    answers: Answers,
+struct ConnectionTask<I: AsyncRead + AsyncWrite + Unpin + 'static> {
+    responder: Responder,
     http: Http<I>,
     http_waker: SubtaskWaker,
     cork: Cork<I>,
-    streams: StreamSet<Stream>,
-    life: Life,
+    streams: StreamSet<Http2Stream>,
+    lifetime: Lifetime,
     lifetime_waker: SubtaskWaker,
 }
 
 /// HTTP, of the version the client speaks.
 enum Http<I: AsyncRead + AsyncWrite + Unpin + 'static> {
-    One(Box<Http1<I>>),
-    Two(Box<Http2<I>>),
+    Http1(Box<Http1<I>>),
+    Http2(Box<Http2<I>>),
 }
 
 /// What answers the requests of one connection.
 #[derive(Clone)]
-struct Answers {
+struct Responder {
     services: Arc<Services>,
-    origin: Arc<Origin>,
+    context: Arc<RequestContext>,
 }
 
-impl Answers {
+impl Responder {
     fn new(services: &Arc<Services>, peer: Peer) -> Self {
-        let origin = Arc::new(Origin { peer: Arc::new(peer), activity: Arc::default() });
-        Self { services: Arc::clone(services), origin }
+        let context = Arc::new(RequestContext { peer: Arc::new(peer), activity: Arc::default() });
+        Self { services: Arc::clone(services), context }
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
-    fn new(http: Http<I>, cork: Cork<I>, answers: Answers, stop: &CancellationToken) -> Self {
-        let times = &answers.services.shared.config.times;
-        let mut life = Life::new(times, &answers.origin.activity, stop.clone());
-        if let Http::Two(_) = http {
-            life = life.with_keepalive(times);
+impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
+    fn new(http: Http<I>, cork: Cork<I>, responder: Responder, stop: &CancellationToken) -> Self {
+        let times = &responder.services.shared.config.times;
+        let mut lifetime = Lifetime::new(times, &responder.context.activity, stop.clone());
+        if let Http::Http2(_) = http {
+            lifetime = lifetime.with_keepalive(times);
         }
         let streams = StreamSet::new();
         let http_waker = SubtaskWaker::new(streams.ready_set(), Subtask::Http);
         let lifetime_waker = SubtaskWaker::new(streams.ready_set(), Subtask::Lifetime);
         http_waker.wake();
         lifetime_waker.wake();
-        Self { answers, http, http_waker, cork, streams, life, lifetime_waker }
+        Self { responder, http, http_waker, cork, streams, lifetime, lifetime_waker }
     }
 
     /// Polls what is ready. Ready when the connection is at its end.
@@ -129,18 +129,18 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
         if ready.has(Subtask::Http) {
             let polled = self.http.poll(
                 &mut self.http_waker.poll_context(),
-                &self.answers,
+                &self.responder,
                 &mut self.streams,
             );
             if let Poll::Ready(why) = polled {
                 return self.closed(&why);
             }
             if self.http.take_pong() {
-                self.life.answered();
+                self.lifetime.pong_received();
                 self.lifetime_waker.wake();
             }
         }
-        if self.life.is_news() || ready.has(Subtask::Lifetime) {
+        if self.lifetime.activity_changed() || ready.has(Subtask::Lifetime) {
             return self.age();
         }
         Poll::Pending
@@ -148,23 +148,24 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
 
     /// Does what the time has come for. Ready when the connection is at its end.
     fn age(&mut self) -> Poll<()> {
-        let Answers { services, origin } = &self.answers;
+        let Responder { services, context } = &self.responder;
         let times = &services.shared.config.times;
         loop {
             let heard = self.cork.heard();
-            match ready!(self.life.poll(&mut self.lifetime_waker.poll_context(), times, heard)) {
-                Change::Goaway => self.http.graceful_shutdown(),
-                Change::Drain => {
-                    origin.activity.drain();
+            match ready!(self.lifetime.poll(&mut self.lifetime_waker.poll_context(), times, heard))
+            {
+                LifetimeAction::Goaway => self.http.graceful_shutdown(),
+                LifetimeAction::Drain => {
+                    context.activity.drain();
                     self.streams.wake_all();
                 }
-                Change::Ask => self.http.ask(),
-                Change::GiveUp => {
-                    debug!(peer = %origin.peer, "given up: it does not answer");
+                LifetimeAction::Ping => self.http.send_ping(),
+                LifetimeAction::GiveUp => {
+                    debug!(peer = %context.peer, "given up: it does not answer");
                     self.http.abrupt_shutdown();
                 }
-                Change::Over => {
-                    debug!(peer = %origin.peer, "cut: it did not end in time");
+                LifetimeAction::Close => {
+                    debug!(peer = %context.peer, "cut: it did not end in time");
                     return Poll::Ready(());
                 }
             }
@@ -174,12 +175,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<I> {
     }
 
     fn closed(&self, why: &dyn Debug) -> Poll<()> {
-        debug!(peer = %self.answers.origin.peer, "closed: {why:?}");
+        debug!(peer = %self.responder.context.peer, "closed: {why:?}");
         Poll::Ready(())
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for Connection<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTask<I> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -204,52 +205,58 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for Connection<I
 }
 
 /// Why a connection ended.
-type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+type HttpResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http<I> {
-    async fn begin(version: Version, io: Cork<I>, answers: &Answers) -> Result<Self, h2::Error> {
-        let config = &answers.services.shared.config;
+    async fn begin(
+        version: HttpVersion,
+        io: Cork<I>,
+        responder: &Responder,
+    ) -> Result<Self, h2::Error> {
+        let config = &responder.services.shared.config;
         Ok(match version {
-            Version::One => Self::One(Box::new(Http1::new(io, answers.clone(), &config.times))),
-            Version::Two => Self::Two(Box::new(Http2::begin(io, &config.limits).await?)),
+            HttpVersion::Http1 => {
+                Self::Http1(Box::new(Http1::new(io, responder.clone(), &config.times)))
+            }
+            HttpVersion::Http2 => Self::Http2(Box::new(Http2::begin(io, &config.limits).await?)),
         })
     }
 
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        answers: &Answers,
-        streams: &mut StreamSet<Stream>,
-    ) -> Poll<Ended> {
+        responder: &Responder,
+        streams: &mut StreamSet<Http2Stream>,
+    ) -> Poll<HttpResult> {
         match self {
-            Self::One(http) => http.poll(cx).map_err(Into::into),
-            Self::Two(http) => http.poll(cx, answers, streams).map_err(Into::into),
+            Self::Http1(http) => http.poll(cx).map_err(Into::into),
+            Self::Http2(http) => http.poll(cx, responder, streams).map_err(Into::into),
         }
     }
 
     fn graceful_shutdown(&mut self) {
         match self {
-            Self::One(http) => http.graceful_shutdown(),
-            Self::Two(http) => http.graceful_shutdown(),
+            Self::Http1(http) => http.graceful_shutdown(),
+            Self::Http2(http) => http.graceful_shutdown(),
         }
     }
 
     /// In HTTP/1.1 nobody can be asked, so nobody is given up.
-    fn ask(&mut self) {
-        if let Self::Two(http) = self {
-            http.ask();
+    fn send_ping(&mut self) {
+        if let Self::Http2(http) = self {
+            http.send_ping();
         }
     }
 
     fn take_pong(&mut self) -> bool {
         match self {
-            Self::One(_) => false,
-            Self::Two(http) => http.take_pong(),
+            Self::Http1(_) => false,
+            Self::Http2(http) => http.take_pong(),
         }
     }
 
     fn abrupt_shutdown(&mut self) {
-        if let Self::Two(http) = self {
+        if let Self::Http2(http) = self {
             http.abrupt_shutdown();
         }
     }

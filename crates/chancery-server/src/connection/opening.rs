@@ -7,27 +7,29 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// How a client of HTTP/2 begins.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// No request of any version of HTTP is shorter.
-const ENOUGH: usize = 16;
+const MIN_REQUEST: usize = 16;
 
 /// What a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
-    One,
-    Two,
+pub(super) enum HttpVersion {
+    Http1,
+    Http2,
 }
 
 /// Reads as much as tells the version, and returns it too. Wait for it with a limit of time.
 ///
 /// # Errors
 /// When the client goes before.
-pub(super) async fn read(io: &mut (impl AsyncRead + Unpin)) -> io::Result<(Version, Vec<u8>)> {
+pub(super) async fn read_version(
+    io: &mut (impl AsyncRead + Unpin),
+) -> io::Result<(HttpVersion, Vec<u8>)> {
     let mut first = Vec::with_capacity(PREFACE.len());
     loop {
         if first == PREFACE {
-            return Ok((Version::Two, first));
+            return Ok((HttpVersion::Http2, first));
         }
-        if first.len() >= ENOUGH && !PREFACE.starts_with(&first) {
-            return Ok((Version::One, first));
+        if first.len() >= MIN_REQUEST && !PREFACE.starts_with(&first) {
+            return Ok((HttpVersion::Http1, first));
         }
         let missing = (PREFACE.len() - first.len()) as u64;
         if (&mut *io).take(missing).read_buf(&mut first).await? == 0 {
@@ -40,21 +42,21 @@ pub(super) async fn read(io: &mut (impl AsyncRead + Unpin)) -> io::Result<(Versi
 mod tests {
     use super::*;
 
-    async fn version(said: &[u8]) -> io::Result<(Version, Vec<u8>)> {
+    async fn version(said: &[u8]) -> io::Result<(HttpVersion, Vec<u8>)> {
         // In pieces of five bytes.
         let (mut client, mut server) = tokio::io::duplex(5);
         let says = async move { tokio::io::AsyncWriteExt::write_all(&mut client, said).await };
-        tokio::join!(async move { read(&mut server).await }, says).0
+        tokio::join!(async move { read_version(&mut server).await }, says).0
     }
 
     #[tokio::test]
     async fn the_first_bytes_tell_the_version_and_are_kept() {
         let (two, first) = version(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nmore").await.unwrap();
-        assert_eq!((two, &first[..]), (Version::Two, PREFACE));
+        assert_eq!((two, &first[..]), (HttpVersion::Http2, PREFACE));
         let (one, first) = version(b"POST /v3/discovery:clusters HTTP/1.1\r\n").await.unwrap();
-        assert_eq!((one, &first[..20]), (Version::One, &b"POST /v3/discovery:c"[..]));
-        assert_eq!(version(b"PRI * HTTP/2.0\r\n\r\nXX").await.unwrap().0, Version::One);
-        assert_eq!(version(b"GET / HTTP/1.0\r\n").await.unwrap().0, Version::One);
+        assert_eq!((one, &first[..20]), (HttpVersion::Http1, &b"POST /v3/discovery:c"[..]));
+        assert_eq!(version(b"PRI * HTTP/2.0\r\n\r\nXX").await.unwrap().0, HttpVersion::Http1);
+        assert_eq!(version(b"GET / HTTP/1.0\r\n").await.unwrap().0, HttpVersion::Http1);
     }
 
     #[tokio::test]

@@ -16,67 +16,75 @@ use tracing::debug;
 
 use super::date;
 use crate::body::ServerBody;
-use crate::service::{Answer, Later};
+use crate::service::{ResponseFuture, ServiceResponse};
 
 /// One request. Ready when its answer has ended.
-pub(super) struct Stream {
+pub(super) struct Http2Stream {
     /// Whether the head of the answer is all that is asked for.
     head_only: bool,
-    stage: Stage,
+    stage: ResponseStage,
 }
 
-enum Stage {
+enum ResponseStage {
     /// The answer is being made.
-    Waiting(Later, SendResponse<Bytes>),
-    Sending(Sending),
+    Waiting(ResponseFuture, SendResponse<Bytes>),
+    Sending(ResponseSender),
     Ended,
 }
 
 /// An answer on its way.
-struct Sending {
+struct ResponseSender {
     body: ServerBody,
     to: SendStream<Bytes>,
     /// What there was no room for so far.
     chunk: Option<Bytes>,
 }
 
-impl Stream {
-    pub(super) fn new(answer: Answer, mut reply: SendResponse<Bytes>, head_only: bool) -> Self {
+impl Http2Stream {
+    pub(super) fn new(
+        answer: ServiceResponse,
+        mut reply: SendResponse<Bytes>,
+        head_only: bool,
+    ) -> Self {
         let stage = match answer {
-            Answer::Now(response) => send(response, &mut reply, head_only),
-            Answer::Later(later) => Stage::Waiting(later, reply),
+            ServiceResponse::Ready(response) => send(response, &mut reply, head_only),
+            ServiceResponse::Pending(later) => ResponseStage::Waiting(later, reply),
         };
         Self { head_only, stage }
     }
 }
 
-impl Future for Stream {
+impl Future for Http2Stream {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let head_only = self.head_only;
         loop {
             match &mut self.stage {
-                Stage::Waiting(later, reply) => {
+                ResponseStage::Waiting(later, reply) => {
                     let Poll::Ready(response) = later.as_mut().poll(cx) else {
                         return reply.poll_reset(cx).map(|why| debug!("nobody waits: {why:?}"));
                     };
                     self.stage = send(response, reply, head_only);
                 }
-                Stage::Sending(sending) => {
+                ResponseStage::Sending(sending) => {
                     if let Err(why) = ready!(sending.poll(cx)) {
                         debug!("an answer was cut off: {why}");
                     }
                     return Poll::Ready(());
                 }
-                Stage::Ended => return Poll::Ready(()),
+                ResponseStage::Ended => return Poll::Ready(()),
             }
         }
     }
 }
 
 /// Sends the head of an answer.
-fn send(response: Response<ServerBody>, reply: &mut SendResponse<Bytes>, head_only: bool) -> Stage {
+fn send(
+    response: Response<ServerBody>,
+    reply: &mut SendResponse<Bytes>,
+    head_only: bool,
+) -> ResponseStage {
     let (mut head, body) = response.into_parts();
     head.headers.entry(header::DATE).or_insert_with(date::now);
     let empty = body.is_end_stream();
@@ -84,28 +92,28 @@ fn send(response: Response<ServerBody>, reply: &mut SendResponse<Bytes>, head_on
         head.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
     }
     match reply.send_response(Response::from_parts(head, ()), empty || head_only) {
-        Ok(_) if empty || head_only => Stage::Ended,
-        Ok(to) => Stage::Sending(Sending { body, to, chunk: None }),
+        Ok(_) if empty || head_only => ResponseStage::Ended,
+        Ok(to) => ResponseStage::Sending(ResponseSender { body, to, chunk: None }),
         Err(error) => {
             debug!("an answer cannot be sent: {error}");
             reply.send_reset(Reason::INTERNAL_ERROR);
-            Stage::Ended
+            ResponseStage::Ended
         }
     }
 }
 
-impl Sending {
+impl ResponseSender {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        let mut said_all = false;
+        let mut would_pend = false;
         loop {
             if ready!(self.poll_chunk(cx))? {
                 return Poll::Ready(Ok(()));
             }
-            if said_all {
+            if would_pend {
                 return self.poll_reset(cx);
             }
             let polled = Pin::new(&mut self.body).poll_frame(cx);
-            said_all = self.body.said_all();
+            would_pend = self.body.would_pend();
             match polled {
                 Poll::Pending => return self.poll_reset(cx),
                 Poll::Ready(None) => return Poll::Ready(self.to.send_data(Bytes::new(), true)),

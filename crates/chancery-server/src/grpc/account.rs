@@ -10,14 +10,14 @@ use chancery_core::{Api, ErrorDetail, Node, TypeUrl, Variant};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::metrics::{Exchanges, Metrics, StreamLabels, TypeLabels, observe};
+use crate::metrics::{Metrics, StreamLabels, TypeCounters, TypeLabels, observe};
 use crate::policy::{Client, Peer};
-use crate::shared::{Shared, Slot};
+use crate::shared::{Shared, StreamPermit};
 use crate::{AudienceName, StreamEvent, StreamEventKind};
 
 /// One stream, as those see it who only hear of it.
 pub(crate) struct Account {
-    slot: Slot,
+    slot: StreamPermit,
     id: u64,
     peer: Arc<Peer>,
     variant: Variant,
@@ -29,14 +29,14 @@ pub(crate) struct Account {
     /// When what the client should see was published.
     published: Option<Instant>,
     /// A handful, each in few words: an idle stream should cost little.
-    types: Vec<(TypeUrl, Seen)>,
+    types: Vec<(TypeUrl, TypeStats)>,
     /// With which status the server ended it.
     ended: Option<i32>,
 }
 
 /// What is measured about one type.
-struct Seen {
-    exchanges: Exchanges,
+struct TypeStats {
+    counters: TypeCounters,
     /// When it was asked for, until it is answered.
     asked: Option<Instant>,
     /// When what was sent last had been published, until it is accepted.
@@ -46,7 +46,7 @@ struct Seen {
 
 impl Account {
     pub(crate) fn open(
-        slot: Slot,
+        slot: StreamPermit,
         peer: Arc<Peer>,
         variant: Variant,
         only: Option<TypeUrl>,
@@ -100,7 +100,7 @@ impl Account {
     }
 
     /// What the machine says happened just now.
-    pub(crate) fn happened(&mut self, event: &Event, now: Instant) {
+    pub(crate) fn record(&mut self, event: &Event, now: Instant) {
         match event {
             Event::Subscribed { demand, names } => {
                 self.subscribed(&demand.type_url, demand.wildcard, *names);
@@ -126,7 +126,7 @@ impl Account {
 
     /// The server ends the stream because of the client. The reason may quote it, so it is logged
     /// as text that is escaped.
-    pub(crate) fn at_fault(&self, why: &impl std::fmt::Display) {
+    pub(crate) fn client_fault(&self, why: &impl std::fmt::Display) {
         let (stream, node, why) = (self.id, self.node_id(), why.to_string());
         warn!(stream, node, peer = %self.peer, why, "stream closed");
     }
@@ -157,7 +157,7 @@ impl Account {
     fn subscribed(&mut self, type_url: &TypeUrl, wildcard: bool, names: usize) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
         debug!(stream, node, r#type = of, wildcard, names, "subscribed");
-        self.seen(type_url);
+        self.stats(type_url);
         self.observe(StreamEventKind::Subscribed { type_url, wildcard, names });
     }
 
@@ -183,12 +183,12 @@ impl Account {
     ) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
         debug!(stream, node, r#type = of, version, nonce, ?after, "acked");
-        let Seen { exchanges, published, .. } = self.seen(type_url);
-        exchanges.acks.inc();
-        exchanges.ack_latency.observe(after.as_secs_f64());
+        let TypeStats { counters, published, .. } = self.stats(type_url);
+        counters.acks.inc();
+        counters.ack_latency.observe(after.as_secs_f64());
         if let Some(published) = published.take() {
             let since = now.saturating_duration_since(published);
-            exchanges.commit_to_ack.observe(since.as_secs_f64());
+            counters.commit_to_ack.observe(since.as_secs_f64());
         }
         self.observe(StreamEventKind::Acknowledged { type_url, version, after });
     }
@@ -224,12 +224,12 @@ impl Account {
         // What had been published before the stream was opened says nothing about speed.
         let published = self.published.filter(|published| *published > self.started);
         let limit = self.shared().config.protocol.max_response_bytes;
-        let seen = self.seen(type_url);
-        seen.exchanges.responses.inc();
-        seen.exchanges.response_bytes.inc_by(bytes as u64);
-        seen.published = published;
-        let first = seen.asked.take();
-        let warns = bytes > limit && !std::mem::replace(&mut seen.warned_of_size, true);
+        let stats = self.stats(type_url);
+        stats.counters.responses.inc();
+        stats.counters.response_bytes.inc_by(bytes as u64);
+        stats.published = published;
+        let first = stats.asked.take();
+        let warns = bytes > limit && !std::mem::replace(&mut stats.warned_of_size, true);
         if let Some(asked) = first {
             let labels = TypeLabels::new(self.variant, type_url);
             observe(&self.metrics().first_answer, &labels, asked.elapsed());
@@ -247,13 +247,13 @@ impl Account {
     }
 
     /// What is measured about a type, which is asked for now if it was not before.
-    fn seen(&mut self, type_url: &TypeUrl) -> &mut Seen {
+    fn stats(&mut self, type_url: &TypeUrl) -> &mut TypeStats {
         let known = self.types.iter().position(|(known, _)| known == type_url);
         let at = known.unwrap_or_else(|| {
-            let exchanges = self.metrics().exchanges(self.variant, type_url);
+            let counters = self.metrics().type_counters(self.variant, type_url);
             let asked = Some(Instant::now());
-            let seen = Seen { exchanges, asked, published: None, warned_of_size: false };
-            self.types.push((type_url.clone(), seen));
+            let stats = TypeStats { counters, asked, published: None, warned_of_size: false };
+            self.types.push((type_url.clone(), stats));
             self.types.len() - 1
         });
         &mut self.types[at].1

@@ -16,10 +16,10 @@ use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
-use super::framing::{Frames, Messages, Read};
+use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit};
 use super::session::Session;
-use crate::body::Activity;
+use crate::body::ConnectionActivity;
 use crate::config::Limits;
 use crate::request::RequestBody;
 
@@ -34,7 +34,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The response body of one stream.
 pub(crate) struct StreamBody {
-    messages: Messages<RequestBody>,
+    messages: RequestMessages<RequestBody>,
     session: Session,
     out: Frames,
     permit: Option<PermitState>,
@@ -42,9 +42,9 @@ pub(crate) struct StreamBody {
     /// Whether anything was sent.
     served: bool,
     /// Whether what was said last was all there is to say until the stream is woken.
-    said_all: bool,
-    drain: Drain,
-    stage: Stage,
+    would_pend: bool,
+    drain: DrainState,
+    stage: StreamBodyStage,
 }
 
 /// The permit to send a large response.
@@ -54,13 +54,13 @@ enum PermitState {
 }
 
 /// Whether the stream was asked to go.
-enum Drain {
-    No(Arc<Activity>),
+enum DrainState {
+    No(Arc<ConnectionActivity>),
     /// It goes after its first answer, or when the grace is over.
     Until(Pin<Box<Sleep>>),
 }
 
-enum Stage {
+enum StreamBodyStage {
     Open,
     /// The client says no more: it gets what there is, and then the end.
     HalfClosed,
@@ -70,25 +70,29 @@ enum Stage {
 }
 
 impl StreamBody {
-    pub(crate) fn new(requests: RequestBody, session: Session, activity: Arc<Activity>) -> Self {
+    pub(crate) fn new(
+        requests: RequestBody,
+        session: Session,
+        activity: Arc<ConnectionActivity>,
+    ) -> Self {
         let limit = session.shared().config.limits.max_request_bytes;
         Self {
-            messages: Messages::new(requests, limit),
+            messages: RequestMessages::new(requests, limit),
             session,
             out: Frames::default(),
             permit: None,
             timer: None,
             served: false,
-            said_all: false,
-            drain: Drain::No(activity),
-            stage: Stage::Open,
+            would_pend: false,
+            drain: DrainState::No(activity),
+            stage: StreamBodyStage::Open,
         }
     }
 
     /// Whether the chunk it gave last was all, so that it need not be asked again in this poll: it
     /// wakes who polled it when there is more.
-    pub(crate) fn said_all(&self) -> bool {
-        self.said_all && self.out.len() == 0 && self.permit.is_none()
+    pub(crate) fn would_pend(&self) -> bool {
+        self.would_pend && self.out.len() == 0 && self.permit.is_none()
     }
 
     /// The next chunk of what waits to be sent; `None` if nothing does.
@@ -121,11 +125,11 @@ impl StreamBody {
         self.session.poll_audience(cx, now)?;
         while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now) {}
         if self.out.len() > 0 {
-            self.said_all = !more && self.out.len() < BYTES_AT_ONCE && self.goes_on(cx, now);
+            self.would_pend = !more && self.out.len() < BYTES_AT_ONCE && self.goes_on(cx, now);
             return Ok(true);
         }
         self.check_drain(cx)?;
-        if let Stage::HalfClosed = self.stage {
+        if let StreamBodyStage::HalfClosed = self.stage {
             return Err(Status::ok(""));
         }
         Ok(self.is_due(cx, now) || more)
@@ -133,18 +137,20 @@ impl StreamBody {
 
     /// Whether nothing follows but what the stream will be woken for.
     fn goes_on(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        let staying = matches!(&self.drain, Drain::No(activity) if !activity.is_draining());
-        matches!(self.stage, Stage::Open) && staying && !self.is_due(cx, now)
+        let staying = matches!(&self.drain, DrainState::No(activity) if !activity.is_draining());
+        matches!(self.stage, StreamBodyStage::Open) && staying && !self.is_due(cx, now)
     }
 
     /// Takes the requests that are here; `true` if there may be more.
     fn take_requests(&mut self, cx: &mut Context<'_>, now: Instant) -> Result<bool, Status> {
         for _ in 0..REQUESTS_AT_ONCE {
-            let Stage::Open = self.stage else { return Ok(false) };
+            let StreamBodyStage::Open = self.stage else { return Ok(false) };
             match self.messages.poll_next(cx)? {
-                Poll::Ready(Read::Message(message)) => self.session.receive(&message, now)?,
-                Poll::Ready(Read::End) => self.stage = Stage::HalfClosed,
-                Poll::Ready(Read::Gone) => self.stage = Stage::Ended,
+                Poll::Ready(NextMessage::Message(message)) => {
+                    self.session.receive(&message, now)?
+                }
+                Poll::Ready(NextMessage::End) => self.stage = StreamBodyStage::HalfClosed,
+                Poll::Ready(NextMessage::Gone) => self.stage = StreamBodyStage::Ended,
                 Poll::Pending => return Ok(false),
             }
         }
@@ -172,15 +178,15 @@ impl StreamBody {
     /// A stream that must go has its first answer before, if there is one in time: clients take a
     /// stream that ends without any for an outage (S-112).
     fn check_drain(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
-        if let Drain::No(activity) = &self.drain {
+        if let DrainState::No(activity) = &self.drain {
             if !activity.is_draining() {
                 return Ok(());
             }
             let grace = self.session.shared().config.times.grace;
             let grace = if self.session.is_unheard() { grace.min(FIRST_WORD) } else { grace };
-            self.drain = Drain::Until(Box::pin(tokio::time::sleep(grace)));
+            self.drain = DrainState::Until(Box::pin(tokio::time::sleep(grace)));
         }
-        let Drain::Until(over) = &mut self.drain else { return Ok(()) };
+        let DrainState::Until(over) = &mut self.drain else { return Ok(()) };
         if self.session.is_answered() || over.as_mut().poll(cx).is_ready() {
             return Err(super::draining());
         }
@@ -196,27 +202,29 @@ impl StreamBody {
 
     fn end(&mut self, status: Status) {
         self.session.ends(&status);
-        self.stage = Stage::Ending(status);
+        self.stage = StreamBodyStage::Ending(status);
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
         let mut rounds = 0;
-        self.said_all = false;
+        self.would_pend = false;
         loop {
             match self.poll_out(cx) {
                 Poll::Ready(Some(chunk)) => return Poll::Ready(Some(Frame::data(chunk))),
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => {}
             }
-            match std::mem::replace(&mut self.stage, Stage::Ended) {
-                Stage::Ended => return Poll::Ready(None),
-                Stage::Ending(status) => return Poll::Ready(Some(super::trailers(&status))),
+            match std::mem::replace(&mut self.stage, StreamBodyStage::Ended) {
+                StreamBodyStage::Ended => return Poll::Ready(None),
+                StreamBodyStage::Ending(status) => {
+                    return Poll::Ready(Some(super::trailers(&status)));
+                }
                 going_on => self.stage = going_on,
             }
             rounds += 1;
             match self.work(cx) {
                 Err(status) => self.end(status),
-                Ok(false) if !matches!(self.stage, Stage::Ended) => return Poll::Pending,
+                Ok(false) if !matches!(self.stage, StreamBodyStage::Ended) => return Poll::Pending,
                 Ok(_) if rounds == 8 => {
                     // Others get a turn on this thread.
                     cx.waker().wake_by_ref();

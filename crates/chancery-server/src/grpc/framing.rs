@@ -15,13 +15,13 @@ use tonic::Status;
 const HEADER: usize = 5;
 
 /// The messages in the body of a request.
-pub(crate) struct Messages<B> {
+pub(crate) struct RequestMessages<B> {
     body: B,
     found: frames::Messages,
 }
 
 /// What the client said or did.
-pub(crate) enum Read {
+pub(crate) enum NextMessage {
     /// One message.
     Message(Bytes),
     /// It will say no more.
@@ -30,7 +30,7 @@ pub(crate) enum Read {
     Gone,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
+impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
     /// Reads `body`, and refuses messages above `limit` bytes.
     pub(crate) fn new(body: B, limit: usize) -> Self {
         Self { body, found: frames::Messages::new(limit) }
@@ -40,15 +40,15 @@ impl<B: Body<Data = Bytes> + Unpin> Messages<B> {
     ///
     /// # Errors
     /// When the client breaks the framing or the limit, or compresses.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Read, Status>> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<NextMessage, Status>> {
         loop {
             if let Some(message) = self.found.next().map_err(refusal)? {
-                return Poll::Ready(Ok(Read::Message(message)));
+                return Poll::Ready(Ok(NextMessage::Message(message)));
             }
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => self.found.push(frame.into_data().unwrap_or_default()),
-                Some(Err(_)) => return Poll::Ready(Ok(Read::Gone)),
-                None if self.found.is_between() => return Poll::Ready(Ok(Read::End)),
+                Some(Err(_)) => return Poll::Ready(Ok(NextMessage::Gone)),
+                None if self.found.is_between() => return Poll::Ready(Ok(NextMessage::End)),
                 None => return Poll::Ready(Err(Status::internal("a request ends in its middle"))),
             }
         }
@@ -150,12 +150,12 @@ mod tests {
 
     fn read(chunks: Vec<Vec<u8>>, limit: usize) -> Result<Vec<Bytes>, Status> {
         let chunks = Chunks(chunks.into_iter().map(Bytes::from).collect());
-        let mut messages = Messages::new(chunks, limit);
+        let mut messages = RequestMessages::new(chunks, limit);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let mut all = Vec::new();
         loop {
             match messages.poll_next(&mut cx) {
-                Poll::Ready(Ok(Read::Message(message))) => all.push(message),
+                Poll::Ready(Ok(NextMessage::Message(message))) => all.push(message),
                 Poll::Ready(Ok(_)) => return Ok(all),
                 Poll::Ready(Err(status)) => return Err(status),
                 Poll::Pending => panic!("the chunks never wait"),

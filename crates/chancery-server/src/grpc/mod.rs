@@ -23,11 +23,11 @@ use http::{HeaderValue, Request, Response, header};
 use http_body::Frame;
 use tonic::{Code, Status};
 
-use crate::body::{Active, ServerBody};
+use crate::body::{ActiveRequest, ServerBody};
 use crate::policy::{Peer, Refusal};
 use crate::request::RequestBody;
 use crate::routes::StreamRoute;
-use crate::shared::{Shared, Slot};
+use crate::shared::{Shared, StreamPermit};
 
 pub(crate) use body::StreamBody;
 pub(crate) use send_permits::SendPermits;
@@ -38,13 +38,13 @@ pub(crate) fn open(
     shared: &Arc<Shared>,
     peer: &Arc<Peer>,
     route: &StreamRoute,
-    active: Active,
+    active: ActiveRequest,
     request: Request<RequestBody>,
 ) -> Response<ServerBody> {
     if active.activity().is_draining() {
         return refuse(&draining());
     }
-    let Some(slot) = Slot::take(shared) else {
+    let Some(slot) = StreamPermit::take(shared) else {
         let text = format!("the server has its {} streams", shared.config.limits.max_streams);
         return refuse(&Status::resource_exhausted(text));
     };

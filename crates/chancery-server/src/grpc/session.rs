@@ -16,7 +16,7 @@ use tonic::Status;
 use super::account::Account;
 use super::framing::{Frames, frame};
 use crate::policy::Peer;
-use crate::shared::{Shared, Slot};
+use crate::shared::{Shared, StreamPermit};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
@@ -34,7 +34,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn open(
-        slot: Slot,
+        slot: StreamPermit,
         peer: Arc<Peer>,
         variant: Variant,
         only: Option<TypeUrl>,
@@ -55,7 +55,7 @@ impl Session {
             Variant::Delta => wire::decode_delta(message).map(Request::Delta),
         };
         let request = request.map_err(|error| {
-            self.account.at_fault(&error);
+            self.account.client_fault(&error);
             Status::invalid_argument(error.to_string())
         })?;
         for event in self.handle(Input::Request(request), now)? {
@@ -122,11 +122,11 @@ impl Session {
 
     fn handle(&mut self, input: Input, now: Instant) -> Result<Vec<Event>, Status> {
         let events = self.machine.handle(self.time(now), input).map_err(|violation| {
-            self.account.at_fault(&violation);
+            self.account.client_fault(&violation);
             status_of(&violation)
         })?;
         for event in &events {
-            self.account.happened(event, now);
+            self.account.record(event, now);
             match event {
                 Event::Identified(node) | Event::ParametersChanged(node) => {
                     self.account.identified(Arc::clone(node));
@@ -143,7 +143,7 @@ impl Session {
     fn choose_audience(&mut self) -> Result<(), Status> {
         let audience =
             self.shared().policy.audience(&self.account.client()).map_err(|refusal| {
-                self.account.at_fault(&refusal);
+                self.account.client_fault(&refusal);
                 Status::from(refusal)
             })?;
         if self.watch.as_ref().is_none_or(|watch| *watch.audience() != audience) {

@@ -19,22 +19,22 @@ use crate::body::ServerBody;
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
 use crate::request::RequestBody;
-use crate::service::{Origin, refuse};
-use crate::shared::{Shared, Slot};
+use crate::service::{RequestContext, refuse};
+use crate::shared::{Shared, StreamPermit};
 use crate::store::Watch;
 
 mod repeats;
-pub(crate) use repeats::Repeats;
+pub(crate) use repeats::RepeatedPolls;
 
 /// Answers one poll for `type_url`.
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
-    origin: &Origin,
+    context: &RequestContext,
     type_url: &TypeUrl,
     request: Request<RequestBody>,
 ) -> Response<ServerBody> {
-    let poll = Poll { shared, origin, type_url };
-    let response = match Slot::take(shared) {
+    let poll = RestPoll { shared, context, type_url };
+    let response = match StreamPermit::take(shared) {
         Some(_slot) => poll.answer(request).await.unwrap_or_else(|refused| *refused),
         None => refuse(StatusCode::SERVICE_UNAVAILABLE, "the server has all the streams it takes"),
     };
@@ -43,32 +43,35 @@ pub(crate) async fn answer(
 }
 
 /// One poll.
-struct Poll<'a> {
+struct RestPoll<'a> {
     shared: &'a Arc<Shared>,
-    origin: &'a Origin,
+    context: &'a RequestContext,
     type_url: &'a TypeUrl,
 }
 
 /// An answer that is an error.
-type Refused = Box<Response<ServerBody>>;
+type ErrorResponse = Box<Response<ServerBody>>;
 
-impl Poll<'_> {
-    async fn answer(&self, request: Request<RequestBody>) -> Result<Response<ServerBody>, Refused> {
-        let until = Instant::now() + self.hold(request.headers());
+impl RestPoll<'_> {
+    async fn answer(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ServerBody>, ErrorResponse> {
+        let until = Instant::now() + self.hold_time(request.headers());
         let request = self.read(request).await?;
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
-        let client = Client { node, peer: &self.origin.peer };
+        let client = Client { node, peer: &self.context.peer };
         let audience = self.shared.policy.audience(&client).map_err(refused)?;
         let mut watch = self.shared.store.watch(audience);
         let mut epoch = None;
         let mut may_wait = true;
-        let mut next = self.news(&mut watch, &mut epoch, until).await;
+        let mut next = self.next_snapshot(&mut watch, &mut epoch, until).await;
         while let Some(snapshot) = next {
-            let settings = self.shared.settings(&self.origin.peer);
+            let settings = self.shared.settings(&self.context.peer);
             next = match decide(&snapshot, self.type_url, &request, &settings) {
-                Answer::Unchanged => self.news(&mut watch, &mut epoch, until).await,
+                Answer::Unchanged => self.next_snapshot(&mut watch, &mut epoch, until).await,
                 Answer::Pending(then) => {
-                    let newer = self.news(&mut watch, &mut epoch, until).await;
+                    let newer = self.next_snapshot(&mut watch, &mut epoch, until).await;
                     if let (None, Answer::Data { version, resources }) = (&newer, *then) {
                         return self.data(node, &version, &resources);
                     }
@@ -76,8 +79,11 @@ impl Poll<'_> {
                 }
                 Answer::Data { version, resources } => {
                     let wait = std::mem::take(&mut may_wait) && self.repeats(&request, &version);
-                    let newer =
-                        if wait { self.news(&mut watch, &mut epoch, until).await } else { None };
+                    let newer = if wait {
+                        self.next_snapshot(&mut watch, &mut epoch, until).await
+                    } else {
+                        None
+                    };
                     if newer.is_none() {
                         return self.data(node, &version, &resources);
                     }
@@ -89,14 +95,14 @@ impl Poll<'_> {
     }
 
     /// How long the client may be held: below the time after which it gives up (S-021).
-    fn hold(&self, headers: &HeaderMap) -> Duration {
+    fn hold_time(&self, headers: &HeaderMap) -> Duration {
         let told = headers.get("x-envoy-expected-rq-timeout-ms").and_then(|it| it.to_str().ok());
         let patience = told.and_then(|text| text.parse().ok()).map(Duration::from_millis);
         let most = self.shared.config.times.rest_hold;
         patience.map_or(most, |patience| most.min(patience.mul_f64(0.8)))
     }
 
-    async fn read(&self, request: Request<RequestBody>) -> Result<SotwRequest, Refused> {
+    async fn read(&self, request: Request<RequestBody>) -> Result<SotwRequest, ErrorResponse> {
         let limit = self.shared.config.limits.max_request_bytes;
         let announced = request.body().size_hint().lower();
         let body = Limited::new(request.into_body(), limit).collect();
@@ -126,7 +132,7 @@ impl Poll<'_> {
 
     /// The next snapshot, if it comes in time. A server that shuts down lets its clients go, and
     /// one whose audiences changed lets them ask again: this may not be their audience any more.
-    async fn news(
+    async fn next_snapshot(
         &self,
         watch: &mut Watch,
         epoch: &mut Option<u64>,
@@ -136,7 +142,7 @@ impl Poll<'_> {
             let state = tokio::select! {
                 biased;
                 state = watch.state() => state,
-                () = self.origin.activity.drained() => return None,
+                () = self.context.activity.drained() => return None,
                 () = tokio::time::sleep_until(until) => return None,
             };
             if *epoch.get_or_insert(state.epoch) != state.epoch {
@@ -165,7 +171,7 @@ impl Poll<'_> {
         node: Option<&Node>,
         version: &str,
         resources: &[Arc<chancery_core::Resource>],
-    ) -> Result<Response<ServerBody>, Refused> {
+    ) -> Result<Response<ServerBody>, ErrorResponse> {
         let Shared { schema, config, metrics, .. } = &**self.shared;
         let json =
             response_to_json(schema, self.type_url, version, &config.control_plane, resources)
@@ -191,7 +197,7 @@ fn not_modified() -> Response<ServerBody> {
     response
 }
 
-fn refused(refusal: Refusal) -> Refused {
+fn refused(refusal: Refusal) -> ErrorResponse {
     let status = match refusal {
         Refusal::Unidentified(_) => StatusCode::BAD_REQUEST,
         Refusal::Denied(_) => StatusCode::FORBIDDEN,

@@ -1,6 +1,6 @@
 //! Who asks over and over for what it was sent already.
 //!
-//! A poll is no session, so this is only a memory of the last answers: bounded, and lost without
+//! A poll is no session, so this is only a memory of the last responder: bounded, and lost without
 //! harm. It holds hashes, not names.
 
 use std::collections::{HashMap, VecDeque};
@@ -12,29 +12,29 @@ use chancery_core::{SotwRequest, TypeUrl};
 /// How many clients and types are remembered.
 const REMEMBERED: usize = 16 * 1024;
 /// How often the same answer is given at once: answers get lost, and people try things out.
-const FREE: u32 = 3;
+const FREE_REPEATS: u32 = 3;
 
-/// The last answers.
+/// The last responder.
 #[derive(Default)]
-pub(crate) struct Repeats {
+pub(crate) struct RepeatedPolls {
     hasher: RandomState,
-    state: Mutex<State>,
+    state: Mutex<PollMemory>,
 }
 
 #[derive(Default)]
-struct State {
-    answers: HashMap<u64, Answered>,
+struct PollMemory {
+    responder: HashMap<u64, LastResponse>,
     oldest_first: VecDeque<u64>,
 }
 
 /// What a client was sent, and how often in a row.
-struct Answered {
+struct LastResponse {
     /// A hash of the version served and the version the client said it has.
     versions: u64,
     times: u32,
 }
 
-impl Repeats {
+impl RepeatedPolls {
     /// Counts an answer. If it was given too often in a row, says how often.
     pub(crate) fn count(
         &self,
@@ -47,13 +47,13 @@ impl Repeats {
         let versions = self.hasher.hash_one((served, &request.version));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let times = state.count(client, versions);
-        (times > FREE).then_some(times)
+        (times > FREE_REPEATS).then_some(times)
     }
 }
 
-impl State {
+impl PollMemory {
     fn count(&mut self, client: u64, versions: u64) -> u32 {
-        if let Some(answered) = self.answers.get_mut(&client) {
+        if let Some(answered) = self.responder.get_mut(&client) {
             let same = answered.versions == versions;
             answered.times = if same { answered.times.saturating_add(1) } else { 1 };
             answered.versions = versions;
@@ -62,10 +62,10 @@ impl State {
         if self.oldest_first.len() >= REMEMBERED
             && let Some(oldest) = self.oldest_first.pop_front()
         {
-            self.answers.remove(&oldest);
+            self.responder.remove(&oldest);
         }
         self.oldest_first.push_back(client);
-        self.answers.insert(client, Answered { versions, times: 1 });
+        self.responder.insert(client, LastResponse { versions, times: 1 });
         1
     }
 }
@@ -77,25 +77,25 @@ mod tests {
     #[test]
     fn only_the_same_answer_in_a_row_counts() {
         // S-022
-        let repeats = Repeats::default();
+        let repeats = RepeatedPolls::default();
         let cds = TypeUrl::new("envoy.config.cluster.v3.Cluster");
         let still = |version: &str| SotwRequest { version: version.into(), ..Default::default() };
-        for _ in 0..FREE {
+        for _ in 0..FREE_REPEATS {
             assert_eq!(repeats.count(&cds, &still("w"), "x"), None);
         }
-        assert_eq!(repeats.count(&cds, &still("w"), "x"), Some(FREE + 1));
+        assert_eq!(repeats.count(&cds, &still("w"), "x"), Some(FREE_REPEATS + 1));
         assert_eq!(repeats.count(&cds, &still("w"), "y"), None);
         assert_eq!(repeats.count(&cds, &still("y"), "z"), None);
     }
 
     #[test]
     fn the_memory_is_bounded() {
-        let repeats = Repeats::default();
+        let repeats = RepeatedPolls::default();
         let cds = TypeUrl::new("envoy.config.cluster.v3.Cluster");
         for name in 0..REMEMBERED + 10 {
             let names = [name.to_string()].iter().collect();
             repeats.count(&cds, &SotwRequest { names, ..Default::default() }, "x");
         }
-        assert_eq!(repeats.state.lock().unwrap().answers.len(), REMEMBERED);
+        assert_eq!(repeats.state.lock().unwrap().responder.len(), REMEMBERED);
     }
 }

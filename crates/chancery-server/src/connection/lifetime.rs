@@ -14,15 +14,15 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::keepalive::{Doubt, Keepalive};
-use crate::body::Activity;
-use crate::chance;
+use super::keepalive::{Keepalive, KeepaliveAction};
+use crate::body::ConnectionActivity;
 use crate::config::Times;
+use crate::random;
 
 /// The times of one connection.
-pub(super) struct Life {
-    activity: Arc<Activity>,
-    stage: Stage,
+pub(super) struct Lifetime {
+    activity: Arc<ConnectionActivity>,
+    stage: LifetimeStage,
     /// When it is old.
     old: Option<Instant>,
     idle_since: Option<Instant>,
@@ -33,39 +33,43 @@ pub(super) struct Life {
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-enum Stage {
+enum LifetimeStage {
     Serving,
     /// The client was told, and the streams end at that time.
-    Told(Instant),
+    GoawaySent(Instant),
     /// The streams are ending, and the connection at that time.
     Draining(Instant),
 }
 
 /// What happens to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum LifetimeAction {
     /// Tell the client to open no more streams.
     Goaway,
     /// Let the streams end.
     Drain,
     /// Ask the peer whether it is there.
-    Ask,
+    Ping,
     /// It is not: end all that is open.
     GiveUp,
     /// Close it.
-    Over,
+    Close,
 }
 
-impl Life {
-    pub(super) fn new(times: &Times, activity: &Arc<Activity>, stop: CancellationToken) -> Self {
+impl Lifetime {
+    pub(super) fn new(
+        times: &Times,
+        activity: &Arc<ConnectionActivity>,
+        stop: CancellationToken,
+    ) -> Self {
         let age = times.max_connection_age.map(|age| {
             let jitter = times.age_jitter.clamp(0.0, 1.0);
-            age.mul_f64(1.0 - jitter) + chance::within(age.mul_f64(jitter))
+            age.mul_f64(1.0 - jitter) + random::duration_up_to(age.mul_f64(jitter))
         });
         let now = Instant::now();
         Self {
             activity: Arc::clone(activity),
-            stage: Stage::Serving,
+            stage: LifetimeStage::Serving,
             old: age.map(|age| now + age),
             idle_since: Some(now),
             keepalive: None,
@@ -83,14 +87,14 @@ impl Life {
     }
 
     /// The peer is there.
-    pub(super) fn answered(&mut self) {
+    pub(super) fn pong_received(&mut self) {
         if let Some(keepalive) = &mut self.keepalive {
-            keepalive.answered(Instant::now());
+            keepalive.pong_received(Instant::now());
         }
     }
 
     /// Whether requests began or ended since it was asked last. If so, poll.
-    pub(super) fn is_news(&mut self) -> bool {
+    pub(super) fn activity_changed(&mut self) -> bool {
         let (begun, idle) = (self.activity.begun(), self.activity.is_idle());
         if begun == self.begun && idle == self.idle_since.is_some() {
             return false;
@@ -106,11 +110,11 @@ impl Life {
         cx: &mut Context<'_>,
         times: &Times,
         heard: Instant,
-    ) -> Poll<Change> {
-        if let Stage::Serving = self.stage
+    ) -> Poll<LifetimeAction> {
+        if let LifetimeStage::Serving = self.stage
             && self.stop.as_mut().poll(cx).is_ready()
         {
-            return Poll::Ready(self.told(chance::within(times.drain)));
+            return Poll::Ready(self.send_goaway(random::duration_up_to(times.drain)));
         }
         loop {
             let Some(at) = self.next_time(times) else { return Poll::Pending };
@@ -126,49 +130,49 @@ impl Life {
     }
 
     fn next_time(&self, times: &Times) -> Option<Instant> {
-        let doubt = self.keepalive.as_ref().map(Keepalive::at);
+        let doubt = self.keepalive.as_ref().map(Keepalive::deadline);
         let own = match self.stage {
-            Stage::Serving => {
+            LifetimeStage::Serving => {
                 let idle = self.idle_since.map(|since| since + times.idle_timeout);
                 [self.old, idle].into_iter().flatten().min()
             }
-            Stage::Told(at) | Stage::Draining(at) => Some(at),
+            LifetimeStage::GoawaySent(at) | LifetimeStage::Draining(at) => Some(at),
         };
         [doubt, own].into_iter().flatten().min()
     }
 
     /// What `at` was the time for.
-    fn due(&mut self, at: Instant, times: &Times, heard: Instant) -> Option<Change> {
+    fn due(&mut self, at: Instant, times: &Times, heard: Instant) -> Option<LifetimeAction> {
         let now = Instant::now();
         if let Some(keepalive) = &mut self.keepalive
-            && keepalive.at() == at
+            && keepalive.deadline() == at
         {
-            return match keepalive.due(heard, now)? {
-                Doubt::Ask => Some(Change::Ask),
-                Doubt::GiveUp => {
+            return match keepalive.on_deadline(heard, now)? {
+                KeepaliveAction::Ping => Some(LifetimeAction::Ping),
+                KeepaliveAction::GiveUp => {
                     self.keepalive = None;
-                    self.stage = Stage::Draining(now + LAST_WORDS);
-                    Some(Change::GiveUp)
+                    self.stage = LifetimeStage::Draining(now + LAST_FRAMES);
+                    Some(LifetimeAction::GiveUp)
                 }
             };
         }
         Some(match self.stage {
             // An idle connection has nothing to lose, but a request may be on its way.
-            Stage::Serving => self.told(Duration::ZERO),
-            Stage::Told(_) => {
+            LifetimeStage::Serving => self.send_goaway(Duration::ZERO),
+            LifetimeStage::GoawaySent(_) => {
                 // The streams end themselves within the grace; this is for those that cannot.
-                self.stage = Stage::Draining(now + times.grace + LAST_WORDS);
-                Change::Drain
+                self.stage = LifetimeStage::Draining(now + times.grace + LAST_FRAMES);
+                LifetimeAction::Drain
             }
-            Stage::Draining(_) => Change::Over,
+            LifetimeStage::Draining(_) => LifetimeAction::Close,
         })
     }
 
-    fn told(&mut self, streams_end_in: Duration) -> Change {
-        self.stage = Stage::Told(Instant::now() + streams_end_in);
-        Change::Goaway
+    fn send_goaway(&mut self, streams_end_in: Duration) -> LifetimeAction {
+        self.stage = LifetimeStage::GoawaySent(Instant::now() + streams_end_in);
+        LifetimeAction::Goaway
     }
 }
 
 /// How long the last frames of a connection may take.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_FRAMES: Duration = Duration::from_secs(2);

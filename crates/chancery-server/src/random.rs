@@ -4,13 +4,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 /// A number nobody can tell beforehand.
-pub(crate) fn number() -> u64 {
+pub(crate) fn u64() -> u64 {
     RandomState::new().hash_one(0)
 }
 
 /// A time from nothing to `most`.
-pub(crate) fn within(most: Duration) -> Duration {
-    most.mul_f64(number() as f64 / u64::MAX as f64)
+pub(crate) fn duration_up_to(most: Duration) -> Duration {
+    most.mul_f64(u64() as f64 / u64::MAX as f64)
 }
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ mod tests {
     #[test]
     fn times_are_within_their_bound_and_differ() {
         let most = Duration::from_secs(10);
-        let times: std::collections::BTreeSet<_> = (0..64).map(|_| within(most)).collect();
+        let times: std::collections::BTreeSet<_> = (0..64).map(|_| duration_up_to(most)).collect();
         assert!(times.len() > 32);
         assert!(times.iter().all(|time| *time <= most));
     }
