@@ -1,8 +1,8 @@
-//! One connection, from its first bytes to its end: one task, also for all of its streams.
+//! One connection, from its first bytes to its end: one task, which also runs all its streams.
 //!
-//! A poll of the task polls what was woken ([`executor::ready_set`]): its streams ([`executor::stream_set`]), which hand their responses
-//! to HTTP, and HTTP, which reads requests and makes frames of responses. When nothing is due any
-//! more, all frames are written at once ([`executor::cork`]). When it ends is said in [`lifetime`].
+//! The task is an [`executor`] of its own: its page says what is polled when, and when bytes are
+//! written. The subtasks are the streams ([`stream`]), HTTP ([`http1`], [`http2`]) and the timers
+//! ([`lifetime`]), which decide when the connection ends.
 
 mod date;
 mod executor;
@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -28,21 +27,18 @@ use tracing::debug;
 use crate::policy::Peer;
 use crate::service::{RequestContext, Services};
 
-use executor::{Cork, ReadyBits, StreamSet, Subtask, SubtaskWaker};
+use executor::{Cork, Executor, Round, StreamSet};
 use http1::Http1;
 use http2::Http2;
 use lifetime::{Lifetime, LifetimeAction};
 use opening::HttpVersion;
 use stream::Http2Stream;
 
-/// How often a poll looks for what became due meanwhile before others get the thread.
-const ROUNDS: usize = 16;
-
-/// A connection that is served when it is polled, to its end. In a box, which is all that a task
-/// keeps of it.
+/// The rest of a connection: it is served while this is polled. Boxed, so that a task keeps no
+/// more than a pointer.
 pub(crate) type ConnectionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Hears of a connection whose handshake is done whether a client is there.
+/// Waits for the first bytes of a connection whose handshake is done. `None`: no client is there.
 pub(crate) async fn open<I>(
     mut io: I,
     peer: Peer,
@@ -77,24 +73,26 @@ where
     }
 }
 
-/// A connection that is served.
+/// The task of one connection.
 struct ConnectionTask<I: AsyncRead + AsyncWrite + Unpin + 'static> {
-    responder: Responder,
-    http: Http<I>,
-    http_waker: SubtaskWaker,
-    cork: Cork<I>,
-    streams: StreamSet<Http2Stream>,
-    lifetime: Lifetime,
-    lifetime_waker: SubtaskWaker,
+    executor: Executor<I, Http2Stream>,
+    driver: Driver<I>,
 }
 
-/// HTTP, of the version the client speaks.
+/// The subtasks of a connection beside its streams: HTTP and the timers.
+struct Driver<I: AsyncRead + AsyncWrite + Unpin + 'static> {
+    responder: Responder,
+    http: Http<I>,
+    lifetime: Lifetime,
+}
+
+/// HTTP in the version that the client speaks.
 enum Http<I: AsyncRead + AsyncWrite + Unpin + 'static> {
     Http1(Box<Http1<I>>),
     Http2(Box<Http2<I>>),
 }
 
-/// What answers the requests of one connection.
+/// Answers the requests of one connection.
 #[derive(Clone)]
 struct Responder {
     services: Arc<Services>,
@@ -115,49 +113,41 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
         if let Http::Http2(_) = http {
             lifetime = lifetime.with_keepalive(times);
         }
-        let streams = StreamSet::new();
-        let http_waker = SubtaskWaker::new(streams.ready_set(), Subtask::Http);
-        let lifetime_waker = SubtaskWaker::new(streams.ready_set(), Subtask::Lifetime);
-        http_waker.wake();
-        lifetime_waker.wake();
-        Self { responder, http, http_waker, cork, streams, lifetime, lifetime_waker }
+        let driver = Driver { responder, http, lifetime };
+        Self { executor: Executor::new(cork), driver }
     }
+}
 
-    /// Polls what is ready. Ready when the connection is at its end.
-    fn round(&mut self, ready: ReadyBits) -> Poll<()> {
-        self.streams.poll_ready(ready);
-        if ready.has(Subtask::Http) {
-            let polled = self.http.poll(
-                &mut self.http_waker.poll_context(),
-                &self.responder,
-                &mut self.streams,
-            );
-            if let Poll::Ready(why) = polled {
+impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
+    /// Polls HTTP and the timers, as far as they are ready. Ready when the connection is over.
+    fn poll(&mut self, executor: &mut Executor<I, Http2Stream>, round: Round) -> Poll<()> {
+        if round.has_http() {
+            let (mut cx, streams) = executor.http();
+            if let Poll::Ready(why) = self.http.poll(&mut cx, &self.responder, streams) {
                 return self.closed(&why);
             }
             if self.http.take_pong() {
                 self.lifetime.pong_received();
-                self.lifetime_waker.wake();
+                executor.wake_lifetime();
             }
         }
-        if self.lifetime.activity_changed() || ready.has(Subtask::Lifetime) {
-            return self.age();
+        if self.lifetime.activity_changed() || round.has_lifetime() {
+            return self.poll_lifetime(executor);
         }
         Poll::Pending
     }
 
-    /// Does what the time has come for. Ready when the connection is at its end.
-    fn age(&mut self) -> Poll<()> {
+    /// Does what the timers ask for. Ready when the connection is over.
+    fn poll_lifetime(&mut self, executor: &Executor<I, Http2Stream>) -> Poll<()> {
         let Responder { services, context } = &self.responder;
         let times = &services.shared.config.times;
         loop {
-            let heard = self.cork.heard();
-            match ready!(self.lifetime.poll(&mut self.lifetime_waker.poll_context(), times, heard))
-            {
+            let polled = self.lifetime.poll(&mut executor.lifetime(), times, executor.last_read());
+            match ready!(polled) {
                 LifetimeAction::Goaway => self.http.graceful_shutdown(),
                 LifetimeAction::Drain => {
                     context.activity.drain();
-                    self.streams.wake_all();
+                    executor.wake_streams();
                 }
                 LifetimeAction::Ping => self.http.send_ping(),
                 LifetimeAction::GiveUp => {
@@ -169,8 +159,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
                     return Poll::Ready(());
                 }
             }
-            // HTTP has to say it, or to poll what it runs itself.
-            self.http_waker.wake();
+            // HTTP has frames to write, or, over HTTP/1.1, runs the request itself.
+            executor.wake_http();
         }
     }
 
@@ -184,27 +174,16 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTa
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        this.streams.ready_set().start_poll(cx.waker());
-        let mut rounds = 0;
-        while let Some(ready) = this.streams.ready_set().take() {
-            if this.round(ready).is_ready() {
-                return Poll::Ready(());
-            }
-            rounds += 1;
-            if rounds == ROUNDS || !has_budget_remaining() {
-                cx.waker().wake_by_ref();
-                break;
-            }
-        }
-        match this.cork.poll_push(&mut this.http_waker.poll_context()) {
-            Poll::Ready(Err(error)) => this.closed(&error),
-            Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
+        let Self { executor, driver } = &mut *self;
+        match executor.poll(cx, |executor, round| driver.poll(executor, round)) {
+            Poll::Ready(Err(error)) => driver.closed(&error),
+            Poll::Ready(Ok(())) => Poll::Ready(()),
+            Poll::Pending => Poll::Pending,
         }
     }
 }
 
-/// Why a connection ended.
+/// The end of a connection, with the reason.
 type HttpResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http<I> {
@@ -241,7 +220,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http<I> {
         }
     }
 
-    /// In HTTP/1.1 nobody can be asked, so nobody is given up.
+    /// HTTP/1.1 has no ping, so its peers are never given up.
     fn send_ping(&mut self) {
         if let Self::Http2(http) = self {
             http.send_ping();

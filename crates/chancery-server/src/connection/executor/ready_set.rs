@@ -1,111 +1,120 @@
-//! Who of a connection has something to do.
+//! The set of subtasks of a connection that are ready to be polled.
 //!
 //! ```text
-//!   publish --> waker of a stream --> [ReadySet]: stream 3 is due --> the connection's task
-//!   socket  --> waker of HTTP ------> [ReadySet]: HTTP is due ------/
+//!   publish --> waker of a stream --> [ReadySet]: stream 3 is ready --> the connection's task
+//!   socket  --> waker of HTTP ------> [ReadySet]: HTTP is ready ------/
 //! ```
 //!
-//! Each part of a connection has its own waker, a [`SubtaskWaker`], which notes that the part is due, so
-//! that a wake of one costs the others nothing, and a part that is woken by another while the task
-//! runs costs no wake of the task. It does so twice for each message, so it is two words that are
-//! written without a lock: a flag of the part, and a bit of the ready_set. Many streams bit a bit; the
-//! task looks at their flags.
+//! Each subtask has a waker of its own, a [`SubtaskWaker`], so that a wake of one does not poll the
+//! others, and a subtask that another one wakes while the task runs does not wake the task. A wake
+//! writes two words without a lock: the flag of the subtask, and its bit in the set. Many streams
+//! share a bit; the task tells them apart by their flags.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use atomic_waker::AtomicWaker;
+use super::sync::{AtomicBool, AtomicU64, AtomicWaker, Ordering};
 
-/// Where the parts of a connection say that they have something to do.
+/// The subtasks of one connection that have something to do.
 #[derive(Default)]
 pub(crate) struct ReadySet {
-    /// The bits of those that are due, and [`AWAKE`]. Nothing: the task is asleep.
+    /// The bits of the subtasks that are ready, and [`AWAKE`]. Zero: the task sleeps.
     bits: AtomicU64,
+    /// The waker of the connection's task.
     task: AtomicWaker,
 }
 
-/// Those that are due.
+/// The bits that were set when the task looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadyBits(u64);
 
-/// What one part of a connection rings with.
+/// The waker of one subtask.
 pub(crate) struct SubtaskWaker {
     flag: Arc<WakeFlag>,
     waker: Waker,
 }
 
+/// The flag of one subtask. Wakers share it, and may outlive the subtask.
 struct WakeFlag {
     ready_set: Arc<ReadySet>,
     bit: u64,
     woken: AtomicBool,
 }
 
-/// A part of a connection.
+/// A part of a connection that is polled by itself.
 #[derive(Clone, Copy)]
 pub(crate) enum Subtask {
-    /// HTTP itself.
+    /// HTTP itself: reading requests, writing frames.
     Http,
-    /// The times of the connection.
+    /// The timers of the connection.
     Lifetime,
-    /// The stream in that index.
+    /// The stream with that index.
     Stream(usize),
 }
 
-/// The task runs, and will look who is due before it sleeps.
+/// The task runs, and will look at the set before it sleeps.
 const AWAKE: u64 = 1;
-/// The bits for streams begin here.
-const FIRST: usize = 3;
-/// How many bits there are for streams.
-pub(super) const STREAM_BITS: usize = u64::BITS as usize - FIRST;
+/// The position of the first bit that belongs to streams.
+const FIRST_STREAM: usize = 3;
+/// The number of bits that streams share. Under loom it is one, so that two streams share it.
+pub(crate) const STREAM_BITS: usize =
+    if cfg!(loom) { 1 } else { u64::BITS as usize - FIRST_STREAM };
 
 impl Subtask {
     fn bit(self) -> u64 {
         match self {
             Self::Http => 1 << 1,
             Self::Lifetime => 1 << 2,
-            Self::Stream(index) => 1 << (FIRST + index % STREAM_BITS),
+            Self::Stream(index) => 1 << (FIRST_STREAM + index % STREAM_BITS),
         }
     }
 }
 
 impl ReadyBits {
-    pub(crate) fn has(self, part: Subtask) -> bool {
-        self.0 & part.bit() != 0
+    pub(crate) fn has(self, subtask: Subtask) -> bool {
+        self.0 & subtask.bit() != 0
     }
 
-    /// Of which shares of the streams some may be due.
-    pub(crate) fn stream_bits(self) -> impl Iterator<Item = usize> {
-        let mut left = self.0 >> FIRST;
-        std::iter::from_fn(move || {
-            let bit = (left != 0).then_some(left.trailing_zeros() as usize)?;
-            left &= left - 1;
-            Some(bit)
-        })
+    /// The bits of streams that are set, from `start` upwards and then from the lowest one. Bit `n`
+    /// stands for the streams with the indices `n`, `n + STREAM_BITS` and so on.
+    pub(crate) fn stream_bits(self, start: usize) -> impl Iterator<Item = usize> {
+        let bits = self.0 >> FIRST_STREAM;
+        let before = bits & ((1 << start) - 1);
+        ones(bits ^ before).chain(ones(before))
     }
 }
 
+/// The positions of the bits that are set, from the lowest one.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (bits != 0).then_some(bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lowest)
+    })
+}
+
 impl ReadySet {
-    /// The connection's task runs.
+    /// Says that the connection's task runs, and which waker wakes it from now on.
     pub(crate) fn start_poll(&self, task: &Waker) {
         self.task.register(task);
         self.bits.fetch_or(AWAKE, Ordering::AcqRel);
     }
 
-    /// Who is due; `None` if nobody is: the task sleeps now.
+    /// Takes the bits that are set. Returns `None` if none is: the task counts as asleep then, and
+    /// the next wake wakes it.
     pub(crate) fn take(&self) -> Option<ReadyBits> {
         let asleep = self.bits.compare_exchange(AWAKE, 0, Ordering::AcqRel, Ordering::Acquire);
         asleep.err().map(|_| ReadyBits(self.bits.swap(AWAKE, Ordering::AcqRel) & !AWAKE))
     }
 
-    /// Nobody listens any more. Wakers keep the ready_set, so it must not keep the task.
+    /// Ends the use of the set. Wakers keep the set alive, so it must not keep the task alive.
     pub(crate) fn close(&self) {
         self.bits.store(AWAKE, Ordering::Release);
         drop(self.task.take());
     }
 
-    pub(crate) fn wake(&self, part: Subtask) {
-        self.set(part.bit());
+    pub(crate) fn wake(&self, subtask: Subtask) {
+        self.set(subtask.bit());
     }
 
     fn set(&self, bit: u64) {
@@ -116,24 +125,24 @@ impl ReadySet {
 }
 
 impl SubtaskWaker {
-    pub(crate) fn new(ready_set: &Arc<ReadySet>, part: Subtask) -> Self {
-        let (ready_set, bit) = (Arc::clone(ready_set), part.bit());
+    pub(crate) fn new(ready_set: &Arc<ReadySet>, subtask: Subtask) -> Self {
+        let (ready_set, bit) = (Arc::clone(ready_set), subtask.bit());
         let flag = Arc::new(WakeFlag { ready_set, bit, woken: AtomicBool::new(false) });
         Self { waker: Waker::from(Arc::clone(&flag)), flag }
     }
 
-    /// Whether the part is due, by its own flag.
+    /// Returns true if the subtask was woken since it was polled last.
     pub(crate) fn is_woken(&self) -> bool {
         self.flag.woken.load(Ordering::Acquire)
     }
 
-    /// To poll the part with. What happens from now on makes it due again.
+    /// The context to poll the subtask with. The flag is cleared before the poll and not after it,
+    /// so that a wake during the poll counts.
     pub(crate) fn poll_context(&self) -> Context<'_> {
         self.flag.woken.swap(false, Ordering::AcqRel);
         Context::from_waker(&self.waker)
     }
 
-    /// Makes the part due.
     pub(crate) fn wake(&self) {
         self.waker.wake_by_ref();
     }
@@ -152,6 +161,7 @@ impl Wake for WakeFlag {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::sync::atomic::AtomicUsize;
 
@@ -172,7 +182,7 @@ mod tests {
         let (ready_set, task) = (Arc::new(ReadySet::default()), Arc::new(Task::default()));
         let woken = || task.0.load(Ordering::Relaxed);
         ready_set.start_poll(&Waker::from(Arc::clone(&task)));
-        assert_eq!(ready_set.take(), None, "nobody is due, even if the task was polled");
+        assert_eq!(ready_set.take(), None, "no subtask is ready, even if the task was polled");
         let (http, stream) = (
             SubtaskWaker::new(&ready_set, Subtask::Http),
             SubtaskWaker::new(&ready_set, Subtask::Stream(70)),
@@ -182,18 +192,20 @@ mod tests {
         stream.wake();
         assert_eq!(woken(), 1);
         ready_set.start_poll(&Waker::from(Arc::clone(&task)));
-        let due = ready_set.take().unwrap();
+        let ready = ready_set.take().unwrap();
         assert!(
-            due.has(Subtask::Http) && !due.has(Subtask::Lifetime) && due.has(Subtask::Stream(9))
+            ready.has(Subtask::Http)
+                && !ready.has(Subtask::Lifetime)
+                && ready.has(Subtask::Stream(9))
         );
-        assert_eq!(due.stream_bits().collect::<Vec<_>>(), [70 % STREAM_BITS]);
+        assert_eq!(ready.stream_bits(0).collect::<Vec<_>>(), [70 % STREAM_BITS]);
         assert!(stream.is_woken());
         stream.poll_context().waker().wake_by_ref();
         assert_eq!(woken(), 1, "it runs");
         assert!(
             ready_set
                 .take()
-                .is_some_and(|due| due.has(Subtask::Stream(70)) && !due.has(Subtask::Http))
+                .is_some_and(|ready| ready.has(Subtask::Stream(70)) && !ready.has(Subtask::Http))
         );
         assert_eq!(ready_set.take(), None);
         stream.poll_context().waker().wake_by_ref();

@@ -1,22 +1,19 @@
-//! The streams of one connection, run by the connection's own task.
-//!
-//! What concerns several streams of a connection wakes one task, which polls those streams and
-//! then HTTP, which then has the responses of all of them to write. Who is due is told by the
-//! [`ReadySet`]. What a stream does is not here: see [`stream`](super::super::stream).
+//! The streams of one connection, polled by the connection's own task.
 
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::task::coop::has_budget_remaining;
-
 use super::ready_set::{ReadyBits, ReadySet, STREAM_BITS, Subtask, SubtaskWaker};
 
-/// The streams there are.
+/// The streams of one connection, by index. The index of a stream that is done is used again.
 pub(crate) struct StreamSet<S> {
     ready_set: Arc<ReadySet>,
-    all: Vec<Option<StreamEntry<S>>>,
+    entries: Vec<Option<StreamEntry<S>>>,
     free: Vec<usize>,
+    /// The index of the stream at which the budget ran out, which is polled first the next time.
+    stopped_at: Option<usize>,
 }
 
 struct StreamEntry<S> {
@@ -26,51 +23,63 @@ struct StreamEntry<S> {
 
 impl<S: Future<Output = ()> + Unpin> StreamSet<S> {
     pub(crate) fn new() -> Self {
-        Self { ready_set: Arc::default(), all: Vec::new(), free: Vec::new() }
+        Self { ready_set: Arc::default(), entries: Vec::new(), free: Vec::new(), stopped_at: None }
     }
 
-    /// Takes in a stream, which is due at once.
+    /// Adds a stream, which is ready to be polled.
     pub(crate) fn insert(&mut self, stream: S) {
         let index = self.free.pop().unwrap_or_else(|| {
             // Most connections have a stream or two.
-            self.all.reserve_exact(if self.all.len() < 4 { 1 } else { self.all.len() });
-            self.all.push(None);
-            self.all.len() - 1
+            self.entries.reserve_exact(if self.entries.len() < 4 { 1 } else { self.entries.len() });
+            self.entries.push(None);
+            self.entries.len() - 1
         });
         let waker = SubtaskWaker::new(&self.ready_set, Subtask::Stream(index));
         waker.wake();
-        self.all[index] = Some(StreamEntry { stream, waker });
+        self.entries[index] = Some(StreamEntry { stream, waker });
     }
 
-    /// Polls the streams that are due, as long as the task may do more before others have the
-    /// thread: streams that are polled after that find nothing ready.
-    pub(crate) fn poll_ready(&mut self, ready: ReadyBits) {
-        for bit in ready.stream_bits() {
-            for index in (bit..self.all.len()).step_by(STREAM_BITS) {
-                if !has_budget_remaining() {
-                    self.ready_set.wake(Subtask::Stream(index));
-                    break;
-                }
-                self.poll(index);
-            }
+    /// Polls the streams that are ready, for as long as the task has budget. When it has none left,
+    /// the other streams stay ready, and the next call begins with them.
+    pub(crate) fn poll_ready(&mut self, ready: ReadyBits, has_budget: impl Fn() -> bool) {
+        let start = self.stopped_at.take().unwrap_or(0);
+        let first = start % STREAM_BITS;
+        for bit in ready.stream_bits(first) {
+            let from = if bit == first { start } else { bit };
+            self.poll_bit(from..self.entries.len(), &has_budget);
+        }
+        if ready.has(Subtask::Stream(first)) {
+            self.poll_bit(first..start, &has_budget);
         }
     }
 
-    /// Has all streams polled again.
+    /// Polls the streams of one bit that are in the range, which begins with such an index.
+    fn poll_bit(&mut self, indices: Range<usize>, has_budget: &impl Fn() -> bool) {
+        for index in indices.step_by(STREAM_BITS) {
+            if !has_budget() {
+                self.stopped_at.get_or_insert(index);
+                self.ready_set.wake(Subtask::Stream(index));
+                return;
+            }
+            self.poll(index);
+        }
+    }
+
+    /// Makes all streams ready.
     pub(crate) fn wake_all(&self) {
-        for entry in self.all.iter().flatten() {
+        for entry in self.entries.iter().flatten() {
             entry.waker.wake();
         }
     }
 
-    /// A waker outlives its stream, so that the index may be nobody's.
+    /// Polls a stream if it was woken. There may be none: a waker outlives its stream.
     fn poll(&mut self, index: usize) {
-        let Some(Some(entry)) = self.all.get_mut(index) else { return };
+        let Some(Some(entry)) = self.entries.get_mut(index) else { return };
         if !entry.waker.is_woken() {
             return;
         }
         if Pin::new(&mut entry.stream).poll(&mut entry.waker.poll_context()).is_ready() {
-            self.all[index] = None;
+            self.entries[index] = None;
             self.free.push(index);
         }
     }
@@ -89,13 +98,14 @@ impl<S> Drop for StreamSet<S> {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Poll, Wake, Waker};
 
     use tokio::sync::Notify;
-    use tokio::task::coop::consume_budget;
+    use tokio::task::coop::{consume_budget, has_budget_remaining};
 
     use super::*;
 
@@ -111,14 +121,14 @@ mod tests {
         }
     }
 
-    /// What the connection's task does; `false` if it had nothing to do.
+    /// Polls as the connection's task does; returns false if no stream was ready.
     fn run(streams: &mut StreamSet<Boxed>, task: &Arc<Task>) -> bool {
         let ready_set = Arc::clone(streams.ready_set());
         ready_set.start_poll(&Waker::from(Arc::clone(task)));
         let mut any = false;
         while let Some(ready) = ready_set.take() {
             any = true;
-            streams.poll_ready(ready);
+            streams.poll_ready(ready, has_budget_remaining);
         }
         any
     }
@@ -135,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_wakes_the_task_once_and_polls_whom_it_concerns() {
+    fn a_change_wakes_the_task_once_and_polls_the_streams_it_concerns() {
         let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
         let parts: Vec<_> = (0..3).map(|_| (Arc::default(), Arc::default())).collect();
         for (polls, news) in &parts {
@@ -153,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_while_the_task_runs_is_polled_without_waking_it() {
+    fn a_stream_woken_while_the_task_runs_is_polled_without_waking_it() {
         let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
         let (polls, news) = (Arc::default(), Arc::<Notify>::default());
         streams.insert(Box::pin(endless(&polls, &news)));
@@ -163,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_could_do_nothing_is_polled_when_the_task_may_go_on() {
+    async fn streams_without_budget_are_polled_when_the_task_has_some_again() {
         let (mut streams, polls) = (StreamSet::<Boxed>::new(), Arc::new(AtomicUsize::new(0)));
         for _ in 0..1000 {
             let (polls, mut work) = (Arc::clone(&polls), Box::pin(consume_budget()));
@@ -176,7 +186,7 @@ mod tests {
         std::future::poll_fn(|cx| {
             ready_set.start_poll(cx.waker());
             let Some(ready) = ready_set.take() else { return Poll::Ready(()) };
-            streams.poll_ready(ready);
+            streams.poll_ready(ready, has_budget_remaining);
             cx.waker().wake_by_ref();
             Poll::Pending
         })
@@ -201,10 +211,78 @@ mod tests {
         let (polls, news) = (Arc::default(), Arc::default());
         streams.insert(Box::pin(endless(&polls, &news)));
         run(&mut streams, &task);
-        assert_eq!((streams.all.len(), streams.free.len()), (1, 0));
+        assert_eq!((streams.entries.len(), streams.free.len()), (1, 0));
         drop(streams);
         late.wake();
         assert_eq!(task.0.load(Ordering::Relaxed), 2, "nobody is there to be woken");
+    }
+
+    #[test]
+    fn a_stream_woken_while_it_is_polled_is_polled_again() {
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&polls);
+        streams.insert(Box::pin(std::future::poll_fn(move |cx| {
+            cx.waker().wake_by_ref();
+            match counted.fetch_add(1, Ordering::Relaxed) {
+                2 => Poll::Ready(()),
+                _ => Poll::Pending,
+            }
+        })));
+        run(&mut streams, &task);
+        assert_eq!((polls.load(Ordering::Relaxed), streams.free.len()), (3, 1));
+        assert_eq!(task.0.load(Ordering::Relaxed), 0, "the task saw it before it slept");
+    }
+
+    #[test]
+    fn the_next_owner_of_an_index_is_not_polled_for_the_last_one() {
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let late = Arc::new(Mutex::new(None));
+        let keep = Arc::clone(&late);
+        streams.insert(Box::pin(std::future::poll_fn(move |cx| {
+            *keep.lock().unwrap() = Some(cx.waker().clone());
+            Poll::Ready(())
+        })));
+        run(&mut streams, &task);
+        let (polls, news) = (Arc::default(), Arc::default());
+        streams.insert(Box::pin(endless(&polls, &news)));
+        run(&mut streams, &task);
+        let late: Waker = late.lock().unwrap().take().unwrap();
+        late.wake();
+        assert!(run(&mut streams, &task), "the bit is set");
+        assert_eq!(polls.load(Ordering::Relaxed), 1, "the flag is not");
+    }
+
+    /// Polls that the budget allows, however many streams are ready.
+    fn poll_some(streams: &mut StreamSet<Boxed>, budget: usize) {
+        let left = AtomicUsize::new(budget);
+        let spend =
+            || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1));
+        let ready_set = Arc::clone(streams.ready_set());
+        ready_set.start_poll(Waker::noop());
+        streams.poll_ready(ready_set.take().unwrap(), || spend().is_ok());
+    }
+
+    #[test]
+    fn streams_that_are_always_ready_keep_no_other_from_being_polled() {
+        for count in [3, STREAM_BITS, 3 * STREAM_BITS + 7] {
+            let mut streams = StreamSet::<Boxed>::new();
+            let polls: Arc<Mutex<Vec<usize>>> = Arc::new(Mutex::new(vec![0; count]));
+            for index in 0..count {
+                let polls = Arc::clone(&polls);
+                streams.insert(Box::pin(std::future::poll_fn(move |cx| {
+                    polls.lock().unwrap()[index] += 1;
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                })));
+            }
+            for _ in 0..2 * count {
+                poll_some(&mut streams, 2);
+            }
+            let polls = polls.lock().unwrap();
+            let (least, most) = (polls.iter().min().unwrap(), polls.iter().max().unwrap());
+            assert!(*least >= 2 && *most <= 6, "{count} streams: {least} to {most} polls");
+        }
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! Writes gathered: what HTTP writes frame by frame goes to the socket once per poll.
+//! Gathers writes: the frames that HTTP writes one by one go to the socket once per poll.
 //!
 //! h2 writes and flushes each DATA frame by itself, which is a system call for every 16 KB and for
-//! every stream. Here a write only fills a buffer, and the connection's task calls
-//! [`Cork::poll_push`] when it has polled all there was to poll.
+//! every stream. Here a write only fills a buffer, and the executor calls [`Cork::poll_uncork`] when
+//! it has polled everything that was ready.
 //!
-//! What was taken is written, in order, or the connection fails: a socket that takes no more stops
-//! the writer until everything held is gone (so a peer that does not read holds [`ROOM`] bytes at
-//! most), and shutting down writes what is held first. The buffer belongs to the thread and is
-//! there for the length of a poll; a connection keeps bytes of its own only while its socket is
+//! The bytes that were accepted are written in order, or the connection fails. A socket that takes no
+//! more stops the writer until everything held is written, so a peer that does not read keeps
+//! [`ROOM`] bytes at most; shutting down writes the held bytes first. The buffer belongs to the thread
+//! and is lent for the length of a poll: a connection keeps bytes of its own only while its socket is
 //! full.
 //!
-//! Above TLS, not below: records are then as full as can be.
+//! The cork is above TLS and not below it, so that TLS records are as full as they can be.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -21,40 +21,40 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// How many bytes are gathered before they are written: as many as stay in the nearest cache. More
-/// was measured to be slower, not faster.
+/// The number of bytes that are gathered before they are written. They stay in the nearest cache of
+/// the processor; a larger buffer was measured to be slower.
 const ROOM: usize = 32 * 1024;
 
 thread_local! {
-    /// The buffer of whoever is polled on this thread.
-    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// The buffer for the connection that is polled on this thread.
+    static SPARE_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A connection whose writes are gathered. One half is with HTTP, the other with the task.
-pub(crate) struct Cork<I>(Arc<Mutex<Corked<I>>>);
+/// A socket whose writes are gathered. HTTP has one handle of it and the executor another one.
+pub(crate) struct Cork<I>(Arc<Mutex<CorkState<I>>>);
 
-struct Corked<I> {
+struct CorkState<I> {
     io: I,
-    /// What was read before HTTP was there to read it.
+    /// The bytes that were read before HTTP began to read.
     first: io::Cursor<Vec<u8>>,
-    /// When the peer was heard last.
-    heard: Instant,
+    /// The time of the last read that brought bytes.
+    last_read: Instant,
     held: Vec<u8>,
-    /// How many of the bytes held are written.
+    /// The number of held bytes that are written already.
     written: usize,
-    /// Whether the socket takes no more at present.
+    /// True while the socket takes no more.
     full: bool,
-    /// Whether what was written may be in a buffer of TLS.
+    /// True while written bytes may be in a buffer of TLS.
     unflushed: bool,
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
     /// Gathers what is written to `io`, of which `first` was read already.
     pub(crate) fn new(io: I, first: Vec<u8>) -> Self {
-        Self(Arc::new(Mutex::new(Corked {
+        Self(Arc::new(Mutex::new(CorkState {
             io,
             first: io::Cursor::new(first),
-            heard: Instant::now(),
+            last_read: Instant::now(),
             held: Vec::new(),
             written: 0,
             full: false,
@@ -62,18 +62,18 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
         })))
     }
 
-    /// Writes what is held. To be called after each poll of what writes, with the same waker.
-    pub(crate) fn poll_push(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.lock().poll_push(cx)
+    /// Writes the held bytes. Call it after each poll of the writer, with the writer's waker.
+    pub(crate) fn poll_uncork(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.lock().poll_uncork(cx)
     }
 
-    /// When the peer was heard last.
-    pub(crate) fn heard(&self) -> Instant {
-        self.lock().heard
+    /// The time of the last read that brought bytes.
+    pub(crate) fn last_read(&self) -> Instant {
+        self.lock().last_read
     }
 
-    /// Nothing panics with the lock held but what is broken already.
-    fn lock(&self) -> MutexGuard<'_, Corked<I>> {
+    /// A panic with the lock held can only come from the socket, which is of no use then.
+    fn lock(&self) -> MutexGuard<'_, CorkState<I>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,10 +84,10 @@ impl<I> Clone for Cork<I> {
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> Corked<I> {
-    fn poll_take(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+impl<I: AsyncRead + AsyncWrite + Unpin> CorkState<I> {
+    fn poll_gather(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.full || self.held.len() >= ROOM {
-            ready!(self.poll_push(cx))?;
+            ready!(self.poll_uncork(cx))?;
         }
         if self.held.capacity() == 0 {
             self.held = buffer();
@@ -97,12 +97,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Corked<I> {
         Poll::Ready(Ok(taken))
     }
 
-    fn poll_push(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_uncork(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.full = true;
         while self.written < self.held.len() {
             let rest = &self.held[self.written..];
             let Poll::Ready(written) = Pin::new(&mut self.io).poll_write(cx, rest) else {
-                self.keep_the_rest();
+                self.shrink_to_rest();
                 return Poll::Pending;
             };
             match written? {
@@ -111,7 +111,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Corked<I> {
             }
             self.unflushed = true;
         }
-        self.give_back();
+        self.return_buffer();
         if self.unflushed {
             ready!(Pin::new(&mut self.io).poll_flush(cx))?;
             self.unflushed = false;
@@ -120,28 +120,29 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Corked<I> {
         Poll::Ready(Ok(()))
     }
 
-    /// A peer that does not read keeps no more memory than there are bytes for it.
-    fn keep_the_rest(&mut self) {
+    /// Moves the unwritten bytes to a smaller buffer if they fill less than half of this one: a peer
+    /// that does not read keeps no more memory than there are bytes for it.
+    fn shrink_to_rest(&mut self) {
         let rest = &self.held[self.written..];
         if rest.len() <= self.held.capacity() / 2 {
             let rest = rest.to_vec();
-            self.give_back();
+            self.return_buffer();
             self.held = rest;
         }
     }
 
-    fn give_back(&mut self) {
+    fn return_buffer(&mut self) {
         self.written = 0;
         let mut buffer = std::mem::take(&mut self.held);
         if buffer.capacity() >= ROOM {
             buffer.clear();
-            SPARE.set(buffer);
+            SPARE_BUFFER.set(buffer);
         }
     }
 }
 
 fn buffer() -> Vec<u8> {
-    let spare = SPARE.take();
+    let spare = SPARE_BUFFER.take();
     if spare.capacity() == 0 { Vec::with_capacity(ROOM) } else { spare }
 }
 
@@ -156,7 +157,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Cork<I> {
             let before = buffer.filled().len();
             let read = Pin::new(&mut corked.io).poll_read(cx, buffer);
             if buffer.filled().len() > before {
-                corked.heard = Instant::now();
+                corked.last_read = Instant::now();
             }
             return read;
         }
@@ -174,7 +175,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Cork<I> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.lock().poll_take(cx, bytes)
+        self.lock().poll_gather(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -185,9 +186,9 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Cork<I> {
         let mut corked = self.lock();
         let mut taken = 0;
         for slice in slices.iter().filter(|slice| !slice.is_empty()) {
-            let some = match corked.poll_take(cx, slice) {
+            let some = match corked.poll_gather(cx, slice) {
                 Poll::Ready(Ok(some)) => some,
-                // An error is found again by the next write, a full socket too.
+                // The next write finds an error or a full socket again.
                 _ if taken > 0 => break,
                 none => return none,
             };
@@ -203,15 +204,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Cork<I> {
         true
     }
 
-    /// What is held is as good as flushed, as long as the socket takes it: the task pushes it.
+    /// Held bytes count as flushed while the socket takes bytes: the executor writes them.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut corked = self.lock();
-        if corked.full { corked.poll_push(cx) } else { Poll::Ready(Ok(())) }
+        if corked.full { corked.poll_uncork(cx) } else { Poll::Ready(Ok(())) }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut corked = self.lock();
-        ready!(corked.poll_push(cx))?;
+        ready!(corked.poll_uncork(cx))?;
         Pin::new(&mut corked.io).poll_shutdown(cx)
     }
 }

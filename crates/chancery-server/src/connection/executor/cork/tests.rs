@@ -1,4 +1,4 @@
-//! The cork over a socket that does as it is told.
+//! Tests of the cork over a socket that follows a script.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What the socket does when it is written to.
+/// The reaction of the socket to a write.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Takes(usize),
@@ -20,7 +20,7 @@ enum Step {
 struct Socket {
     script: VecDeque<Step>,
     taken: Vec<u8>,
-    /// Whether it will wake who found it full.
+    /// True if it will wake the writer that found it full.
     wakes: bool,
     unflushed: usize,
     writes: usize,
@@ -102,7 +102,7 @@ fn writes_of_one_poll_are_one_write() {
         assert!(is_done(&Pin::new(&mut cork).poll_flush(&mut cx())));
     }
     assert_eq!(cork.lock().io.writes, 0);
-    assert!(is_done(&cork.poll_push(&mut cx())));
+    assert!(is_done(&cork.poll_uncork(&mut cx())));
     let corked = cork.lock();
     assert_eq!((corked.io.writes, &corked.io.taken[..]), (1, &b"one two three"[..]));
     assert_eq!(corked.held.capacity(), 0, "nothing is kept");
@@ -113,13 +113,13 @@ fn a_full_socket_stops_the_writer_until_all_is_gone() {
     // S-108
     let mut cork = cork([Step::Takes(100), Step::Waits, Step::Takes(50), Step::Waits]);
     assert!(write(&mut cork, &[1; 300]).is_ready());
-    assert!(cork.poll_push(&mut cx()).is_pending());
+    assert!(cork.poll_uncork(&mut cx()).is_pending());
     assert!(cork.lock().held.capacity() <= 200, "no more memory than bytes");
     assert!(write(&mut cork, &[2; 10]).is_pending());
     assert!(cork.lock().io.wakes);
     assert!(is_done(&Pin::new(&mut cork).poll_flush(&mut cx())));
     assert!(write(&mut cork, &[2; 10]).is_ready());
-    assert!(is_done(&cork.poll_push(&mut cx())));
+    assert!(is_done(&cork.poll_uncork(&mut cx())));
     assert_eq!(cork.lock().io.taken, [&[1; 300][..], &[2; 10]].concat());
 }
 
@@ -149,7 +149,7 @@ fn the_last_bytes_go_out_before_the_end() {
 fn what_lies_in_a_buffer_below_is_flushed() {
     let mut cork = cork([Step::Takes(9), Step::Waits]);
     assert!(write(&mut cork, b"records").is_ready());
-    assert!(cork.poll_push(&mut cx()).is_pending(), "TLS holds it");
+    assert!(cork.poll_uncork(&mut cx()).is_pending(), "TLS holds it");
     assert_eq!(cork.lock().io.unflushed, 7);
     assert!(write(&mut cork, b"more").is_ready(), "it was flushed first");
     assert_eq!(cork.lock().io.unflushed, 0);
@@ -160,10 +160,10 @@ fn errors_come_to_who_writes_and_to_the_task() {
     let broken = |polled: &Poll<io::Result<()>>| matches!(polled, Poll::Ready(Err(_)));
     let mut cork = cork([Step::Fails, Step::Fails, Step::Fails, Step::Takes(0)]);
     assert!(write(&mut cork, b"lost").is_ready());
-    assert!(broken(&cork.poll_push(&mut cx())));
+    assert!(broken(&cork.poll_uncork(&mut cx())));
     assert!(matches!(write(&mut cork, b"more"), Poll::Ready(Err(_))));
     assert!(broken(&Pin::new(&mut cork).poll_shutdown(&mut cx())));
-    assert!(broken(&cork.poll_push(&mut cx())), "a socket that takes nothing is broken");
+    assert!(broken(&cork.poll_uncork(&mut cx())), "a socket that takes nothing is broken");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn step() -> impl Strategy<Value = Step> {
     }]
 }
 
-/// Polls until it is ready, as a task that is woken does; who waits must be woken.
+/// Polls until the cork is ready, as a task that is woken does; a writer that waits must be woken.
 fn settle<T>(cork: &mut Cork<Socket>, mut poll: impl FnMut(&mut Cork<Socket>) -> Poll<T>) -> T {
     loop {
         if let Poll::Ready(output) = poll(cork) {
@@ -218,7 +218,7 @@ fn settle<T>(cork: &mut Cork<Socket>, mut poll: impl FnMut(&mut Cork<Socket>) ->
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// However the socket takes them, the bytes that come out are those that went in, in order.
+    /// However the socket takes the bytes, those that come out are those that went in, in order.
     #[test]
     fn what_goes_in_comes_out(ops in vec(op(), 0..12), script in vec(step(), 0..40)) {
         let mut cork = cork(script);
@@ -236,7 +236,7 @@ proptest! {
                     continue;
                 }
                 Op::Push => {
-                    settle(&mut cork, |cork| cork.poll_push(&mut cx())).unwrap();
+                    settle(&mut cork, |cork| cork.poll_uncork(&mut cx())).unwrap();
                     prop_assert_eq!(cork.lock().held.capacity(), 0);
                     prop_assert_eq!(&cork.lock().io.taken, &said);
                     continue;
