@@ -40,6 +40,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     steps.run("build", || {
         run(&mut cargo(root, &["test", "--workspace", "--all-features", "--no-run", "--quiet"]))
     })?;
+    steps.run("loom", || loom(root))?;
     steps.run("fuzz", || fuzz(root))?;
     let mut totals = Totals::default();
     let outcome = steps.run("test", || {
@@ -69,6 +70,14 @@ fn run_tests(root: &Path, filter: Option<&str>) -> Result<Totals> {
     });
     totals.failed_run = !status.with_context(|| place.to_string())?.success();
     Ok(totals)
+}
+
+/// Tries all orders in which threads can wake the streams of a connection. With a target directory of
+/// its own: the flag would have everything else built again.
+fn loom(root: &Path) -> Result<()> {
+    let words =
+        ["test", "--package", "chancery-server-loom", "--target-dir", "target/loom", "--quiet"];
+    run(cargo(root, &words).env("RUSTFLAGS", "--cfg loom"))
 }
 
 /// The summaries of all test programs, added up.

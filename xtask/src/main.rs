@@ -1,7 +1,7 @@
 //! `cargo xtask`: builds, checks and tests of this repository, as one program.
 //!
 //! ```text
-//!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, fuzz, test (steps.rs times each)
+//!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, loom, fuzz, test (steps.rs times each)
 //!   conformance > docs/conformance.md, from docs/rules and the tests that cite them
 //!   api ---> docs/api: the public interface of each library, a record that tidy compares
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt

@@ -44,7 +44,7 @@
 //! again. The bit [`AWAKE`](ready_set) says that the task will look at the set before it sleeps: the
 //! task gives it up only by a compare-and-swap against a set without any other bit, so a waker that
 //! finds the word zero knows that the task sleeps, and wakes it. The task leaves its waker in the set
-//! before it sets that bit. A loom test (`crates/chancery-server/loom`) tries all orders of these
+//! before it looks at the set. A loom test (`crates/chancery-server/loom`) tries all orders of these
 //! steps.
 //!
 //! # Fairness
