@@ -1,20 +1,21 @@
-//! The body of any answer, and what its end gives back to the connection.
+//! The body of any response.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tonic::Status;
 
+use crate::activity::{ActiveRequest, ConnectionActivity};
 use crate::grpc::{self, StreamBody};
 
-/// The body of any answer.
+/// The body of any response. The request counts as open until it is dropped.
 #[derive(Default)]
 pub(crate) struct ServerBody {
     kind: BodyKind,
+    #[expect(dead_code, reason = "the request is open until it is dropped")]
     active: Option<ActiveRequest>,
 }
 
@@ -24,85 +25,51 @@ enum BodyKind {
     Empty,
     Full(Bytes),
     Stream(Box<StreamBody>),
-    /// An answer that is not ours.
-    Service(Box<tonic::body::Body>),
+    Service(Box<ServiceBody>),
 }
 
-/// What the requests of a connection and the connection tell each other. All of them run in its
-/// task, which looks at this after each of them, and polls all of them when they must go.
-#[derive(Default)]
-pub(crate) struct ConnectionActivity {
-    count: AtomicUsize,
-    begun: AtomicUsize,
-    draining: AtomicBool,
+/// The body of a response that a tower service gave.
+struct ServiceBody {
+    body: tonic::body::Body,
+    activity: Arc<ConnectionActivity>,
 }
-
-/// One request of a connection, from its arrival to the end of its answer.
-pub(crate) struct ActiveRequest(Arc<ConnectionActivity>);
 
 impl ServerBody {
-    pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
-        Self { kind: BodyKind::Full(bytes.into()), active: None }
+    pub(crate) fn full(bytes: Bytes) -> Self {
+        let kind = if bytes.is_empty() { BodyKind::Empty } else { BodyKind::Full(bytes) };
+        Self { kind, active: None }
     }
 
     pub(crate) fn stream(body: StreamBody, active: ActiveRequest) -> Self {
         Self { kind: BodyKind::Stream(Box::new(body)), active: Some(active) }
     }
 
-    pub(crate) fn service(body: tonic::body::Body, active: ActiveRequest) -> Self {
-        Self { kind: BodyKind::Service(Box::new(body)), active: Some(active) }
+    /// The body of a tower service, which ends with a status when the connection drains.
+    pub(crate) fn service(
+        body: tonic::body::Body,
+        activity: Arc<ConnectionActivity>,
+        active: ActiveRequest,
+    ) -> Self {
+        let kind = BodyKind::Service(Box::new(ServiceBody { body, activity }));
+        Self { kind, active: Some(active) }
     }
 
-    /// Whether the frame it gave last was all, so that it need not be asked again in this poll.
+    /// Returns true if another poll now would only return `Pending`: the body has given all that
+    /// there is, and its waker will be called when there is more.
     pub(crate) fn would_pend(&self) -> bool {
         matches!(&self.kind, BodyKind::Stream(body) if body.would_pend())
     }
 }
 
-impl ConnectionActivity {
-    pub(crate) fn begin(self: &Arc<Self>) -> ActiveRequest {
-        self.count.fetch_add(1, Ordering::AcqRel);
-        self.begun.fetch_add(1, Ordering::AcqRel);
-        ActiveRequest(Arc::clone(self))
-    }
-
-    /// How many requests there were.
-    pub(crate) fn begun(&self) -> usize {
-        self.begun.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        self.count.load(Ordering::Acquire) == 0
-    }
-
-    /// The requests must come to their end. They have to be polled to hear of it.
-    pub(crate) fn drain(&self) {
-        self.draining.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
-    }
-
-    /// Waits until the requests must end.
-    pub(crate) async fn drained(&self) {
-        let draining = |_: &mut Context<'_>| match self.is_draining() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        };
-        std::future::poll_fn(draining).await;
-    }
-}
-
-impl ActiveRequest {
-    pub(crate) fn activity(&self) -> &Arc<ConnectionActivity> {
-        &self.0
-    }
-}
-
-impl Drop for ActiveRequest {
-    fn drop(&mut self) {
-        self.0.count.fetch_sub(1, Ordering::AcqRel);
+impl ServiceBody {
+    /// The next frame, or the end of the stream if there is none and the connection drains.
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if polled.is_pending() && self.activity.is_draining() {
+            self.body = tonic::body::Body::empty();
+            return Poll::Ready(Some(Ok(grpc::draining_trailers())));
+        }
+        polled
     }
 }
 
@@ -114,26 +81,17 @@ impl Body for ServerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        match &mut this.kind {
+        match &mut self.kind {
             BodyKind::Empty => Poll::Ready(None),
             BodyKind::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
-                this.kind = BodyKind::Empty;
+                self.kind = BodyKind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             BodyKind::Stream(body) => Pin::new(&mut **body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
-            BodyKind::Service(body) => {
-                let polled = Pin::new(&mut **body).poll_frame(cx);
-                let draining = this.active.as_ref().is_some_and(|it| it.0.is_draining());
-                if polled.is_ready() || !draining {
-                    return polled;
-                }
-                this.kind = BodyKind::Empty;
-                Poll::Ready(Some(Ok(grpc::draining_trailers())))
-            }
+            BodyKind::Service(body) => body.poll_frame(cx),
         }
     }
 
@@ -141,7 +99,7 @@ impl Body for ServerBody {
         match &self.kind {
             BodyKind::Empty => true,
             BodyKind::Full(_) | BodyKind::Stream(_) => false,
-            BodyKind::Service(body) => body.is_end_stream(),
+            BodyKind::Service(service) => service.body.is_end_stream(),
         }
     }
 
@@ -150,7 +108,7 @@ impl Body for ServerBody {
             BodyKind::Empty => SizeHint::with_exact(0),
             BodyKind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             BodyKind::Stream(_) => SizeHint::default(),
-            BodyKind::Service(body) => body.size_hint(),
+            BodyKind::Service(service) => service.body.size_hint(),
         }
     }
 }

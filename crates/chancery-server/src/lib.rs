@@ -36,11 +36,13 @@
 //! The protocol is not here: it is in [`chancery_core::server`]. This crate moves bytes, keeps
 //! limits, counts and logs. It never logs a body (S-138).
 
+mod activity;
 mod body;
 mod config;
 mod connection;
 mod event;
 mod grpc;
+mod http_error;
 mod listen;
 mod metrics;
 mod policy;
@@ -53,6 +55,7 @@ mod service;
 mod shared;
 mod store;
 mod tls;
+mod tower_service;
 
 // The public interface.
 pub use config::{Config, Limits, Times};

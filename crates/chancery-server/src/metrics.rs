@@ -13,6 +13,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::store::Store;
+
 /// The metrics of a server. Clones count into the same series.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -166,7 +168,7 @@ impl Metrics {
     }
 
     /// Counts the resources of all audiences anew.
-    pub(crate) fn count_resources(&self, store: &crate::Store) {
+    pub(crate) fn count_resources(&self, store: &Store) {
         let mut counts = std::collections::BTreeMap::<&'static str, usize>::new();
         for type_url in TypeUrl::known() {
             counts.insert(label(&type_url), 0);

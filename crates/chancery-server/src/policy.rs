@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 
 use chancery_core::Node;
 
-use crate::{AudienceName, StreamEvent};
+use crate::event::StreamEvent;
+use crate::store::AudienceName;
 
 /// Decides which audience a client belongs to, and hears what happens on its streams.
 pub trait Policy: Send + Sync + 'static {

@@ -13,14 +13,16 @@ use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, HealthService};
 use tracing::{debug, info, warn};
 
+use crate::config::Config;
 use crate::connection::{self, ConnectionFuture};
 use crate::listen::{AcceptedSocket, Listener};
-use crate::policy::Peer;
-use crate::routes::Routes;
-use crate::service::{GrpcService, Services};
+use crate::metrics::Metrics;
+use crate::policy::{Peer, Policy};
+use crate::service::Services;
 use crate::shared::Shared;
+use crate::store::Store;
 use crate::tls::Tls;
-use crate::{Config, Metrics, Policy, Store};
+use crate::tower_service::TowerService;
 
 /// An xDS management server over a store of snapshots.
 pub struct Server {
@@ -116,15 +118,12 @@ fn services(shared: &Arc<Shared>, health: &HealthReporter) -> Result<Services, S
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let health = HealthService::from_health_reporter(health.clone());
-    Ok(Services {
-        shared: Arc::clone(shared),
-        routes: Routes::new(schema, v2),
-        grpc_services: vec![
-            GrpcService::new(tonic_health::pb::health_server::HealthServer::new(health)),
-            GrpcService::new(reflection().build_v1().map_err(ServeError::Reflection)?),
-            GrpcService::new(reflection().build_v1alpha().map_err(ServeError::Reflection)?),
-        ],
-    })
+    let others = vec![
+        TowerService::new(tonic_health::pb::health_server::HealthServer::new(health)),
+        TowerService::new(reflection().build_v1().map_err(ServeError::Reflection)?),
+        TowerService::new(reflection().build_v1alpha().map_err(ServeError::Reflection)?),
+    ];
+    Ok(Services::new(shared, others))
 }
 
 /// The server as a whole, under the empty name, and each discovery service.

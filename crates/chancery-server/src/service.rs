@@ -1,71 +1,55 @@
-//! What a request is for: a discovery stream, a poll, health, reflection, or nothing we have.
+//! The response to any request: a discovery stream, a poll, a call of another gRPC service, or an
+//! error.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use chancery_core::TypeUrl;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use tonic::Status;
-use tonic::codegen::Service as TowerService;
 
-use crate::body::{ConnectionActivity, ServerBody};
-use crate::policy::Peer;
+use crate::activity::{ActiveRequest, RequestContext};
+use crate::body::ServerBody;
+use crate::grpc::{StreamService, status_response};
+use crate::http_error::http_error;
 use crate::request::RequestBody;
+use crate::rest::PollService;
 use crate::routes::{Route, Routes};
 use crate::shared::Shared;
-use crate::{grpc, rest};
+use crate::tower_service::TowerService;
 
-type TonicFuture = Pin<Box<dyn Future<Output = Response<tonic::body::Body>> + Send>>;
-
-/// A gRPC service that is not ours: health and reflection.
-pub(crate) struct GrpcService {
-    prefix: String,
-    call: Box<dyn Fn(Request<RequestBody>) -> TonicFuture + Send + Sync>,
-}
-
-/// All that answers requests.
+/// Everything that answers requests.
 pub(crate) struct Services {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) routes: Routes,
-    pub(crate) grpc_services: Vec<GrpcService>,
+    routes: Routes,
+    streams: Arc<StreamService>,
+    polls: PollService,
+    others: Vec<TowerService>,
 }
 
-/// The answer to a request.
+/// The response to a request.
 pub(crate) enum ServiceResponse {
     Ready(Response<ServerBody>),
     Pending(ResponseFuture),
 }
 
-/// An answer that has to be waited for.
+/// A response that has to be waited for.
 pub(crate) type ResponseFuture = Pin<Box<dyn Future<Output = Response<ServerBody>> + Send>>;
 
-/// Where a request came from.
-pub(crate) struct RequestContext {
-    pub(crate) peer: Arc<Peer>,
-    pub(crate) activity: Arc<ConnectionActivity>,
-}
-
-impl GrpcService {
-    pub(crate) fn new<S>(service: S) -> Self
-    where
-        S: tonic::server::NamedService + Clone + Send + Sync + 'static,
-        S: TowerService<
-                Request<RequestBody>,
-                Response = Response<tonic::body::Body>,
-                Error = std::convert::Infallible,
-            >,
-        S::Future: Send + 'static,
-    {
-        let call = move |request| -> TonicFuture {
-            let answer = service.clone().call(request);
-            Box::pin(async move { answer.await.unwrap_or_else(|never| match never {}) })
-        };
-        Self { prefix: format!("/{}/", S::NAME), call: Box::new(call) }
-    }
-}
-
 impl Services {
-    /// Responder one request.
+    pub(crate) fn new(shared: &Arc<Shared>, others: Vec<TowerService>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            routes: Routes::new(&shared.schema, shared.config.v2),
+            streams: Arc::new(StreamService::new(shared)),
+            polls: PollService::new(shared),
+            others,
+        }
+    }
+
+    /// Answers one request.
     pub(crate) fn answer(
         self: &Arc<Self>,
         context: &Arc<RequestContext>,
@@ -73,34 +57,63 @@ impl Services {
     ) -> ServiceResponse {
         let active = context.activity.begin();
         let path = request.uri().path();
-        ServiceResponse::Ready(match self.routes.get(path) {
-            Some(Route::Stream(_)) if request.method() != Method::POST => only_post(),
+        let error = match self.routes.get(path) {
+            Some(Route::Stream(_) | Route::Poll(_)) if request.method() != Method::POST => {
+                only_post()
+            }
             Some(Route::Stream(_)) if !is_grpc(request.headers()) => unsupported_media_type(),
             Some(Route::Stream(route)) => {
-                grpc::open(&self.shared, &context.peer, route, active, request)
+                return match self.streams.open(context, route, request) {
+                    Ok(response) => ready(response.map(|body| ServerBody::stream(body, active))),
+                    Err(status) => ready(status_response(&status)),
+                };
             }
-            Some(Route::Poll(_)) if request.method() != Method::POST => only_post(),
-            // Whatever the body is said to be: it is JSON, there is nothing else it could be, and
-            // `curl -d` says that it is a form.
+            // The media type does not matter: the body can only be JSON, and `curl -d` says that it
+            // is a form.
             Some(Route::Poll(type_url)) => {
-                let (services, context) = (Arc::clone(self), Arc::clone(context));
-                let type_url = type_url.clone();
-                return ServiceResponse::Pending(Box::pin(async move {
-                    let _active = active;
-                    rest::answer(&services.shared, &context, &type_url, request).await
-                }));
+                return self.poll(context, active, type_url.clone(), request);
             }
-            None => match self.grpc_services.iter().find(|it| path.starts_with(&it.prefix)) {
+            None => match self.others.iter().find(|service| service.has(path)) {
                 Some(service) if is_grpc(request.headers()) => {
-                    let answer = (service.call)(request);
-                    return ServiceResponse::Pending(Box::pin(async move {
-                        answer.await.map(|body| ServerBody::service(body, active))
-                    }));
+                    return call(service, context, active, request);
                 }
-                _ => not_found(request.headers()),
+                _ if is_grpc(request.headers()) => return ready(no_such_method()),
+                _ => http_error(StatusCode::NOT_FOUND, "there is nothing here"),
             },
-        })
+        };
+        ready(error.map(ServerBody::full))
     }
+
+    fn poll(
+        self: &Arc<Self>,
+        context: &Arc<RequestContext>,
+        active: ActiveRequest,
+        type_url: TypeUrl,
+        request: Request<RequestBody>,
+    ) -> ServiceResponse {
+        let (services, context) = (Arc::clone(self), Arc::clone(context));
+        ServiceResponse::Pending(Box::pin(async move {
+            let _active = active;
+            services.polls.answer(&context, &type_url, request).await.map(ServerBody::full)
+        }))
+    }
+}
+
+fn call(
+    service: &TowerService,
+    context: &RequestContext,
+    active: ActiveRequest,
+    request: Request<RequestBody>,
+) -> ServiceResponse {
+    let activity = Arc::clone(&context.activity);
+    let response = service.call(request);
+    ServiceResponse::Pending(Box::pin(async move {
+        response.await.map(|body| ServerBody::service(body, activity, active))
+    }))
+}
+
+fn ready(response: Response<ServerBody>) -> ServiceResponse {
+    ServiceResponse::Ready(response)
 }
 
 fn is_grpc(headers: &HeaderMap) -> bool {
@@ -114,29 +127,20 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
     Some(text.split(';').next().unwrap_or("").trim().to_ascii_lowercase())
 }
 
-/// A gRPC client is told in its own way; the method may be of v2, which is not enabled (S-010).
-fn not_found(headers: &HeaderMap) -> Response<ServerBody> {
-    if is_grpc(headers) {
-        return grpc::refuse(&Status::unimplemented("this server has no such method"));
-    }
-    refuse(StatusCode::NOT_FOUND, "there is nothing here")
+/// A gRPC client gets a status of gRPC. The method may be one of v2, which is not enabled (S-010).
+fn no_such_method() -> Response<ServerBody> {
+    status_response(&Status::unimplemented("this server has no such method"))
 }
 
-fn only_post() -> Response<ServerBody> {
-    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, "only POST is allowed here");
+fn only_post() -> Response<Bytes> {
+    let mut response = http_error(StatusCode::METHOD_NOT_ALLOWED, "only POST is allowed here");
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
     response
 }
 
-fn unsupported_media_type() -> Response<ServerBody> {
-    refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is of a media type not understood here")
-}
-
-/// An HTTP error, with a line of text.
-pub(crate) fn refuse(status: StatusCode, text: &str) -> Response<ServerBody> {
-    let mut response = Response::new(ServerBody::full(format!("{text}\n")));
-    *response.status_mut() = status;
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, plain);
-    response
+fn unsupported_media_type() -> Response<Bytes> {
+    http_error(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "the body is of a media type not understood here",
+    )
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
 
-use crate::grpc::SendPermits;
-use crate::policy::Peer;
-use crate::rest::RepeatedPolls;
-use crate::{Config, Metrics, Policy, Store};
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::policy::{Peer, Policy};
+use crate::store::Store;
 
 /// What all streams of a server share.
 pub(crate) struct Shared {
@@ -18,8 +18,6 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
-    pub(crate) permits: SendPermits,
-    pub(crate) repeats: RepeatedPolls,
     pub(crate) connections: AtomicUsize,
     trusted: Arc<Settings>,
     untrusted: Arc<Settings>,
@@ -40,10 +38,8 @@ impl Shared {
     ) -> Self {
         let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
         Self {
-            permits: SendPermits::new(config.limits.max_big_responses),
             trusted: Arc::new(config.protocol.clone()),
             untrusted: Arc::new(untrusted),
-            repeats: RepeatedPolls::default(),
             store,
             policy,
             config,
@@ -94,7 +90,7 @@ impl Drop for StreamPermit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::OneAudience;
+    use crate::policy::OneAudience;
 
     fn shared(config: Config) -> Shared {
         let policy = Arc::new(OneAudience("all".into()));

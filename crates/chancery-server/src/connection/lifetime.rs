@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::keepalive::{Keepalive, KeepaliveAction};
-use crate::body::ConnectionActivity;
+use crate::activity::ConnectionActivity;
 use crate::config::Times;
 use crate::random;
 
@@ -95,7 +95,7 @@ impl Lifetime {
 
     /// Whether requests began or ended since it was asked last. If so, poll.
     pub(super) fn activity_changed(&mut self) -> bool {
-        let (begun, idle) = (self.activity.begun(), self.activity.is_idle());
+        let (begun, idle) = (self.activity.total(), self.activity.is_idle());
         if begun == self.begun && idle == self.idle_since.is_some() {
             return false;
         }

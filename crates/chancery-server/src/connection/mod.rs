@@ -24,8 +24,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::activity::RequestContext;
 use crate::policy::Peer;
-use crate::service::{RequestContext, Services};
+use crate::service::Services;
 
 use executor::{Cork, Executor, Round, StreamSet};
 use http1::Http1;

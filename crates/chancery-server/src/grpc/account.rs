@@ -10,10 +10,11 @@ use chancery_core::{Api, ErrorDetail, Node, TypeUrl, Variant};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use crate::event::{StreamEvent, StreamEventKind};
 use crate::metrics::{Metrics, StreamLabels, TypeCounters, TypeLabels, observe};
 use crate::policy::{Client, Peer};
 use crate::shared::{Shared, StreamPermit};
-use crate::{AudienceName, StreamEvent, StreamEventKind};
+use crate::store::AudienceName;
 
 /// One stream, as those see it who only hear of it.
 pub(crate) struct Account {

@@ -16,10 +16,11 @@ use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
+use super::StreamService;
 use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit};
 use super::session::Session;
-use crate::body::ConnectionActivity;
+use crate::activity::ConnectionActivity;
 use crate::config::Limits;
 use crate::request::RequestBody;
 
@@ -34,6 +35,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The response body of one stream.
 pub(crate) struct StreamBody {
+    service: Arc<StreamService>,
     messages: RequestMessages<RequestBody>,
     session: Session,
     out: Frames,
@@ -70,13 +72,15 @@ enum StreamBodyStage {
 }
 
 impl StreamBody {
-    pub(crate) fn new(
+    pub(super) fn new(
+        service: Arc<StreamService>,
         requests: RequestBody,
         session: Session,
         activity: Arc<ConnectionActivity>,
     ) -> Self {
         let limit = session.shared().config.limits.max_request_bytes;
         Self {
+            service,
             messages: RequestMessages::new(requests, limit),
             session,
             out: Frames::default(),
@@ -98,7 +102,7 @@ impl StreamBody {
     /// The next chunk of what waits to be sent; `None` if nothing does.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.out.len() >= Limits::BIG_RESPONSE && self.permit.is_none() {
-            self.permit = Some(PermitState::Requested(self.session.shared().permits.request()));
+            self.permit = Some(PermitState::Requested(self.service.permits.request()));
         }
         if let Some(PermitState::Requested(waiting)) = &mut self.permit {
             match waiting.poll(cx) {

@@ -23,55 +23,73 @@ use http::{HeaderValue, Request, Response, header};
 use http_body::Frame;
 use tonic::{Code, Status};
 
-use crate::body::{ActiveRequest, ServerBody};
-use crate::policy::{Peer, Refusal};
+use crate::activity::RequestContext;
+use crate::policy::Refusal;
 use crate::request::RequestBody;
 use crate::routes::StreamRoute;
 use crate::shared::{Shared, StreamPermit};
 
 pub(crate) use body::StreamBody;
-pub(crate) use send_permits::SendPermits;
+use send_permits::SendPermits;
 use session::Session;
 
-/// Opens a discovery stream: the answer is its body.
-pub(crate) fn open(
-    shared: &Arc<Shared>,
-    peer: &Arc<Peer>,
-    route: &StreamRoute,
-    active: ActiveRequest,
-    request: Request<RequestBody>,
-) -> Response<ServerBody> {
-    if active.activity().is_draining() {
-        return refuse(&draining());
-    }
-    let Some(slot) = StreamPermit::take(shared) else {
-        let text = format!("the server has its {} streams", shared.config.limits.max_streams);
-        return refuse(&Status::resource_exhausted(text));
-    };
-    let session = Session::open(slot, Arc::clone(peer), route.variant, route.type_url.clone());
-    let body = StreamBody::new(request.into_body(), session, Arc::clone(active.activity()));
-    let mut response = Response::new(ServerBody::stream(body, active));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity"));
-    response
+/// Opens discovery streams, and keeps what they share in sending.
+pub(crate) struct StreamService {
+    shared: Arc<Shared>,
+    permits: SendPermits,
 }
 
-/// An answer that is nothing but a status.
-pub(crate) fn refuse(status: &Status) -> Response<ServerBody> {
-    let mut response = Response::new(ServerBody::default());
+impl StreamService {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        let limits = &shared.config.limits;
+        Self { permits: SendPermits::new(limits.max_big_responses), shared: Arc::clone(shared) }
+    }
+
+    /// Opens a discovery stream. The response's body is the stream.
+    ///
+    /// # Errors
+    /// With the status for the client, if it cannot be opened now.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        context: &RequestContext,
+        route: &StreamRoute,
+        request: Request<RequestBody>,
+    ) -> Result<Response<StreamBody>, Status> {
+        if context.activity.is_draining() {
+            return Err(draining());
+        }
+        let Some(permit) = StreamPermit::take(&self.shared) else {
+            let limit = self.shared.config.limits.max_streams;
+            let text = format!("the server has its {limit} streams");
+            return Err(Status::resource_exhausted(text));
+        };
+        let (variant, only) = (route.variant, route.type_url.clone());
+        let session = Session::open(permit, Arc::clone(&context.peer), variant, only);
+        let activity = Arc::clone(&context.activity);
+        let body = StreamBody::new(Arc::clone(self), request.into_body(), session, activity);
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity"));
+        Ok(response)
+    }
+}
+
+/// A response that has nothing but a status.
+pub(crate) fn status_response<B: Default>(status: &Status) -> Response<B> {
+    let mut response = Response::new(B::default());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     put_status(status, headers);
     response
 }
 
-/// Why a stream ends that is only asked to go elsewhere (S-139).
+/// The status of a stream that ends because its client should go to another server (S-139).
 fn draining() -> Status {
     Status::unavailable("draining")
 }
 
-/// The end of any stream that is asked to go elsewhere.
+/// The trailers with that status.
 pub(crate) fn draining_trailers() -> Frame<Bytes> {
     trailers(&draining())
 }

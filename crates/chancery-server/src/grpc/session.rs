@@ -82,7 +82,7 @@ impl Session {
     pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> bool {
         let Some(response) = self.machine.poll(self.time(now)) else {
             if let Some(event) = self.machine.landed() {
-                self.account.happened(&event, now);
+                self.account.record(&event, now);
             }
             return false;
         };

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use chancery_core::server::rest::{Answer, answer as decide};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
 use chancery_proto::json::{request_from_json, response_to_json};
@@ -15,48 +16,65 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::body::ServerBody;
+use crate::activity::RequestContext;
+use crate::http_error::http_error;
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
 use crate::request::RequestBody;
-use crate::service::{RequestContext, refuse};
 use crate::shared::{Shared, StreamPermit};
 use crate::store::Watch;
 
 mod repeats;
-pub(crate) use repeats::RepeatedPolls;
+use repeats::RepeatedPolls;
 
-/// Answers one poll for `type_url`.
-pub(crate) async fn answer(
-    shared: &Arc<Shared>,
-    context: &RequestContext,
-    type_url: &TypeUrl,
-    request: Request<RequestBody>,
-) -> Response<ServerBody> {
-    let poll = RestPoll { shared, context, type_url };
-    let response = match StreamPermit::take(shared) {
-        Some(_slot) => poll.answer(request).await.unwrap_or_else(|refused| *refused),
-        None => refuse(StatusCode::SERVICE_UNAVAILABLE, "the server has all the streams it takes"),
-    };
-    shared.metrics.polls.get_or_create(&PollLabels::new(type_url, response.status())).inc();
-    response
+/// Answers polls.
+pub(crate) struct PollService {
+    shared: Arc<Shared>,
+    repeats: RepeatedPolls,
 }
 
 /// One poll.
 struct RestPoll<'a> {
-    shared: &'a Arc<Shared>,
+    service: &'a PollService,
+    shared: &'a Shared,
     context: &'a RequestContext,
     type_url: &'a TypeUrl,
 }
 
 /// An answer that is an error.
-type ErrorResponse = Box<Response<ServerBody>>;
+type ErrorResponse = Box<Response<Bytes>>;
+
+impl PollService {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), repeats: RepeatedPolls::default() }
+    }
+
+    /// Answers one poll for `type_url`.
+    pub(crate) async fn answer(
+        &self,
+        context: &RequestContext,
+        type_url: &TypeUrl,
+        request: Request<RequestBody>,
+    ) -> Response<Bytes> {
+        let shared = &self.shared;
+        let poll = RestPoll { service: self, shared, context, type_url };
+        let response = match StreamPermit::take(shared) {
+            Some(_permit) => poll.answer(request).await.unwrap_or_else(|refused| *refused),
+            None => http_error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the server has all the streams it takes",
+            ),
+        };
+        shared.metrics.polls.get_or_create(&PollLabels::new(type_url, response.status())).inc();
+        response
+    }
+}
 
 impl RestPoll<'_> {
     async fn answer(
         &self,
         request: Request<RequestBody>,
-    ) -> Result<Response<ServerBody>, ErrorResponse> {
+    ) -> Result<Response<Bytes>, ErrorResponse> {
         let until = Instant::now() + self.hold_time(request.headers());
         let request = self.read(request).await?;
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
@@ -107,7 +125,7 @@ impl RestPoll<'_> {
         let announced = request.body().size_hint().lower();
         let body = Limited::new(request.into_body(), limit).collect();
         let patience = self.shared.config.times.handshake_timeout;
-        let refused = |status, text: &str| Box::new(refuse(status, text));
+        let refused = |status, text: &str| Box::new(http_error(status, text));
         let too_large =
             || refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("{limit} bytes are allowed"));
         if announced > limit as u64 {
@@ -126,7 +144,7 @@ impl RestPoll<'_> {
         request_from_json(&body.to_bytes()).map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             let text = format!("{error}: {}", cause.unwrap_or_default());
-            Box::new(refuse(StatusCode::BAD_REQUEST, &text))
+            Box::new(http_error(StatusCode::BAD_REQUEST, &text))
         })
     }
 
@@ -157,7 +175,7 @@ impl RestPoll<'_> {
     /// Over REST a rejected configuration shows only as an old version on the next poll. A client
     /// that asks again and again for what it was sent must not loop at full speed (S-022).
     fn repeats(&self, request: &SotwRequest, version: &str) -> bool {
-        let Some(times) = self.shared.repeats.count(self.type_url, request, version) else {
+        let Some(times) = self.service.repeats.count(self.type_url, request, version) else {
             return false;
         };
         let node = request.node.as_ref().map_or("", |node| &*node.id);
@@ -171,19 +189,19 @@ impl RestPoll<'_> {
         node: Option<&Node>,
         version: &str,
         resources: &[Arc<chancery_core::Resource>],
-    ) -> Result<Response<ServerBody>, ErrorResponse> {
-        let Shared { schema, config, metrics, .. } = &**self.shared;
+    ) -> Result<Response<Bytes>, ErrorResponse> {
+        let Shared { schema, config, metrics, .. } = self.shared;
         let json =
             response_to_json(schema, self.type_url, version, &config.control_plane, resources)
                 .map_err(|error| {
                     warn!(r#type = self.type_url.short(), "no answer over REST: {error}");
-                    Box::new(refuse(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
+                    Box::new(http_error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
                 })?;
         let node = node.map_or("", |node| &node.id);
         let (of, bytes) = (self.type_url.short(), json.len());
         debug!(node, r#type = of, version, resources = resources.len(), bytes, "answered a poll");
         metrics.count_poll(self.type_url, bytes);
-        let mut response = Response::new(ServerBody::full(json));
+        let mut response = Response::new(Bytes::from(json));
         let media_type = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, media_type);
         Ok(response)
@@ -191,8 +209,8 @@ impl RestPoll<'_> {
 }
 
 /// Nothing new: neither a success nor a failure for the client (S-020).
-fn not_modified() -> Response<ServerBody> {
-    let mut response = Response::new(ServerBody::default());
+fn not_modified() -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     response
 }
@@ -203,5 +221,5 @@ fn refused(refusal: Refusal) -> ErrorResponse {
         Refusal::Denied(_) => StatusCode::FORBIDDEN,
         Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
-    Box::new(refuse(status, &refusal.to_string()))
+    Box::new(http_error(status, &refusal.to_string()))
 }
