@@ -11,19 +11,25 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_server::{
-    AudienceName, Client, Config, Listener, Policy, Refusal, Server, Store, StreamEvent,
+    AudienceName, Client, Config, Listener, Observer, Policy, Refusal, Server, Store, StreamEvent,
     StreamEventKind,
 };
 use tokio_util::sync::CancellationToken;
 
+/// Clients of the cluster `canary` are an audience of their own.
 struct Canaries;
+
+/// Prints what happens.
+struct Printer;
 
 impl Policy for Canaries {
     fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal> {
         let node = client.node.ok_or_else(Refusal::anonymous)?;
         Ok(if node.cluster == "canary" { "canary" } else { "rest" }.into())
     }
+}
 
+impl Observer for Printer {
     fn observe(&self, event: &StreamEvent<'_>) {
         let node = event.node.map_or("?", |node| &node.id);
         match &event.kind {
@@ -56,7 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     store.publish("canary", version("v2")?);
     store.publish("rest", version("v1")?);
     let listener = Listener::tcp("127.0.0.1:18000".parse()?).await?;
-    let server = Server::new(store.clone(), Canaries, Config::default());
+    let server = Server::new(store.clone(), Canaries, Config::default()).with_observer(Printer);
     let serving = tokio::spawn(server.serve(vec![listener], CancellationToken::new()));
     tokio::time::sleep(Duration::from_secs(60)).await;
     store.publish("rest", version("v2")?);

@@ -1,11 +1,26 @@
 //! The events of streams, as a user of the library sees them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
 
 use crate::policy::Peer;
 use crate::store::AudienceName;
+
+/// Hears what happens on the streams of a server.
+///
+/// It is called on the path of the stream, in the thread that serves it, and must return soon.
+pub trait Observer: Send + Sync + 'static {
+    /// Called after something happened on a stream. The events of one stream come in their order.
+    fn observe(&self, event: &StreamEvent<'_>);
+}
+
+impl<O: Observer + ?Sized> Observer for Arc<O> {
+    fn observe(&self, event: &StreamEvent<'_>) {
+        (**self).observe(event);
+    }
+}
 
 /// Something that happened on one stream.
 #[derive(Clone, Debug)]

@@ -59,7 +59,7 @@ mod tower_service;
 
 // The public interface.
 pub use config::{Config, Limits, Times};
-pub use event::{StreamEvent, StreamEventKind};
+pub use event::{Observer, StreamEvent, StreamEventKind};
 pub use listen::Listener;
 pub use metrics::Metrics;
 pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};

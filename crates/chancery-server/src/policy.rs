@@ -9,19 +9,15 @@ use std::net::SocketAddr;
 
 use chancery_core::Node;
 
-use crate::event::StreamEvent;
 use crate::store::AudienceName;
 
-/// Decides which audience a client belongs to, and hears what happens on its streams.
+/// Chooses the audience of a client.
 pub trait Policy: Send + Sync + 'static {
     /// The audience whose snapshot the client should see.
     ///
     /// # Errors
     /// To close the stream, with the reason for the client.
     fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal>;
-
-    /// Hears what happened on a stream. Must return soon.
-    fn observe(&self, _event: &StreamEvent<'_>) {}
 }
 
 /// Who asks.

@@ -15,22 +15,19 @@ use tracing::{debug, info, warn};
 
 use crate::config::Config;
 use crate::connection::{self, ConnectionFuture};
+use crate::event::Observer;
 use crate::listen::{AcceptedSocket, Listener};
 use crate::metrics::Metrics;
 use crate::policy::{Peer, Policy};
 use crate::service::Services;
-use crate::shared::Shared;
+use crate::shared::{Parts, Shared};
 use crate::store::Store;
 use crate::tls::Tls;
 use crate::tower_service::TowerService;
 
 /// An xDS management server over a store of snapshots.
 pub struct Server {
-    store: Arc<Store>,
-    policy: Arc<dyn Policy>,
-    config: Config,
-    metrics: Metrics,
-    schema: Schema,
+    parts: Parts,
 }
 
 /// Why a server cannot serve.
@@ -45,25 +42,31 @@ pub enum ServeError {
 impl Server {
     /// A server that shows each client the snapshot of the audience `policy` puts it in.
     pub fn new(store: Arc<Store>, policy: impl Policy, config: Config) -> Self {
-        Self {
-            store,
-            policy: Arc::new(policy),
-            config,
-            metrics: Metrics::default(),
-            schema: Schema::bundled(),
-        }
+        let (policy, observers) = (Box::new(policy), Vec::new());
+        let (metrics, schema) = (Metrics::default(), Schema::bundled());
+        Self { parts: Parts { store, policy, observers, config, metrics, schema } }
     }
 
     /// Counts into metrics of the caller.
     #[must_use]
-    pub fn with_metrics(self, metrics: Metrics) -> Self {
-        Self { metrics, ..self }
+    pub fn with_metrics(mut self, metrics: Metrics) -> Self {
+        self.parts.metrics = metrics;
+        self
+    }
+
+    /// Adds an observer of all streams. There may be several; each event goes to them in the order
+    /// in which they were added.
+    #[must_use]
+    pub fn with_observer(mut self, observer: impl Observer) -> Self {
+        self.parts.observers.push(Box::new(observer));
+        self
     }
 
     /// Knows more messages than those that are bundled.
     #[must_use]
-    pub fn with_schema(self, schema: Schema) -> Self {
-        Self { schema, ..self }
+    pub fn with_schema(mut self, schema: Schema) -> Self {
+        self.parts.schema = schema;
+        self
     }
 
     /// Serves on all `listeners` until `stop` is cancelled, and then ends in order: no more
@@ -78,9 +81,8 @@ impl Server {
         listeners: Vec<Listener>,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
-        let Self { store, policy, config, metrics, schema } = self;
-        let times = config.times.clone();
-        let shared = Arc::new(Shared::new(store, policy, config, metrics, schema));
+        let times = self.parts.config.times.clone();
+        let shared = Arc::new(Shared::new(self.parts));
         let health = HealthReporter::new();
         let services = Arc::new(services(&shared, &health)?);
         set_health(&services, &health, ServingStatus::Serving).await;
@@ -296,6 +298,6 @@ async fn pause_after(error: &std::io::Error) {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Server").field("config", &self.parts.config).finish_non_exhaustive()
     }
 }

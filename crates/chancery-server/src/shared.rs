@@ -7,6 +7,7 @@ use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
 
 use crate::config::Config;
+use crate::event::{Observer, StreamEvent};
 use crate::metrics::Metrics;
 use crate::policy::{Peer, Policy};
 use crate::store::Store;
@@ -14,7 +15,8 @@ use crate::store::Store;
 /// What all streams of a server share.
 pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
-    pub(crate) policy: Arc<dyn Policy>,
+    pub(crate) policy: Box<dyn Policy>,
+    observers: Vec<Box<dyn Observer>>,
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
@@ -25,23 +27,29 @@ pub(crate) struct Shared {
     last_stream: AtomicU64,
 }
 
+/// The parts that a program gives a server.
+pub(crate) struct Parts {
+    pub(crate) store: Arc<Store>,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) observers: Vec<Box<dyn Observer>>,
+    pub(crate) config: Config,
+    pub(crate) metrics: Metrics,
+    pub(crate) schema: Schema,
+}
+
 /// A place among the streams there may be, given back when it is dropped.
 pub(crate) struct StreamPermit(Arc<Shared>);
 
 impl Shared {
-    pub(crate) fn new(
-        store: Arc<Store>,
-        policy: Arc<dyn Policy>,
-        config: Config,
-        metrics: Metrics,
-        schema: Schema,
-    ) -> Self {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { store, policy, observers, config, metrics, schema } = parts;
         let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
         Self {
             trusted: Arc::new(config.protocol.clone()),
             untrusted: Arc::new(untrusted),
             store,
             policy,
+            observers,
             config,
             metrics,
             schema,
@@ -55,6 +63,11 @@ impl Shared {
     pub(crate) fn settings(&self, peer: &Peer) -> Arc<Settings> {
         let allowed = self.config.secrets_anywhere || peer.is_trusted();
         Arc::clone(if allowed { &self.trusted } else { &self.untrusted })
+    }
+
+    /// Tells all observers of an event, in the order in which they were added.
+    pub(crate) fn observe(&self, event: &StreamEvent<'_>) {
+        self.observers.iter().for_each(|observer| observer.observe(event));
     }
 
     /// A number no other stream has.
@@ -93,8 +106,14 @@ mod tests {
     use crate::policy::OneAudience;
 
     fn shared(config: Config) -> Shared {
-        let policy = Arc::new(OneAudience("all".into()));
-        Shared::new(Store::new(), policy, config, Metrics::default(), Schema::bundled())
+        Shared::new(Parts {
+            store: Store::new(),
+            policy: Box::new(OneAudience("all".into())),
+            observers: Vec::new(),
+            config,
+            metrics: Metrics::default(),
+            schema: Schema::bundled(),
+        })
     }
 
     #[test]

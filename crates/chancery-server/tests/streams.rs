@@ -3,12 +3,12 @@
 
 mod common;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use chancery_core::{Node, TypeUrl};
 use chancery_server::{
-    AudienceName, ByNode, Client as Asking, Config, Metrics, Policy, Refusal, StreamEvent,
-    StreamEventKind,
+    AudienceName, ByNode, Client as Asking, Config, Metrics, Observer, Policy, Refusal, Server,
+    StreamEvent, StreamEventKind,
 };
 use common::client::Client;
 use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse, Status};
@@ -143,17 +143,18 @@ async fn a_client_that_closes_its_half_gets_what_there_is() {
     assert_eq!(stream.next::<SotwResponse>().await.unwrap_err().0, 0);
 }
 
-/// Remembers what it hears; audiences by the cluster of the node.
-#[derive(Default)]
-struct Heard {
-    events: std::sync::Arc<Mutex<Vec<String>>>,
+/// The audience is the cluster of the node.
+fn by_cluster() -> ByNode<impl Fn(&Node) -> AudienceName> {
+    ByNode(|node: &Node| node.cluster.as_str().into())
 }
 
-impl Policy for Heard {
-    fn audience(&self, client: &Asking<'_>) -> Result<AudienceName, Refusal> {
-        ByNode(|node: &Node| node.cluster.as_str().into()).audience(client)
-    }
+/// Remembers what it hears.
+#[derive(Default)]
+struct Heard {
+    events: Mutex<Vec<String>>,
+}
 
+impl Observer for Heard {
     fn observe(&self, event: &StreamEvent<'_>) {
         let audience = event.audience.map_or("-", AudienceName::as_str);
         let what = match &event.kind {
@@ -174,11 +175,15 @@ impl Policy for Heard {
 }
 
 #[tokio::test]
-async fn a_policy_hears_what_happens_on_a_stream() {
+async fn observers_hear_what_happens_on_a_stream() {
     // S-034
-    let policy = Heard::default();
-    let events = std::sync::Arc::clone(&policy.events);
-    let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
+    let heard = [0, 1].map(|_| Arc::new(Heard::default()));
+    let [first, second] = heard.clone();
+    let server = |store| {
+        let server = Server::new(store, by_cluster(), Config::default());
+        server.with_observer(first).with_observer(second)
+    };
+    let server = Running::of(server, None).await;
     let versioned = |content: &str, version: &str| {
         let mut snapshot = snapshot(&[("a", content)]);
         snapshot.set_version(&TypeUrl::new(CDS), version);
@@ -198,7 +203,6 @@ async fn a_policy_hears_what_happens_on_a_stream() {
     stream.close();
     assert_eq!(stream.next::<SotwResponse>().await.unwrap_err().0, 0);
     server.stopped().await;
-    let events = events.lock().unwrap();
     let expected = [
         "-: connected",
         "edge: assigned",
@@ -209,13 +213,15 @@ async fn a_policy_hears_what_happens_on_a_stream() {
         "edge: rejected bad",
         "edge: gone Some(0)",
     ];
-    assert_eq!(*events, expected);
+    for heard in heard {
+        assert_eq!(*heard.events.lock().unwrap(), expected);
+    }
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_say_who_it_is_is_told_so() {
     // S-024
-    let server = Running::with(Config::default(), Heard::default(), None, Metrics::default()).await;
+    let server = Running::with(Config::default(), by_cluster(), None, Metrics::default()).await;
     let client = Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest { node: None, ..SotwRequest::first(CDS, &[]) });
@@ -225,7 +231,7 @@ async fn a_client_that_does_not_say_who_it_is_is_told_so() {
 }
 
 /// Audiences as it is told.
-struct Changing(std::sync::Arc<Mutex<&'static str>>);
+struct Changing(Arc<Mutex<&'static str>>);
 
 impl Policy for Changing {
     fn audience(&self, _: &Asking<'_>) -> Result<AudienceName, Refusal> {
@@ -238,8 +244,8 @@ impl Policy for Changing {
 
 #[tokio::test]
 async fn clients_move_when_the_policy_changes_its_mind() {
-    let audience = std::sync::Arc::new(Mutex::new("one"));
-    let policy = Changing(std::sync::Arc::clone(&audience));
+    let audience = Arc::new(Mutex::new("one"));
+    let policy = Changing(Arc::clone(&audience));
     let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
     server.store.publish("one", snapshot(&[("a", "1")]));
     server.store.publish("two", snapshot(&[("b", "2")]));
@@ -297,9 +303,11 @@ async fn a_client_that_stops_reading_delays_only_itself_and_resumes_at_the_newes
 #[tokio::test]
 async fn nothing_of_a_stream_is_left_when_its_client_goes() {
     // S-011
-    let policy = Heard::default();
-    let events = std::sync::Arc::clone(&policy.events);
-    let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
+    let heard = Arc::new(Heard::default());
+    let observer = Arc::clone(&heard);
+    let server =
+        |store| Server::new(store, by_cluster(), Config::default()).with_observer(observer);
+    let server = Running::of(server, None).await;
     server.store.publish("edge", snapshot(&[("a", "1")]));
     let mut client = Client::connect(server.address).await;
     for _ in 0..50 {
@@ -308,7 +316,7 @@ async fn nothing_of_a_stream_is_left_when_its_client_goes() {
         stream.next::<SotwResponse>().await.unwrap();
     }
     let count = || {
-        let events = events.lock().unwrap();
+        let events = heard.events.lock().unwrap();
         events.iter().filter(|event| event.contains("gone None")).count()
     };
     within(async {

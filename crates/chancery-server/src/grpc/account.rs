@@ -261,7 +261,7 @@ impl Account {
     }
 
     fn observe(&self, kind: StreamEventKind<'_>) {
-        self.shared().policy.observe(&StreamEvent {
+        self.shared().observe(&StreamEvent {
             stream: self.id,
             peer: &self.peer,
             node: self.node.as_deref(),

@@ -49,13 +49,18 @@ impl Running {
         tls: Option<Arc<Tls>>,
         metrics: Metrics,
     ) -> Self {
+        Self::of(|store| Server::new(store, policy, config).with_metrics(metrics), tls).await
+    }
+
+    /// The server that `make` makes of a store.
+    pub(crate) async fn of(make: impl FnOnce(Arc<Store>) -> Server, tls: Option<Arc<Tls>>) -> Self {
         let mut listener = free_port().await;
         let address = listener.address().unwrap();
         if let Some(tls) = tls {
             listener = listener.with_tls(tls);
         }
         let (store, stop) = (Store::new(), CancellationToken::new());
-        let server = Server::new(Arc::clone(&store), policy, config).with_metrics(metrics);
+        let server = make(Arc::clone(&store));
         let serving = server.serve(vec![listener], stop.clone());
         let task = tokio::spawn(async move { serving.await.unwrap() });
         Self { address, store, stop, task }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use chancery_core::TypeUrl;
-use chancery_server::{StreamEvent, StreamEventKind};
+use chancery_server::{Observer, StreamEvent, StreamEventKind};
 use tokio::sync::Notify;
 
 /// Something that happened on one stream.
@@ -75,8 +75,8 @@ pub(super) struct Events {
     came: Notify,
 }
 
-impl Events {
-    pub(super) fn note(&self, event: &StreamEvent<'_>) {
+impl Observer for Events {
+    fn observe(&self, event: &StreamEvent<'_>) {
         let Some(what) = what(&event.kind) else { return };
         let node = event.node.map(|node| node.id.clone());
         let group = event.audience.map(|group| group.as_str().to_owned());
@@ -88,7 +88,9 @@ impl Events {
         drop(waiting);
         self.came.notify_one();
     }
+}
 
+impl Events {
     /// The oldest event. Cancel-safe.
     pub(super) async fn next(&self) -> Seen {
         loop {

@@ -14,9 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use chancery_core::{Node, Snapshot, TypeUrl};
-use chancery_server::{
-    AudienceName, Client, Config, Listener, Policy, Refusal, Server, Store, StreamEvent,
-};
+use chancery_server::{AudienceName, ByNode, Config, Listener, Server, Store};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -94,9 +92,9 @@ impl TestServer {
         let listener = free_port().await?;
         let address = listener.address().ok_or_else(|| io::Error::other("no address"))?;
         let (store, events) = (Store::new(), Arc::new(Events::default()));
-        let watched = Watched { group, events: Arc::clone(&events) };
         let stop = CancellationToken::new();
-        let server = Server::new(Arc::clone(&store), watched, config);
+        let server = Server::new(Arc::clone(&store), ByNode(group), config)
+            .with_observer(Arc::clone(&events));
         let serving = server.serve(vec![listener], stop.clone());
         let task = tokio::spawn(async move {
             serving.await.expect("the bundled descriptors can be shown");
@@ -169,25 +167,6 @@ impl TestServer {
 impl Drop for TestServer {
     fn drop(&mut self) {
         self.stop.cancel();
-    }
-}
-
-/// The group of a node by the test's function, and ears.
-struct Watched<F> {
-    group: F,
-    events: Arc<Events>,
-}
-
-impl<F> Policy for Watched<F>
-where
-    F: Fn(&Node) -> AudienceName + Send + Sync + 'static,
-{
-    fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal> {
-        client.node.map(&self.group).ok_or_else(Refusal::anonymous)
-    }
-
-    fn observe(&self, event: &StreamEvent<'_>) {
-        self.events.note(event);
     }
 }
 

@@ -16,7 +16,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_server::{AudienceName, Client, Policy, Refusal, Store, StreamEvent, StreamEventKind};
+use chancery_server::{
+    AudienceName, Client, Observer, Policy, Refusal, Store, StreamEvent, StreamEventKind,
+};
 use chancery_sources::{Audience, Catalog};
 use tracing::info;
 
@@ -159,7 +161,9 @@ impl Policy for Audiences {
         }
         Ok(self.seat(&mut inner, audience))
     }
+}
 
+impl Observer for Audiences {
     /// Keeps count of the streams of each audience, and tells of their coming and going.
     fn observe(&self, event: &StreamEvent<'_>) {
         let (stream, node) = (event.stream, event.node.map_or("", |node| &node.id));

@@ -98,7 +98,8 @@ async fn serve(flags: &cli::Serve, config: Config, schema: Schema) -> Result<(),
     let audiences = Audiences::new(Arc::clone(&store), directory.catalog(), Grouping::new(&config));
     let follower = Follower::new(audiences.clone(), Arc::clone(&admin), metrics, file);
     follower.loaded(&report);
-    let server = Server::new(store, audiences, config.server())
+    let server = Server::new(store, audiences.clone(), config.server())
+        .with_observer(audiences)
         .with_metrics(server_metrics)
         .with_schema(schema);
     let follower = Arc::new(follower);
