@@ -9,12 +9,10 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_server::{
-    AudienceName, Client, Config, Listener, Observer, Policy, Refusal, Server, Store, StreamEvent,
-    StreamEventKind,
+    AudienceName, Client, Config, Listener, Observer, Policy, Refusal, Resource, Server, Snapshot,
+    Store, StreamEvent, StreamEventKind, TypeUrl,
 };
-use tokio_util::sync::CancellationToken;
 
 /// Clients of the cluster `canary` are an audience of their own.
 struct Canaries;
@@ -63,7 +61,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     store.publish("rest", version("v1")?);
     let listener = Listener::tcp("127.0.0.1:18000".parse()?).await?;
     let server = Server::new(store.clone(), Canaries, Config::default()).with_observer(Printer);
-    let serving = tokio::spawn(server.serve(vec![listener], CancellationToken::new()));
+    let serving = tokio::spawn(server.serve(vec![listener], std::future::pending()));
     tokio::time::sleep(Duration::from_secs(60)).await;
     store.publish("rest", version("v2")?);
     Ok(serving.await??)

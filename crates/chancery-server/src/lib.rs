@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!   publish --> [Store]: a snapshot per audience --+
-//!                                               v
+//!                                                  v
 //!   client --> connection --> stream --> (which audience? [Policy]) --> machine --> shared bytes
 //! ```
 //!
-//! A program publishes [`Snapshot`](chancery_core::Snapshot)s into a [`Store`], says with a
+//! A program publishes [`Snapshot`]s into a [`Store`], says with a
 //! [`Policy`] which audience a client belongs to, and lets a [`Server`] serve them:
 //!
 //! ```
 //! use bytes::Bytes;
-//! use chancery_core::{Resource, Snapshot, TypeUrl};
-//! use chancery_server::{ByNode, Config, Listener, Server, Store};
-//! use tokio_util::sync::CancellationToken;
+//! use chancery_server::{
+//!     ByNode, Config, Listener, Node, Resource, Server, Snapshot, Store, TypeUrl,
+//! };
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,10 +24,10 @@
 //!
 //! let store = Store::new();
 //! store.publish("edge", snapshot);
-//! let policy = ByNode(|node: &chancery_core::Node| node.cluster.as_str().into());
+//! let policy = ByNode(|node: &Node| node.cluster.as_str().into());
 //! let listener = Listener::tcp("127.0.0.1:0".parse()?).await?;
-//! let stop = CancellationToken::new();
-//! # stop.cancel();
+//! let stop = std::future::pending::<()>(); // until the program ends
+//! # let stop = std::future::ready(());
 //! Server::new(store, policy, Config::default()).serve(vec![listener], stop).await?;
 //! # Ok(())
 //! # }
@@ -66,3 +66,10 @@ pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};
 pub use server::{ServeError, Server};
 pub use store::{AudienceName, Store};
 pub use tls::{Tls, TlsError, TlsFiles};
+
+// The types of other crates that the public interface speaks of.
+pub use chancery_core::server::Settings;
+pub use chancery_core::{
+    Api, ErrorDetail, Facts, InvalidName, Node, Resource, ResourceName, Snapshot, TypeUrl, Variant,
+};
+pub use chancery_proto::schema::Schema;

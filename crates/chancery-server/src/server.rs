@@ -34,9 +34,9 @@ pub struct Server {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The descriptors cannot be shown by reflection: the fault of who made them.
+    /// Reflection cannot show the descriptors of [`Server::with_schema`]: they are at fault.
     #[error("the descriptors cannot be shown by reflection")]
-    Reflection(#[source] tonic_reflection::server::Error),
+    Reflection(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Server {
@@ -69,7 +69,7 @@ impl Server {
         self
     }
 
-    /// Serves on all `listeners` until `stop` is cancelled, and then ends in order: no more
+    /// Serves on all `listeners` until `stop` is done, and then ends in order: no more
     /// connections, GOAWAY to the clients there are, their streams ended one after the other
     /// within [`Times::drain`](crate::Times::drain), those without an answer after their first
     /// one, and what is left after [`Times::grace`](crate::Times::grace) cut (S-139).
@@ -79,8 +79,9 @@ impl Server {
     pub async fn serve(
         self,
         listeners: Vec<Listener>,
-        stop: CancellationToken,
+        stop: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
+        let stopping = CancellationToken::new();
         let times = self.parts.config.times.clone();
         let shared = Arc::new(Shared::new(self.parts));
         let health = HealthReporter::new();
@@ -94,16 +95,17 @@ impl Server {
                 services: Arc::clone(&services),
                 tls: listener.tls.clone(),
                 handshakes: Arc::clone(&handshakes),
-                stop: stop.clone(),
+                stop: stopping.clone(),
             };
             tasks.spawn(acceptor.run(listener));
         }
         let resources = count_resources(&shared);
         tokio::pin!(resources);
         tokio::select! {
-            () = stop.cancelled() => {}
+            () = stop => {}
             () = &mut resources => {}
         }
+        stopping.cancel();
         set_health(&services, &health, ServingStatus::NotServing).await;
         let last = Instant::now() + times.drain + times.grace + Duration::from_secs(3);
         while let Ok(Some(_)) = timeout_at(last, tasks.join_next()).await {}
@@ -119,11 +121,12 @@ fn services(shared: &Arc<Shared>, health: &HealthReporter) -> Result<Services, S
             .register_encoded_file_descriptor_set(&descriptors)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
+    let unusable = |error: tonic_reflection::server::Error| ServeError::Reflection(Box::new(error));
     let health = HealthService::from_health_reporter(health.clone());
     let others = vec![
         TowerService::new(tonic_health::pb::health_server::HealthServer::new(health)),
-        TowerService::new(reflection().build_v1().map_err(ServeError::Reflection)?),
-        TowerService::new(reflection().build_v1alpha().map_err(ServeError::Reflection)?),
+        TowerService::new(reflection().build_v1().map_err(unusable)?),
+        TowerService::new(reflection().build_v1alpha().map_err(unusable)?),
     ];
     Ok(Services::new(shared, others))
 }

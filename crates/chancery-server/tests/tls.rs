@@ -181,7 +181,7 @@ async fn a_unix_socket_serves_the_same() {
     store.publish("all", snapshot(&[("a", "1")]));
     let asked = Arc::new(Mutex::new(None));
     let server = Server::new(store, Asked(Arc::clone(&asked)), Config::default());
-    let serving = tokio::spawn(server.serve(vec![listener], stop.clone()));
+    let serving = tokio::spawn(server.serve(vec![listener], stop.clone().cancelled_owned()));
     let io = UnixStream::connect(&path).await.unwrap();
     let client = Client::over(io).await;
     assert_eq!(subscribe(&client).await.resources.len(), 1);

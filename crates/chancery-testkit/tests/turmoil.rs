@@ -16,7 +16,6 @@ use chancery_server::{Config, Listener, OneAudience, Server, Store};
 use chancery_testkit::client::{Client, Interest, Quirks};
 use common::{Ended, Stream, clusters, endpoints, holds, judge, snapshot};
 use tokio::net::UnixStream;
-use tokio_util::sync::CancellationToken;
 use turmoil::Sim;
 use turmoil::net::{TcpListener, TcpStream};
 
@@ -74,7 +73,7 @@ async fn serve(world: World) -> turmoil::Result {
     store.publish("all", Arc::clone(&*world.published.lock().unwrap()));
     *world.store.lock().unwrap() = Some(Arc::clone(&store));
     let server = Server::new(store, OneAudience("all".into()), Config::default());
-    tokio::spawn(server.serve(vec![Listener::unix(&path)?], CancellationToken::new()));
+    tokio::spawn(server.serve(vec![Listener::unix(&path)?], std::future::pending()));
     let network = TcpListener::bind(("0.0.0.0", 18_000)).await?;
     while let Ok((mut outer, _)) = network.accept().await {
         let mut inner = UnixStream::connect(&path).await?;

@@ -12,7 +12,6 @@ use chancery_bench_servers::flags::Flags;
 use chancery_core::{Facts, InvalidName, Link, Resource, Snapshot, TypeUrl};
 use chancery_server::{AudienceName, Config, Listener, OneAudience, Server, Store};
 use tokio::runtime::Builder;
-use tokio_util::sync::CancellationToken;
 
 const GROUP: &str = "bench";
 
@@ -27,7 +26,7 @@ fn main() -> Result<()> {
     let xds = listener.address().context("no address")?;
     let server =
         Server::new(Arc::clone(&store), OneAudience(AudienceName::from(GROUP)), Config::default());
-    runtime.spawn(server.serve(vec![listener], CancellationToken::new()));
+    runtime.spawn(server.serve(vec![listener], std::future::pending()));
     let control = Control::new()?;
     control.ready(xds, None)?;
     let (kind, mut changes) = (flags.first(), Changes::new(flags.resources));

@@ -61,7 +61,7 @@ impl Running {
         }
         let (store, stop) = (Store::new(), CancellationToken::new());
         let server = make(Arc::clone(&store));
-        let serving = server.serve(vec![listener], stop.clone());
+        let serving = server.serve(vec![listener], stop.clone().cancelled_owned());
         let task = tokio::spawn(async move { serving.await.unwrap() });
         Self { address, store, stop, task }
     }

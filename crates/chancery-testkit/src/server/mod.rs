@@ -95,7 +95,7 @@ impl TestServer {
         let stop = CancellationToken::new();
         let server = Server::new(Arc::clone(&store), ByNode(group), config)
             .with_observer(Arc::clone(&events));
-        let serving = server.serve(vec![listener], stop.clone());
+        let serving = server.serve(vec![listener], stop.clone().cancelled_owned());
         let task = tokio::spawn(async move {
             serving.await.expect("the bundled descriptors can be shown");
         });

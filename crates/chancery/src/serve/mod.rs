@@ -119,7 +119,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let looking = tokio::spawn(look(follower, stop.clone()));
     admin.readiness.advance(State::Ready);
 
-    let mut served = std::pin::pin!(server.serve(all, stop.clone()));
+    let mut served = std::pin::pin!(server.serve(all, stop.clone().cancelled_owned()));
     let ended = loop {
         tokio::select! {
             biased;
