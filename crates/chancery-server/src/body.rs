@@ -10,6 +10,7 @@ use tonic::Status;
 
 use crate::activity::{ActiveRequest, ConnectionActivity};
 use crate::grpc::{self, StreamBody};
+use crate::shared::StreamPermit;
 
 /// The body of any response. The request counts as open until it is dropped.
 #[derive(Default)]
@@ -32,6 +33,8 @@ enum BodyKind {
 struct ServiceBody {
     body: tonic::body::Body,
     activity: Arc<ConnectionActivity>,
+    #[expect(dead_code, reason = "the call counts as a stream until it is dropped")]
+    permit: Option<StreamPermit>,
 }
 
 impl ServerBody {
@@ -48,9 +51,10 @@ impl ServerBody {
     pub(crate) fn service(
         body: tonic::body::Body,
         activity: Arc<ConnectionActivity>,
+        permit: Option<StreamPermit>,
         active: ActiveRequest,
     ) -> Self {
-        let kind = BodyKind::Service(Box::new(ServiceBody { body, activity }));
+        let kind = BodyKind::Service(Box::new(ServiceBody { body, activity, permit }));
         Self { kind, active: Some(active) }
     }
 

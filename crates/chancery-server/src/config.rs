@@ -33,7 +33,8 @@ pub struct Limits {
     /// Bytes of one request, 64 MiB: a delta client that reconnects lists all it holds, and
     /// 100,000 names with their versions are some 10 MB (S-110). More is `RESOURCE_EXHAUSTED`.
     pub max_request_bytes: usize,
-    /// Discovery streams and polls at once, 100,000. More are refused with `RESOURCE_EXHAUSTED`
+    /// Discovery streams, polls and calls of the program's own services at once, 100,000. More are
+    /// refused with `RESOURCE_EXHAUSTED`
     /// or 503 at once, because a slow answer is worse than none (S-111).
     pub max_streams: usize,
     /// Streams of one connection, 1,000. The client waits when it has that many.

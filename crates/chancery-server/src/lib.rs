@@ -73,3 +73,5 @@ pub use chancery_core::{
     Api, ErrorDetail, Facts, InvalidName, Node, Resource, ResourceName, Snapshot, TypeUrl, Variant,
 };
 pub use chancery_proto::schema::Schema;
+#[doc(no_inline)]
+pub use tonic;

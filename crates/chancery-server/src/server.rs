@@ -1,5 +1,6 @@
 //! The server: listeners in, connections served, an orderly end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,11 +24,12 @@ use crate::service::Services;
 use crate::shared::{Parts, Shared};
 use crate::store::Store;
 use crate::tls::Tls;
-use crate::tower_service::TowerService;
+use crate::tower_service::{Admission, TowerService};
 
 /// An xDS management server over a store of snapshots.
 pub struct Server {
     parts: Parts,
+    services: Vec<TowerService>,
 }
 
 /// Why a server cannot serve.
@@ -44,7 +46,10 @@ impl Server {
     pub fn new(store: Arc<Store>, policy: impl Policy, config: Config) -> Self {
         let (policy, observers) = (Box::new(policy), Vec::new());
         let (metrics, schema) = (Metrics::default(), Schema::bundled());
-        Self { parts: Parts { store, policy, observers, config, metrics, schema } }
+        Self {
+            parts: Parts { store, policy, observers, config, metrics, schema },
+            services: Vec::new(),
+        }
     }
 
     /// Counts into metrics of the caller.
@@ -69,6 +74,45 @@ impl Server {
         self
     }
 
+    /// Adds a gRPC service of the program's own, which is served on the same listeners.
+    ///
+    /// Any service of tonic will do, such as those it generates, alone or in tower layers. The server
+    /// promises this:
+    ///
+    /// - Requests over HTTP/2 with a gRPC media type and a path below `/NAME/` go to the service, with
+    ///   streams in both directions and trailers. Discovery comes first; then the services of the
+    ///   program, in the order in which they were added; then health and reflection, which the program
+    ///   can replace so. Reflection shows the server's own services only.
+    /// - A call is let in if the connection has a stream left
+    ///   ([`Limits::max_streams_per_connection`](crate::Limits::max_streams_per_connection)) and the
+    ///   server too ([`Limits::max_streams`](crate::Limits::max_streams)); otherwise its status is
+    ///   `RESOURCE_EXHAUSTED`. It counts until its body is dropped. The size of its messages is the
+    ///   service's to limit.
+    /// - The extensions of a request hold an `Arc<`[`Peer`](crate::Peer)`>`, the other end of the
+    ///   connection. No policy is asked and no observer is told.
+    /// - When the connection drains, new calls get the status `UNAVAILABLE`, and so do streams that
+    ///   have nothing to send. A call that has not begun its response has until
+    ///   [`Times::grace`](crate::Times::grace) to do so.
+    ///
+    /// The service runs in the task of the connection. It must not block, and what takes long belongs
+    /// into a task of its own; a panic ends the connection.
+    #[must_use]
+    pub fn with_service<S, B>(mut self, service: S) -> Self
+    where
+        S: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<B>,
+                Error = Infallible,
+            >,
+        S: tonic::server::NamedService + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.services.push(TowerService::new(service, Admission::Limited));
+        self
+    }
+
     /// Serves on all `listeners` until `stop` is done, and then ends in order: no more
     /// connections, GOAWAY to the clients there are, their streams ended one after the other
     /// within [`Times::drain`](crate::Times::drain), those without an answer after their first
@@ -85,7 +129,7 @@ impl Server {
         let times = self.parts.config.times.clone();
         let shared = Arc::new(Shared::new(self.parts));
         let health = HealthReporter::new();
-        let services = Arc::new(services(&shared, &health)?);
+        let services = Arc::new(services(&shared, &health, self.services)?);
         set_health(&services, &health, ServingStatus::Serving).await;
         let mut tasks = JoinSet::new();
         let handshakes = Arc::new(Semaphore::new(shared.config.limits.max_handshakes));
@@ -113,7 +157,11 @@ impl Server {
     }
 }
 
-fn services(shared: &Arc<Shared>, health: &HealthReporter) -> Result<Services, ServeError> {
+fn services(
+    shared: &Arc<Shared>,
+    health: &HealthReporter,
+    mut others: Vec<TowerService>,
+) -> Result<Services, ServeError> {
     let (schema, v2) = (&shared.schema, shared.config.v2);
     let descriptors = schema.service_descriptors(v2);
     let reflection = || {
@@ -123,11 +171,12 @@ fn services(shared: &Arc<Shared>, health: &HealthReporter) -> Result<Services, S
     };
     let unusable = |error: tonic_reflection::server::Error| ServeError::Reflection(Box::new(error));
     let health = HealthService::from_health_reporter(health.clone());
-    let others = vec![
-        TowerService::new(tonic_health::pb::health_server::HealthServer::new(health)),
-        TowerService::new(reflection().build_v1().map_err(unusable)?),
-        TowerService::new(reflection().build_v1alpha().map_err(unusable)?),
-    ];
+    let health = tonic_health::pb::health_server::HealthServer::new(health);
+    others.push(TowerService::new(health, Admission::Always));
+    let v1 = reflection().build_v1().map_err(unusable)?;
+    others.push(TowerService::new(v1, Admission::Always));
+    let v1alpha = reflection().build_v1alpha().map_err(unusable)?;
+    others.push(TowerService::new(v1alpha, Admission::Always));
     Ok(Services::new(shared, others))
 }
 

@@ -18,7 +18,7 @@ use crate::request::RequestBody;
 use crate::rest::PollService;
 use crate::routes::{Route, Routes};
 use crate::shared::Shared;
-use crate::tower_service::TowerService;
+use crate::tower_service::{Admission, TowerService};
 
 /// Everything that answers requests.
 pub(crate) struct Services {
@@ -75,7 +75,7 @@ impl Services {
             }
             None => match self.others.iter().find(|service| service.has(path)) {
                 Some(service) if is_grpc(request.headers()) => {
-                    return call(service, context, active, request);
+                    return self.call(service, context, active, request);
                 }
                 _ if is_grpc(request.headers()) => return ready(no_such_method()),
                 _ => http_error(StatusCode::NOT_FOUND, "there is nothing here"),
@@ -97,19 +97,30 @@ impl Services {
             services.polls.answer(&context, &type_url, request).await.map(ServerBody::full)
         }))
     }
-}
 
-fn call(
-    service: &TowerService,
-    context: &RequestContext,
-    active: ActiveRequest,
-    request: Request<RequestBody>,
-) -> ServiceResponse {
-    let activity = Arc::clone(&context.activity);
-    let response = service.call(request);
-    ServiceResponse::Pending(Box::pin(async move {
-        response.await.map(|body| ServerBody::service(body, activity, active))
-    }))
+    /// Calls a tower service. The body and the permit of a call end together.
+    fn call(
+        &self,
+        service: &TowerService,
+        context: &RequestContext,
+        active: ActiveRequest,
+        request: Request<RequestBody>,
+    ) -> ServiceResponse {
+        let activity = Arc::clone(&context.activity);
+        let permit = match service.admission {
+            Admission::Always => None,
+            Admission::Limited => match self.streams.admit(context) {
+                Ok(permit) => Some(permit),
+                Err(status) => return ready(status_response(&status)),
+            },
+        };
+        let mut request = request.map(tonic::body::Body::new);
+        request.extensions_mut().insert(Arc::clone(&context.peer));
+        let response = service.call(request);
+        ServiceResponse::Pending(Box::pin(async move {
+            response.await.map(|body| ServerBody::service(body, activity, permit, active))
+        }))
+    }
 }
 
 fn ready(response: Response<ServerBody>) -> ServiceResponse {

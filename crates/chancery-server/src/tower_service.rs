@@ -1,36 +1,52 @@
-//! A gRPC service that is not part of discovery: health, reflection.
+//! Other gRPC services on the port: health, reflection, and those of the program.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 
+use bytes::Bytes;
 use http::{Request, Response};
 use tonic::body::Body;
-use tonic::codegen::Service;
+use tonic::codegen::{Service, StdError};
 use tonic::server::NamedService;
-
-use crate::request::RequestBody;
 
 /// A tower service under the name of a gRPC service.
 pub(crate) struct TowerService {
     prefix: String,
-    call: Box<dyn Fn(Request<RequestBody>) -> TowerFuture + Send + Sync>,
+    call: Box<dyn Fn(Request<Body>) -> TowerFuture + Send + Sync>,
+    pub(crate) admission: Admission,
 }
 
-type TowerFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+/// Which calls of a service are let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// All calls. Health and reflection answer a server that is full or stopping too.
+    Always,
+    /// Those within the limit of streams, until the connection drains.
+    Limited,
+}
+
+/// The response of a call.
+pub(crate) type TowerFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 impl TowerService {
-    pub(crate) fn new<S>(service: S) -> Self
+    pub(crate) fn new<S, B>(service: S, admission: Admission) -> Self
     where
-        S: Service<Request<RequestBody>, Response = Response<Body>, Error = Infallible>,
+        S: Service<Request<Body>, Response = Response<B>, Error = Infallible>,
         S: NamedService + Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<StdError>,
     {
         let call = move |request| -> TowerFuture {
-            let response = service.clone().call(request);
-            Box::pin(async move { response.await.unwrap_or_else(|never| match never {}) })
+            let mut service = service.clone();
+            Box::pin(async move {
+                let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+                let Ok(response) = service.call(request).await;
+                response.map(Body::new)
+            })
         };
-        Self { prefix: format!("/{}/", S::NAME), call: Box::new(call) }
+        Self { prefix: format!("/{}/", S::NAME), call: Box::new(call), admission }
     }
 
     /// Returns true if the path is that of one of its methods.
@@ -38,7 +54,7 @@ impl TowerService {
         path.starts_with(&self.prefix)
     }
 
-    pub(crate) fn call(&self, request: Request<RequestBody>) -> TowerFuture {
+    pub(crate) fn call(&self, request: Request<Body>) -> TowerFuture {
         (self.call)(request)
     }
 }

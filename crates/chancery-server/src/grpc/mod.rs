@@ -55,14 +55,7 @@ impl StreamService {
         route: &StreamRoute,
         request: Request<RequestBody>,
     ) -> Result<Response<StreamBody>, Status> {
-        if context.activity.is_draining() {
-            return Err(draining());
-        }
-        let Some(permit) = StreamPermit::take(&self.shared) else {
-            let limit = self.shared.config.limits.max_streams;
-            let text = format!("the server has its {limit} streams");
-            return Err(Status::resource_exhausted(text));
-        };
+        let permit = self.admit(context)?;
         let (variant, only) = (route.variant, route.type_url.clone());
         let session = Session::open(permit, Arc::clone(&context.peer), variant, only);
         let activity = Arc::clone(&context.activity);
@@ -72,6 +65,20 @@ impl StreamService {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity"));
         Ok(response)
+    }
+
+    /// Lets one more stream or call in.
+    ///
+    /// # Errors
+    /// With the status for the client, if there are too many or the connection drains.
+    pub(crate) fn admit(&self, context: &RequestContext) -> Result<StreamPermit, Status> {
+        if context.activity.is_draining() {
+            return Err(draining());
+        }
+        StreamPermit::take(&self.shared).ok_or_else(|| {
+            let limit = self.shared.config.limits.max_streams;
+            Status::resource_exhausted(format!("the server has its {limit} streams"))
+        })
     }
 }
 
