@@ -1,24 +1,26 @@
 //! TLS with certificates that are replaced while the server runs.
 //!
-//! A [`Tls`] is read from files. When they change, or when it is told to, it reads them again: new
+//! A [`Tls`] is read from files. It reads them again when they change or when it is told to; new
 //! connections then use the new ones. Files that cannot be used are reported and change nothing, so
 //! a certificate and a key that do not belong together yet do no harm. Both HTTP versions are
 //! offered (ALPN).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use chancery_tls::FileStamps;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
-use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
-use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
-use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::sign::SingleCertAndKey;
 use tracing::{info, warn};
+
+pub use chancery_tls::TlsError;
 
 /// Where certificates are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,57 +37,8 @@ pub struct TlsFiles {
 pub struct Tls {
     files: TlsFiles,
     current: ArcSwap<ServerConfig>,
-    /// What the files looked like when they were read last, whether they could be used or not.
-    seen: Mutex<Vec<FileStamp>>,
-}
-
-/// What tells that a file was replaced. Links are followed, so swapped ones are noticed.
-type FileStamp = Option<(SystemTime, u64)>;
-
-/// Why certificates cannot be used: the environment's fault.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TlsError {
-    /// A file is not there or is no PEM.
-    #[error("cannot read `{}`", path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: pem::Error,
-    },
-    /// A file has nothing that is needed.
-    #[error("`{}` has no certificate", path.display())]
-    NoCertificate {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// The certificate is unusable, or the key is not its key.
-    #[error("cannot use certificate `{}` with key `{}`", cert.display(), key.display())]
-    Pair {
-        /// The certificate.
-        cert: PathBuf,
-        /// The key.
-        key: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
-    /// A certificate of an authority is unusable.
-    #[error("cannot use an authority in `{}`", path.display())]
-    Authority {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
-    /// The authorities together are unusable.
-    #[error("cannot verify clients by `{}`", path.display())]
-    Verifier {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: VerifierBuilderError,
-    },
+    /// The files as they were read last, whether they could be used or not.
+    stamps: FileStamps,
 }
 
 impl Tls {
@@ -94,17 +47,17 @@ impl Tls {
     /// # Errors
     /// When a file cannot be read, or they do not fit together.
     pub fn load(files: TlsFiles) -> Result<Arc<Self>, TlsError> {
-        let seen = Mutex::new(files.seen());
+        let stamps = FileStamps::new(files.paths());
         let current = ArcSwap::from_pointee(files.read()?);
-        Ok(Arc::new(Self { files, current, seen }))
+        Ok(Arc::new(Self { files, current, stamps }))
     }
 
     /// Reads the files again. Connections made before keep what they have.
     ///
     /// # Errors
-    /// When they cannot be used; what was used before is used on.
+    /// When they cannot be used; new connections then use what was read before.
     pub fn reload(&self) -> Result<(), TlsError> {
-        self.remember();
+        self.stamps.changed();
         self.current.store(Arc::new(self.files.read()?));
         Ok(())
     }
@@ -113,7 +66,7 @@ impl Tls {
         TlsAcceptor::from(self.current.load_full())
     }
 
-    /// Looks every so often whether the files changed. Never ends.
+    /// Reads the files again when they change, and looks for changes that often. Never ends.
     pub(crate) async fn follow(&self, every: Duration) {
         loop {
             tokio::time::sleep(every).await;
@@ -121,9 +74,9 @@ impl Tls {
         }
     }
 
-    /// Failures are reported once for each change, and tried again with the next.
+    /// A failure is reported once for each change, and tried again with the next change.
     fn reload_if_changed(&self) {
-        if !self.remember() {
+        if !self.stamps.changed() {
             return;
         }
         match self.files.read() {
@@ -132,36 +85,31 @@ impl Tls {
                 info!(cert = %self.files.cert.display(), "certificates were replaced");
             }
             Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                let cause = cause.unwrap_or_default();
-                warn!("certificates were not replaced, the old ones stay: {error}: {cause}");
+                let error = error.with_cause();
+                warn!("certificates were not replaced, the old ones stay: {error}");
             }
         }
-    }
-
-    /// Whether the files look different from the last time.
-    fn remember(&self) -> bool {
-        let now = self.files.seen();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *seen, now.clone()) != now
     }
 }
 
 impl TlsFiles {
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        [Some(&self.cert), Some(&self.key), self.client_ca.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+    }
+
     fn read(&self) -> Result<ServerConfig, TlsError> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        let builder = ServerConfig::builder_with_provider(chancery_tls::provider())
             .with_safe_default_protocol_versions()
-            .map_err(|source| self.unusable_pair(source))?;
+            .map_err(|error| TlsError::Config { source: error.into() })?;
         let builder = match &self.client_ca {
-            Some(path) => builder.with_client_cert_verifier(verifier(path, provider)?),
+            Some(path) => builder.with_client_cert_verifier(verifier(path)?),
             None => builder.with_no_client_auth(),
         };
-        let key = PrivateKeyDer::from_pem_file(&self.key)
-            .map_err(|source| TlsError::Read { path: self.key.clone(), source })?;
-        let mut config = builder
-            .with_single_cert(certificates(&self.cert)?, key)
-            .map_err(|source| self.unusable_pair(source))?;
+        let identity = SingleCertAndKey::from(chancery_tls::identity(&self.cert, &self.key)?);
+        let mut config = builder.with_cert_resolver(Arc::new(identity));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // Tickets make a reconnect cost half.
         if let Ok(ticketer) = aws_lc_rs::Ticketer::new() {
@@ -169,56 +117,13 @@ impl TlsFiles {
         }
         Ok(config)
     }
-
-    fn unusable_pair(&self, source: rustls::Error) -> TlsError {
-        TlsError::Pair { cert: self.cert.clone(), key: self.key.clone(), source }
-    }
-
-    fn seen(&self) -> Vec<FileStamp> {
-        let files = [Some(&self.cert), Some(&self.key), self.client_ca.as_ref()];
-        let look = |path: &PathBuf| {
-            let file = std::fs::metadata(path).ok()?;
-            Some((file.modified().ok()?, identity(&file)))
-        };
-        files.into_iter().flatten().map(look).collect()
-    }
 }
 
-/// The inode, where there is one: a file that is moved into place may have any age.
-#[cfg(unix)]
-fn identity(file: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(file)
-}
-
-#[cfg(not(unix))]
-fn identity(file: &std::fs::Metadata) -> u64 {
-    file.len()
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let unreadable = |source| TlsError::Read { path: path.to_owned(), source };
-    let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(path).map_err(unreadable)?.collect();
-    let found = found.map_err(unreadable)?;
-    if found.is_empty() {
-        return Err(TlsError::NoCertificate { path: path.to_owned() });
-    }
-    Ok(found)
-}
-
-fn verifier(
-    path: &Path,
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for authority in certificates(path)? {
-        roots
-            .add(authority)
-            .map_err(|source| TlsError::Authority { path: path.to_owned(), source })?;
-    }
-    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+fn verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let roots = chancery_tls::authorities(path)?;
+    WebPkiClientVerifier::builder_with_provider(roots, chancery_tls::provider())
         .build()
-        .map_err(|source| TlsError::Verifier { path: path.to_owned(), source })
+        .map_err(|error| TlsError::Verifier { path: path.to_owned(), source: error.into() })
 }
 
 impl fmt::Debug for Tls {

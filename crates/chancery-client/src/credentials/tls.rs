@@ -6,69 +6,17 @@
 //! connection tries again: so a certificate that is replaced before its key does no harm.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task;
 use tokio::time::Instant;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tracing::warn;
 
-use super::{Identity, TlsFiles};
+use super::TlsFiles;
 
-/// Why certificates cannot be used: the environment's fault.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TlsError {
-    /// A file is not there or is no PEM.
-    #[error("cannot read `{}`", path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: pem::Error,
-    },
-    /// A file has nothing that is needed.
-    #[error("`{}` has no certificate", path.display())]
-    NoCertificate {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// The certificate is unusable, or the key is not its key.
-    #[error("cannot use certificate `{}` with key `{}`", cert.display(), key.display())]
-    Pair {
-        /// The certificate.
-        cert: PathBuf,
-        /// The key.
-        key: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
-    /// A certificate of an authority is unusable.
-    #[error("cannot use an authority in `{}`", path.display())]
-    Authority {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
-    /// The system trusts nobody, and no file says whom to trust.
-    #[error("the system has no certificates of authorities; name some in `ca_certificate_file`")]
-    NoSystemAuthorities,
-    /// What was read makes no configuration.
-    #[error("cannot make a configuration for TLS")]
-    Config {
-        /// Why.
-        source: rustls::Error,
-    },
-    /// The program ends.
-    #[error("reading certificates was interrupted")]
-    Interrupted,
-}
+pub use chancery_tls::TlsError;
 
 /// TLS as it is at present.
 pub(super) struct Tls {
@@ -76,16 +24,16 @@ pub(super) struct Tls {
     held: Mutex<Option<Held>>,
 }
 
-/// What connections are made with.
+/// The material that new connections use, and the configuration made of it.
 #[derive(Clone)]
 struct Held {
     config: Arc<ClientConfig>,
     material: Material<Arc<RootCertStore>, Arc<CertifiedKey>>,
-    /// When all of it could be used for the last time.
+    /// The last time at which all parts could be used.
     read_at: Instant,
 }
 
-/// Whom the client trusts, and who it is.
+/// The authorities the client trusts, and its identity.
 #[derive(Clone)]
 struct Material<R, I> {
     roots: R,
@@ -99,7 +47,7 @@ impl Tls {
         Self { files, held: Mutex::new(None) }
     }
 
-    /// What the next connection is made with.
+    /// The configuration for the next connection.
     pub(super) async fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let now = Instant::now();
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -113,7 +61,7 @@ impl Tls {
         self.replace(now, held, read.map_err(|_| TlsError::Interrupted)?)
     }
 
-    /// Takes over what can be used of what was read, and keeps the rest as it was.
+    /// Takes over the parts that could be read, and keeps the others as they were.
     fn replace(
         &self,
         now: Instant,
@@ -140,7 +88,7 @@ impl Tls {
     }
 }
 
-/// What was read, or else what was there before.
+/// The part that was read, or else the one from before.
 fn or_kept<T>(
     read: Result<T, TlsError>,
     before: Option<T>,
@@ -149,9 +97,8 @@ fn or_kept<T>(
     match (read, before) {
         (Err(error), Some(before)) => {
             late();
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            let cause = cause.unwrap_or_default();
-            warn!("certificates were not replaced, the old ones stay: {error}: {cause}");
+            let error = error.with_cause();
+            warn!("certificates were not replaced, the old ones stay: {error}");
             Ok(before)
         }
         (read, _) => read,
@@ -161,32 +108,21 @@ fn or_kept<T>(
 impl TlsFiles {
     fn read(&self) -> Read {
         Material {
-            roots: self.ca.as_deref().map_or_else(system, authorities).map(Arc::new),
-            identity: self.identity.as_ref().map(|identity| identity.read().map(Arc::new)),
+            roots: match &self.ca {
+                Some(path) => chancery_tls::authorities(path),
+                None => chancery_tls::system_authorities(),
+            },
+            identity: self.identity.as_ref().map(|it| chancery_tls::identity(&it.cert, &it.key)),
         }
-    }
-}
-
-impl Identity {
-    fn read(&self) -> Result<CertifiedKey, TlsError> {
-        let key = PrivateKeyDer::from_pem_file(&self.key)
-            .map_err(|source| TlsError::Read { path: self.key.clone(), source })?;
-        CertifiedKey::from_der(certificates(&self.cert)?, key, &aws_lc_rs::default_provider())
-            .map_err(|source| TlsError::Pair {
-                cert: self.cert.clone(),
-                key: self.key.clone(),
-                source,
-            })
     }
 }
 
 impl Material<Arc<RootCertStore>, Arc<CertifiedKey>> {
     /// A configuration of its own for each reading, because sessions must not outlive an identity.
     fn config(&self) -> Result<ClientConfig, TlsError> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(chancery_tls::provider())
             .with_safe_default_protocol_versions()
-            .map_err(|source| TlsError::Config { source })?
+            .map_err(|error| TlsError::Config { source: error.into() })?
             .with_root_certificates(Arc::clone(&self.roots));
         Ok(match &self.identity {
             Some(identity) => {
@@ -196,35 +132,6 @@ impl Material<Arc<RootCertStore>, Arc<CertifiedKey>> {
             None => builder.with_no_client_auth(),
         })
     }
-}
-
-/// The authorities in a file. One that is broken fails the file: it was put there to be trusted.
-fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for authority in certificates(path)? {
-        roots
-            .add(authority)
-            .map_err(|source| TlsError::Authority { path: path.to_owned(), source })?;
-    }
-    Ok(roots)
-}
-
-/// The authorities of the system, without those that are broken: nobody asked for them here.
-fn system() -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() { Err(TlsError::NoSystemAuthorities) } else { Ok(roots) }
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let unreadable = |source| TlsError::Read { path: path.to_owned(), source };
-    let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(path).map_err(unreadable)?.collect();
-    let found = found.map_err(unreadable)?;
-    if found.is_empty() {
-        return Err(TlsError::NoCertificate { path: path.to_owned() });
-    }
-    Ok(found)
 }
 
 impl fmt::Debug for Tls {

@@ -1,0 +1,70 @@
+//! Certificates, keys and authorities, read and checked.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use crate::TlsError;
+
+/// The cryptography of server and client.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+/// A certificate, those that lead to its authority, and its private key.
+///
+/// # Errors
+/// When a file cannot be read, or the key is not that of the certificate.
+pub fn identity(cert: &Path, key: &Path) -> Result<Arc<CertifiedKey>, TlsError> {
+    let private = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key))?;
+    let pair = CertifiedKey::from_der(certificates(cert)?, private, &provider());
+    pair.map(Arc::new).map_err(|error| TlsError::Pair {
+        cert: cert.to_owned(),
+        key: key.to_owned(),
+        source: error.into(),
+    })
+}
+
+/// The authorities in a file. One that is broken fails the file: it was put there to be trusted.
+///
+/// # Errors
+/// When the file cannot be read, or an authority in it cannot be used.
+pub fn authorities(path: &Path) -> Result<Arc<RootCertStore>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(path)? {
+        let unusable = |error: rustls::Error| TlsError::Authority {
+            path: path.to_owned(),
+            source: error.into(),
+        };
+        roots.add(authority).map_err(unusable)?;
+    }
+    Ok(Arc::new(roots))
+}
+
+/// The authorities of the system, without those that are broken: nobody asked for them here.
+///
+/// # Errors
+/// When there are none.
+pub fn system_authorities() -> Result<Arc<RootCertStore>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() { Err(TlsError::NoSystemAuthorities) } else { Ok(Arc::new(roots)) }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let found: Vec<_> = found.map_err(unreadable(path))?;
+    if found.is_empty() {
+        return Err(TlsError::NoCertificate { path: path.to_owned() });
+    }
+    Ok(found)
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(pem::Error) -> TlsError {
+    |error| TlsError::Read { path: path.to_owned(), source: error.into() }
+}
