@@ -33,11 +33,11 @@ pub struct StreamEvent<'a> {
     pub node: Option<&'a Node>,
     /// The audience of the stream; `None` until the policy has chosen one.
     pub audience: Option<&'a AudienceName>,
-    /// What happened.
+    /// The event itself.
     pub kind: StreamEventKind<'a>,
 }
 
-/// What can happen on a stream.
+/// The kinds of events of a stream.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum StreamEventKind<'a> {

@@ -1,4 +1,4 @@
-//! Where clients connect: TCP with or without TLS, or a Unix socket.
+//! The sockets on which clients connect: TCP with or without TLS, or a Unix socket.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use crate::config::Times;
 use crate::tls::Tls;
 
-/// A place where clients connect. gRPC and REST are both found there.
+/// A socket on which clients connect. It serves both gRPC and REST.
 #[derive(Debug)]
 pub struct Listener {
     socket: ListenerSocket,
@@ -34,15 +34,15 @@ impl Listener {
     /// Listens on an address; port 0 takes a free one.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address is not free, or not one of this machine.
     pub async fn tcp(address: SocketAddr) -> io::Result<Self> {
         Ok(Self { socket: ListenerSocket::Tcp(TcpListener::bind(address).await?), tls: None })
     }
 
-    /// Listens on a Unix socket, and takes the place of one that nobody listens on any more.
+    /// Listens on a Unix socket. A socket file on which nobody listens any more is replaced.
     ///
     /// # Errors
-    /// When the path cannot be had.
+    /// When the socket cannot be made at that path.
     pub fn unix(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         remove_abandoned(&path);
@@ -50,7 +50,7 @@ impl Listener {
         Ok(Self { socket: ListenerSocket::Unix(socket, path), tls: None })
     }
 
-    /// Speaks TLS there.
+    /// Serves TLS on this listener.
     #[must_use]
     pub fn with_tls(mut self, tls: Arc<Tls>) -> Self {
         self.tls = Some(tls);
@@ -98,7 +98,8 @@ impl Drop for Listener {
 }
 
 impl AcceptedSocket {
-    /// Small messages go at once, and a peer that vanished is found out (S-113).
+    /// Sets the options of TCP: small messages go out at once, and a peer that vanished is noticed
+    /// (S-113).
     pub(crate) fn prepare(&self, times: &Times) {
         let Self::Tcp(stream, _) = self else { return };
         stream.set_nodelay(true).ok();
@@ -121,7 +122,7 @@ impl AcceptedSocket {
     }
 }
 
-/// A socket file outlives the process that made it.
+/// Removes a socket file whose process is gone: the file outlives it.
 fn remove_abandoned(path: &Path) {
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {

@@ -1,7 +1,7 @@
-//! Counts of what happens, in the caller's registry (S-140).
+//! Metrics, in the caller's registry (S-140).
 //!
-//! Types are labelled by their short name, and types nobody registered as `other`, so that no
-//! client can make new series.
+//! A type is labelled by its short name, and an unknown one by `other`, so that no client can make
+//! new series.
 
 use std::time::Duration;
 
@@ -37,21 +37,21 @@ pub struct Metrics {
     pub(crate) resources: Family<ResourceLabels, Gauge>,
 }
 
-/// A kind of stream.
+/// The labels of a stream: its variant and its service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct StreamLabels {
     variant: &'static str,
     service: &'static str,
 }
 
-/// A type, as served in one form of the protocol.
+/// The labels of a type in one variant of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct TypeLabels {
     variant: &'static str,
     r#type: &'static str,
 }
 
-/// What is counted at every response of a type and its answer, found once.
+/// The metrics that move at every response of a type and its acknowledgement, looked up once.
 #[derive(Clone, Debug)]
 pub(crate) struct TypeCounters {
     pub(crate) responses: Counter,
@@ -61,14 +61,14 @@ pub(crate) struct TypeCounters {
     pub(crate) commit_to_ack: Histogram,
 }
 
-/// A type and the HTTP status of the answer.
+/// The labels of a poll: its type and the HTTP status of the response.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct PollLabels {
     r#type: &'static str,
     status: u16,
 }
 
-/// A type.
+/// The label of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ResourceLabels {
     r#type: &'static str,
@@ -148,7 +148,7 @@ impl Metrics {
         );
     }
 
-    /// What is counted of a type in one form of the protocol.
+    /// The counters of a type in one variant of the protocol.
     pub(crate) fn type_counters(&self, variant: Variant, type_url: &TypeUrl) -> TypeCounters {
         let labels = TypeLabels::new(variant, type_url);
         TypeCounters {
@@ -160,7 +160,7 @@ impl Metrics {
         }
     }
 
-    /// Counts an answer over REST with data.
+    /// Counts a response over REST that has data.
     pub(crate) fn count_poll(&self, type_url: &TypeUrl, bytes: usize) {
         let labels = TypeLabels { variant: "rest", r#type: label(type_url) };
         self.responses.get_or_create(&labels).inc();
@@ -204,7 +204,7 @@ impl PollLabels {
     }
 }
 
-/// How a time is counted.
+/// Adds a time to a histogram.
 pub(crate) fn observe<L>(
     family: &Family<L, Histogram, fn() -> Histogram>,
     labels: &L,
@@ -226,7 +226,7 @@ fn name_of(variant: Variant) -> &'static str {
     }
 }
 
-/// From half a millisecond to a minute.
+/// Buckets from half a millisecond to a minute.
 fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.0005, 2.0, 18))
 }

@@ -1,9 +1,9 @@
-//! Who sees what: the decision a user of the library makes.
+//! The choice of an audience for each client, which a user of the library makes.
 //!
-//! A [`Policy`] names the audience of a client. It is asked when a stream says who it is, when its
-//! dynamic parameters change (S-025), and when [`Store::reassign`](crate::Store::reassign) says so;
-//! for a poll over REST it is asked each time. It must answer at once: it is called on the path of
-//! the stream, without a task of its own.
+//! A [`Policy`] names the audience of a client. It is asked when the client of a stream identifies
+//! itself, when its dynamic parameters change (S-025), after
+//! [`Store::reassign`](crate::Store::reassign), and for each poll over REST. It is called on the path
+//! of the stream, without a task of its own, so it must answer at once.
 
 use std::net::SocketAddr;
 
@@ -20,11 +20,11 @@ pub trait Policy: Send + Sync + 'static {
     fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal>;
 }
 
-/// Who asks.
+/// The client that a policy is asked about.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
-    /// What the client says about itself; `None` if its first message does not say it usably
-    /// (S-024). It is self-declared: check it against the peer before trusting it (S-137).
+    /// The node as the client describes itself; `None` if its first message has no usable one
+    /// (S-024). Nobody has verified it: check it against the peer before trusting it (S-137).
     pub node: Option<&'a Node>,
     /// The other end of the connection.
     pub peer: &'a Peer,
@@ -33,38 +33,38 @@ pub struct Client<'a> {
 /// The other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address; `None` for a Unix socket.
+    /// The address; `None` for a Unix socket.
     pub address: Option<SocketAddr>,
-    /// Whether the connection is encrypted.
+    /// True if the connection is encrypted.
     pub tls: bool,
-    /// The certificates the peer proved to own the first of, as DER. Empty if it showed none.
+    /// The certificate of the peer, which it proved to own, and those that lead to its authority, as
+    /// DER. Empty if it showed none.
     pub certificates: Vec<Vec<u8>>,
 }
 
-/// Why a client is turned away.
+/// The reason why a policy refuses a client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It must say more about itself: `INVALID_ARGUMENT`, over REST 400.
+    /// The client must say more about itself: `INVALID_ARGUMENT`, over REST 400.
     #[error("{0}")]
     Unidentified(String),
-    /// It may not be who it says it is, or is not wanted: `PERMISSION_DENIED`, over REST 403.
+    /// The client may not be the node it claims to be, or is not wanted: `PERMISSION_DENIED`, over REST 403.
     #[error("{0}")]
     Denied(String),
-    /// It should come back later: `UNAVAILABLE`, over REST 503.
+    /// The client should come back later: `UNAVAILABLE`, over REST 503.
     #[error("{0}")]
     Unavailable(String),
 }
 
-/// One audience for every client, also for those that do not say who they are.
+/// One audience for every client, those without a node included.
 #[derive(Clone, Debug)]
 pub struct OneAudience(pub AudienceName);
 
-/// The audience is a function of the node; clients that do not say who they are are turned away.
+/// The audience is a function of the node. Clients without a node are refused.
 ///
 /// ```
-/// use chancery_core::Node;
-/// use chancery_server::{ByNode, AudienceName};
+/// use chancery_server::{AudienceName, ByNode, Node};
 ///
 /// let policy = ByNode(|node: &Node| AudienceName::from(node.cluster.as_str()));
 /// ```
@@ -72,8 +72,8 @@ pub struct OneAudience(pub AudienceName);
 pub struct ByNode<F>(pub F);
 
 impl Peer {
-    /// Whether nobody else can listen in and the peer is known: mutual TLS, a Unix socket, or the
-    /// same machine (S-137).
+    /// Returns true if nobody else can listen in and the peer is known: over mutual TLS, a Unix
+    /// socket, or from the same machine (S-137).
     pub fn is_trusted(&self) -> bool {
         let local = self.address.is_none_or(|address| address.ip().to_canonical().is_loopback());
         local || (self.tls && !self.certificates.is_empty())
@@ -105,7 +105,7 @@ where
 }
 
 impl Refusal {
-    /// What a policy that needs to know the client says to one that does not tell (S-024).
+    /// The refusal of a client without a node by a policy that needs one (S-024).
     pub fn anonymous() -> Self {
         Self::Unidentified("the first request has no `node` with an `id`".to_owned())
     }

@@ -1,14 +1,14 @@
-//! Chance, where replicas and clients must not move in step. Nothing secret depends on it.
+//! Random numbers, where replicas and clients must not move in step. Nothing secret depends on them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// A number nobody can tell beforehand.
+/// A random number.
 pub(crate) fn u64() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-/// A time from nothing to `most`.
+/// A random time, from zero to `most`.
 pub(crate) fn duration_up_to(most: Duration) -> Duration {
     most.mul_f64(u64() as f64 / u64::MAX as f64)
 }

@@ -1,4 +1,4 @@
-//! The body of any request, of whichever version of HTTP.
+//! The body of any request, in either version of HTTP.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,14 +17,14 @@ pub(crate) enum RequestBody {
     Http2(Http2Body),
 }
 
-/// The body of a request over HTTP/2. What was read is room for more at once.
+/// The body of a request over HTTP/2. The peer may send as many bytes again as soon as they are read.
 pub(crate) struct Http2Body {
     stream: RecvStream,
-    /// How many bytes are to come, if the client said it. That it keeps its word is seen to by h2.
+    /// The number of bytes to come, if the client announced a length. h2 holds the client to it.
     announced: Option<u64>,
 }
 
-/// The client went away, or broke the rules of HTTP.
+/// The client left, or broke the rules of HTTP.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestBodyError {
     #[error(transparent)]
@@ -46,7 +46,7 @@ impl Http2Body {
     ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         match ready!(self.stream.poll_data(cx)) {
             Some(Ok(bytes)) => {
-                // It fails when the stream is gone, which the next read says.
+                // This fails when the stream is gone; the next read says so.
                 self.stream.flow_control().release_capacity(bytes.len()).ok();
                 self.announced = self.announced.map(|all| all.saturating_sub(bytes.len() as u64));
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
@@ -60,7 +60,7 @@ impl Http2Body {
     }
 }
 
-/// A client that resets a stream without an error has only heard enough.
+/// A client that resets a stream without an error has read enough, which is no error here.
 fn failed(error: h2::Error) -> Option<Result<Frame<Bytes>, h2::Error>> {
     (error.reason() != Some(Reason::NO_ERROR)).then_some(Err(error))
 }

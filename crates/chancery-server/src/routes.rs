@@ -1,14 +1,14 @@
-//! Which path means what, read from the descriptors (S-001, S-010).
+//! The paths of requests and their meaning, read from the descriptors (S-001, S-010).
 
 use std::collections::HashMap;
 
 use chancery_core::{TypeUrl, Variant};
 use chancery_proto::schema::{MethodKind, Schema, Service};
 
-/// Where requests go, by path.
+/// The routes by path.
 pub(crate) struct Routes(HashMap<String, Route>);
 
-/// What a path means.
+/// The meaning of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// A discovery stream over gRPC.
@@ -26,7 +26,7 @@ pub(crate) struct StreamRoute {
 }
 
 impl Routes {
-    /// The routes of v3, and those of v2 if they are wanted.
+    /// The routes of v3, and those of v2 if `v2` is true.
     pub(crate) fn new(schema: &Schema, v2: bool) -> Self {
         Self(schema.services(v2).iter().flat_map(routes_of).collect())
     }
@@ -55,7 +55,7 @@ fn routes_of(service: &Service) -> impl Iterator<Item = (String, Route)> + '_ {
 mod tests {
     use super::*;
 
-    /// The paths of Appendix A that end in what is given.
+    /// Returns true if the path has a route.
     fn has(routes: &Routes, path: &str) -> bool {
         routes.get(path).is_some()
     }

@@ -1,4 +1,4 @@
-//! The server: listeners in, connections served, an orderly end.
+//! The server: it accepts connections, serves them, and stops in order.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Server {
     services: Vec<TowerService>,
 }
 
-/// Why a server cannot serve.
+/// The reason why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -42,7 +42,7 @@ pub enum ServeError {
 }
 
 impl Server {
-    /// A server that shows each client the snapshot of the audience `policy` puts it in.
+    /// A server that shows each client the snapshot of the audience that `policy` chooses.
     pub fn new(store: Arc<Store>, policy: impl Policy, config: Config) -> Self {
         let (policy, observers) = (Box::new(policy), Vec::new());
         let (metrics, schema) = (Metrics::default(), Schema::bundled());
@@ -52,7 +52,7 @@ impl Server {
         }
     }
 
-    /// Counts into metrics of the caller.
+    /// Counts into the metrics of the caller.
     #[must_use]
     pub fn with_metrics(mut self, metrics: Metrics) -> Self {
         self.parts.metrics = metrics;
@@ -67,7 +67,7 @@ impl Server {
         self
     }
 
-    /// Knows more messages than those that are bundled.
+    /// Uses a schema with more messages than the bundled ones.
     #[must_use]
     pub fn with_schema(mut self, schema: Schema) -> Self {
         self.parts.schema = schema;
@@ -88,7 +88,7 @@ impl Server {
     ///   server too ([`Limits::max_streams`](crate::Limits::max_streams)); otherwise its status is
     ///   `RESOURCE_EXHAUSTED`. It counts until its body is dropped. The size of its messages is the
     ///   service's to limit.
-    /// - The extensions of a request hold an `Arc<`[`Peer`](crate::Peer)`>`, the other end of the
+    /// - The extensions of a request hold an `Arc<`[`Peer`]`>`, the other end of the
     ///   connection. No policy is asked and no observer is told.
     /// - When the connection drains, new calls get the status `UNAVAILABLE`, and so do streams that
     ///   have nothing to send. A call that has not begun its response has until
@@ -114,12 +114,12 @@ impl Server {
     }
 
     /// Serves on all `listeners` until `stop` is done, and then ends in order: no more
-    /// connections, GOAWAY to the clients there are, their streams ended one after the other
-    /// within [`Times::drain`](crate::Times::drain), those without an answer after their first
-    /// one, and what is left after [`Times::grace`](crate::Times::grace) cut (S-139).
+    /// connections are accepted; clients are sent GOAWAY, one after the other within
+    /// [`Times::drain`](crate::Times::drain); their streams end, those without an answer after their
+    /// first one; and what is left after [`Times::grace`](crate::Times::grace) is cut (S-139).
     ///
     /// # Errors
-    /// When it cannot begin.
+    /// When the server cannot start.
     pub async fn serve(
         self,
         listeners: Vec<Listener>,
@@ -180,7 +180,7 @@ fn services(
     Ok(Services::new(shared, others))
 }
 
-/// The server as a whole, under the empty name, and each discovery service.
+/// Sets the health of the server as a whole, under the empty name, and of each discovery service.
 async fn set_health(services: &Services, health: &HealthReporter, status: ServingStatus) {
     let Shared { schema, config, .. } = &*services.shared;
     health.set_service_status("", status).await;
@@ -189,8 +189,8 @@ async fn set_health(services: &Services, health: &HealthReporter, status: Servin
     }
 }
 
-/// Counting costs as much as there are types and audiences, so it is not done for each publication.
-/// Never ends.
+/// Counts the resources, again and again: at each publication it would cost too much, because it
+/// walks over all types of all audiences. Never ends.
 async fn count_resources(shared: &Shared) {
     const EVERY: Duration = Duration::from_secs(5);
     loop {
@@ -199,11 +199,11 @@ async fn count_resources(shared: &Shared) {
     }
 }
 
-/// How long a handshake keeps its permit among those there may be at once: many times what one takes
-/// that does not wait for its peer. Who waits costs no time that others lack.
+/// The time for which a handshake keeps its permit: many times what one takes that does not wait for
+/// its peer. One that waits takes no time from others.
 const HANDSHAKE_HOLD: Duration = Duration::from_millis(200);
 
-/// What a listener's connections need.
+/// Accepts the connections of one listener.
 struct Acceptor {
     services: Arc<Services>,
     tls: Option<Arc<Tls>>,
@@ -212,7 +212,7 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    /// Lets connections in until the server stops, and waits for them then.
+    /// Accepts connections until the server stops, and then waits for their end.
     async fn run(self, listener: Listener) {
         let acceptor = Arc::new(self);
         let mut connections = JoinSet::new();
@@ -242,7 +242,7 @@ impl Acceptor {
         let acceptor = Arc::clone(self);
         connections.spawn(async move {
             let _place = permit;
-            // Gone when the connection is served, or it would keep room for a handshake.
+            // Boxed, so that the connection's task keeps no room for a handshake.
             let opening = Box::pin(async move { acceptor.open(accepted).await });
             if let Some(serving) = opening.await {
                 serving.await;
@@ -273,7 +273,7 @@ impl Acceptor {
         }
     }
 
-    /// The TLS handshake, within its time, and who the peer proved to be.
+    /// The TLS handshake, within its time. Notes the certificates of the peer.
     async fn shake_hands<I>(
         &self,
         io: I,
@@ -311,7 +311,7 @@ impl Acceptor {
     }
 }
 
-/// A permit among the connections there may be, given back when it is dropped.
+/// A permit for one connection, given back when it is dropped.
 struct ConnectionPermit(Arc<Shared>);
 
 impl ConnectionPermit {
@@ -334,7 +334,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Follows the certificates of a listener, if it has any. Never ends.
+/// Reloads the certificates of a listener when they change, if it has any. Never ends.
 async fn follow(tls: Option<Arc<Tls>>, shared: &Shared) {
     match tls {
         Some(tls) => tls.follow(shared.config.times.tls_reload).await,
@@ -342,7 +342,7 @@ async fn follow(tls: Option<Arc<Tls>>, shared: &Shared) {
     }
 }
 
-/// Accepting fails when descriptors run out: connections that end give some back.
+/// Waits a moment. Accepting fails when file descriptors run out; connections that end free some.
 async fn pause_after(error: &std::io::Error) {
     warn!("cannot accept a connection: {error}");
     tokio::time::sleep(Duration::from_millis(50)).await;

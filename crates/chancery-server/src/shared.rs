@@ -1,4 +1,4 @@
-//! What all streams of a server share.
+//! The state that all connections of a server share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 use crate::policy::{Peer, Policy};
 use crate::store::Store;
 
-/// What all streams of a server share.
+/// The state that all connections of a server share.
 pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     pub(crate) policy: Box<dyn Policy>,
@@ -37,7 +37,7 @@ pub(crate) struct Parts {
     pub(crate) schema: Schema,
 }
 
-/// A place among the streams there may be, given back when it is dropped.
+/// A permit for one stream, poll or call, given back when it is dropped.
 pub(crate) struct StreamPermit(Arc<Shared>);
 
 impl Shared {
@@ -59,7 +59,7 @@ impl Shared {
         }
     }
 
-    /// The settings for streams of `peer`: secrets are for peers that are known (S-137).
+    /// The settings for streams of `peer`: only peers that are known get secrets (S-137).
     pub(crate) fn settings(&self, peer: &Peer) -> Arc<Settings> {
         let allowed = self.config.secrets_anywhere || peer.is_trusted();
         Arc::clone(if allowed { &self.trusted } else { &self.untrusted })
@@ -70,20 +70,20 @@ impl Shared {
         self.observers.iter().for_each(|observer| observer.observe(event));
     }
 
-    /// A number no other stream has.
+    /// A number that no other stream has.
     pub(crate) fn next_stream(&self) -> u64 {
         self.last_stream.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
 impl StreamPermit {
-    /// A place, if there is one.
+    /// A permit, if one is left.
     pub(crate) fn take(shared: &Arc<Shared>) -> Option<Self> {
-        // The slot comes first, so that it is given back if there are too many.
-        let slot = Self(Arc::clone(shared));
+        // The permit is made first, so that it is given back if there are too many.
+        let permit = Self(Arc::clone(shared));
         let others = shared.streams.fetch_add(1, Ordering::AcqRel);
         if others < shared.config.limits.max_streams {
-            return Some(slot);
+            return Some(permit);
         }
         shared.metrics.streams_refused.inc();
         None

@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 pub use chancery_tls::TlsError;
 
-/// Where certificates are.
+/// The files of a listener's certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificate of the server and those that lead to its authority, as PEM.

@@ -17,7 +17,7 @@ pub(crate) struct TowerService {
     pub(crate) admission: Admission,
 }
 
-/// Which calls of a service are let in.
+/// The calls of a service that are let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// All calls. Health and reflection answer a server that is full or stopping too.

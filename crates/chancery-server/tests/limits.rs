@@ -195,7 +195,7 @@ async fn an_old_connection_is_asked_to_go_after_its_first_answer() {
     drop(idle);
 }
 
-/// Whether the connection still takes new streams, which a GOAWAY ends.
+/// Returns true if the connection still takes new streams, which a GOAWAY ends.
 async fn server_takes_streams(client: &mut Client) -> bool {
     client.accepts_streams().await
 }

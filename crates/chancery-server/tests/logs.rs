@@ -1,4 +1,4 @@
-//! What is written to logs: every exchange, and never what is in a resource (S-138).
+//! Logs: every exchange is in them, and never the body of a resource (S-138).
 //!
 //! Alone in its file, because there is one log for the whole process.
 
@@ -39,7 +39,7 @@ impl MakeWriter<'_> for Log {
     }
 }
 
-/// A `GenericSecret` named `s` in a `Secret`, and what is secret about it.
+/// A `GenericSecret` named `s` in a `Secret`, and its secret part.
 fn secret() -> (Resource, &'static str) {
     let key = "PRIVATE-KEY-MATERIAL";
     let mut source = Vec::new();

@@ -1,4 +1,4 @@
-//! What is written at once arrives whole: over TLS, to peers that stall, half-close or reset.
+//! Bytes that are written at once arrive whole: over TLS, at peers that stall, half-close or reset.
 #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod common;
@@ -17,7 +17,7 @@ use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Larger than what sockets hold.
+/// Larger than the buffers of sockets.
 const LARGE: usize = 24 << 20;
 
 async fn subscribed(client: &Client) -> Stream {
@@ -26,7 +26,7 @@ async fn subscribed(client: &Client) -> Stream {
     stream
 }
 
-/// The response, and whether it is what was published.
+/// The response, which has to be what was published.
 async fn has(stream: &mut Stream, clusters: &[(&str, &str)]) -> SotwResponse {
     let response: SotwResponse = stream.next().await.unwrap();
     let found = response.clusters();
@@ -99,7 +99,7 @@ async fn many_streams_of_one_connection_and_types_of_one_stream_all_hear() {
     }
 }
 
-/// A peer of which the test says when it reads.
+/// A peer that reads when the test says so.
 struct Raw(TcpStream);
 
 impl Raw {
@@ -151,7 +151,7 @@ fn frame(kind: u8, flags: u8, stream: u32, body: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), body].concat()
 }
 
-/// `POST`, `http`, the path, and what gRPC says, in the form that needs no table.
+/// `POST`, `http`, the path, and the headers of gRPC, in the form that needs no table.
 fn request_headers() -> Vec<u8> {
     let text = |name: u8, value: &str| {
         let length = u8::try_from(value.len()).unwrap();

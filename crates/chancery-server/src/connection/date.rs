@@ -1,4 +1,4 @@
-//! The `date` header of responses over HTTP/2, made anew once a second. Over HTTP/1.1 hyper sets it.
+//! The `date` header of responses over HTTP/2, made once a second. Over HTTP/1.1 hyper sets it.
 
 use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::HeaderValue;
 
 thread_local! {
-    /// The last one, and the second it is for.
+    /// The last value, and the second it is for.
     static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
 }
 
-/// What `date` says now.
+/// The value of `date` now.
 pub(super) fn now() -> HeaderValue {
     let now = SystemTime::now();
     let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

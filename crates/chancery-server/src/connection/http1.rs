@@ -1,4 +1,4 @@
-//! HTTP/1.1 of one connection, which is hyper's: for polls over REST, and for browsers.
+//! HTTP/1.1 of one connection, served by hyper: for polls over REST, and for browsers.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,12 +25,12 @@ pub(super) struct Http1<I: AsyncRead + AsyncWrite + Unpin>(Connection<TokioIo<Co
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http1<I> {
     pub(super) fn new(io: Cork<I>, responder: Responder, times: &Times) -> Self {
         let mut builder = Builder::new();
-        // Counted from the end of the request before, so it is about idle clients too.
+        // The time counts from the end of the last request, so it holds for idle clients too.
         builder.timer(TokioTimer::new()).header_read_timeout(times.idle_timeout);
         Self(builder.serve_connection(TokioIo::new(io), responder))
     }
 
-    /// Ready when the connection is at its end.
+    /// Ready when the connection is over.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
         Pin::new(&mut self.0).poll(cx)
     }
@@ -54,7 +54,7 @@ impl Service<Request<Incoming>> for Responder {
     }
 }
 
-/// An answer as hyper wants it.
+/// A response in the form that hyper takes.
 pub(super) struct Http1Response(ResponseFuture);
 
 impl Future for Http1Response {

@@ -1,4 +1,4 @@
-//! HTTP/2 of one connection: requests in, pings, goodbye. Frames are made and read by `h2`.
+//! HTTP/2 of one connection: requests, pings and GOAWAY. `h2` reads and makes the frames.
 
 use std::task::{Context, Poll, ready};
 
@@ -14,11 +14,11 @@ use super::stream::Http2Stream;
 use crate::config::Limits;
 use crate::request::{Http2Body, RequestBody};
 
-/// How many bytes of requests may be on their way, on a stream and on the connection.
+/// The flow-control window for requests, of a stream and of the connection, in bytes.
 const WINDOW: u32 = 1 << 20;
-/// How many bytes the head of a request may have.
+/// The limit for the head of a request, in bytes.
 const MAX_HEAD: u32 = 16 << 10;
-/// How many bytes of a stream h2 takes before it has to send some.
+/// The number of bytes of one stream that h2 buffers before it has to send some.
 const MAX_SEND_BUFFER: usize = 400 << 10;
 
 /// HTTP/2 of one connection.
@@ -28,7 +28,7 @@ pub(super) struct Http2<I> {
     ping: PingState,
 }
 
-/// What became of the last ping.
+/// The state of the last ping.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PingState {
     Idle,
@@ -37,7 +37,7 @@ enum PingState {
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
-    /// Begins when the client's preface can be read from `io`: nothing is waited for.
+    /// Starts HTTP/2. The client's preface is in `io` already, so this does not wait.
     ///
     /// # Errors
     /// When `io` fails.
@@ -53,8 +53,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
         Ok(Self { connection, pings: None, ping: PingState::Idle })
     }
 
-    /// Reads what there is to read, writes what there is to write, and hands on the requests that
-    /// came. Ready when the connection is at its end.
+    /// Reads, writes, and adds the requests that came to the streams. Ready when the connection is
+    /// over.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -71,17 +71,17 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
         Poll::Ready(Ok(()))
     }
 
-    /// Tells the client to open no more streams, and ends when those there are have ended.
+    /// Tells the client to open no more streams. The connection ends with its last stream.
     pub(super) fn graceful_shutdown(&mut self) {
         self.connection.graceful_shutdown();
     }
 
-    /// Ends whatever is open.
+    /// Ends all streams and the connection.
     pub(super) fn abrupt_shutdown(&mut self) {
         self.connection.abrupt_shutdown(Reason::NO_ERROR);
     }
 
-    /// Asks the peer whether it is there.
+    /// Sends a ping to the peer.
     pub(super) fn send_ping(&mut self) {
         if self.pings.is_none() {
             self.pings = self.connection.ping_pong();
@@ -92,7 +92,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
         }
     }
 
-    /// Whether the peer answered since it was asked.
+    /// Returns true, once, if the peer answered the last ping.
     pub(super) fn take_pong(&mut self) -> bool {
         let answered = self.ping == PingState::Answered;
         if answered {

@@ -1,5 +1,5 @@
-//! When a peer that says nothing is asked over HTTP/2 whether it is there, and when it is given up
-//! (S-113). Knows times, and neither sends nor reads.
+//! The times of HTTP/2 keepalive (S-113): when a silent peer is sent a ping, and when it is given up.
+//! Nothing is sent or read here.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use tokio::time::Instant;
 
 use crate::config::Times;
 
-/// The doubts about one peer.
+/// The keepalive of one connection.
 pub(super) struct Keepalive {
-    /// How long it may say nothing.
+    /// The silence after which the peer is sent a ping.
     interval: Duration,
-    /// How long it may take to answer.
+    /// The time that the peer has for its answer.
     timeout: Duration,
     ping_sent: bool,
     deadline: Instant,
 }
 
-/// What is to be done.
+/// The action that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeepaliveAction {
     Ping,
@@ -25,7 +25,7 @@ pub(super) enum KeepaliveAction {
 }
 
 impl Keepalive {
-    /// None, if peers are not asked.
+    /// `None` if keepalive is off.
     pub(super) fn new(times: &Times, now: Instant) -> Option<Self> {
         let interval = times.http2_keepalive?;
         Some(Self {
@@ -36,12 +36,12 @@ impl Keepalive {
         })
     }
 
-    /// When to look again.
+    /// The time of the next decision.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// That time has come; the peer was heard last at `heard`.
+    /// Decides when the deadline has come. The last bytes of the peer came at `heard`.
     pub(super) fn on_deadline(&mut self, heard: Instant, now: Instant) -> Option<KeepaliveAction> {
         if self.ping_sent {
             return Some(KeepaliveAction::GiveUp);
@@ -55,7 +55,7 @@ impl Keepalive {
         Some(KeepaliveAction::Ping)
     }
 
-    /// It is there.
+    /// Says that the peer answered.
     pub(super) fn pong_received(&mut self, now: Instant) {
         self.ping_sent = false;
         self.deadline = now + self.interval;
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_quiet_is_asked_and_who_does_not_answer_given_up() {
+    fn a_silent_peer_is_pinged_and_given_up_without_an_answer() {
         // S-113
         let [interval, timeout] = [10, 3].map(Duration::from_secs);
         let times = Times {
@@ -78,7 +78,7 @@ mod tests {
         let begun = Instant::now();
         let mut keepalive = Keepalive::new(&times, begun).unwrap();
         let heard = begun + Duration::from_secs(4);
-        assert_eq!(keepalive.on_deadline(heard, begun + interval), None, "it said something");
+        assert_eq!(keepalive.on_deadline(heard, begun + interval), None, "it sent something");
         assert_eq!(keepalive.deadline(), heard + interval);
         assert_eq!(keepalive.on_deadline(heard, heard + interval), Some(KeepaliveAction::Ping));
         assert_eq!(keepalive.deadline(), heard + interval + timeout);
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(
             keepalive.on_deadline(asked, keepalive.deadline()),
             Some(KeepaliveAction::GiveUp),
-            "a word is no answer"
+            "bytes are no pong"
         );
         let never = Times { http2_keepalive: None, ..times };
         assert!(Keepalive::new(&never, begun).is_none());

@@ -1,9 +1,10 @@
-//! When a connection ends: idle for too long, old, or because the server shuts down.
+//! The end of a connection: because it is idle or old, or because the server stops.
 //!
-//! An old connection goes so that clients spread over new replicas (S-112), and all go at shutdown
-//! (S-139). In these cases the client is told first (GOAWAY), then the streams end, those without
-//! an answer after their first one, and what is left after the grace is cut. One that is given up
-//! ([`keepalive`](super::keepalive)) is closed at once. Whatever comes next is one timer.
+//! An old connection ends so that clients spread over new replicas (S-112), and all end when the
+//! server stops (S-139). The client is sent GOAWAY first; then the streams end, those without an
+//! answer after their first one; and streams that are left after the grace are cut. A connection
+//! whose peer is given up ([`keepalive`](super::keepalive)) is closed at once. One timer serves for
+//! all of this: it is set to whatever comes next.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,15 +20,15 @@ use crate::activity::ConnectionActivity;
 use crate::config::Times;
 use crate::random;
 
-/// The times of one connection.
+/// The timers of one connection.
 pub(super) struct Lifetime {
     activity: Arc<ConnectionActivity>,
     stage: LifetimeStage,
-    /// When it is old.
+    /// The time at which the connection is old.
     old: Option<Instant>,
     idle_since: Option<Instant>,
     keepalive: Option<Keepalive>,
-    /// How many requests had begun when that was looked at.
+    /// The number of requests so far, as of the last look.
     begun: usize,
     timer: Option<Pin<Box<Sleep>>>,
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -35,24 +36,24 @@ pub(super) struct Lifetime {
 
 enum LifetimeStage {
     Serving,
-    /// The client was told, and the streams end at that time.
+    /// The client was sent GOAWAY. The streams are asked to end at that time.
     GoawaySent(Instant),
-    /// The streams are ending, and the connection at that time.
+    /// The streams are ending. The connection is cut at that time.
     Draining(Instant),
 }
 
-/// What happens to a connection.
+/// An action that is due for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LifetimeAction {
     /// Tell the client to open no more streams.
     Goaway,
     /// Let the streams end.
     Drain,
-    /// Ask the peer whether it is there.
+    /// Send a ping to the peer.
     Ping,
-    /// It is not: end all that is open.
+    /// The peer did not answer: end all streams.
     GiveUp,
-    /// Close it.
+    /// Close the connection.
     Close,
 }
 
@@ -79,21 +80,21 @@ impl Lifetime {
         }
     }
 
-    /// Has the peer asked whether it is there when it says nothing for long.
+    /// Adds keepalive, if the settings have it.
     #[must_use]
     pub(super) fn with_keepalive(mut self, times: &Times) -> Self {
         self.keepalive = Keepalive::new(times, Instant::now());
         self
     }
 
-    /// The peer is there.
+    /// Says that the peer answered a ping.
     pub(super) fn pong_received(&mut self) {
         if let Some(keepalive) = &mut self.keepalive {
             keepalive.pong_received(Instant::now());
         }
     }
 
-    /// Whether requests began or ended since it was asked last. If so, poll.
+    /// Returns true if requests began or ended since the last call. The timers have to be polled then.
     pub(super) fn activity_changed(&mut self) -> bool {
         let (begun, idle) = (self.activity.total(), self.activity.is_idle());
         if begun == self.begun && idle == self.idle_since.is_some() {
@@ -104,7 +105,7 @@ impl Lifetime {
         true
     }
 
-    /// The next change, of a connection whose peer was heard last at `heard`.
+    /// The next action that is due. The last bytes of the peer came at `heard`.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -130,7 +131,7 @@ impl Lifetime {
     }
 
     fn next_time(&self, times: &Times) -> Option<Instant> {
-        let doubt = self.keepalive.as_ref().map(Keepalive::deadline);
+        let keepalive = self.keepalive.as_ref().map(Keepalive::deadline);
         let own = match self.stage {
             LifetimeStage::Serving => {
                 let idle = self.idle_since.map(|since| since + times.idle_timeout);
@@ -138,10 +139,10 @@ impl Lifetime {
             }
             LifetimeStage::GoawaySent(at) | LifetimeStage::Draining(at) => Some(at),
         };
-        [doubt, own].into_iter().flatten().min()
+        [keepalive, own].into_iter().flatten().min()
     }
 
-    /// What `at` was the time for.
+    /// The action for which `at` was the time.
     fn due(&mut self, at: Instant, times: &Times, heard: Instant) -> Option<LifetimeAction> {
         let now = Instant::now();
         if let Some(keepalive) = &mut self.keepalive
@@ -157,10 +158,10 @@ impl Lifetime {
             };
         }
         Some(match self.stage {
-            // An idle connection has nothing to lose, but a request may be on its way.
+            // Idle or old. An idle connection has no streams, but a request may be on its way.
             LifetimeStage::Serving => self.send_goaway(Duration::ZERO),
             LifetimeStage::GoawaySent(_) => {
-                // The streams end themselves within the grace; this is for those that cannot.
+                // The streams end within the grace by themselves; those that cannot are cut later.
                 self.stage = LifetimeStage::Draining(now + times.grace + LAST_FRAMES);
                 LifetimeAction::Drain
             }
@@ -174,5 +175,5 @@ impl Lifetime {
     }
 }
 
-/// How long the last frames of a connection may take.
+/// The time for the last frames of a connection.
 const LAST_FRAMES: Duration = Duration::from_secs(2);

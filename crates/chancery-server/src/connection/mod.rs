@@ -1,6 +1,6 @@
 //! One connection, from its first bytes to its end: one task, which also runs all its streams.
 //!
-//! The task is an [`executor`] of its own: its page says what is polled when, and when bytes are
+//! The task is an [`executor`] of its own, whose page says when each part is polled and when bytes are
 //! written. The subtasks are the streams ([`stream`]), HTTP ([`http1`], [`http2`]) and the timers
 //! ([`lifetime`]), which decide when the connection ends.
 

@@ -1,25 +1,25 @@
-//! The first bytes of a connection, which tell whether a client is there, and which HTTP it speaks.
+//! The first bytes of a connection: they show that a client is there, and its version of HTTP.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How a client of HTTP/2 begins.
+/// The first bytes of any client of HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// No request of any version of HTTP is shorter.
+/// The length of the shortest request.
 const MIN_REQUEST: usize = 16;
 
-/// What a client speaks.
+/// The version of HTTP that a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpVersion {
     Http1,
     Http2,
 }
 
-/// Reads as much as tells the version, and returns it too. Wait for it with a limit of time.
+/// Reads until the version is known, and returns the bytes too. The caller limits the time.
 ///
 /// # Errors
-/// When the client goes before.
+/// When the client leaves before.
 pub(super) async fn read_version(
     io: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<(HttpVersion, Vec<u8>)> {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_says_less_than_a_request_is_no_client() {
+    async fn less_than_a_request_is_no_client() {
         for said in [&b""[..], b"GET /", b"PRI * HTTP/2.0\r\n\r\n"] {
             assert!(version(said).await.is_err());
         }

@@ -1,7 +1,7 @@
-//! One request over HTTP/2, from its head to the end of its answer.
+//! One request over HTTP/2, from its head to the end of its response.
 //!
-//! The body of the answer is asked for its next chunk when HTTP/2 has room for some of the chunk
-//! before, so that a stream holds one chunk at most that the peer did not make room for.
+//! The body of the response is polled for its next chunk when HTTP/2 has room for a part of the chunk
+//! before, so that a stream holds at most one chunk for which the peer has no room.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,25 +18,25 @@ use super::date;
 use crate::body::ServerBody;
 use crate::service::{ResponseFuture, ServiceResponse};
 
-/// One request. Ready when its answer has ended.
+/// One request. Ready when its response has ended.
 pub(super) struct Http2Stream {
-    /// Whether the head of the answer is all that is asked for.
+    /// True if only the head of the response is asked for.
     head_only: bool,
     stage: ResponseStage,
 }
 
 enum ResponseStage {
-    /// The answer is being made.
+    /// The response is being made.
     Waiting(ResponseFuture, SendResponse<Bytes>),
     Sending(ResponseSender),
     Ended,
 }
 
-/// An answer on its way.
+/// A response on its way.
 struct ResponseSender {
     body: ServerBody,
     to: SendStream<Bytes>,
-    /// What there was no room for so far.
+    /// The chunk for which there was no room yet.
     chunk: Option<Bytes>,
 }
 
@@ -79,7 +79,7 @@ impl Future for Http2Stream {
     }
 }
 
-/// Sends the head of an answer.
+/// Sends the head of a response.
 fn send(
     response: Response<ServerBody>,
     reply: &mut SendResponse<Bytes>,
@@ -134,8 +134,7 @@ impl ResponseSender {
         }
     }
 
-    /// Sends the chunk that is held, if there is one, when there is room. Says whether it was the
-    /// last.
+    /// Sends the held chunk, if there is one, when there is room. True: it was the last one.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, h2::Error>> {
         let Some(chunk) = self.chunk.take() else { return Poll::Ready(Ok(false)) };
         if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
@@ -147,16 +146,16 @@ impl ResponseSender {
         Poll::Ready(Ok(last))
     }
 
-    /// The only other that can happen is that the peer wants no more.
+    /// Waits for a reset: beside new data, nothing else can happen to the stream.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         self.to.poll_reset(cx).map(|why| Err(why?.into()))
     }
 
-    /// Asks for room when there is something to send and not before: room that is kept for nothing
-    /// is missing to other streams of the connection. For one byte, because h2 asks for the rest.
+    /// Holds a chunk, and asks for room for it. Not before: unused room is missing to the other
+    /// streams of the connection. For one byte, because h2 asks for the rest.
     fn hold(&mut self, chunk: Bytes) {
         if !chunk.is_empty() {
-            // Room that is there at once is no news: without this it wakes the stream.
+            // Takes the waker out: room that is there at once would wake the stream for nothing.
             let _ = self.to.poll_reset(&mut Context::from_waker(Waker::noop()));
             self.to.reserve_capacity(1);
         }

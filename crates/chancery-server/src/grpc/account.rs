@@ -1,6 +1,6 @@
-//! What is told about one stream: one event, one log line, one metric, one call of the policy.
+//! The account of one stream: each event becomes a log line, metrics, and a call of the observers.
 //!
-//! Bodies are never told (S-138).
+//! Bodies are never logged and given to nobody (S-138).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,45 +16,45 @@ use crate::policy::{Client, Peer};
 use crate::shared::{Shared, StreamPermit};
 use crate::store::AudienceName;
 
-/// One stream, as those see it who only hear of it.
+/// One stream, as logs, metrics and observers see it.
 pub(crate) struct Account {
-    slot: StreamPermit,
+    permit: StreamPermit,
     id: u64,
     peer: Arc<Peer>,
     variant: Variant,
-    /// The one type the stream is for; `None` if it is aggregated.
+    /// The only type of the stream; `None` if it is aggregated.
     only: Option<TypeUrl>,
     started: Instant,
     node: Option<Arc<Node>>,
     audience: Option<AudienceName>,
-    /// When what the client should see was published.
+    /// The time at which the snapshot that the client should see was published.
     published: Option<Instant>,
-    /// A handful, each in few words: an idle stream should cost little.
+    /// The types of the stream, a handful. A list, because an idle stream should cost little memory.
     types: Vec<(TypeUrl, TypeStats)>,
-    /// With which status the server ended it.
+    /// The status with which the server ended the stream.
     ended: Option<i32>,
 }
 
-/// What is measured about one type.
+/// The measurements of one type.
 struct TypeStats {
     counters: TypeCounters,
-    /// When it was asked for, until it is answered.
+    /// The time of the first request, until it is answered.
     asked: Option<Instant>,
-    /// When what was sent last had been published, until it is accepted.
+    /// The time at which the last response had been published, until the client accepts it.
     published: Option<Instant>,
     warned_of_size: bool,
 }
 
 impl Account {
     pub(crate) fn open(
-        slot: StreamPermit,
+        permit: StreamPermit,
         peer: Arc<Peer>,
         variant: Variant,
         only: Option<TypeUrl>,
     ) -> Self {
         let account = Self {
-            id: slot.shared().next_stream(),
-            slot,
+            id: permit.shared().next_stream(),
+            permit,
             peer,
             variant,
             only,
@@ -72,24 +72,24 @@ impl Account {
         account
     }
 
-    /// The client says who it is.
+    /// Notes the node of the client.
     pub(crate) fn identified(&mut self, node: Arc<Node>) {
         self.node = Some(node);
     }
 
-    /// The policy put the client into an audience.
+    /// Notes the audience that the policy chose.
     pub(crate) fn assigned(&mut self, audience: &AudienceName) {
         debug!(stream = self.id, node = self.node_id(), group = audience.as_str(), "grouped");
         self.audience = Some(audience.clone());
         self.observe(StreamEventKind::Assigned);
     }
 
-    /// What the client should see was published then.
+    /// Notes when the snapshot that the client should see was published.
     pub(crate) fn published(&mut self, at: Option<Instant>) {
         self.published = at;
     }
 
-    /// The client was sent a response.
+    /// Notes a response that was sent.
     pub(crate) fn sent(&mut self, response: &Response, bytes: usize) {
         let Response { type_url, version, nonce, entries, removed, .. } = response;
         let (stream, node, of, resources) =
@@ -100,7 +100,7 @@ impl Account {
         self.observe(StreamEventKind::Sent { type_url, version, resources, bytes });
     }
 
-    /// What the machine says happened just now.
+    /// Notes an event of the machine.
     pub(crate) fn record(&mut self, event: &Event, now: Instant) {
         match event {
             Event::Subscribed { demand, names } => {
@@ -120,30 +120,30 @@ impl Account {
                 let (stream, node) = (self.id, self.node_id());
                 warn!(stream, node, claimed, "another identity on the same stream: ignored");
             }
-            // The driver acts on these, and says so.
+            // The session acts on these, and notes what it did.
             Event::Identified(_) | Event::Anonymous | Event::ParametersChanged(_) => {}
         }
     }
 
-    /// The server ends the stream because of the client. The reason may quote it, so it is logged
-    /// as text that is escaped.
+    /// Logs that the server ends the stream through the fault of the client. The reason may quote the
+    /// client, so it is logged as text, which is escaped.
     pub(crate) fn client_fault(&self, why: &impl std::fmt::Display) {
         let (stream, node, why) = (self.id, self.node_id(), why.to_string());
         warn!(stream, node, peer = %self.peer, why, "stream closed");
     }
 
-    /// The server ends the stream.
+    /// Notes the status with which the server ends the stream.
     pub(crate) fn ends(&mut self, code: i32) {
         self.ended = Some(code);
     }
 
-    /// Who asks, as the policy should see it.
+    /// The client, as the policy should see it.
     pub(crate) fn client(&self) -> Client<'_> {
         Client { node: self.node.as_deref(), peer: &self.peer }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        self.slot.shared()
+        self.permit.shared()
     }
 
     pub(crate) fn started(&self) -> Instant {
@@ -162,7 +162,7 @@ impl Account {
         self.observe(StreamEventKind::Subscribed { type_url, wildcard, names });
     }
 
-    /// Some clients never name what they want. They would wait without a word.
+    /// Some clients never name a resource. Nobody would notice that they wait.
     fn unnamed(&self, type_url: &TypeUrl, resources: usize) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
         info!(
@@ -196,7 +196,7 @@ impl Account {
 
     fn nacked(&self, type_url: &TypeUrl, version: &str, nonce: &str, error: &ErrorDetail) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
-        // What a client says of a secret may quote it (S-138).
+        // The client's words about a secret may quote it (S-138).
         let secret = type_url.api() == Api::Sds;
         let (code, text) = (error.code, if secret { "[withheld]" } else { &*error.message });
         warn!(stream, node, r#type = of, version, nonce, code, text, "rejected");
@@ -222,7 +222,7 @@ impl Account {
     }
 
     fn measure(&mut self, type_url: &TypeUrl, bytes: usize) {
-        // What had been published before the stream was opened says nothing about speed.
+        // A snapshot from before the stream was opened says nothing about speed.
         let published = self.published.filter(|published| *published > self.started);
         let limit = self.shared().config.protocol.max_response_bytes;
         let stats = self.stats(type_url);
@@ -247,7 +247,7 @@ impl Account {
         }
     }
 
-    /// What is measured about a type, which is asked for now if it was not before.
+    /// The measurements of a type, which begin now if there are none.
     fn stats(&mut self, type_url: &TypeUrl) -> &mut TypeStats {
         let known = self.types.iter().position(|(known, _)| known == type_url);
         let at = known.unwrap_or_else(|| {
@@ -271,7 +271,7 @@ impl Account {
     }
 
     fn metrics(&self) -> &Metrics {
-        &self.slot.shared().metrics
+        &self.permit.shared().metrics
     }
 
     fn node_id(&self) -> &str {

@@ -1,9 +1,9 @@
 //! The body of a discovery stream's response, which drives the stream when it is polled.
 //!
-//! The connection polls it when all but one chunk of what it got is on its way. Each time it takes
-//! what the client said, what its audience should see, and what became due, and then asks the machine
-//! for responses until there is a chunk to send or nothing left to do. In that order, because a
-//! response should take into account all that is known.
+//! The connection polls it when all of its chunks but one are on their way. Each poll takes the
+//! requests of the client, the snapshot of its audience, and the deadlines that have passed; then it
+//! asks the machine for responses until there is a chunk to send or nothing left to do. It does so in
+//! that order, because a response should take everything known into account.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -24,13 +24,14 @@ use crate::activity::ConnectionActivity;
 use crate::config::Limits;
 use crate::request::RequestBody;
 
-/// How many requests are taken before others get a turn on this thread.
+/// The number of requests that are taken before other streams get the thread.
 const REQUESTS_AT_ONCE: usize = 64;
-/// How many bytes of responses are put together before they are sent.
+/// The number of bytes of responses that are gathered before they are sent.
 const BYTES_AT_ONCE: usize = 64 * 1024;
-/// How long a stream that must go may take to say what it wants.
+/// The time that a client which has sent nothing yet gets for its first request when the connection
+/// drains.
 const FIRST_WORD: Duration = Duration::from_secs(1);
-/// How soon the timer may ring again: a deadline that has passed must not make it spin.
+/// The shortest time of the timer: a deadline in the past must not make the stream spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The response body of one stream.
@@ -41,9 +42,9 @@ pub(crate) struct StreamBody {
     out: Frames,
     permit: Option<PermitState>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Whether anything was sent.
+    /// True if anything was sent.
     served: bool,
-    /// Whether what was said last was all there is to say until the stream is woken.
+    /// True if the last work left nothing to do until the stream is woken.
     would_pend: bool,
     drain: DrainState,
     stage: StreamBodyStage,
@@ -55,18 +56,18 @@ enum PermitState {
     Held(#[expect(dead_code, reason = "it is held, and ends when it is dropped")] SendPermit),
 }
 
-/// Whether the stream was asked to go.
+/// The state of the drain of the connection, as far as the stream knows it.
 enum DrainState {
     No(Arc<ConnectionActivity>),
-    /// It goes after its first answer, or when the grace is over.
+    /// The stream ends after its first answer, or when the grace is over.
     Until(Pin<Box<Sleep>>),
 }
 
 enum StreamBodyStage {
     Open,
-    /// The client says no more: it gets what there is, and then the end.
+    /// The client sends no more requests. It gets what is due, and then the stream ends.
     HalfClosed,
-    /// What is left to be sent, and then this status.
+    /// The stream ends with this status after the chunks that wait.
     Ending(Status),
     Ended,
 }
@@ -93,13 +94,13 @@ impl StreamBody {
         }
     }
 
-    /// Whether the chunk it gave last was all, so that it need not be asked again in this poll: it
-    /// wakes who polled it when there is more.
+    /// Returns true if another poll now would only return `Pending`: the last chunk was all there is,
+    /// and the waker of the last poll will be called when there is more.
     pub(crate) fn would_pend(&self) -> bool {
         self.would_pend && self.out.len() == 0 && self.permit.is_none()
     }
 
-    /// The next chunk of what waits to be sent; `None` if nothing does.
+    /// The next chunk that waits to be sent; `None` if there is none.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.out.len() >= Limits::BIG_RESPONSE && self.permit.is_none() {
             self.permit = Some(PermitState::Requested(self.service.permits.request()));
@@ -108,7 +109,7 @@ impl StreamBody {
             match waiting.poll(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(permit)) => self.permit = Some(PermitState::Held(permit)),
-                // A client that was served before is not sent away (S-072, S-108).
+                // A client that was served before is not refused (S-072, S-108).
                 Poll::Ready(Err(PermitTimeout)) if self.served => self.permit = None,
                 Poll::Ready(Err(PermitTimeout)) => self.give_up(),
             }
@@ -116,20 +117,21 @@ impl StreamBody {
         let chunk = self.out.pop();
         self.served |= chunk.is_some();
         if chunk.is_none() {
-            // Being asked for more means that the large part is on its way: see `framing::frame`.
+            // A poll for more means that the large part is on its way: see `framing::frame`.
             self.permit = None;
         }
         Poll::Ready(chunk)
     }
 
-    /// Does what there is to do, once and as of one moment; `true` if there may be more.
+    /// Does everything that is due, once and as of one moment. True: there may be more.
     fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
         let now = Instant::now();
         let more = self.take_requests(cx, now)?;
         self.session.poll_audience(cx, now)?;
         while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now) {}
         if self.out.len() > 0 {
-            self.would_pend = !more && self.out.len() < BYTES_AT_ONCE && self.goes_on(cx, now);
+            self.would_pend =
+                !more && self.out.len() < BYTES_AT_ONCE && self.waits_for_wake(cx, now);
             return Ok(true);
         }
         self.check_drain(cx)?;
@@ -139,13 +141,13 @@ impl StreamBody {
         Ok(self.is_due(cx, now) || more)
     }
 
-    /// Whether nothing follows but what the stream will be woken for.
-    fn goes_on(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+    /// Returns true if the stream stays open, and will be woken for whatever comes next.
+    fn waits_for_wake(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let staying = matches!(&self.drain, DrainState::No(activity) if !activity.is_draining());
         matches!(self.stage, StreamBodyStage::Open) && staying && !self.is_due(cx, now)
     }
 
-    /// Takes the requests that are here; `true` if there may be more.
+    /// Takes the requests that have arrived. True: there may be more.
     fn take_requests(&mut self, cx: &mut Context<'_>, now: Instant) -> Result<bool, Status> {
         for _ in 0..REQUESTS_AT_ONCE {
             let StreamBodyStage::Open = self.stage else { return Ok(false) };
@@ -161,7 +163,7 @@ impl StreamBody {
         Ok(true)
     }
 
-    /// Whether the machine wants to be asked again.
+    /// Returns true if a deadline of the machine has passed.
     fn is_due(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let Some(deadline) = self.session.deadline() else {
             self.timer = None;
@@ -179,8 +181,8 @@ impl StreamBody {
         true
     }
 
-    /// A stream that must go has its first answer before, if there is one in time: clients take a
-    /// stream that ends without any for an outage (S-112).
+    /// Ends the stream when the connection drains, but not before its first answer, if that comes in
+    /// time: clients take a stream that ends without an answer for an outage (S-112).
     fn check_drain(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
         if let DrainState::No(activity) = &self.drain {
             if !activity.is_draining() {
@@ -197,7 +199,7 @@ impl StreamBody {
         Ok(())
     }
 
-    /// Better none than an answer that comes too late (S-111).
+    /// Refuses the client: no answer is better than one that comes too late (S-111).
     fn give_up(&mut self) {
         self.permit = None;
         self.out = Frames::default();
@@ -230,7 +232,7 @@ impl StreamBody {
                 Err(status) => self.end(status),
                 Ok(false) if !matches!(self.stage, StreamBodyStage::Ended) => return Poll::Pending,
                 Ok(_) if rounds == 8 => {
-                    // Others get a turn on this thread.
+                    // Other streams get the thread.
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }

@@ -1,7 +1,7 @@
-//! gRPC messages out of and into the bytes of HTTP/2 bodies.
+//! gRPC messages in the bytes of HTTP/2 bodies.
 //!
-//! Finding messages in chunks is [`chancery_proto::frames`]'s; here is what that means for a request,
-//! and how responses are laid into chunks.
+//! [`chancery_proto::frames`] finds messages in chunks. Here its errors become statuses, and responses
+//! become chunks.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,7 +11,7 @@ use chancery_proto::frames::{self, FrameError};
 use http_body::Body;
 use tonic::Status;
 
-/// A flag and a length.
+/// The size of a frame's header: a flag and a length.
 const HEADER: usize = 5;
 
 /// The messages in the body of a request.
@@ -20,13 +20,13 @@ pub(crate) struct RequestMessages<B> {
     found: frames::Messages,
 }
 
-/// What the client said or did.
+/// The next thing that a client does on its half of the stream.
 pub(crate) enum NextMessage {
-    /// One message.
+    /// It sends a message.
     Message(Bytes),
-    /// It will say no more.
+    /// It ends its half.
     End,
-    /// It went away.
+    /// It is gone.
     Gone,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn frame(shared: &[Bytes], own: &[u8], out: &mut Frames) -> usize {
 /// Up to this size shared bytes are copied next to the header.
 const COPIED: usize = 8 * 1024;
 
-/// Frames on their way out: small ones lie together in one chunk.
+/// Frames that wait to be sent. Small ones lie together in one chunk.
 #[derive(Default)]
 pub(crate) struct Frames {
     chunks: std::collections::VecDeque<Bytes>,
@@ -112,12 +112,12 @@ impl Frames {
         Some(chunk)
     }
 
-    /// How many bytes wait.
+    /// The number of bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
 
-    /// What follows is another chunk.
+    /// Ends the open chunk.
     fn close(&mut self) {
         let closed = self.take_open();
         self.chunks.extend(closed);

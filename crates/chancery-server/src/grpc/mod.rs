@@ -6,8 +6,8 @@
 //!                                     +-- snapshots of the audience (a watch), deadlines (a timer)
 //! ```
 //!
-//! There is no task and no channel per stream: the response body is polled by the connection when
-//! all but one chunk of what it got is on its way, and drives the machine then. What cannot be sent
+//! A stream has no task and no channel. The connection polls the body of its response when all of its
+//! chunks but one are on their way, and that poll drives the machine. A response that cannot be sent
 //! is therefore not made, and a slow client costs nothing but its own time (S-108).
 
 mod account;
@@ -33,7 +33,7 @@ pub(crate) use body::StreamBody;
 use send_permits::SendPermits;
 use session::Session;
 
-/// Opens discovery streams, and keeps what they share in sending.
+/// Opens discovery streams, and holds the encodings and permits that they share.
 pub(crate) struct StreamService {
     shared: Arc<Shared>,
     permits: SendPermits,

@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long a client can keep others waiting by not reading. Some take longer on a slow network;
-/// then a few more responses than the limit are sent at once.
+/// The time for which a client can keep others waiting by not reading. Some take longer on a slow
+/// network; then a few more responses than the limit are sent at once.
 const MAX_HOLD: Duration = Duration::from_millis(20);
 
-/// How long a stream waits for a permit. After a longer wait its client would have given up, so the
+/// The time for which a stream waits for a permit. After a longer wait its client would have given up, so the
 /// stream is refused and the client comes back later.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
@@ -29,7 +29,7 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 pub(crate) struct SendPermits(Arc<Mutex<PermitQueue>>);
 
 struct PermitQueue {
-    /// How many permits may be held at once.
+    /// The number of permits that may be held at once.
     limit: usize,
     /// The permits that are held, oldest first, and when their time is over.
     held: VecDeque<(u64, Instant)>,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_is_woken() {
+    async fn a_request_that_waits_is_woken() {
         // S-108
         let permits = Arc::new(SendPermits::new(2));
         let all: Vec<_> = (0..100)
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_too_long_is_sent_away() {
+    async fn a_request_that_waits_too_long_is_refused() {
         // S-111
         let permits = SendPermits::new(1);
         let mut waiting: Vec<_> = (0..600).map(|_| permits.request()).collect();

@@ -34,14 +34,14 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn open(
-        slot: StreamPermit,
+        permit: StreamPermit,
         peer: Arc<Peer>,
         variant: Variant,
         only: Option<TypeUrl>,
     ) -> Self {
         let scope = only.clone().map_or(Scope::Aggregated, Scope::Only);
-        let machine = server::Machine::new(variant, scope, slot.shared().settings(&peer));
-        let account = Account::open(slot, peer, variant, only);
+        let machine = server::Machine::new(variant, scope, permit.shared().settings(&peer));
+        let account = Account::open(permit, peer, variant, only);
         Self { account, variant, machine, watch: None, epoch: 0, answered: false, shown: false }
     }
 

@@ -41,7 +41,7 @@ struct RestPoll<'a> {
     type_url: &'a TypeUrl,
 }
 
-/// An answer that is an error.
+/// A response that is an error.
 type ErrorResponse = Box<Response<Bytes>>;
 
 impl PollService {
@@ -112,7 +112,7 @@ impl RestPoll<'_> {
         Ok(not_modified())
     }
 
-    /// How long the client may be held: below the time after which it gives up (S-021).
+    /// The time for which the client may be held: less than that after which it gives up (S-021).
     fn hold_time(&self, headers: &HeaderMap) -> Duration {
         let told = headers.get("x-envoy-expected-rq-timeout-ms").and_then(|it| it.to_str().ok());
         let patience = told.and_then(|text| text.parse().ok()).map(Duration::from_millis);
@@ -148,8 +148,8 @@ impl RestPoll<'_> {
         })
     }
 
-    /// The next snapshot, if it comes in time. A server that shuts down lets its clients go, and
-    /// one whose audiences changed lets them ask again: this may not be their audience any more.
+    /// The next snapshot; `None` if none comes in time. Polls are answered early when the connection
+    /// drains, and when audiences were reassigned: the client may belong to another one now.
     async fn next_snapshot(
         &self,
         watch: &mut Watch,

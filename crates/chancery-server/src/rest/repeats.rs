@@ -1,6 +1,6 @@
-//! Who asks over and over for what it was sent already.
+//! Polls that were answered with the same again and again.
 //!
-//! A poll is no session, so this is only a memory of the last responder: bounded, and lost without
+//! A poll is no session, so this is only a memory of the last responses: bounded, and lost without
 //! harm. It holds hashes, not names.
 
 use std::collections::{HashMap, VecDeque};
@@ -9,12 +9,12 @@ use std::sync::{Mutex, PoisonError};
 
 use chancery_core::{SotwRequest, TypeUrl};
 
-/// How many clients and types are remembered.
+/// The number of clients and types that are remembered.
 const REMEMBERED: usize = 16 * 1024;
-/// How often the same answer is given at once: answers get lost, and people try things out.
+/// The number of times that the same response is given without delay: responses get lost, and people try things.
 const FREE_REPEATS: u32 = 3;
 
-/// The last responder.
+/// The last responses.
 #[derive(Default)]
 pub(crate) struct RepeatedPolls {
     hasher: RandomState,
@@ -23,19 +23,19 @@ pub(crate) struct RepeatedPolls {
 
 #[derive(Default)]
 struct PollMemory {
-    responder: HashMap<u64, LastResponse>,
+    responses: HashMap<u64, LastResponse>,
     oldest_first: VecDeque<u64>,
 }
 
-/// What a client was sent, and how often in a row.
+/// The response that a client was sent last, and how many times in a row.
 struct LastResponse {
-    /// A hash of the version served and the version the client said it has.
+    /// A hash of the version that was served and the version that the client said it has.
     versions: u64,
     times: u32,
 }
 
 impl RepeatedPolls {
-    /// Counts an answer. If it was given too often in a row, says how often.
+    /// Counts a response. Returns how many times it was given in a row, if that is too often.
     pub(crate) fn count(
         &self,
         type_url: &TypeUrl,
@@ -53,7 +53,7 @@ impl RepeatedPolls {
 
 impl PollMemory {
     fn count(&mut self, client: u64, versions: u64) -> u32 {
-        if let Some(answered) = self.responder.get_mut(&client) {
+        if let Some(answered) = self.responses.get_mut(&client) {
             let same = answered.versions == versions;
             answered.times = if same { answered.times.saturating_add(1) } else { 1 };
             answered.versions = versions;
@@ -62,10 +62,10 @@ impl PollMemory {
         if self.oldest_first.len() >= REMEMBERED
             && let Some(oldest) = self.oldest_first.pop_front()
         {
-            self.responder.remove(&oldest);
+            self.responses.remove(&oldest);
         }
         self.oldest_first.push_back(client);
-        self.responder.insert(client, LastResponse { versions, times: 1 });
+        self.responses.insert(client, LastResponse { versions, times: 1 });
         1
     }
 }
@@ -96,6 +96,6 @@ mod tests {
             let names = [name.to_string()].iter().collect();
             repeats.count(&cds, &SotwRequest { names, ..Default::default() }, "x");
         }
-        assert_eq!(repeats.state.lock().unwrap().responder.len(), REMEMBERED);
+        assert_eq!(repeats.state.lock().unwrap().responses.len(), REMEMBERED);
     }
 }

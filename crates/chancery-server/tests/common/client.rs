@@ -103,7 +103,7 @@ impl Client {
         Response::from_parts(head, all.freeze())
     }
 
-    /// Whether new streams may be opened, which a GOAWAY ends.
+    /// Returns true if new streams may be opened, which a GOAWAY ends.
     pub(crate) async fn accepts_streams(&mut self) -> bool {
         self.ping().await;
         let Ok(mut sender) = within(self.send.clone().ready()).await else { return false };

@@ -26,7 +26,7 @@ pub(crate) const ADS_DELTA: &str =
 pub(crate) const CLUSTERS_SOTW: &str =
     "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters";
 
-/// How long anything may take before a test fails.
+/// The time that anything may take before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that runs.

@@ -84,7 +84,7 @@ pub(super) use cork::Cork;
 use ready_set::{ReadyBits, Subtask, SubtaskWaker};
 pub(super) use stream_set::StreamSet;
 
-/// How many rounds one poll has before other tasks get the thread.
+/// The number of rounds in a poll, after which other tasks get the thread.
 const MAX_ROUNDS: usize = 16;
 
 /// The executor of one connection. Dropping it drops the streams.

@@ -198,7 +198,7 @@ fn a_socket_that_fails_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn what_is_read_is_noted_with_its_time() {
+async fn the_time_of_the_last_read_is_noted() {
     let (mut client, server) = tokio::io::duplex(8);
     let mut cork = Cork::new(server, Vec::new());
     let executor = Executor::<_, Boxed>::new(cork.clone());

@@ -146,7 +146,7 @@ fn the_last_bytes_go_out_before_the_end() {
 }
 
 #[test]
-fn what_lies_in_a_buffer_below_is_flushed() {
+fn bytes_in_a_buffer_of_tls_are_flushed() {
     let mut cork = cork([Step::Takes(9), Step::Waits]);
     assert!(write(&mut cork, b"records").is_ready());
     assert!(cork.poll_uncork(&mut cx()).is_pending(), "TLS holds it");
@@ -167,7 +167,7 @@ fn errors_come_to_who_writes_and_to_the_task() {
 }
 
 #[test]
-fn what_was_read_before_is_read_first() {
+fn bytes_that_were_read_before_come_first() {
     let mut cork = Cork::new(Socket::default(), b"first".to_vec());
     let mut read = |size| {
         let mut bytes = vec![0; size];
@@ -220,7 +220,7 @@ proptest! {
 
     /// However the socket takes the bytes, those that come out are those that went in, in order.
     #[test]
-    fn what_goes_in_comes_out(ops in vec(op(), 0..12), script in vec(step(), 0..40)) {
+    fn all_bytes_come_out_in_order(ops in vec(op(), 0..12), script in vec(step(), 0..40)) {
         let mut cork = cork(script);
         let mut said = Vec::new();
         let mut counter = 0u32;
