@@ -36,6 +36,7 @@
 //! The protocol is not here: it is in [`chancery_core::server`]. This crate moves bytes, keeps
 //! limits, counts and logs. It never logs a body (S-138).
 
+mod acceptor;
 mod activity;
 mod body;
 mod config;

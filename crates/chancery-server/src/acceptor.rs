@@ -1,0 +1,168 @@
+//! The connections of one listener, from their acceptance to their end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::connection::{self, ConnectionFuture};
+use crate::listen::{AcceptedSocket, Listener};
+use crate::policy::Peer;
+use crate::service::Services;
+use crate::shared::Shared;
+use crate::tls::Tls;
+
+/// Accepts the connections of one listener.
+pub(crate) struct Acceptor {
+    pub(crate) services: Arc<Services>,
+    pub(crate) tls: Option<Arc<Tls>>,
+    /// The permits for handshakes of the whole server.
+    pub(crate) handshakes: Arc<Semaphore>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Acceptor {
+    /// Accepts connections until the server stops, and then waits for their end.
+    pub(crate) async fn run(self, listener: Listener) {
+        let acceptor = Arc::new(self);
+        let mut connections = JoinSet::new();
+        let mut followed = std::pin::pin!(follow(acceptor.tls.clone(), &acceptor.services.shared));
+        loop {
+            tokio::select! {
+                biased;
+                () = acceptor.stop.cancelled() => break,
+                Some(_) = connections.join_next() => {}
+                () = &mut followed => {}
+                accepted = listener.accept() => match accepted {
+                    Ok(accepted) => acceptor.admit(accepted, &mut connections),
+                    Err(error) => pause_after(&error).await,
+                },
+            }
+        }
+        drop(listener);
+        while connections.join_next().await.is_some() {}
+    }
+
+    fn admit(self: &Arc<Self>, accepted: AcceptedSocket, connections: &mut JoinSet<()>) {
+        let Some(permit) = ConnectionPermit::take(&self.services.shared) else {
+            debug!("a connection was closed: the server has its limit of them");
+            return;
+        };
+        accepted.prepare(&self.services.shared.config.times);
+        let acceptor = Arc::clone(self);
+        connections.spawn(async move {
+            let _permit = permit;
+            // Boxed, so that the connection's task keeps no room for a handshake.
+            let opening = Box::pin(async move { acceptor.open(accepted).await });
+            if let Some(serving) = opening.await {
+                serving.await;
+            }
+        });
+    }
+
+    /// Waits for the first bytes of a client, after the handshake if there is one.
+    async fn open(&self, accepted: AcceptedSocket) -> Option<ConnectionFuture> {
+        let (begun, address) = (Instant::now(), accepted.address());
+        let mut peer = Peer { address, tls: false, certificates: Vec::new() };
+        let Self { services, stop, .. } = self;
+        match (accepted, &self.tls) {
+            (AcceptedSocket::Tcp(io, _), None) => {
+                connection::open(io, peer, services, stop, begun).await
+            }
+            (AcceptedSocket::Unix(io), None) => {
+                connection::open(io, peer, services, stop, begun).await
+            }
+            (AcceptedSocket::Tcp(io, _), Some(tls)) => {
+                let io = self.shake_hands(io, tls, &mut peer).await?;
+                connection::open(io, peer, services, stop, begun).await
+            }
+            (AcceptedSocket::Unix(io), Some(tls)) => {
+                let io = self.shake_hands(io, tls, &mut peer).await?;
+                connection::open(io, peer, services, stop, begun).await
+            }
+        }
+    }
+
+    /// The TLS handshake, within its time. Notes the certificates of the peer.
+    async fn shake_hands<I>(
+        &self,
+        io: I,
+        tls: &Tls,
+        peer: &mut Peer,
+    ) -> Option<tokio_rustls::server::TlsStream<I>>
+    where
+        I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    {
+        let shared = &self.services.shared;
+        let handshake = async {
+            let permit = self.handshakes.acquire().await;
+            let mut handshake = std::pin::pin!(tls.acceptor().accept(io));
+            match timeout(HANDSHAKE_HOLD, &mut handshake).await {
+                Ok(done) => done,
+                Err(_) => {
+                    drop(permit);
+                    handshake.await
+                }
+            }
+        };
+        let problem = match timeout(shared.config.times.handshake_timeout, handshake).await {
+            Ok(Ok(stream)) => {
+                let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                peer.tls = true;
+                peer.certificates = shown.iter().map(|shown| shown.to_vec()).collect();
+                return Some(stream);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it took too long".to_owned(),
+        };
+        shared.metrics.handshakes_failed.inc();
+        debug!(%peer, "TLS handshake failed: {problem}");
+        None
+    }
+}
+
+/// A permit for one connection, given back when it is dropped.
+struct ConnectionPermit(Arc<Shared>);
+
+impl ConnectionPermit {
+    fn take(shared: &Arc<Shared>) -> Option<Self> {
+        let permit = Self(Arc::clone(shared));
+        shared.metrics.connections.inc();
+        if shared.connections.fetch_add(1, Ordering::AcqRel) < shared.config.limits.max_connections
+        {
+            return Some(permit);
+        }
+        shared.metrics.connections_refused.inc();
+        None
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::AcqRel);
+        self.0.metrics.connections.dec();
+    }
+}
+
+/// Reloads the certificates of a listener when they change, if it has any. Never ends.
+async fn follow(tls: Option<Arc<Tls>>, shared: &Shared) {
+    match tls {
+        Some(tls) => tls.follow(shared.config.times.tls_reload).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits a moment. Accepting fails when file descriptors run out; connections that end free some.
+async fn pause_after(error: &std::io::Error) {
+    warn!("cannot accept a connection: {error}");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+/// The time for which a handshake keeps its permit: many times what one takes that does not wait for
+/// its peer. One that waits takes no time from others.
+const HANDSHAKE_HOLD: Duration = Duration::from_millis(200);
