@@ -24,7 +24,7 @@ use crate::tower_service::{Admission, TowerService};
 pub(crate) struct Services {
     pub(crate) shared: Arc<Shared>,
     routes: Routes,
-    streams: Arc<StreamService>,
+    streams: StreamService,
     polls: PollService,
     others: Vec<TowerService>,
 }
@@ -43,7 +43,7 @@ impl Services {
         Self {
             shared: Arc::clone(shared),
             routes: Routes::new(&shared.schema, shared.config.v2),
-            streams: Arc::new(StreamService::new(shared)),
+            streams: StreamService::new(shared),
             polls: PollService::new(shared),
             others,
         }

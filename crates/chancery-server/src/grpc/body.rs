@@ -16,10 +16,10 @@ use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
-use super::StreamService;
 use super::framing::{Frames, NextMessage, RequestMessages};
-use super::send_permits::{PermitRequest, PermitTimeout, SendPermit};
+use super::send_permits::{PermitRequest, PermitTimeout, SendPermit, SendPermits};
 use super::session::Session;
+use super::status::{draining, trailers};
 use crate::activity::ConnectionActivity;
 use crate::config::Limits;
 use crate::request::RequestBody;
@@ -36,7 +36,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The response body of one stream.
 pub(crate) struct StreamBody {
-    service: Arc<StreamService>,
+    permits: Arc<SendPermits>,
     messages: RequestMessages<RequestBody>,
     session: Session,
     out: Frames,
@@ -74,14 +74,14 @@ enum StreamBodyStage {
 
 impl StreamBody {
     pub(super) fn new(
-        service: Arc<StreamService>,
+        permits: Arc<SendPermits>,
         requests: RequestBody,
         session: Session,
         activity: Arc<ConnectionActivity>,
     ) -> Self {
         let limit = session.shared().config.limits.max_request_bytes;
         Self {
-            service,
+            permits,
             messages: RequestMessages::new(requests, limit),
             session,
             out: Frames::default(),
@@ -103,7 +103,7 @@ impl StreamBody {
     /// The next chunk that waits to be sent; `None` if there is none.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.out.len() >= Limits::BIG_RESPONSE && self.permit.is_none() {
-            self.permit = Some(PermitState::Requested(self.service.permits.request()));
+            self.permit = Some(PermitState::Requested(self.permits.request()));
         }
         if let Some(PermitState::Requested(waiting)) = &mut self.permit {
             match waiting.poll(cx) {
@@ -194,7 +194,7 @@ impl StreamBody {
         }
         let DrainState::Until(over) = &mut self.drain else { return Ok(()) };
         if self.session.is_answered() || over.as_mut().poll(cx).is_ready() {
-            return Err(super::draining());
+            return Err(draining());
         }
         Ok(())
     }
@@ -223,7 +223,7 @@ impl StreamBody {
             match std::mem::replace(&mut self.stage, StreamBodyStage::Ended) {
                 StreamBodyStage::Ended => return Poll::Ready(None),
                 StreamBodyStage::Ending(status) => {
-                    return Poll::Ready(Some(super::trailers(&status)));
+                    return Poll::Ready(Some(trailers(&status)));
                 }
                 going_on => self.stage = going_on,
             }

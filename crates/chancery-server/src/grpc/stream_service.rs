@@ -1,0 +1,65 @@
+//! The service of discovery over gRPC.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Request, Response, header};
+use tonic::Status;
+
+use super::body::StreamBody;
+use super::send_permits::SendPermits;
+use super::session::Session;
+use super::status::draining;
+use crate::activity::RequestContext;
+use crate::request::RequestBody;
+use crate::routes::StreamRoute;
+use crate::shared::{Shared, StreamPermit};
+
+/// Opens discovery streams.
+pub(crate) struct StreamService {
+    shared: Arc<Shared>,
+    permits: Arc<SendPermits>,
+}
+
+impl StreamService {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        let permits = Arc::new(SendPermits::new(shared.config.limits.max_big_responses));
+        Self { shared: Arc::clone(shared), permits }
+    }
+
+    /// Opens a discovery stream. The response's body is the stream.
+    ///
+    /// # Errors
+    /// With the status for the client, if it cannot be opened now.
+    pub(crate) fn open(
+        &self,
+        context: &RequestContext,
+        route: &StreamRoute,
+        request: Request<RequestBody>,
+    ) -> Result<Response<StreamBody>, Status> {
+        let permit = self.admit(context)?;
+        let (variant, only) = (route.variant, route.type_url.clone());
+        let session = Session::open(permit, Arc::clone(&context.peer), variant, only);
+        let activity = Arc::clone(&context.activity);
+        let body =
+            StreamBody::new(Arc::clone(&self.permits), request.into_body(), session, activity);
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity"));
+        Ok(response)
+    }
+
+    /// Lets one more stream or call in.
+    ///
+    /// # Errors
+    /// With the status for the client, if there are too many or the connection drains.
+    pub(crate) fn admit(&self, context: &RequestContext) -> Result<StreamPermit, Status> {
+        if context.activity.is_draining() {
+            return Err(draining());
+        }
+        StreamPermit::take(&self.shared).ok_or_else(|| {
+            let limit = self.shared.config.limits.max_streams;
+            Status::resource_exhausted(format!("the server has its {limit} streams"))
+        })
+    }
+}
