@@ -12,8 +12,8 @@ use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Responder;
 use super::executor::Cork;
+use super::responder::Responder;
 use crate::body::ServerBody;
 use crate::config::Times;
 use crate::request::RequestBody;

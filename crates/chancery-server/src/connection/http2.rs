@@ -8,8 +8,8 @@ use h2::{Ping, PingPong, Reason, RecvStream};
 use http::{Method, Request};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Responder;
 use super::executor::{Cork, StreamSet};
+use super::responder::Responder;
 use super::stream::Http2Stream;
 use crate::config::Limits;
 use crate::request::{Http2Body, RequestBody};

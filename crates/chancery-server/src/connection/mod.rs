@@ -6,11 +6,13 @@
 
 mod date;
 mod executor;
+mod http;
 mod http1;
 mod http2;
 mod keepalive;
 mod lifetime;
 mod opening;
+mod responder;
 mod stream;
 
 use std::fmt::Debug;
@@ -24,15 +26,13 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::activity::RequestContext;
 use crate::policy::Peer;
 use crate::service::Services;
 
-use executor::{Cork, Executor, Round, StreamSet};
-use http1::Http1;
-use http2::Http2;
+use executor::{Cork, Executor, Round};
+use http::Http;
 use lifetime::{Lifetime, LifetimeAction};
-use opening::HttpVersion;
+use responder::Responder;
 use stream::Http2Stream;
 
 /// The rest of a connection: it is served while this is polled. Boxed, so that a task keeps no
@@ -85,26 +85,6 @@ struct Driver<I: AsyncRead + AsyncWrite + Unpin + 'static> {
     responder: Responder,
     http: Http<I>,
     lifetime: Lifetime,
-}
-
-/// HTTP in the version that the client speaks.
-enum Http<I: AsyncRead + AsyncWrite + Unpin + 'static> {
-    Http1(Box<Http1<I>>),
-    Http2(Box<Http2<I>>),
-}
-
-/// Answers the requests of one connection.
-#[derive(Clone)]
-struct Responder {
-    services: Arc<Services>,
-    context: Arc<RequestContext>,
-}
-
-impl Responder {
-    fn new(services: &Arc<Services>, peer: Peer) -> Self {
-        let context = Arc::new(RequestContext { peer: Arc::new(peer), activity: Arc::default() });
-        Self { services: Arc::clone(services), context }
-    }
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
@@ -180,64 +160,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTa
             Poll::Ready(Err(error)) => driver.closed(&error),
             Poll::Ready(Ok(())) => Poll::Ready(()),
             Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-/// The end of a connection, with the reason.
-type HttpResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
-
-impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http<I> {
-    async fn begin(
-        version: HttpVersion,
-        io: Cork<I>,
-        responder: &Responder,
-    ) -> Result<Self, h2::Error> {
-        let config = &responder.services.shared.config;
-        Ok(match version {
-            HttpVersion::Http1 => {
-                Self::Http1(Box::new(Http1::new(io, responder.clone(), &config.times)))
-            }
-            HttpVersion::Http2 => Self::Http2(Box::new(Http2::begin(io, &config.limits).await?)),
-        })
-    }
-
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        responder: &Responder,
-        streams: &mut StreamSet<Http2Stream>,
-    ) -> Poll<HttpResult> {
-        match self {
-            Self::Http1(http) => http.poll(cx).map_err(Into::into),
-            Self::Http2(http) => http.poll(cx, responder, streams).map_err(Into::into),
-        }
-    }
-
-    fn graceful_shutdown(&mut self) {
-        match self {
-            Self::Http1(http) => http.graceful_shutdown(),
-            Self::Http2(http) => http.graceful_shutdown(),
-        }
-    }
-
-    /// HTTP/1.1 has no ping, so its peers are never given up.
-    fn send_ping(&mut self) {
-        if let Self::Http2(http) = self {
-            http.send_ping();
-        }
-    }
-
-    fn take_pong(&mut self) -> bool {
-        match self {
-            Self::Http1(_) => false,
-            Self::Http2(http) => http.take_pong(),
-        }
-    }
-
-    fn abrupt_shutdown(&mut self) {
-        if let Self::Http2(http) = self {
-            http.abrupt_shutdown();
         }
     }
 }
