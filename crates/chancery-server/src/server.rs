@@ -20,13 +20,13 @@ use crate::listen::Listener;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
 use crate::service::Services;
-use crate::shared::{Parts, Shared};
+use crate::shared::{ServerParts, Shared};
 use crate::store::Store;
 use crate::tower_service::{Admission, TowerService};
 
 /// An xDS management server over a store of snapshots.
 pub struct Server {
-    parts: Parts,
+    parts: ServerParts,
     services: Vec<TowerService>,
 }
 
@@ -45,7 +45,7 @@ impl Server {
         let (policy, observers) = (Box::new(policy), Vec::new());
         let (metrics, schema) = (Metrics::default(), Schema::bundled());
         Self {
-            parts: Parts { store, policy, observers, config, metrics, schema },
+            parts: ServerParts { store, policy, observers, config, metrics, schema },
             services: Vec::new(),
         }
     }
@@ -86,7 +86,7 @@ impl Server {
     ///   server too ([`Limits::max_streams`](crate::Limits::max_streams)); otherwise its status is
     ///   `RESOURCE_EXHAUSTED`. It counts until its body is dropped. The size of its messages is the
     ///   service's to limit.
-    /// - The extensions of a request hold an `Arc<`[`Peer`]`>`, the other end of the
+    /// - The extensions of a request hold an `Arc<`[`Peer`](crate::Peer)`>`, the other end of the
     ///   connection. No policy is asked and no observer is told.
     /// - When the connection drains, new calls get the status `UNAVAILABLE`, and so do streams that
     ///   have nothing to send. A call that has not begun its response has until

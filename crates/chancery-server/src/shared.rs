@@ -28,7 +28,7 @@ pub(crate) struct Shared {
 }
 
 /// The parts that a program gives a server.
-pub(crate) struct Parts {
+pub(crate) struct ServerParts {
     pub(crate) store: Arc<Store>,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) observers: Vec<Box<dyn Observer>>,
@@ -41,8 +41,8 @@ pub(crate) struct Parts {
 pub(crate) struct StreamPermit(Arc<Shared>);
 
 impl Shared {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { store, policy, observers, config, metrics, schema } = parts;
+    pub(crate) fn new(parts: ServerParts) -> Self {
+        let ServerParts { store, policy, observers, config, metrics, schema } = parts;
         let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
         Self {
             trusted: Arc::new(config.protocol.clone()),
@@ -106,7 +106,7 @@ mod tests {
     use crate::policy::OneAudience;
 
     fn shared(config: Config) -> Shared {
-        Shared::new(Parts {
+        Shared::new(ServerParts {
             store: Store::new(),
             policy: Box::new(OneAudience("all".into())),
             observers: Vec::new(),

@@ -63,7 +63,7 @@ impl Wake for Task {
 type Boxed = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A connection whose subtasks note in a log that they were polled.
-struct Connection {
+struct TestConnection {
     executor: Executor<Socket, Boxed>,
     cork: Cork<Socket>,
     writes: Rc<RefCell<Vec<String>>>,
@@ -74,7 +74,7 @@ struct Connection {
     task: Arc<Task>,
 }
 
-impl Connection {
+impl TestConnection {
     fn new() -> Self {
         Self::over(Socket::default())
     }
@@ -134,7 +134,7 @@ impl Connection {
 
 #[test]
 fn a_round_polls_the_streams_then_http_then_the_timers() {
-    let mut connection = Connection::new();
+    let mut connection = TestConnection::new();
     connection.request("a", 2);
     assert!(connection.poll().is_pending());
     assert_eq!(connection.take_log(), "http lifetime a a", "a request is polled in the same poll");
@@ -154,7 +154,7 @@ fn a_round_polls_the_streams_then_http_then_the_timers() {
 
 #[test]
 fn the_bytes_of_all_rounds_of_a_poll_are_written_once() {
-    let mut connection = Connection::new();
+    let mut connection = TestConnection::new();
     connection.request("a", 3);
     connection.request("b", 2);
     connection.request("c", 1);
@@ -167,7 +167,7 @@ fn the_bytes_of_all_rounds_of_a_poll_are_written_once() {
 
 #[test]
 fn a_poll_ends_after_its_rounds_and_the_task_wakes_itself() {
-    let mut connection = Connection::new();
+    let mut connection = TestConnection::new();
     connection.request("a", MAX_ROUNDS + 1);
     connection.wakes();
     assert!(connection.poll().is_pending());
@@ -181,7 +181,7 @@ fn a_poll_ends_after_its_rounds_and_the_task_wakes_itself() {
 
 #[test]
 fn a_connection_that_is_over_is_not_polled_on() {
-    let mut connection = Connection::new();
+    let mut connection = TestConnection::new();
     connection.request("a", 1);
     connection.over = true;
     assert!(connection.poll().is_ready());
@@ -191,7 +191,7 @@ fn a_connection_that_is_over_is_not_polled_on() {
 
 #[test]
 fn a_socket_that_fails_ends_the_connection() {
-    let mut connection = Connection::over(Socket { fails: true, ..Socket::default() });
+    let mut connection = TestConnection::over(Socket { fails: true, ..Socket::default() });
     assert!(connection.poll().is_pending(), "nothing is written yet");
     connection.request("a", 1);
     assert!(matches!(connection.poll(), Poll::Ready(Err(_))));
