@@ -81,11 +81,11 @@ impl Server {
     ///   streams in both directions and trailers. Discovery comes first; then the services of the
     ///   program, in the order in which they were added; then health and reflection, which the program
     ///   can replace so. Reflection shows the server's own services only.
-    /// - A call is let in if the connection has a stream left
-    ///   ([`Limits::max_streams_per_connection`](crate::Limits::max_streams_per_connection)) and the
-    ///   server too ([`Limits::max_streams`](crate::Limits::max_streams)); otherwise its status is
-    ///   `RESOURCE_EXHAUSTED`. It counts until its body is dropped. The size of its messages is the
-    ///   service's to limit.
+    /// - A call is a stream of its connection: past
+    ///   [`Limits::max_streams_per_connection`](crate::Limits::max_streams_per_connection) the client
+    ///   waits. It is also one of the [`Limits::max_streams`](crate::Limits::max_streams) of the server,
+    ///   past which its status is `RESOURCE_EXHAUSTED`. It counts until its body is dropped. The service
+    ///   itself limits the size of its messages.
     /// - The extensions of a request hold an `Arc<`[`Peer`](crate::Peer)`>`, the other end of the
     ///   connection. No policy is asked and no observer is told.
     /// - When the connection drains, new calls get the status `UNAVAILABLE`, and so do streams that

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_taken_again_and_a_waker_of_its_last_owner_does_no_harm() {
+    fn an_index_is_used_again_and_a_waker_of_its_last_owner_does_no_harm() {
         let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
         let kept = Arc::new(Mutex::new(None));
         let keep = Arc::clone(&kept);
@@ -232,6 +232,23 @@ mod tests {
         run(&mut streams, &task);
         assert_eq!((polls.load(Ordering::Relaxed), streams.free.len()), (3, 1));
         assert_eq!(task.0.load(Ordering::Relaxed), 0, "the task saw it before it slept");
+    }
+
+    #[test]
+    fn a_stream_that_ends_while_it_is_ready_is_not_polled_again() {
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&polls);
+        streams.insert(Box::pin(std::future::poll_fn(move |cx| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            cx.waker().wake_by_ref();
+            Poll::Ready(())
+        })));
+        run(&mut streams, &task);
+        assert_eq!((polls.load(Ordering::Relaxed), streams.free.len()), (1, 1));
+        streams.insert(Box::pin(std::future::pending()));
+        assert!(run(&mut streams, &task));
+        assert!(!run(&mut streams, &task), "its wake is forgotten with it");
     }
 
     #[test]
