@@ -229,7 +229,7 @@ async fn a_peer_that_does_not_answer_is_given_up() {
 
 #[tokio::test]
 async fn who_does_not_read_keeps_no_other_from_a_big_response() {
-    // S-108, S-111: forty clients take no byte, there are turns for one
+    // S-108, S-111: forty clients take no byte, there is a permit for one
     let limits = Limits { max_big_responses: 1, ..Limits::default() };
     let server = Running::start(with_limits(limits)).await;
     server.publish(&[("a", &"x".repeat(1 << 20))]);
