@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use chancery_proto::complete::Complete;
 
-use crate::content::Content;
-use crate::document::Document;
+use crate::catalog::content::Content;
+use crate::catalog::generation::{Generation, Overlays, Slot, State};
+use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Scope};
-use crate::generation::{Generation, Overlays, Slot, State};
-use crate::layer::Layer;
-use crate::listing::Listing;
-use crate::reading::{Edited, Reading};
+use crate::read::document::Document;
+use crate::read::{Edited, Reading};
+use crate::scan::listing::Listing;
 
 /// Each layer's content, or what is wrong with it.
 pub(crate) type Layers = BTreeMap<Layer, Result<Arc<Content>, Vec<Fault>>>;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chancery_proto::document::{self, Position};
 
-use crate::layer::{InvalidLayerName, Layer};
+use crate::catalog::layer::{InvalidLayerName, Layer};
 
 /// One thing that is wrong, and where. All faults of a load are told at once.
 ///

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use crate::directory::{Directory, LoadReport, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::Watch;
-use crate::tidings::Ear;
-use crate::watcher::{Bell, Watcher};
+use crate::watch::change_log::Ear;
+use crate::watch::{Bell, Watcher};
 
 /// A directory being followed. It is, until this is dropped.
 #[derive(Debug)]

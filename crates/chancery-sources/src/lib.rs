@@ -37,35 +37,21 @@
 //! audiences that contain its layer and no others; a directory that disappears deletes nothing.
 
 mod assemble;
-mod audience;
-mod cache;
 mod catalog;
-mod content;
 mod directory;
-mod document;
 mod fault;
 mod follow;
-mod generation;
-mod layer;
-mod listing;
-mod nowhere;
 mod options;
-mod patch;
-mod reading;
+mod read;
 mod scan;
-mod signs;
-mod tidings;
-mod told;
-mod trail;
-mod view;
-mod watcher;
-mod workers;
+mod warnings;
+mod watch;
 
 // The public interface.
-pub use audience::Audience;
+pub use catalog::audience::Audience;
+pub use catalog::layer::{InvalidLayerName, Layer};
 pub use catalog::{Catalog, Origin};
 pub use directory::{Directory, LoadReport};
 pub use fault::{Fault, Scope, Warning};
 pub use follow::Following;
-pub use layer::{InvalidLayerName, Layer};
 pub use options::{Options, Watch};

@@ -17,21 +17,21 @@ use std::thread;
 use chancery_proto::schema::Schema;
 
 use crate::assemble::{assemble, changed_layers, generation, reassemble, regrown};
-use crate::audience::Audience;
-use crate::cache::Cache;
 use crate::catalog::Catalog;
-use crate::document::Document;
+use crate::catalog::audience::Audience;
+use crate::catalog::generation::{Generation, State, layers_of};
+use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Scope, Warning, Wrong};
-use crate::generation::{Generation, State, layers_of};
-use crate::layer::Layer;
-use crate::listing::{Identity, Listing};
 use crate::options::Options;
-use crate::patch::{self, Change};
-use crate::reading::{Edited, Reading};
+use crate::read::cache::Cache;
+use crate::read::document::Document;
+use crate::read::{Edited, Reading};
+use crate::scan::listing::{Identity, Listing};
+use crate::scan::patch::{self, Change};
 use crate::scan::scan;
-use crate::tidings::{Ear, Tidings};
-use crate::told::Told;
-use crate::watcher::Watcher;
+use crate::warnings::Told;
+use crate::watch::Watcher;
+use crate::watch::change_log::{Ear, Tidings};
 
 /// A directory of resources.
 pub struct Directory {

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use super::*;
-use crate::watcher::Bell;
+use crate::watch::Bell;
 
 fn cluster(name: &str) -> String {
     let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";

@@ -19,9 +19,9 @@ use chancery_proto::complete::Complete;
 use chancery_proto::references::Dangling;
 use imbl::ordmap::DiffItem;
 
-use crate::audience::Audience;
-use crate::content::Key;
-use crate::generation::{Generation, Slot};
+use crate::catalog::audience::Audience;
+use crate::catalog::content::Key;
+use crate::catalog::generation::{Generation, Slot};
 
 /// What one audience should see.
 pub(crate) struct View {

@@ -14,11 +14,11 @@ use std::time::SystemTime;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::document::{Document, Parsing};
 use crate::fault::{Scope, Wrong};
-use crate::listing::{Found, Stamp};
 use crate::options::Options;
-use crate::workers;
+use crate::read::document::{Document, Parsing};
+use crate::read::workers;
+use crate::scan::listing::{Found, Stamp};
 
 /// What the files of a directory held when they were last read.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chancery_proto::references::Dangling;
 
-use crate::audience::Audience;
+use crate::catalog::audience::Audience;
 use crate::fault::Warning;
 
 /// What each audience lacks. Those that lack nothing are left out.

@@ -8,6 +8,10 @@
 //! Skipped without a word: hidden files and directories, and what editors leave behind (`x~`,
 //! `#x#`, `x.tmp`, `x.swp`). Files of unknown extensions are named in a warning.
 
+pub(crate) mod listing;
+pub(crate) mod patch;
+pub(crate) mod symlinks;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, Metadata};
@@ -17,11 +21,10 @@ use std::sync::Arc;
 
 use chancery_proto::document::Format;
 
+use crate::catalog::layer::{self, Layer};
 use crate::fault::{Scope, Warning, Wrong};
-use crate::layer::{self, Layer};
-use crate::listing::{Found, Home, Identity, Listing, Stamp};
 use crate::options::Options;
-use crate::trail;
+use crate::scan::listing::{Found, Home, Identity, Listing, Stamp};
 
 /// Scans the directory. Everything wrong is in the listing.
 pub(crate) fn scan(options: &Options) -> Listing {
@@ -79,7 +82,7 @@ impl Scan<'_> {
     fn top(&mut self) {
         let shown = &self.options.directory;
         let absolute = std::path::absolute(shown).unwrap_or_else(|_| shown.clone());
-        let Some(trail) = trail::follow(Path::new("/"), &absolute) else {
+        let Some(trail) = symlinks::follow(Path::new("/"), &absolute) else {
             return self.fault(Wrong::Endless, Scope::Directory, shown);
         };
         let entries = trail.links.into_iter().chain([trail.end.clone()]);
@@ -247,7 +250,7 @@ impl Scan<'_> {
         let shown = parent.shown.join(&name);
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         let real = if is_link {
-            let Some(trail) = trail::follow(&parent.real, Path::new(&name)) else {
+            let Some(trail) = symlinks::follow(&parent.real, Path::new(&name)) else {
                 self.fault(Wrong::Endless, scope.clone(), &shown);
                 return None;
             };

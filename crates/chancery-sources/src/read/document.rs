@@ -16,8 +16,8 @@ use chancery_proto::v2;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::fault::{Fault, Scope, Warning, Wrong};
-use crate::listing::Found;
-use crate::workers;
+use crate::read::workers;
+use crate::scan::listing::Found;
 
 /// What one file holds.
 #[derive(Default)]
@@ -167,8 +167,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::layer::Layer;
-    use crate::listing::Stamp;
+    use crate::catalog::layer::Layer;
+    use crate::scan::listing::Stamp;
 
     fn found() -> Found {
         let metadata = std::env::temp_dir().metadata().unwrap();

@@ -13,10 +13,10 @@ use chancery_proto::document::Position;
 use imbl::OrdMap;
 use imbl::ordmap;
 
-use crate::document::{Document, Loaded};
+use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Scope, Wrong};
-use crate::layer::Layer;
-use crate::reading::Edited;
+use crate::read::Edited;
+use crate::read::document::{Document, Loaded};
 
 /// The resources of one layer.
 #[derive(Clone, Default, PartialEq)]

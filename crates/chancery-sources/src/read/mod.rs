@@ -1,12 +1,16 @@
 //! What is there, and what it holds: a listing, and the document of each of its files.
 
+pub(crate) mod cache;
+pub(crate) mod document;
+pub(crate) mod workers;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::document::Document;
-use crate::layer::Layer;
-use crate::listing::Listing;
-use crate::patch::Change;
+use crate::catalog::layer::Layer;
+use crate::read::document::Document;
+use crate::scan::listing::Listing;
+use crate::scan::patch::Change;
 
 /// What is there, and what it holds.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::fault::Warning;
-use crate::reading::{Edited, Reading};
+use crate::read::{Edited, Reading};
 
 /// What was worth knowing at the last load.
 #[derive(Default)]

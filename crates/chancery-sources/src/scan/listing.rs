@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime};
 
 use chancery_proto::document::Format;
 
+use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Warning};
-use crate::layer::Layer;
-use crate::patch::Change;
+use crate::scan::patch::Change;
 
 /// What a scan found.
 #[derive(Debug, Default, PartialEq)]

@@ -5,6 +5,13 @@
 //! keep that group's and base's last state together, and all others go on. This does not depend
 //! on who asked when, so a node that connects while a file is broken gets what its peers have.
 
+pub(crate) mod audience;
+pub(crate) mod content;
+pub(crate) mod dangling;
+pub(crate) mod generation;
+pub(crate) mod layer;
+pub(crate) mod view;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
@@ -12,13 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_core::{ResourceName, Snapshot, TypeUrl, Version};
 
-use crate::audience::Audience;
-use crate::content::Content;
+use crate::catalog::audience::Audience;
+use crate::catalog::content::Content;
+use crate::catalog::dangling::Nowhere;
+use crate::catalog::generation::{Generation, Overlays, State, layers_of};
+use crate::catalog::layer::Layer;
+use crate::catalog::view::View;
 use crate::fault::Warning;
-use crate::generation::{Generation, Overlays, State, layers_of};
-use crate::layer::Layer;
-use crate::nowhere::Nowhere;
-use crate::view::View;
 
 /// The layers of a directory with their last good content. Clones are the same catalog.
 #[derive(Clone, Default)]

@@ -9,6 +9,9 @@
 //! looks into the top directory and hears of a look watches the directory that is there. That all
 //! was heard that happened before is told by a sign of our own ([`Signs`]).
 
+pub(crate) mod change_log;
+pub(crate) mod sync_cookies;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,10 +23,10 @@ use notify::event::{AccessKind, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::fault::Warning;
-use crate::listing::{Identity, Places};
 use crate::scan::is_skipped;
-use crate::signs::{Signs, sign_of};
-use crate::tidings::Ear;
+use crate::scan::listing::{Identity, Places};
+use crate::watch::change_log::Ear;
+use crate::watch::sync_cookies::{Signs, sign_of};
 
 /// Says that something is to be done. A bell that rings already need not be rung again.
 #[derive(Clone, Debug)]
@@ -169,7 +172,7 @@ mod tests {
     use notify::event::{AccessMode, CreateKind, DataChange, Flag, RemoveKind, RenameMode};
 
     use super::*;
-    use crate::tidings::Tidings;
+    use crate::watch::change_log::Tidings;
 
     fn places() -> Places {
         Places {

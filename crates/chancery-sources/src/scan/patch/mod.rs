@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use chancery_proto::document::Format;
 
-use crate::listing::{Found, Home, Identity, Listing, Stamp};
 use crate::options::Options;
+use crate::scan::listing::{Found, Home, Identity, Listing, Stamp};
 use crate::scan::{is_ignored, is_skipped};
-use crate::tidings::Tidings;
+use crate::watch::change_log::Tidings;
 
 /// A file that came, changed or went.
 #[derive(Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //!
 //! A generation keeps of each layer its content, or that it is broken. It never changes. The
 //! snapshot of an audience is base, then the group's overlay, then the node's, each written over
-//! the one before; what it is made of from one generation to the next is [`crate::view`]'s.
+//! the one before; what it is made of from one generation to the next is [`crate::catalog::view`]'s.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use chancery_proto::complete::Complete;
 use imbl::OrdMap;
 
-use crate::audience::Audience;
-use crate::content::Content;
-use crate::layer::Layer;
-use crate::view;
+use crate::catalog::audience::Audience;
+use crate::catalog::content::Content;
+use crate::catalog::layer::Layer;
+use crate::catalog::view;
 
 /// One whole load of the directory.
 #[derive(Clone)]
