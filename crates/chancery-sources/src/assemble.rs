@@ -14,7 +14,7 @@ use crate::catalog::generation::{Generation, Overlays, Slot, State};
 use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Scope};
 use crate::read::document::Document;
-use crate::read::{Edited, Reading};
+use crate::read::{FileEdit, Reading};
 use crate::scan::listing::Listing;
 
 /// Each layer's content, or what is wrong with it.
@@ -37,7 +37,7 @@ pub(crate) fn assemble(Reading { listing, documents }: &Reading) -> Layers {
 /// generation says of it.
 pub(crate) fn reassemble(
     layer: &Layer,
-    edits: &[Edited],
+    edits: &[FileEdit],
     before: &State<'_>,
     reading: &Reading,
 ) -> Result<Arc<Content>, Vec<Fault>> {
@@ -114,7 +114,7 @@ fn hold_vanished(load: &mut Generation, before: &Generation, faults: &[Fault]) {
         for name in before.groups.keys() {
             load.groups.entry(Arc::clone(name)).or_insert(None);
         }
-        // All that existed at the last look are held now; of others there is no sign.
+        // All that existed at the last look are held now; of others there is no cookie.
         load.groups_unlisted &= before.groups_unlisted;
     }
     if told(&Scope::Nodes) {

@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 use crate::directory::{Directory, LoadReport, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::Watch;
-use crate::watch::change_log::Ear;
-use crate::watch::{Bell, Watcher};
+use crate::watch::change_log::ChangeLog;
+use crate::watch::{Wakeup, Watcher};
 
 /// A directory being followed. It is, until this is dropped.
 #[derive(Debug)]
 pub struct Following {
-    bell: Bell,
-    ear: Ear,
+    wakeup: Wakeup,
+    changes: ChangeLog,
     stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -43,38 +43,44 @@ impl Directory {
         mut self,
         told: impl FnMut(&LoadReport) + Send + 'static,
     ) -> io::Result<Following> {
-        // Room for one ring: what happened is not asked, so one is as good as many.
-        let (sender, rings) = sync_channel(1);
-        let bell = Bell(sender);
-        let ear = self.ear.clone();
-        // What happened before anybody listened.
-        ear.hear_anything();
+        // Room for one: the follower does not ask why it was woken, so one is as good as many.
+        let (sender, wakeups) = sync_channel(1);
+        let wakeup = Wakeup(sender);
+        let changes = self.change_log.clone();
+        // Changes from before the watch began cause no event.
+        changes.record_anywhere();
         if self.options.watch == Watch::Events {
-            match Watcher::new(bell.clone(), ear.clone()) {
+            match Watcher::new(wakeup.clone(), changes.clone()) {
                 Ok(watcher) => self.watcher = Some(watcher),
                 Err(error) => {
                     let message =
                         format!("the system tells of no changes, only sweeps do: {error}");
-                    self.deaf = Some(Warning::of_file(&self.options.directory, message));
+                    self.no_events = Some(Warning::of_file(&self.options.directory, message));
                 }
             }
         }
         let stopped = Arc::new(AtomicBool::new(false));
         let pause = self.options.sweep;
         let faults = None;
-        let mut follower =
-            Follower { directory: self, rings, stopped: Arc::clone(&stopped), told, faults, pause };
+        let mut follower = Follower {
+            directory: self,
+            wakeups,
+            stopped: Arc::clone(&stopped),
+            told,
+            faults,
+            pause,
+        };
         let thread = thread::Builder::new().name("directory".to_owned());
         let thread = Some(thread.spawn(move || follower.run())?);
-        Ok(Following { bell, ear, stopped, thread })
+        Ok(Following { wakeup, changes, stopped, thread })
     }
 }
 
 impl Following {
     /// Has the directory read now, whether or not something seems to have changed.
     pub fn reload(&self) {
-        self.ear.hear_anything();
-        self.bell.ring();
+        self.changes.record_anywhere();
+        self.wakeup.notify();
     }
 
     /// Stops, and waits until nothing is told any more.
@@ -84,7 +90,7 @@ impl Following {
 
     fn end(&mut self) {
         self.stopped.store(true, Ordering::Release);
-        self.bell.ring();
+        self.wakeup.notify();
         if let Some(thread) = self.thread.take() {
             // A panic was in what `told` does; it has been printed, and there is no more to tell.
             let _ = thread.join();
@@ -100,7 +106,7 @@ impl Drop for Following {
 
 struct Follower<F> {
     directory: Directory,
-    rings: Receiver<()>,
+    wakeups: Receiver<()>,
     stopped: Arc<AtomicBool>,
     told: F,
     /// What was wrong when last told.
@@ -113,7 +119,7 @@ struct Follower<F> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Woken {
     /// The system, or the caller, said so.
-    Rung,
+    Notified,
     /// A sweep found it.
     Swept,
 }
@@ -138,7 +144,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             if let Some(report) = self.directory.attempt() {
                 return Ok(report);
             }
-            self.settle(Woken::Rung)?;
+            self.settle(Woken::Notified)?;
         }
         Ok(self.directory.load_moving())
     }
@@ -154,8 +160,8 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     /// Waits until there is something to do.
     fn idle(&mut self) -> Result<Woken, Stopped> {
         loop {
-            if self.rings(self.pause)? {
-                return Ok(Woken::Rung);
+            if self.is_woken(self.pause)? {
+                return Ok(Woken::Notified);
             }
             let begun = Instant::now();
             let moved = self.directory.has_moved();
@@ -165,7 +171,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
                 return Ok(Woken::Swept);
             }
             if self.directory.is_unsure() {
-                return Ok(Woken::Rung);
+                return Ok(Woken::Notified);
             }
         }
     }
@@ -178,19 +184,18 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         let mut seen = (woken == Woken::Swept).then(|| self.directory.peek());
         loop {
             let left = bound.saturating_sub(begun.elapsed());
-            let rung = self.rings(quiet.min(left))?;
+            let notified = self.is_woken(quiet.min(left))?;
             let now = seen.is_some().then(|| self.directory.peek());
-            if left.is_zero() || (!rung && now == seen) {
+            if left.is_zero() || (!notified && now == seen) {
                 return Ok(());
             }
             seen = now;
         }
     }
 
-    /// Whether the bell rings within this time.
-    fn rings(&self, wait: Duration) -> Result<bool, Stopped> {
-        let rung = self.rings.recv_timeout(wait);
-        match rung {
+    /// Returns true if the follower is woken within this time.
+    fn is_woken(&self, wait: Duration) -> Result<bool, Stopped> {
+        match self.wakeups.recv_timeout(wait) {
             _ if self.stopped.load(Ordering::Acquire) => Err(Stopped),
             Ok(()) => Ok(true),
             Err(RecvTimeoutError::Timeout) => Ok(false),

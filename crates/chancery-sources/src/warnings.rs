@@ -1,30 +1,30 @@
-//! Which warnings were told, so that each is told once.
+//! The warnings of the last load, so that each is reported once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::fault::Warning;
-use crate::read::{Edited, Reading};
+use crate::read::{FileEdit, Reading};
 
-/// What was worth knowing at the last load.
+/// The warnings of the last load.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct WarningsSeen {
     of_files: BTreeSet<Warning>,
     dangling: Arc<BTreeSet<Warning>>,
     rest: BTreeSet<Warning>,
 }
 
-impl Told {
-    /// All that is to be said of the files that are there; what of it is new.
+impl WarningsSeen {
+    /// Takes the warnings about all files. Returns those that are new.
     pub(crate) fn all(&mut self, Reading { listing, documents }: &Reading) -> Vec<Warning> {
         let warnings = documents.iter().flat_map(|document| &document.warnings);
         replace(&mut self.of_files, warnings.chain(&listing.warnings).cloned().collect())
     }
 
-    /// What is to be said of changed files and was not.
+    /// Takes the warnings about changed files. Returns those that are new.
     pub(crate) fn of_edits<'a>(
         &mut self,
-        edits: impl Iterator<Item = &'a Edited> + Clone,
+        edits: impl Iterator<Item = &'a FileEdit> + Clone,
     ) -> Vec<Warning> {
         let now = edits.clone().filter_map(|edit| edit.new.as_ref());
         let now: BTreeSet<_> = now.flat_map(|document| &document.warnings).cloned().collect();
@@ -37,7 +37,7 @@ impl Told {
         new
     }
 
-    /// All that is to be said of references that lead nowhere; what of it is new.
+    /// Takes the warnings about dangling references. Returns those that are new.
     pub(crate) fn dangling(&mut self, now: Arc<BTreeSet<Warning>>) -> Vec<Warning> {
         if Arc::ptr_eq(&self.dangling, &now) {
             return Vec::new();
@@ -47,14 +47,14 @@ impl Told {
         new
     }
 
-    /// All that is to be said of anything else; what of it is new.
+    /// Takes the warnings about anything else. Returns those that are new.
     pub(crate) fn rest(&mut self, now: BTreeSet<Warning>) -> Vec<Warning> {
         replace(&mut self.rest, now)
     }
 }
 
-fn replace(told: &mut BTreeSet<Warning>, now: BTreeSet<Warning>) -> Vec<Warning> {
-    let new = now.difference(told).cloned().collect();
-    *told = now;
+fn replace(seen: &mut BTreeSet<Warning>, now: BTreeSet<Warning>) -> Vec<Warning> {
+    let new = now.difference(seen).cloned().collect();
+    *seen = now;
     new
 }

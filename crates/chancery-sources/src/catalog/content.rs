@@ -15,8 +15,8 @@ use imbl::ordmap;
 
 use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Scope, Wrong};
-use crate::read::Edited;
-use crate::read::document::{Document, Loaded};
+use crate::read::FileEdit;
+use crate::read::document::{Document, LoadedResource};
 
 /// The resources of one layer.
 #[derive(Clone, Default, PartialEq)]
@@ -68,8 +68,8 @@ impl Content {
     }
 
     /// This after some of its files changed.
-    pub(crate) fn edited(&self, edits: &[Edited]) -> Result<Self, Unclear> {
-        let broken = |edit: &Edited| edit.new.as_ref().is_some_and(|new| !new.faults.is_empty());
+    pub(crate) fn edited(&self, edits: &[FileEdit]) -> Result<Self, Unclear> {
+        let broken = |edit: &FileEdit| edit.new.as_ref().is_some_and(|new| !new.faults.is_empty());
         if self.contested || edits.iter().any(broken) {
             return Err(Unclear);
         }
@@ -88,9 +88,9 @@ impl Content {
     }
 
     /// Takes out what a file does not hold any more.
-    fn take_out(&mut self, old: &[Loaded], new: &[Loaded]) {
-        let kept: BTreeSet<Key> = new.iter().flat_map(Loaded::keys).collect();
-        for key in old.iter().flat_map(Loaded::keys).filter(|key| !kept.contains(key)) {
+    fn take_out(&mut self, old: &[LoadedResource], new: &[LoadedResource]) {
+        let kept: BTreeSet<Key> = new.iter().flat_map(LoadedResource::keys).collect();
+        for key in old.iter().flat_map(LoadedResource::keys).filter(|key| !kept.contains(key)) {
             if let Some(gone) = self.entries.remove(&key) {
                 self.own -= usize::from(!gone.derived);
             }
@@ -98,7 +98,7 @@ impl Content {
     }
 
     /// Writes a resource of a file, and its v2 form, over what the same file said of them.
-    fn write(&mut self, file: &Arc<Path>, loaded: &Loaded) -> Result<(), Unclear> {
+    fn write(&mut self, file: &Arc<Path>, loaded: &LoadedResource) -> Result<(), Unclear> {
         let own = Entry::new(&loaded.resource, file, loaded.position, false);
         self.put(loaded.key(), own)?;
         let Some((key, resource)) = loaded.derived() else { return Ok(()) };
@@ -118,7 +118,12 @@ impl Content {
         Ok(())
     }
 
-    fn define(&mut self, layer: &Layer, file: &Arc<Path>, loaded: &Loaded) -> Option<Fault> {
+    fn define(
+        &mut self,
+        layer: &Layer,
+        file: &Arc<Path>,
+        loaded: &LoadedResource,
+    ) -> Option<Fault> {
         match self.entries.entry(loaded.key()) {
             ordmap::Entry::Vacant(place) => {
                 place.insert(Entry::new(&loaded.resource, file, loaded.position, false));
@@ -138,7 +143,7 @@ impl Content {
     }
 
     /// Adds the v2 form of a resource, unless a file holds one.
-    fn derive(&mut self, file: &Arc<Path>, loaded: &Loaded) {
+    fn derive(&mut self, file: &Arc<Path>, loaded: &LoadedResource) {
         let Some((key, resource)) = loaded.derived() else { return };
         if self.entries.contains_key(&key) {
             self.contested = true;
@@ -148,14 +153,14 @@ impl Content {
     }
 }
 
-fn resources(document: Option<&Arc<Document>>) -> &[Loaded] {
+fn resources(document: Option<&Arc<Document>>) -> &[LoadedResource] {
     document.map_or(&[], |document| &document.resources)
 }
 
 /// What the two states of a file hold, without what is the same at its start and at its end.
-fn differing(edit: &Edited) -> (&[Loaded], &[Loaded]) {
+fn differing(edit: &FileEdit) -> (&[LoadedResource], &[LoadedResource]) {
     let (old, new) = (resources(edit.old.as_ref()), resources(edit.new.as_ref()));
-    let same = |(old, new): &(&Loaded, &Loaded)| {
+    let same = |(old, new): &(&LoadedResource, &LoadedResource)| {
         Arc::ptr_eq(&old.resource, &new.resource) && old.position == new.position
     };
     let start = old.iter().zip(new).take_while(same).count();
@@ -164,7 +169,7 @@ fn differing(edit: &Edited) -> (&[Loaded], &[Loaded]) {
     (&old[..old.len() - end], &new[..new.len() - end])
 }
 
-impl Loaded {
+impl LoadedResource {
     fn key(&self) -> Key {
         (self.type_url.clone(), self.resource.name().clone())
     }

@@ -15,12 +15,12 @@ pub(crate) type Lacks = Vec<(Audience, Arc<[Dangling]>)>;
 
 /// What was found to lead nowhere, and what is said of it.
 #[derive(Clone, Default)]
-pub(crate) struct Nowhere {
+pub(crate) struct DanglingReferences {
     found: Arc<Lacks>,
     pub(crate) warnings: Arc<BTreeSet<Warning>>,
 }
 
-impl Nowhere {
+impl DanglingReferences {
     /// This if it is still what is found, or what is found now.
     pub(crate) fn follow(self, found: Lacks) -> Self {
         let same = |((one, before), (other, now)): (&(Audience, Arc<_>), &(Audience, Arc<_>))| {

@@ -21,7 +21,7 @@ use chancery_core::{ResourceName, Snapshot, TypeUrl, Version};
 
 use crate::catalog::audience::Audience;
 use crate::catalog::content::Content;
-use crate::catalog::dangling::Nowhere;
+use crate::catalog::dangling::DanglingReferences;
 use crate::catalog::generation::{Generation, Overlays, State, layers_of};
 use crate::catalog::layer::Layer;
 use crate::catalog::view::View;
@@ -57,7 +57,7 @@ struct Inner {
     /// What was asked for, as it is now.
     views: BTreeMap<Audience, Arc<View>>,
     /// What was last found to lead nowhere.
-    nowhere: Nowhere,
+    nowhere: DanglingReferences,
 }
 
 impl Catalog {

@@ -25,21 +25,21 @@ use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::options::Options;
 use crate::read::cache::Cache;
 use crate::read::document::Document;
-use crate::read::{Edited, Reading};
+use crate::read::{FileEdit, Reading};
 use crate::scan::listing::{Identity, Listing};
 use crate::scan::patch::{self, Change};
 use crate::scan::scan;
-use crate::warnings::Told;
+use crate::warnings::WarningsSeen;
 use crate::watch::Watcher;
-use crate::watch::change_log::{Ear, Tidings};
+use crate::watch::change_log::{ChangeLog, ChangedPlaces};
 
 /// A directory of resources.
 pub struct Directory {
     pub(crate) options: Options,
     pub(crate) watcher: Option<Watcher>,
     /// Why there are no events, if there should be.
-    pub(crate) deaf: Option<Warning>,
-    pub(crate) ear: Ear,
+    pub(crate) no_events: Option<Warning>,
+    pub(crate) change_log: ChangeLog,
     schema: Schema,
     cache: Cache,
     catalog: Catalog,
@@ -51,7 +51,7 @@ pub struct Directory {
     /// How many files there were when all was last well, and in which directory; forgotten when
     /// it goes, so that the one that comes after it is another, whatever its identity.
     filled: Option<(Option<Identity>, usize)>,
-    told: Told,
+    told: WarningsSeen,
 }
 
 /// What came of a load.
@@ -80,8 +80,8 @@ impl Directory {
         Self {
             options,
             watcher: None,
-            deaf: None,
-            ear: Ear::default(),
+            no_events: None,
+            change_log: ChangeLog::default(),
             schema,
             cache: Cache::default(),
             catalog: Catalog::default(),
@@ -89,7 +89,7 @@ impl Directory {
             published: false,
             faults: BTreeMap::new(),
             filled: None,
-            told: Told::default(),
+            told: WarningsSeen::default(),
         }
     }
 
@@ -111,16 +111,16 @@ impl Directory {
 
     /// Loads the directory, or what changed in it, unless something moves meanwhile.
     pub(crate) fn attempt(&mut self) -> Option<LoadReport> {
-        let heard = self.ear.take();
-        let report = match self.changes(&heard) {
-            Some(changes) => self.attempt_changes(&heard, changes),
+        let recorded = self.change_log.take();
+        let report = match self.changes(&recorded) {
+            Some(changes) => self.attempt_changes(&recorded, changes),
             None => {
                 let reading = self.read();
                 self.conclude(reading)
             }
         };
         if report.is_none() {
-            self.ear.put_back(heard);
+            self.change_log.put_back(recorded);
         }
         report
     }
@@ -138,7 +138,7 @@ impl Directory {
     pub(crate) fn has_moved(&self) -> bool {
         let moved = self.last.as_ref().is_none_or(|last| last.listing != self.peek());
         if moved {
-            self.ear.hear_anything();
+            self.change_log.record_anywhere();
         }
         moved
     }
@@ -148,8 +148,8 @@ impl Directory {
         let places = self.last.as_ref().map(|last| &last.listing.places);
         for path in self.cache.unsure() {
             match places.and_then(|places| places.real(path)) {
-                Some(real) => self.ear.hear(real),
-                None => self.ear.hear_anything(),
+                Some(real) => self.change_log.record(real),
+                None => self.change_log.record_anywhere(),
             }
         }
         !self.cache.unsure().is_empty()
@@ -176,24 +176,24 @@ impl Directory {
     }
 
     /// What changed at these places since the last load; `None` if all has to be looked at.
-    fn changes(&self, at: &Tidings) -> Option<Vec<Change>> {
-        let hears = self.watcher.as_ref().is_some_and(Watcher::hears_everything);
+    fn changes(&self, at: &ChangedPlaces) -> Option<Vec<Change>> {
+        let hears = self.watcher.as_ref().is_some_and(Watcher::reports_everything);
         let last = self.last.as_ref().filter(|_| hears && self.published)?;
         patch::look(&last.listing, &self.options, at)
     }
 
     /// Reads what changed, and publishes it if it is still what is there, and nothing else
     /// happened: everything else is then as it was read before.
-    fn attempt_changes(&mut self, at: &Tidings, changes: Vec<Change>) -> Option<LoadReport> {
+    fn attempt_changes(&mut self, at: &ChangedPlaces, changes: Vec<Change>) -> Option<LoadReport> {
         let documents = changes.iter().map(|change| self.read_changed(change)).collect();
         if self.changes(at).as_ref() != Some(&changes) {
             return None;
         }
-        if !self.watcher.as_ref().is_some_and(Watcher::has_heard_all) {
-            self.ear.hear_anything();
+        if !self.watcher.as_ref().is_some_and(Watcher::catch_up) {
+            self.change_log.record_anywhere();
             return None;
         }
-        let meanwhile = self.changes(&self.ear.pending());
+        let meanwhile = self.changes(&self.change_log.pending());
         if !meanwhile.is_some_and(|changes| changes.is_empty()) {
             return None;
         }
@@ -237,13 +237,13 @@ impl Directory {
         changes: Vec<Change>,
         documents: Vec<Option<Arc<Document>>>,
     ) -> LoadReport {
-        let mut edits: BTreeMap<Layer, Vec<Edited>> = BTreeMap::new();
+        let mut edits: BTreeMap<Layer, Vec<FileEdit>> = BTreeMap::new();
         let changed = changes.into_iter().zip(documents);
         for edit in changed.filter_map(|(change, document)| reading.apply(change, document)) {
             edits.entry(edit.layer.clone()).or_default().push(edit);
         }
         let before = self.catalog.newest();
-        let anew = |(layer, edits): (&Layer, &Vec<Edited>)| {
+        let anew = |(layer, edits): (&Layer, &Vec<FileEdit>)| {
             let state = before.as_ref().map_or(State::Absent, |before| before.state(layer));
             (layer.clone(), reassemble(layer, edits, &state, &reading))
         };
@@ -305,7 +305,7 @@ impl Directory {
     fn told_rest(&mut self, report: &mut LoadReport) {
         report.warnings.extend(self.told.dangling(self.catalog.dangling()));
         let mut now: BTreeSet<_> = self.watcher.iter().flat_map(Watcher::trouble).collect();
-        now.extend(self.deaf.clone());
+        now.extend(self.no_events.clone());
         if report.files == 0 && report.faults.is_empty() {
             let message = "holds no files: nothing is served";
             now.insert(Warning::of_file(&self.options.directory, message));

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use super::*;
-use crate::watch::Bell;
+use crate::watch::Wakeup;
 
 fn cluster(name: &str) -> String {
     let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -66,7 +66,7 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
 struct Listening {
     dir: tempfile::TempDir,
     directory: Directory,
-    rings: Receiver<()>,
+    wakeups: Receiver<()>,
 }
 
 impl Listening {
@@ -77,13 +77,13 @@ impl Listening {
     /// With the files in a directory below the temporary one.
     fn below(place: &str, files: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (sender, rings) = sync_channel(1);
+        let (sender, wakeups) = sync_channel(1);
         let options = Options::new(dir.path().join(place));
         let directory = Directory::new(options, Schema::bundled());
-        let mut it = Self { dir, directory, rings };
+        let mut it = Self { dir, directory, wakeups };
         files.iter().for_each(|file| it.write(file));
-        it.directory.watcher = Watcher::new(Bell(sender), it.directory.ear.clone()).ok();
-        it.directory.ear.hear_anything();
+        it.directory.watcher = Watcher::new(Wakeup(sender), it.directory.change_log.clone()).ok();
+        it.directory.change_log.record_anywhere();
         assert!(it.directory.attempt().is_some());
         it
     }
@@ -95,14 +95,14 @@ impl Listening {
     }
 
     /// What changed, as far as events told; `None` is anything.
-    fn heard(&self) -> (Tidings, Option<Vec<Change>>) {
-        self.rings.recv_timeout(Duration::from_secs(60)).unwrap();
+    fn recorded(&self) -> (ChangedPlaces, Option<Vec<Change>>) {
+        self.wakeups.recv_timeout(Duration::from_secs(60)).unwrap();
         let watcher = self.directory.watcher.as_ref().unwrap();
         // Each of these waits for a second at most.
-        assert!((0..60).any(|_| watcher.has_heard_all()), "what happens is not told");
-        let heard = self.directory.ear.take();
-        let changes = self.directory.changes(&heard);
-        (heard, changes)
+        assert!((0..60).any(|_| watcher.catch_up()), "what happens is not told");
+        let recorded = self.directory.change_log.take();
+        let changes = self.directory.changes(&recorded);
+        (recorded, changes)
     }
 
     fn names(&self) -> Vec<String> {
@@ -117,15 +117,15 @@ impl Listening {
 fn of_a_change_only_what_changed_is_read() {
     let mut it = Listening::new(&["a.json", "b.json", "groups/g/c.json"]);
     it.write("groups/g/d.json");
-    let (heard, changes) = it.heard();
+    let (recorded, changes) = it.recorded();
     let changes = changes.unwrap();
     assert_eq!(changes.len(), 1);
-    let report = it.directory.attempt_changes(&heard, changes).unwrap();
+    let report = it.directory.attempt_changes(&recorded, changes).unwrap();
     assert_eq!(report.layers, [Layer::Group("g".into())]);
     assert_eq!((report.files, report.resources), (4, 4));
     fs::remove_file(it.dir.path().join("a.json")).unwrap();
-    let (heard, changes) = it.heard();
-    let report = it.directory.attempt_changes(&heard, changes.unwrap()).unwrap();
+    let (recorded, changes) = it.recorded();
+    let report = it.directory.attempt_changes(&recorded, changes.unwrap()).unwrap();
     assert_eq!((report.layers, it.names()), (vec![Layer::Base], vec!["b.json".to_owned()]));
 }
 
@@ -141,18 +141,18 @@ fn what_happens_elsewhere_while_a_change_is_read_holds_it_back() {
     ];
     for step in moves {
         fs::write(it.dir.path().join("a.json"), cluster("changed")).unwrap();
-        let (heard, changes) = it.heard();
+        let (recorded, changes) = it.recorded();
         step(&it);
-        assert_eq!(it.directory.attempt_changes(&heard, changes.unwrap()), None);
+        assert_eq!(it.directory.attempt_changes(&recorded, changes.unwrap()), None);
         assert!(!it.names().contains(&"changed".to_owned()));
         // All of it, and from the start again.
-        it.directory.ear.put_back(heard);
+        it.directory.change_log.put_back(recorded);
         assert!(it.directory.attempt().is_some());
         assert!(it.names().contains(&"changed".to_owned()));
         it.write("a.json");
-        it.directory.ear.hear_anything();
+        it.directory.change_log.record_anywhere();
         assert!(it.directory.attempt().is_some());
-        it.heard();
+        it.recorded();
     }
 }
 
@@ -162,11 +162,11 @@ fn after_an_emptied_directory_everything_is_read() {
     for file in ["a.json", "b.json"] {
         fs::remove_file(it.dir.path().join(file)).unwrap();
     }
-    let (heard, changes) = it.heard();
-    let report = it.directory.attempt_changes(&heard, changes.unwrap()).unwrap();
+    let (recorded, changes) = it.recorded();
+    let report = it.directory.attempt_changes(&recorded, changes.unwrap()).unwrap();
     assert_eq!(report.faults.len(), 1);
     it.write("a.json");
-    let (_, changes) = it.heard();
+    let (_, changes) = it.recorded();
     assert_eq!(changes, None);
 }
 
@@ -178,8 +178,8 @@ fn a_change_in_a_directory_that_was_moved_away_deletes_nothing() {
     fs::rename(&outer, it.dir.path().join("away")).unwrap();
     // The watch goes along with the directory, and tells of its old path.
     it.write("away/conf/a.json");
-    it.rings.recv_timeout(Duration::from_secs(60)).unwrap();
-    let changed = Tidings::At([outer.join("conf/a.json")].into());
+    it.wakeups.recv_timeout(Duration::from_secs(60)).unwrap();
+    let changed = ChangedPlaces::At([outer.join("conf/a.json")].into());
     assert_eq!(it.directory.changes(&changed), None);
     let report = it.directory.attempt().or_else(|| it.directory.attempt()).unwrap();
     assert_eq!((report.faults.len(), it.names().len()), (1, 2));

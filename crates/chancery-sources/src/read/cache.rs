@@ -1,4 +1,4 @@
-//! Reads files, has them parsed, and remembers what they held.
+//! The parsed files of the directory. A file that did not change is not read again.
 //!
 //! A file is read again when its stamp changed, or when the stamp could not have shown a change,
 //! and parsed again only when its content changed. What is remembered belongs to a path, so a
@@ -18,18 +18,18 @@ use crate::fault::{Scope, Wrong};
 use crate::options::Options;
 use crate::read::document::{Document, Parsing};
 use crate::read::workers;
-use crate::scan::listing::{Found, Stamp};
+use crate::scan::listing::{FoundFile, Stamp};
 
-/// What the files of a directory held when they were last read.
+/// The content of the files when they were last read.
 #[derive(Default)]
 pub(crate) struct Cache {
-    files: HashMap<Arc<Path>, Cached>,
+    files: HashMap<Arc<Path>, CachedFile>,
     /// The files that may hold something else by now, for all that can be told.
     unsure: BTreeSet<Arc<Path>>,
 }
 
 #[derive(Clone)]
-struct Cached {
+struct CachedFile {
     stamp: Stamp,
     read_at: SystemTime,
     hash: u128,
@@ -37,10 +37,10 @@ struct Cached {
 }
 
 impl Cache {
-    /// Makes this what the listed files hold, and hands it out in the same order.
+    /// Reads the listed files, and forgets all others. The documents come in the same order.
     pub(crate) fn read(
         &mut self,
-        files: &[Found],
+        files: &[FoundFile],
         options: &Options,
         schema: &Schema,
     ) -> Vec<Arc<Document>> {
@@ -51,10 +51,10 @@ impl Cache {
         files.iter().zip(fresh).map(|(found, fresh)| self.keep(found, fresh)).collect()
     }
 
-    /// What one file holds now.
+    /// Reads one file.
     pub(crate) fn read_one(
         &mut self,
-        found: &Found,
+        found: &FoundFile,
         options: &Options,
         schema: &Schema,
     ) -> Arc<Document> {
@@ -62,7 +62,7 @@ impl Cache {
         self.keep(found, fresh)
     }
 
-    /// A file that is not there any more holds nothing.
+    /// Forgets a file that is not there any more.
     pub(crate) fn forget(&mut self, path: &Path) {
         self.files.remove(path);
         self.unsure.remove(path);
@@ -74,7 +74,7 @@ impl Cache {
         &self.unsure
     }
 
-    fn keep(&mut self, found: &Found, fresh: Result<Cached, Wrong>) -> Arc<Document> {
+    fn keep(&mut self, found: &FoundFile, fresh: Result<CachedFile, Wrong>) -> Arc<Document> {
         self.forget(&found.path);
         match fresh {
             Ok(cached) => {
@@ -94,14 +94,14 @@ impl Cache {
     }
 }
 
-/// What the file holds now.
+/// Reads and parses the file, unless it is known not to have changed.
 fn fresh(
-    found: &Found,
-    before: Option<&Cached>,
+    found: &FoundFile,
+    before: Option<&CachedFile>,
     options: &Options,
     schema: &Schema,
-) -> Result<Cached, Wrong> {
-    let Found { stamp, .. } = *found;
+) -> Result<CachedFile, Wrong> {
+    let FoundFile { stamp, .. } = *found;
     if let Some(known) = before
         && known.stamp == stamp
         && stamp.is_telling(known.read_at)
@@ -118,7 +118,7 @@ fn fresh(
             Arc::new(Parsing { found, v2: options.v2, schema }.document(&bytes, before)?)
         }
     };
-    Ok(Cached { stamp, read_at, hash, document })
+    Ok(CachedFile { stamp, read_at, hash, document })
 }
 
 /// The whole file, if it is no larger than `limit`, whatever its size was a moment ago.

@@ -1,4 +1,4 @@
-//! What one file holds, and how that is made of its bytes: as a whole, or piece by piece.
+//! The content of one file, parsed as a whole or piece by piece.
 //!
 //! A piece is a document of a YAML stream. A file of thousands of them costs what changed in it:
 //! pieces that were there before are taken over. Only where every piece is good, and they do not
@@ -17,21 +17,21 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::read::workers;
-use crate::scan::listing::Found;
+use crate::scan::listing::FoundFile;
 
-/// What one file holds.
+/// The content of one file.
 #[derive(Default)]
 pub(crate) struct Document {
-    pub(crate) resources: Vec<Loaded>,
+    pub(crate) resources: Vec<LoadedResource>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) warnings: Vec<Warning>,
     /// The pieces it was made of, if it was.
-    parts: Vec<Part>,
+    parts: Vec<DocumentPart>,
 }
 
 /// A resource and where it is written.
 #[derive(Clone)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedResource {
     pub(crate) type_url: TypeUrl,
     pub(crate) resource: Arc<Resource>,
     pub(crate) position: Position,
@@ -39,17 +39,17 @@ pub(crate) struct Loaded {
     pub(crate) v2: Option<(TypeUrl, Arc<Resource>)>,
 }
 
-/// How a file is parsed.
+/// The parameters of parsing a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Parsing<'a> {
-    pub(crate) found: &'a Found,
+    pub(crate) found: &'a FoundFile,
     pub(crate) v2: bool,
     pub(crate) schema: &'a Schema,
 }
 
 /// A piece that was read, its lines counted from its start.
 #[derive(Clone)]
-struct Part {
+struct DocumentPart {
     hash: u128,
     document: Arc<Document>,
 }
@@ -60,7 +60,7 @@ impl Document {
         Self { faults: vec![fault], ..Self::default() }
     }
 
-    /// Whether nothing is to be made of the difference: it is the same one, or neither holds
+    /// Returns true if the difference does not matter: it is the same document, or neither holds
     /// anything for the same reasons.
     pub(crate) fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         let nothing = self.resources.is_empty() && other.resources.is_empty();
@@ -69,7 +69,7 @@ impl Document {
 }
 
 impl Parsing<'_> {
-    /// What the file holds, of which `before` is what it held.
+    /// Parses the file. `before` is its document so far.
     pub(crate) fn document(
         self,
         bytes: &[u8],
@@ -105,7 +105,7 @@ impl Parsing<'_> {
             });
             document.warnings.extend(warnings);
             let old = v2.then(|| v2::to_v2(schema, &parsed.type_url, &parsed.resource));
-            document.resources.push(Loaded {
+            document.resources.push(LoadedResource {
                 type_url: parsed.type_url,
                 resource: parsed.resource,
                 position: parsed.position,
@@ -116,7 +116,7 @@ impl Parsing<'_> {
     }
 
     /// The pieces of a text as one; `None` if one has a fault, or two define the same.
-    fn together(self, pieces: &[Piece<'_>], known: &[Part]) -> Option<Document> {
+    fn together(self, pieces: &[Piece<'_>], known: &[DocumentPart]) -> Option<Document> {
         let mut document = Document { parts: self.parts(pieces, known)?, ..Document::default() };
         for (piece, part) in pieces.iter().zip(&document.parts) {
             let resources = part.document.resources.iter().cloned().map(|mut loaded| {
@@ -136,12 +136,12 @@ impl Parsing<'_> {
         names.into_iter().all(|name| seen.insert(name)).then_some(document)
     }
 
-    /// What is in each of the pieces: read before, or now. `None` if one has a fault.
-    fn parts(self, pieces: &[Piece<'_>], known: &[Part]) -> Option<Vec<Part>> {
+    /// The document of each piece, parsed before or now. Returns `None` if one has a fault.
+    fn parts(self, pieces: &[Piece<'_>], known: &[DocumentPart]) -> Option<Vec<DocumentPart>> {
         let hashes: Vec<u128> =
             pieces.iter().map(|piece| xxh3_128(piece.text.as_bytes())).collect();
         let start = hashes.iter().zip(known).take_while(|(hash, part)| **hash == part.hash).count();
-        let moved: HashMap<u128, &Part> =
+        let moved: HashMap<u128, &DocumentPart> =
             known[start..].iter().map(|part| (part.hash, part)).collect();
         let mut parts = known[..start].to_vec();
         let rest: Vec<_> = pieces.iter().zip(hashes).skip(start).collect();
@@ -149,7 +149,7 @@ impl Parsing<'_> {
             Some(part) => Some((*part).clone()),
             None => {
                 let document = self.whole(piece.text.as_bytes()).ok()?;
-                let part = Part { hash: *hash, document: Arc::new(document) };
+                let part = DocumentPart { hash: *hash, document: Arc::new(document) };
                 part.document.faults.is_empty().then_some(part)
             }
         });
@@ -170,9 +170,9 @@ mod tests {
     use crate::catalog::layer::Layer;
     use crate::scan::listing::Stamp;
 
-    fn found() -> Found {
+    fn found() -> FoundFile {
         let metadata = std::env::temp_dir().metadata().unwrap();
-        Found {
+        FoundFile {
             path: std::path::Path::new("a.yaml").into(),
             layer: Layer::Base,
             format: Format::Yaml,

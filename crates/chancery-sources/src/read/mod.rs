@@ -1,4 +1,4 @@
-//! What is there, and what it holds: a listing, and the document of each of its files.
+//! The directory as it was read: a listing, and the document of each of its files.
 
 pub(crate) mod cache;
 pub(crate) mod document;
@@ -12,7 +12,7 @@ use crate::read::document::Document;
 use crate::scan::listing::Listing;
 use crate::scan::patch::Change;
 
-/// What is there, and what it holds.
+/// The directory as it was read.
 #[derive(Default)]
 pub(crate) struct Reading {
     pub(crate) listing: Listing,
@@ -20,8 +20,8 @@ pub(crate) struct Reading {
     pub(crate) documents: Vec<Arc<Document>>,
 }
 
-/// A file whose content is another now: what it held, and what it holds.
-pub(crate) struct Edited {
+/// A file whose content changed: its document before and now.
+pub(crate) struct FileEdit {
     pub(crate) layer: Layer,
     pub(crate) file: Arc<Path>,
     pub(crate) old: Option<Arc<Document>>,
@@ -29,8 +29,8 @@ pub(crate) struct Edited {
 }
 
 impl Reading {
-    /// Takes a changed file over, and what was read of it; `None` where the content is the same.
-    pub(crate) fn apply(&mut self, change: Change, new: Option<Arc<Document>>) -> Option<Edited> {
+    /// Takes over a changed file and its document. Returns `None` if the content is the same.
+    pub(crate) fn apply(&mut self, change: Change, new: Option<Arc<Document>>) -> Option<FileEdit> {
         let file = Arc::clone(&change.path);
         let now = change.now.as_ref().map(|now| now.layer.clone());
         let (at, before) = self.listing.apply(change);
@@ -43,10 +43,10 @@ impl Reading {
         }
         let layer = now.or_else(|| before.map(|before| before.layer))?;
         let same = matches!((&old, &new), (Some(old), Some(new)) if old.is_same(new));
-        (!same).then_some(Edited { layer, file, old, new })
+        (!same).then_some(FileEdit { layer, file, old, new })
     }
 
-    /// The files of one layer, and what they hold.
+    /// The files of one layer with their documents.
     pub(crate) fn of_layer<'a>(
         &'a self,
         layer: &'a Layer,

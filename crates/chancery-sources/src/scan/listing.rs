@@ -1,4 +1,4 @@
-//! What a scan of a directory found: files, layers, faults, and the places to watch.
+//! The result of a scan: files, layers, faults, and the places to watch.
 //!
 //! Two listings are equal when nothing that matters moved between the scans: that is how a load
 //! knows that what it read belongs together, and how a sweep finds a change no event told of.
@@ -16,32 +16,32 @@ use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Warning};
 use crate::scan::patch::Change;
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Listing {
     /// The files to read, by path.
-    pub(crate) files: Vec<Found>,
+    pub(crate) files: Vec<FoundFile>,
     /// Groups with a directory, broken or not.
     pub(crate) groups: BTreeSet<Arc<str>>,
     /// Nodes with a directory, broken or not.
     pub(crate) nodes: BTreeSet<Arc<str>>,
-    /// What is wrong already.
+    /// The faults found so far, before any file is read.
     pub(crate) faults: Vec<Fault>,
-    /// What is worth knowing.
+    /// The warnings found so far.
     pub(crate) warnings: Vec<Warning>,
-    /// Whether it is unknown which groups there are.
+    /// True if it is unknown which groups there are.
     pub(crate) groups_unlisted: bool,
-    /// Whether it is unknown which nodes have overlays.
+    /// True if it is unknown which nodes have overlays.
     pub(crate) nodes_unlisted: bool,
     /// The top directory itself.
     pub(crate) top: Option<Identity>,
-    /// What to watch.
+    /// The places to watch.
     pub(crate) places: Places,
 }
 
 /// A file that holds resources.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct FoundFile {
     /// The path below the directory as it was given, through whatever symlinks.
     pub(crate) path: Arc<Path>,
     pub(crate) layer: Layer,
@@ -49,8 +49,8 @@ pub(crate) struct Found {
     pub(crate) stamp: Stamp,
 }
 
-/// Which file or directory this is, whatever its name. Numbers are given anew, so the time of
-/// birth belongs to it, where the filesystem tells.
+/// The identity of a file or directory, whatever its name. The system reuses inode numbers, so
+/// the time of birth is part of it where the filesystem has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identity {
     device: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Identity {
     born: Option<SystemTime>,
 }
 
-/// What changes when a file does, as far as can be told without reading it.
+/// The metadata that changes when a file does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     identity: Identity,
@@ -70,9 +70,9 @@ pub(crate) struct Stamp {
 /// The places where a change can alter what a scan finds. All are reached without symlinks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Directories of ours: whatever happens in them matters. Whose their files are, if that is
-    /// one layer, and they are found there once.
-    pub(crate) directories: BTreeMap<PathBuf, Option<Home>>,
+    /// Directories of ours: whatever happens in them matters. Each comes with its layer, if it
+    /// belongs to one and is found once.
+    pub(crate) directories: BTreeMap<PathBuf, Option<LayerDirectory>>,
     /// Symlinks and their targets, and the top directory itself: they matter, their neighbours do
     /// not.
     pub(crate) entries: BTreeSet<PathBuf>,
@@ -80,9 +80,9 @@ pub(crate) struct Places {
     pub(crate) top: Option<PathBuf>,
 }
 
-/// Whose the files in a directory are.
+/// A directory whose files belong to one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Home {
+pub(crate) struct LayerDirectory {
     /// The directory, as it is reached below the one given.
     pub(crate) shown: PathBuf,
     pub(crate) identity: Identity,
@@ -90,10 +90,11 @@ pub(crate) struct Home {
 }
 
 impl Places {
-    /// Where a file of ours is, without symlinks, if it is in a directory that is found once.
+    /// The path of a file without symlinks, if it is in a directory that is found once.
     pub(crate) fn real(&self, shown: &Path) -> Option<PathBuf> {
         let (parent, name) = (shown.parent()?, shown.file_name()?);
-        let is_home = |home: &Option<Home>| home.as_ref().is_some_and(|home| home.shown == parent);
+        let is_home =
+            |home: &Option<LayerDirectory>| home.as_ref().is_some_and(|home| home.shown == parent);
         let (real, _) = self.directories.iter().find(|(_, home)| is_home(home))?;
         Some(real.join(name))
     }
@@ -105,8 +106,8 @@ impl Listing {
         self.place(path).ok()
     }
 
-    /// Takes a change over; where it is or was listed, and what was there.
-    pub(crate) fn apply(&mut self, Change { path, now }: Change) -> (usize, Option<Found>) {
+    /// Takes over a change. Returns the index of the file, and the file that was listed there.
+    pub(crate) fn apply(&mut self, Change { path, now }: Change) -> (usize, Option<FoundFile>) {
         match (self.place(&path), now) {
             (Ok(at), Some(now)) => (at, Some(std::mem::replace(&mut self.files[at], now))),
             (Ok(at), None) => (at, Some(self.files.remove(at))),
@@ -138,7 +139,7 @@ impl Stamp {
         }
     }
 
-    /// Whether a write after this moment is sure to show in the stamp. File times are coarse: two
+    /// Returns true if a write after this moment is sure to show in the stamp. File times are coarse: two
     /// writes in the same tick of the filesystem's clock have the same ones. Only the time of the
     /// last change counts, which nobody can set.
     pub(crate) fn is_telling(&self, read_at: SystemTime) -> bool {

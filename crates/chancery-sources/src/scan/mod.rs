@@ -24,7 +24,7 @@ use chancery_proto::document::Format;
 use crate::catalog::layer::{self, Layer};
 use crate::fault::{Scope, Warning, Wrong};
 use crate::options::Options;
-use crate::scan::listing::{Found, Home, Identity, Listing, Stamp};
+use crate::scan::listing::{FoundFile, Identity, LayerDirectory, Listing, Stamp};
 
 /// Scans the directory. Everything wrong is in the listing.
 pub(crate) fn scan(options: &Options) -> Listing {
@@ -36,7 +36,7 @@ pub(crate) fn scan(options: &Options) -> Listing {
     listing
 }
 
-/// Whether files of this name never matter.
+/// Returns true if files of this name never matter.
 pub(crate) fn is_skipped(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".")
@@ -46,7 +46,7 @@ pub(crate) fn is_skipped(name: &OsStr) -> bool {
         || name == b"lost+found"
 }
 
-/// Whether the operator named this path, or this name, as none of ours.
+/// Returns true if the operator excluded this path, or this name.
 pub(crate) fn is_ignored(options: &Options, shown: &Path) -> bool {
     let below = shown.strip_prefix(&options.directory).unwrap_or(shown);
     let name = below.file_name();
@@ -63,7 +63,7 @@ struct Scan<'a> {
 }
 
 /// A file or directory found on the way.
-struct Spot {
+struct ScannedEntry {
     /// As it is reached below the directory given.
     shown: PathBuf,
     /// The same without symlinks.
@@ -82,10 +82,10 @@ impl Scan<'_> {
     fn top(&mut self) {
         let shown = &self.options.directory;
         let absolute = std::path::absolute(shown).unwrap_or_else(|_| shown.clone());
-        let Some(trail) = symlinks::follow(Path::new("/"), &absolute) else {
+        let Some(path) = symlinks::resolve(Path::new("/"), &absolute) else {
             return self.fault(Wrong::Endless, Scope::Directory, shown);
         };
-        let entries = trail.links.into_iter().chain([trail.end.clone()]);
+        let entries = path.links.into_iter().chain([path.end.clone()]);
         self.listing.places.entries.extend(entries);
         let metadata = match fs::metadata(shown) {
             Ok(metadata) if metadata.is_dir() => metadata,
@@ -96,13 +96,13 @@ impl Scan<'_> {
             Err(error) => return self.fault(Wrong::Unreadable(error), Scope::Directory, shown),
         };
         self.listing.top = Some(Identity::of(&metadata));
-        self.listing.places.top = Some(trail.end.clone());
-        let top = Spot { shown: shown.clone(), real: trail.end, metadata };
+        self.listing.places.top = Some(path.end.clone());
+        let top = ScannedEntry { shown: shown.clone(), real: path.end, metadata };
         self.enter(&top, &Layer::Base, |scan, entry| scan.at_top(&top, &entry));
     }
 
     /// An entry of the top directory: configuration of the server, overlays, or base.
-    fn at_top(&mut self, top: &Spot, entry: &DirEntry) {
+    fn at_top(&mut self, top: &ScannedEntry, entry: &DirEntry) {
         let name = entry.file_name();
         if name == "chancery.yaml" {
             return;
@@ -128,7 +128,7 @@ impl Scan<'_> {
     }
 
     /// The directory `groups` or `nodes`.
-    fn overlays(&mut self, at: &Spot, kind: Overlays) {
+    fn overlays(&mut self, at: &ScannedEntry, kind: Overlays) {
         let Some(entries) = self.open(at, &kind.scope(), None) else { return self.unlisted(kind) };
         self.within.push((Identity::of(&at.metadata), at.shown.clone()));
         for entry in entries {
@@ -145,7 +145,7 @@ impl Scan<'_> {
     }
 
     /// An entry of `groups` or `nodes`: a layer, if it is a directory.
-    fn overlay(&mut self, parent: &Spot, entry: &DirEntry, kind: Overlays) {
+    fn overlay(&mut self, parent: &ScannedEntry, entry: &DirEntry, kind: Overlays) {
         let shown = parent.shown.join(entry.file_name());
         if is_ignored(self.options, &shown) {
             return;
@@ -173,11 +173,16 @@ impl Scan<'_> {
     }
 
     /// A directory of one layer.
-    fn directory(&mut self, at: &Spot, layer: &Layer) {
+    fn directory(&mut self, at: &ScannedEntry, layer: &Layer) {
         self.enter(at, layer, |scan, entry| scan.entry(at, &entry, layer));
     }
 
-    fn enter(&mut self, at: &Spot, layer: &Layer, mut each: impl FnMut(&mut Self, DirEntry)) {
+    fn enter(
+        &mut self,
+        at: &ScannedEntry,
+        layer: &Layer,
+        mut each: impl FnMut(&mut Self, DirEntry),
+    ) {
         let identity = Identity::of(&at.metadata);
         let scope = Scope::Layer(layer.clone());
         let top = self.within.is_empty();
@@ -188,7 +193,7 @@ impl Scan<'_> {
             let wrong = if around { Wrong::Cycle(first) } else { Wrong::Twice(first) };
             return self.fault(wrong, scope, &at.shown);
         }
-        let home = Home { shown: at.shown.clone(), identity, layer: layer.clone() };
+        let home = LayerDirectory { shown: at.shown.clone(), identity, layer: layer.clone() };
         let Some(entries) = self.open(at, &scope, Some(home)) else { return };
         self.entered.insert((layer.clone(), identity), at.shown.clone());
         self.within.push((identity, at.shown.clone()));
@@ -199,7 +204,12 @@ impl Scan<'_> {
     }
 
     /// The entries of a directory, sorted by name. Tells why not.
-    fn open(&mut self, at: &Spot, scope: &Scope, home: Option<Home>) -> Option<Vec<DirEntry>> {
+    fn open(
+        &mut self,
+        at: &ScannedEntry,
+        scope: &Scope,
+        home: Option<LayerDirectory>,
+    ) -> Option<Vec<DirEntry>> {
         let identity = Identity::of(&at.metadata);
         if let Some((_, outer)) = self.within.iter().find(|(outer, _)| *outer == identity) {
             let outer = outer.clone();
@@ -212,7 +222,7 @@ impl Scan<'_> {
         }
         let again = self.listing.places.directories.insert(at.real.clone(), home).is_some();
         if again {
-            // Found twice, it is nobody's alone.
+            // FoundFile twice, it is nobody's alone.
             self.listing.places.directories.insert(at.real.clone(), None);
         }
         let entries = fs::read_dir(&at.shown).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -230,7 +240,7 @@ impl Scan<'_> {
     }
 
     /// A file or directory of one layer.
-    fn entry(&mut self, parent: &Spot, entry: &DirEntry, layer: &Layer) {
+    fn entry(&mut self, parent: &ScannedEntry, entry: &DirEntry, layer: &Layer) {
         let ignores = !self.options.ignore.is_empty();
         if ignores && is_ignored(self.options, &parent.shown.join(entry.file_name())) {
             return;
@@ -245,23 +255,28 @@ impl Scan<'_> {
 
     /// Looks at an entry, through symlinks. `None` if it is not there (any more), or not to be
     /// looked at.
-    fn spot(&mut self, parent: &Spot, entry: &DirEntry, scope: &Scope) -> Option<Spot> {
+    fn spot(
+        &mut self,
+        parent: &ScannedEntry,
+        entry: &DirEntry,
+        scope: &Scope,
+    ) -> Option<ScannedEntry> {
         let name = entry.file_name();
         let shown = parent.shown.join(&name);
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         let real = if is_link {
-            let Some(trail) = symlinks::follow(&parent.real, Path::new(&name)) else {
+            let Some(path) = symlinks::resolve(&parent.real, Path::new(&name)) else {
                 self.fault(Wrong::Endless, scope.clone(), &shown);
                 return None;
             };
-            let entries = trail.links.into_iter().chain([trail.end.clone()]);
+            let entries = path.links.into_iter().chain([path.end.clone()]);
             self.listing.places.entries.extend(entries);
-            trail.end
+            path.end
         } else {
             parent.real.join(&name)
         };
         match fs::metadata(&shown) {
-            Ok(metadata) => Some(Spot { shown, real, metadata }),
+            Ok(metadata) => Some(ScannedEntry { shown, real, metadata }),
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_link => None,
             Err(error) => {
                 self.fault(Wrong::Unreadable(error), scope.clone(), &shown);
@@ -270,8 +285,8 @@ impl Scan<'_> {
         }
     }
 
-    /// What is no directory.
-    fn found(&mut self, spot: &Spot, layer: &Layer) {
+    /// Notes a file, or the fault of what is neither a file nor a directory.
+    fn found(&mut self, spot: &ScannedEntry, layer: &Layer) {
         let Some(format) = Format::of_path(&spot.shown) else {
             let message = "ignored: not `.yaml`, `.yml`, `.json`, `.pb_text` or `.pb`";
             return self.listing.warnings.push(Warning::of_file(&spot.shown, message));
@@ -289,7 +304,7 @@ impl Scan<'_> {
             }
             return;
         }
-        self.listing.files.push(Found {
+        self.listing.files.push(FoundFile {
             path: spot.shown.as_path().into(),
             layer: layer.clone(),
             format,

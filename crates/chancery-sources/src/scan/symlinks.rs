@@ -1,4 +1,4 @@
-//! Where a path leads: every symlink on its way, and its end.
+//! The symlinks that a path leads through, and its end.
 //!
 //! An event tells of a change in one directory. A path through symlinks depends on several: of
 //! `clusters.yaml -> ..data/clusters.yaml`, `..data -> ..2026_a`, the file changes when the
@@ -9,9 +9,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The way of a path.
+/// A path with the symlinks it leads through.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Trail {
+pub(crate) struct SymlinkPath {
     /// The symlinks on the way, each in a directory that is reached without one.
     pub(crate) links: Vec<PathBuf>,
     /// Where it ends, without symlinks; it need not exist.
@@ -21,7 +21,7 @@ pub(crate) struct Trail {
 /// Follows `path`, which is relative to `from`, a directory reached without symlinks.
 ///
 /// `None` if it never ends.
-pub(crate) fn follow(from: &Path, path: &Path) -> Option<Trail> {
+pub(crate) fn resolve(from: &Path, path: &Path) -> Option<SymlinkPath> {
     let mut end = from.to_owned();
     let mut links = Vec::new();
     let mut ahead = VecDeque::new();
@@ -44,7 +44,7 @@ pub(crate) fn follow(from: &Path, path: &Path) -> Option<Trail> {
             }
         }
     }
-    Some(Trail { links, end })
+    Some(SymlinkPath { links, end })
 }
 
 enum Step {
@@ -81,9 +81,9 @@ mod tests {
         fs::write(root.join("..a/c.yaml"), "").unwrap();
         symlink("..a", root.join("..data")).unwrap();
         symlink("..data/c.yaml", root.join("c.yaml")).unwrap();
-        let trail = follow(&root, Path::new("c.yaml")).unwrap();
-        assert_eq!(trail.links, [root.join("c.yaml"), root.join("..data")]);
-        assert_eq!(trail.end, root.join("..a/c.yaml"));
+        let found = resolve(&root, Path::new("c.yaml")).unwrap();
+        assert_eq!(found.links, [root.join("c.yaml"), root.join("..data")]);
+        assert_eq!(found.end, root.join("..a/c.yaml"));
     }
 
     #[test]
@@ -93,9 +93,9 @@ mod tests {
         fs::create_dir(root.join("sub")).unwrap();
         symlink("../gone", root.join("sub/up")).unwrap();
         symlink(root.join("sub"), root.join("abs")).unwrap();
-        assert_eq!(follow(&root, Path::new("sub/up")).unwrap().end, root.join("gone"));
-        assert_eq!(follow(&root, Path::new("./abs/x")).unwrap().end, root.join("sub/x"));
-        assert_eq!(follow(&root, &root.join("abs")).unwrap().links, [root.join("abs")]);
+        assert_eq!(resolve(&root, Path::new("sub/up")).unwrap().end, root.join("gone"));
+        assert_eq!(resolve(&root, Path::new("./abs/x")).unwrap().end, root.join("sub/x"));
+        assert_eq!(resolve(&root, &root.join("abs")).unwrap().links, [root.join("abs")]);
     }
 
     #[test]
@@ -103,6 +103,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         symlink("b", dir.path().join("a")).unwrap();
         symlink("a", dir.path().join("b")).unwrap();
-        assert_eq!(follow(dir.path(), Path::new("a")), None);
+        assert_eq!(resolve(dir.path(), Path::new("a")), None);
     }
 }

@@ -1,48 +1,49 @@
-//! What was heard of a directory since it was read last: in which places something happened.
+//! The places where something happened since the directory was read last.
 //!
-//! Events pile up here until a load takes them. They say where to look and not what is there, so
-//! the same place twice is one place, and too many places are the whole directory.
+//! The watcher records events here until a load takes them. An event says where to look and not
+//! what is there, so the same place twice is one place, and too many places are the whole
+//! directory.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Where something happened.
+/// The places where something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Tidings {
+pub(crate) enum ChangedPlaces {
     /// Anywhere, for all that is known.
     Anywhere,
     /// At these paths, which are reached without symlinks, and nowhere else.
     At(BTreeSet<PathBuf>),
 }
 
-/// What hears tidings and keeps them. Clones are the same.
+/// A log of changed places, shared by the watcher and the loads. Clones are the same log.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ear(Arc<Inner>);
+pub(crate) struct ChangeLog(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    heard: Mutex<Heard>,
+    recorded: Mutex<Recorded>,
     looked: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Heard {
-    tidings: Tidings,
-    /// How often somebody was heard to look into the directory.
+struct Recorded {
+    places: ChangedPlaces,
+    /// The number of times that somebody opened the top directory.
     looks: u64,
-    /// The last of our own signs that was heard of.
-    sign: u64,
+    /// The newest sync cookie whose event arrived.
+    cookie: u64,
 }
 
-impl Default for Tidings {
+impl Default for ChangedPlaces {
     fn default() -> Self {
         Self::At(BTreeSet::new())
     }
 }
 
-impl Tidings {
+impl ChangedPlaces {
     fn add(&mut self, path: PathBuf) {
         if let Self::At(paths) = self {
             paths.insert(path);
@@ -53,72 +54,73 @@ impl Tidings {
     }
 }
 
-impl Ear {
-    /// Something happened there.
-    pub(crate) fn hear(&self, path: PathBuf) {
-        self.lock().tidings.add(path);
+impl ChangeLog {
+    /// Something happened at this path.
+    pub(crate) fn record(&self, path: PathBuf) {
+        self.lock().places.add(path);
     }
 
     /// Something may have happened, and nobody knows where.
-    pub(crate) fn hear_anything(&self) {
-        self.lock().tidings = Tidings::Anywhere;
+    pub(crate) fn record_anywhere(&self) {
+        self.lock().places = ChangedPlaces::Anywhere;
         self.0.looked.notify_all();
     }
 
-    /// Somebody looked into the directory.
-    pub(crate) fn hear_look(&self) {
+    /// Somebody opened the top directory.
+    pub(crate) fn record_look(&self) {
         self.lock().looks += 1;
         self.0.looked.notify_all();
     }
 
-    /// This sign was heard of.
-    pub(crate) fn hear_sign(&self, sign: u64) {
-        let mut heard = self.lock();
-        heard.sign = heard.sign.max(sign);
+    /// The event of this sync cookie arrived.
+    pub(crate) fn record_cookie(&self, cookie: u64) {
+        let mut recorded = self.lock();
+        recorded.cookie = recorded.cookie.max(cookie);
         self.0.looked.notify_all();
     }
 
-    /// What was heard and not taken, which stays.
-    pub(crate) fn pending(&self) -> Tidings {
-        self.lock().tidings.clone()
+    /// A copy of the places that no load took so far.
+    pub(crate) fn pending(&self) -> ChangedPlaces {
+        self.lock().places.clone()
     }
 
-    /// What was heard and not taken.
-    pub(crate) fn take(&self) -> Tidings {
-        std::mem::take(&mut self.lock().tidings)
+    /// Takes the places out.
+    pub(crate) fn take(&self) -> ChangedPlaces {
+        std::mem::take(&mut self.lock().places)
     }
 
-    /// Puts back what was taken, because nothing came of it.
-    pub(crate) fn put_back(&self, tidings: Tidings) {
-        match tidings {
-            Tidings::Anywhere => self.hear_anything(),
-            Tidings::At(paths) => paths.into_iter().for_each(|path| self.hear(path)),
+    /// Puts places back that were taken by a load that published nothing.
+    pub(crate) fn put_back(&self, places: ChangedPlaces) {
+        match places {
+            ChangedPlaces::Anywhere => self.record_anywhere(),
+            ChangedPlaces::At(paths) => paths.into_iter().for_each(|path| self.record(path)),
         }
     }
 
-    /// Waits until the sign that `look` gives is heard of, and with it, because the system tells
-    /// things in their order, all that happened before. Whether it was, and a look into the
-    /// directory too: who hears of none watches a directory that is not there any more.
-    pub(crate) fn has_heard_all(&self, look: impl FnOnce() -> Option<u64>) -> bool {
+    /// Waits until the event of the cookie that `look` creates arrives. The system reports events in
+    /// their order, so all that happened before is in the log then. Returns true if it arrived, and
+    /// the event of opening the directory too: without that one, the watch is on a directory that
+    /// is not there any more.
+    pub(crate) fn catch_up(&self, look: impl FnOnce() -> Option<u64>) -> bool {
         let before = self.lock().looks;
-        let Some(sign) = look() else { return false };
-        let heard = |it: &Heard| it.sign >= sign && it.looks != before;
-        // Where events are lost, the sign may be among them.
-        let deaf = |it: &mut Heard| !heard(it) && it.tidings != Tidings::Anywhere;
-        let waited = self.0.looked.wait_timeout_while(self.lock(), LONGEST, deaf);
-        heard(&waited.unwrap_or_else(PoisonError::into_inner).0)
+        let Some(cookie) = look() else { return false };
+        let arrived = |it: &Recorded| it.cookie >= cookie && it.looks != before;
+        // Where events are lost, the cookie may be among them.
+        let waits = |it: &mut Recorded| !arrived(it) && it.places != ChangedPlaces::Anywhere;
+        let waited = self.0.looked.wait_timeout_while(self.lock(), LONGEST, waits);
+        arrived(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Nothing that can panic runs under this lock.
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
+        self.0.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// More places than this are the whole directory: looking at each costs more than a scan then.
 const MOST: usize = 1024;
 
-/// How long the system may take to tell of a look. After that, everything is looked at instead.
+/// The time the system may take to report a cookie. After it, a load reads everything instead.
 const LONGEST: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -126,63 +128,63 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_heard_is_kept_until_it_is_taken() {
-        let ear = Ear::default();
-        ear.hear("a".into());
-        ear.hear("b".into());
-        ear.hear("a".into());
-        let heard = Tidings::At(["a", "b"].map(PathBuf::from).into());
-        assert_eq!(ear.pending(), heard);
-        assert_eq!(ear.take(), heard);
-        assert_eq!(ear.pending(), Tidings::default());
-        ear.hear("c".into());
-        ear.put_back(heard);
-        assert_eq!(ear.take(), Tidings::At(["a", "b", "c"].map(PathBuf::from).into()));
+    fn places_are_kept_until_they_are_taken() {
+        let changes = ChangeLog::default();
+        changes.record("a".into());
+        changes.record("b".into());
+        changes.record("a".into());
+        let recorded = ChangedPlaces::At(["a", "b"].map(PathBuf::from).into());
+        assert_eq!(changes.pending(), recorded);
+        assert_eq!(changes.take(), recorded);
+        assert_eq!(changes.pending(), ChangedPlaces::default());
+        changes.record("c".into());
+        changes.put_back(recorded);
+        assert_eq!(changes.take(), ChangedPlaces::At(["a", "b", "c"].map(PathBuf::from).into()));
     }
 
     #[test]
     fn too_many_places_are_anywhere() {
-        let ear = Ear::default();
-        (0..MOST).for_each(|at| ear.hear(at.to_string().into()));
-        assert_ne!(ear.pending(), Tidings::Anywhere);
-        ear.hear("one more".into());
-        ear.hear("a".into());
-        assert_eq!(ear.take(), Tidings::Anywhere);
+        let changes = ChangeLog::default();
+        (0..MOST).for_each(|at| changes.record(at.to_string().into()));
+        assert_ne!(changes.pending(), ChangedPlaces::Anywhere);
+        changes.record("one more".into());
+        changes.record("a".into());
+        assert_eq!(changes.take(), ChangedPlaces::Anywhere);
     }
 
     #[test]
-    fn a_look_that_is_not_heard_of_proves_nothing() {
-        let ear = Ear::default();
-        assert!(!ear.has_heard_all(|| None));
+    fn a_cookie_whose_event_does_not_arrive_proves_nothing() {
+        let changes = ChangeLog::default();
+        assert!(!changes.catch_up(|| None));
         let lost = || {
-            ear.hear_anything();
+            changes.record_anywhere();
             Some(1)
         };
-        assert!(!ear.has_heard_all(lost));
-        ear.take();
-        let heard = ear.clone();
-        assert!(ear.has_heard_all(|| {
-            heard.hear_look();
-            heard.hear_sign(2);
+        assert!(!changes.catch_up(lost));
+        changes.take();
+        let recorded = changes.clone();
+        assert!(changes.catch_up(|| {
+            recorded.record_look();
+            recorded.record_cookie(2);
             Some(2)
         }));
     }
 
     #[test]
-    fn an_earlier_look_that_is_heard_of_late_proves_nothing() {
-        let ear = Ear::default();
-        let (late, ours) = (ear.clone(), ear.clone());
-        let heard = std::thread::spawn(move || {
-            ear.has_heard_all(|| {
-                late.hear_look();
-                late.hear_sign(1);
+    fn an_earlier_cookie_that_arrives_late_proves_nothing() {
+        let changes = ChangeLog::default();
+        let (late, ours) = (changes.clone(), changes.clone());
+        let recorded = std::thread::spawn(move || {
+            changes.catch_up(|| {
+                late.record_look();
+                late.record_cookie(1);
                 Some(2)
             })
         });
         // It waits for its own, and this is what was still under way before it.
-        ours.hear("a".into());
-        ours.hear_sign(2);
-        assert!(heard.join().unwrap());
-        assert_eq!(ours.take(), Tidings::At(["a".into()].into()));
+        ours.record("a".into());
+        ours.record_cookie(2);
+        assert!(recorded.join().unwrap());
+        assert_eq!(ours.take(), ChangedPlaces::At(["a".into()].into()));
     }
 }

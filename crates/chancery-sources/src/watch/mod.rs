@@ -1,13 +1,13 @@
-//! Watches the places that matter, and says that something happened there.
+//! The watcher of the places that matter: it records where something happened.
 //!
 //! What happened does not matter, only where: whatever is there now is what counts
 //! (level-triggered). So an event becomes a place and one wake-up, and many events become one as
 //! well.
 //!
-//! Directories are watched, never files: a watch on a file goes deaf when the file is replaced.
-//! Reading causes events too (`Access`), which must not wake the reader. One of them is of use: who
-//! looks into the top directory and hears of a look watches the directory that is there. That all
-//! was heard that happened before is told by a sign of our own ([`Signs`]).
+//! Directories are watched, never files: a watch on a file reports nothing once the file is
+//! replaced. Reading causes events too (`Access`), which must not wake the reader. One of them is of
+//! use: if opening the top directory causes an event, the watch is on the directory that is there.
+//! A sync cookie ([`SyncCookies`]) proves that all events of what happened before have arrived.
 
 pub(crate) mod change_log;
 pub(crate) mod sync_cookies;
@@ -25,63 +25,65 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use crate::fault::Warning;
 use crate::scan::is_skipped;
 use crate::scan::listing::{Identity, Places};
-use crate::watch::change_log::Ear;
-use crate::watch::sync_cookies::{Signs, sign_of};
+use crate::watch::change_log::ChangeLog;
+use crate::watch::sync_cookies::{SyncCookies, cookie_of};
 
-/// Says that something is to be done. A bell that rings already need not be rung again.
+/// A way to wake the follower. It has room for one: the follower does not ask why it was woken.
 #[derive(Clone, Debug)]
-pub(crate) struct Bell(pub(crate) SyncSender<()>);
+pub(crate) struct Wakeup(pub(crate) SyncSender<()>);
 
 /// The places being watched.
 pub(crate) struct Watcher {
     inner: RecommendedWatcher,
-    ear: Ear,
+    changes: ChangeLog,
     places: Arc<Mutex<Places>>,
-    /// `None` if there can be none: then nobody knows whether everything was heard.
-    signs: Option<Signs>,
+    /// `None` if none can be created: then it is never known that all events have arrived.
+    cookies: Option<SyncCookies>,
     watched: BTreeMap<PathBuf, Identity>,
     trouble: BTreeMap<PathBuf, String>,
 }
 
-impl Bell {
-    pub(crate) fn ring(&self) {
-        // Full: it rings. Closed: nobody is left to hear it.
+impl Wakeup {
+    pub(crate) fn notify(&self) {
+        // Full: it is woken already. Closed: the follower has ended.
         let _ = self.0.try_send(());
     }
 }
 
 impl Watcher {
     /// Watches nothing yet.
-    pub(crate) fn new(bell: Bell, ear: Ear) -> notify::Result<Self> {
+    pub(crate) fn new(wakeup: Wakeup, changes: ChangeLog) -> notify::Result<Self> {
         let places = Arc::new(Mutex::new(Places::default()));
-        let signs = Signs::new().ok();
-        let given = signs.as_ref().map(|signs| signs.directory().to_owned());
-        let (shared, hears) = (Arc::clone(&places), ear.clone());
+        let cookies = SyncCookies::new().ok();
+        let given = cookies.as_ref().map(|cookies| cookies.directory().to_owned());
+        let (shared, log) = (Arc::clone(&places), changes.clone());
         let mut inner = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if hears_sign(&hears, given.as_deref(), &event) {
+            if records_cookie(&log, given.as_deref(), &event) {
                 return;
             }
             let places = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            if hear(&hears, &places, event) {
-                bell.ring();
+            if record(&log, &places, event) {
+                wakeup.notify();
             }
         })?;
-        let mut watch = |signs: &Signs| inner.watch(signs.directory(), RecursiveMode::NonRecursive);
-        let signs = signs.filter(|signs| watch(signs).is_ok());
+        let mut watch =
+            |cookies: &SyncCookies| inner.watch(cookies.directory(), RecursiveMode::NonRecursive);
+        let cookies = cookies.filter(|cookies| watch(cookies).is_ok());
         let (watched, trouble) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { inner, ear, places, signs, watched, trouble })
+        Ok(Self { inner, changes, places, cookies, watched, trouble })
     }
 
-    /// Whether all that happened until now, in all places, was heard.
-    pub(crate) fn has_heard_all(&self) -> bool {
+    /// Waits for the events of all that happened until now. Returns true if they are in the log.
+    pub(crate) fn catch_up(&self) -> bool {
         let top = self.places.lock().unwrap_or_else(PoisonError::into_inner).top.clone();
-        let (Some(top), Some(signs)) = (top, &self.signs) else { return false };
-        self.ear.has_heard_all(|| fs::read_dir(top).ok().and_then(|_| signs.give()))
+        let (Some(top), Some(cookies)) = (top, &self.cookies) else { return false };
+        self.changes.catch_up(|| fs::read_dir(top).ok().and_then(|_| cookies.create()))
     }
 
-    /// Whether every change is heard of, and every look. Only Linux tells of looks.
-    pub(crate) fn hears_everything(&self) -> bool {
-        cfg!(target_os = "linux") && self.signs.is_some() && self.trouble.is_empty()
+    /// Returns true if every change causes an event. Only Linux reports that a directory is opened,
+    /// without which that is not known.
+    pub(crate) fn reports_everything(&self) -> bool {
+        cfg!(target_os = "linux") && self.cookies.is_some() && self.trouble.is_empty()
     }
 
     /// Watches these places and no others. Every place is added again each time: a watch belongs
@@ -117,40 +119,44 @@ impl Watcher {
     }
 }
 
-/// Takes a sign of our own in; whether it was one.
-fn hears_sign(ear: &Ear, given: Option<&Path>, event: &notify::Result<Event>) -> bool {
+/// Records the event of a sync cookie. Returns false if the event is about something else.
+fn records_cookie(
+    changes: &ChangeLog,
+    given: Option<&Path>,
+    event: &notify::Result<Event>,
+) -> bool {
     let path = event.as_ref().ok().and_then(|event| event.paths.first());
     let Some(path) = path.filter(|path| given.is_some() && path.parent() == given) else {
         return false;
     };
-    if let Some(sign) = sign_of(path) {
-        ear.hear_sign(sign);
+    if let Some(cookie) = cookie_of(path) {
+        changes.record_cookie(cookie);
     }
     true
 }
 
-/// Takes an event in; whether it is news.
-fn hear(ear: &Ear, places: &Places, event: notify::Result<Event>) -> bool {
+/// Records an event. Returns true if the follower should be woken.
+fn record(changes: &ChangeLog, places: &Places, event: notify::Result<Event>) -> bool {
     // An error means that events were lost.
     let Some(event) = event.ok().filter(|event| !event.need_rescan()) else {
-        ear.hear_anything();
+        changes.record_anywhere();
         return true;
     };
     if matches!(event.kind, EventKind::Access(AccessKind::Open(_))) {
         if event.paths.iter().any(|path| places.top.as_ref() == Some(path)) {
-            ear.hear_look();
+            changes.record_look();
         }
         return false;
     }
     let (kind, mut news) = (event.kind, false);
     for path in event.paths.into_iter().filter(|path| matters(places, kind, path)) {
-        ear.hear(path);
+        changes.record(path);
         news = true;
     }
     news
 }
 
-/// Whether what happened to this path can alter what a scan finds.
+/// Returns true if what happened to this path can alter what a scan finds.
 fn matters(places: &Places, kind: EventKind, path: &Path) -> bool {
     let in_place = match kind {
         EventKind::Access(_) => return false,
@@ -162,7 +168,7 @@ fn matters(places: &Places, kind: EventKind, path: &Path) -> bool {
     ours || places.directories.contains_key(path) || places.entries.contains(path)
 }
 
-/// Whether a file of this name is read. The log that somebody writes beside it is not.
+/// Returns true if a file of this name is read. A log that somebody writes beside it is not.
 fn is_ours(path: &Path) -> bool {
     Format::of_path(path).is_some() && !path.file_name().is_some_and(is_skipped)
 }
@@ -172,7 +178,7 @@ mod tests {
     use notify::event::{AccessMode, CreateKind, DataChange, Flag, RemoveKind, RenameMode};
 
     use super::*;
-    use crate::watch::change_log::Tidings;
+    use crate::watch::change_log::ChangedPlaces;
 
     fn places() -> Places {
         Places {
@@ -183,10 +189,10 @@ mod tests {
     }
 
     fn woken(kind: EventKind, path: &str) -> bool {
-        let ear = Ear::default();
-        let news = hear(&ear, &places(), Ok(Event::new(kind).add_path(path.into())));
-        let heard = if news { [path.into()].into() } else { [].into() };
-        assert_eq!(ear.take(), Tidings::At(heard));
+        let changes = ChangeLog::default();
+        let news = record(&changes, &places(), Ok(Event::new(kind).add_path(path.into())));
+        let recorded = if news { [path.into()].into() } else { [].into() };
+        assert_eq!(changes.take(), ChangedPlaces::At(recorded));
         news
     }
 
@@ -223,29 +229,30 @@ mod tests {
 
     #[test]
     fn lost_events_are_an_event_anywhere() {
-        let ear = Ear::default();
+        let changes = ChangeLog::default();
         let lost = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-        assert!(hear(&ear, &Places::default(), Ok(lost)));
-        assert_eq!(ear.take(), Tidings::Anywhere);
-        assert!(hear(&ear, &Places::default(), Err(notify::Error::generic("lost"))));
-        assert_eq!(ear.take(), Tidings::Anywhere);
+        assert!(record(&changes, &Places::default(), Ok(lost)));
+        assert_eq!(changes.take(), ChangedPlaces::Anywhere);
+        assert!(record(&changes, &Places::default(), Err(notify::Error::generic("lost"))));
+        assert_eq!(changes.take(), ChangedPlaces::Anywhere);
     }
 
     #[test]
-    fn a_look_into_the_top_directory_is_heard_and_wakes_nobody() {
-        let ear = Ear::default();
+    fn opening_the_top_directory_is_recorded_and_wakes_nobody() {
+        let changes = ChangeLog::default();
         let look = |path: &str| {
             let opened = EventKind::Access(AccessKind::Open(AccessMode::Any));
-            hear(&ear, &places(), Ok(Event::new(opened).add_path(path.into())))
+            record(&changes, &places(), Ok(Event::new(opened).add_path(path.into())))
         };
         assert!(!look("/etc/conf/groups"));
-        let sign = Ok(Event::new(EventKind::Create(CreateKind::File)).add_path("/tmp/s/1".into()));
-        assert!(ear.has_heard_all(|| {
+        let cookie =
+            Ok(Event::new(EventKind::Create(CreateKind::File)).add_path("/tmp/s/1".into()));
+        assert!(changes.catch_up(|| {
             assert!(!look("/etc/conf"));
-            assert!(hears_sign(&ear, Some(Path::new("/tmp/s")), &sign));
+            assert!(records_cookie(&changes, Some(Path::new("/tmp/s")), &cookie));
             Some(1)
         }));
-        assert!(!hears_sign(&ear, Some(Path::new("/tmp")), &sign));
-        assert_eq!(ear.take(), Tidings::default());
+        assert!(!records_cookie(&changes, Some(Path::new("/tmp")), &cookie));
+        assert_eq!(changes.take(), ChangedPlaces::default());
     }
 }

@@ -1,11 +1,11 @@
-//! Signs given to oneself: files that come and go in a directory of one's own.
+//! Sync cookies: files of our own that are created to see their events arrive (Watchman's word).
 //!
-//! The system tells of all watched places in one line and in their order. Who gives a sign no one
-//! else can give, and hears of it, has heard all that happened before.
+//! The system reports the events of all watched places in their order. A cookie is a file that
+//! nobody else can create: once its event has arrived, so have those of all that happened before.
 //!
 //! The directory is among the temporary ones, has a random name, and belongs to this user alone. It is
 //! locked for as long as its process lives, which the system ends even for one that is killed: the
-//! next start removes those that nobody holds ([`Signs::new`]).
+//! next start removes those that nobody holds ([`SyncCookies::new`]).
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -14,16 +14,16 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives signs. The directory they are given in goes when this is dropped.
+/// Creates cookies. Their directory is removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Signs {
+pub(crate) struct SyncCookies {
     directory: PathBuf,
     last: AtomicU64,
     /// Locked. `None` where directories cannot be locked: there nobody removes those of others.
     _held: Option<File>,
 }
 
-impl Signs {
+impl SyncCookies {
     /// A new directory, among the temporary ones of the system. Those of dead processes go.
     pub(crate) fn new() -> io::Result<Self> {
         Self::below(&std::env::temp_dir())
@@ -33,35 +33,35 @@ impl Signs {
         // Events name it without symlinks.
         let temporary = temporary.canonicalize()?;
         let (directory, held) = made(&temporary)?;
-        let signs = Self { directory, last: AtomicU64::default(), _held: held };
+        let cookies = Self { directory, last: AtomicU64::default(), _held: held };
         // Only what is found to be in nobody's way is removed, so nothing depends on it.
-        let _ = clear(&temporary, fs::metadata(&signs.directory)?.uid());
-        Ok(signs)
+        let _ = clear(&temporary, fs::metadata(&cookies.directory)?.uid());
+        Ok(cookies)
     }
 
-    /// Where they are given.
+    /// The directory they are created in.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Gives a sign; says which, if it could be given.
-    pub(crate) fn give(&self) -> Option<u64> {
-        let sign = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let file = self.directory.join(sign.to_string());
+    /// Creates a cookie and removes it. Returns its number, if it could be created.
+    pub(crate) fn create(&self) -> Option<u64> {
+        let cookie = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let file = self.directory.join(cookie.to_string());
         let given = File::create_new(&file).is_ok();
         let _ = fs::remove_file(&file);
-        given.then_some(sign)
+        given.then_some(cookie)
     }
 }
 
-impl Drop for Signs {
+impl Drop for SyncCookies {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.directory);
     }
 }
 
-/// Which sign an event in the directory tells of.
-pub(crate) fn sign_of(path: &Path) -> Option<u64> {
+/// The number of the cookie that an event in the directory is about.
+pub(crate) fn cookie_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
@@ -105,7 +105,7 @@ fn clear(temporary: &Path, user: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a directory that no process holds, if there is nothing in it but signs.
+/// Removes a directory that no process holds, if there is nothing in it but cookies.
 fn remove(directory: &Path) -> io::Result<()> {
     let held = File::open(directory)?;
     match held.try_lock() {
@@ -113,9 +113,9 @@ fn remove(directory: &Path) -> io::Result<()> {
         Err(TryLockError::WouldBlock) => return Ok(()),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    for entry in fs::read_dir(directory)?.take(MOST_SIGNS).flatten() {
+    for entry in fs::read_dir(directory)?.take(MOST_COOKIES).flatten() {
         let is_empty = entry.metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
-        if is_empty && sign_of(&entry.path()).is_some() {
+        if is_empty && cookie_of(&entry.path()).is_some() {
             fs::remove_file(entry.path())?;
         }
     }
@@ -131,8 +131,8 @@ const ATTEMPTS: usize = 16;
 /// The number of temporary files that are looked at, so that a start takes no time for them.
 const MOST_ENTRIES: usize = 10_000;
 
-/// The number of signs there can be: one, because each goes before the next comes.
-const MOST_SIGNS: usize = 2;
+/// The number of cookies there can be: one, because each goes before the next comes.
+const MOST_COOKIES: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -142,33 +142,33 @@ mod tests {
 
     #[test]
     fn signs_are_told_apart_and_leave_nothing() {
-        let signs = Signs::new().unwrap();
-        assert_eq!([signs.give(), signs.give()], [Some(1), Some(2)]);
-        assert_eq!(fs::read_dir(signs.directory()).unwrap().count(), 0);
-        assert_eq!(sign_of(&signs.directory().join("2")), Some(2));
-        assert_eq!(sign_of(signs.directory()), None);
-        let directory = signs.directory().to_owned();
-        drop(signs);
+        let cookies = SyncCookies::new().unwrap();
+        assert_eq!([cookies.create(), cookies.create()], [Some(1), Some(2)]);
+        assert_eq!(fs::read_dir(cookies.directory()).unwrap().count(), 0);
+        assert_eq!(cookie_of(&cookies.directory().join("2")), Some(2));
+        assert_eq!(cookie_of(cookies.directory()), None);
+        let directory = cookies.directory().to_owned();
+        drop(cookies);
         assert!(!directory.exists());
     }
 
     #[test]
     fn nobody_else_may_look_into_the_directory() {
-        let signs = Signs::new().unwrap();
-        let mode = fs::metadata(signs.directory()).unwrap().permissions().mode();
+        let cookies = SyncCookies::new().unwrap();
+        let mode = fs::metadata(cookies.directory()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]
     fn what_nobody_holds_is_removed_and_what_somebody_holds_is_kept() {
         let place = tempfile::tempdir().unwrap();
-        let alive = Signs::below(place.path()).unwrap();
+        let alive = SyncCookies::below(place.path()).unwrap();
         let left = place.path().join("chancery-signs-0123456789abcdef");
         fs::create_dir(&left).unwrap();
         fs::write(left.join("7"), "").unwrap();
-        let other = Signs::below(place.path()).unwrap();
+        let other = SyncCookies::below(place.path()).unwrap();
         assert!(!left.exists());
-        assert_eq!((alive.give(), other.give()), (Some(1), Some(1)));
+        assert_eq!((alive.create(), other.create()), (Some(1), Some(1)));
         drop((alive, other));
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }

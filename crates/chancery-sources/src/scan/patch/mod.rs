@@ -1,4 +1,4 @@
-//! What single changes make of a listing: the same as a scan would, without one.
+//! A listing brought up to date without a scan, where single files changed.
 //!
 //! Only what is plain is looked at here: regular files that came, went or changed in directories
 //! of one layer, reached without symlinks. Whatever else happened, a scan has to tell.
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use chancery_proto::document::Format;
 
 use crate::options::Options;
-use crate::scan::listing::{Found, Home, Identity, Listing, Stamp};
+use crate::scan::listing::{FoundFile, Identity, LayerDirectory, Listing, Stamp};
 use crate::scan::{is_ignored, is_skipped};
-use crate::watch::change_log::Tidings;
+use crate::watch::change_log::ChangedPlaces;
 
 /// A file that came, changed or went.
 #[derive(Debug, PartialEq)]
@@ -22,13 +22,19 @@ pub(crate) struct Change {
     /// The path as in the listing.
     pub(crate) path: Arc<Path>,
     /// What is there now.
-    pub(crate) now: Option<Found>,
+    pub(crate) now: Option<FoundFile>,
 }
 
-/// What happened to the listed files at these places; `None` if only a scan can tell.
-pub(crate) fn look(listing: &Listing, options: &Options, at: &Tidings) -> Option<Vec<Change>> {
+/// The files that changed at these places. Returns `None` if only a scan can tell.
+pub(crate) fn look(
+    listing: &Listing,
+    options: &Options,
+    at: &ChangedPlaces,
+) -> Option<Vec<Change>> {
     match at {
-        Tidings::At(paths) if listing.faults.is_empty() => Look { listing, options }.all(paths),
+        ChangedPlaces::At(paths) if listing.faults.is_empty() => {
+            Look { listing, options }.all(paths)
+        }
         _ => None,
     }
 }
@@ -71,7 +77,7 @@ impl Look<'_> {
             let is_on_a_way = places.entries.iter().any(|entry| entry.starts_with(path));
             return if is_on_a_way { Err(NeedsScan) } else { Ok(None) };
         }
-        let Home { shown, identity: known, layer } = home.as_ref().ok_or(NeedsScan)?;
+        let LayerDirectory { shown, identity: known, layer } = home.as_ref().ok_or(NeedsScan)?;
         if *shown == self.options.directory {
             match name.to_str() {
                 Some("chancery.yaml") => return Ok(None),
@@ -97,7 +103,8 @@ impl Look<'_> {
             return Ok(None);
         }
         let path: Arc<Path> = known.cloned().unwrap_or_else(|| shown.as_path().into());
-        let found = |stamp| Found { path: Arc::clone(&path), layer: layer.clone(), format, stamp };
+        let found =
+            |stamp| FoundFile { path: Arc::clone(&path), layer: layer.clone(), format, stamp };
         Ok(Some(Change { now: now.map(found), path }))
     }
 }
