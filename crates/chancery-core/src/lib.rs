@@ -19,7 +19,6 @@ mod message;
 mod name;
 mod names;
 mod node;
-mod percent;
 mod resource;
 mod snapshot;
 mod step;
@@ -27,6 +26,7 @@ mod type_url;
 
 // The public interface.
 pub mod client;
+pub mod percent;
 pub mod server;
 pub use message::{
     DeltaRequest, ErrorDetail, NameError, Request, Scope, SotwRequest, Time, Variant,

@@ -19,20 +19,42 @@ pub(crate) fn authority(text: &str) -> String {
     encode(text, |byte| is_segment(byte) || matches!(byte, b'[' | b']'))
 }
 
-/// The text that is meant; `None` if a `%` has not two digits, or the result is no UTF-8.
-pub(crate) fn decode(text: &str) -> Option<String> {
+/// Why a text cannot be percent-decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidEncoding {
+    /// A `%` is not followed by two hexadecimal digits.
+    #[error("a `%` is not followed by two hexadecimal digits")]
+    Escape,
+    /// The decoded bytes are not UTF-8.
+    #[error("the decoded bytes are not UTF-8")]
+    NotUtf8,
+}
+
+/// Decodes a percent-encoded text.
+///
+/// ```
+/// use chancery_core::percent::{InvalidEncoding, decode};
+///
+/// assert_eq!(decode("a%2Fb").as_deref(), Ok("a/b"));
+/// assert_eq!(decode("a%2"), Err(InvalidEncoding::Escape));
+/// ```
+///
+/// # Errors
+/// If the text is no encoding of a text.
+pub fn decode(text: &str) -> Result<String, InvalidEncoding> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [byte, after @ ..] = rest {
         (rest, _) = match (byte, after) {
             (b'%', [high, low, after @ ..]) => {
-                (after, bytes.push(digit(*high)? << 4 | digit(*low)?))
+                let byte = digit(*high).zip(digit(*low)).map(|(high, low)| high << 4 | low);
+                (after, bytes.push(byte.ok_or(InvalidEncoding::Escape)?))
             }
-            (b'%', _) => return None,
+            (b'%', _) => return Err(InvalidEncoding::Escape),
             (byte, after) => (after, bytes.push(*byte)),
         };
     }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(bytes).map_err(|_| InvalidEncoding::NotUtf8)
 }
 
 /// The first character of a URI that cannot be in one where it is. Brackets belong to the authority.
@@ -82,7 +104,7 @@ mod tests {
     fn what_is_encoded_is_decoded_to_the_same() {
         for text in ["", "a", "a b?c#d/e", "100%25", "\u{e9}\u{1f600}", "[::1]:80", "%"] {
             for encode in [path, segment, authority] {
-                assert_eq!(decode(&encode(text)).as_deref(), Some(text));
+                assert_eq!(decode(&encode(text)).as_deref(), Ok(text));
                 assert_eq!(foreign(&format!("x:{}", path(text))), None);
             }
         }
@@ -98,9 +120,10 @@ mod tests {
 
     #[test]
     fn half_an_escape_is_none() {
-        for text in ["%", "a%2", "%zz", "%+1", "%ff"] {
-            assert_eq!(decode(text), None, "{text}");
+        for text in ["%", "a%2", "%zz", "%+1"] {
+            assert_eq!(decode(text), Err(InvalidEncoding::Escape), "{text}");
         }
-        assert_eq!(decode("%c3%A9").as_deref(), Some("\u{e9}"), "digits of either case");
+        assert_eq!(decode("%ff"), Err(InvalidEncoding::NotUtf8));
+        assert_eq!(decode("%c3%A9").as_deref(), Ok("\u{e9}"), "digits of either case");
     }
 }

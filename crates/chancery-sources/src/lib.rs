@@ -49,9 +49,10 @@ mod watch;
 
 // The public interface.
 pub use catalog::audience::Audience;
-pub use catalog::layer::{InvalidLayerName, Layer};
+pub use catalog::layer::Layer;
 pub use catalog::{Catalog, Origin};
 pub use directory::{Directory, LoadReport};
 pub use fault::{Fault, Scope, Warning};
 pub use follow::Following;
 pub use options::{Options, Watch};
+pub use scan::layer_name::InvalidLayerName;

@@ -63,8 +63,7 @@ impl Target {
             None => ("", rest),
         };
         let decode = |part: &str| {
-            let decoded =
-                percent::decode(part).ok_or_else(|| InvalidTarget::Escape(text.into()))?;
+            let decoded = percent::decode(part).map_err(|_| InvalidTarget::Escape(text.into()))?;
             Ok(decoded.into_boxed_str())
         };
         // One slash ends the authority; a second one belongs to the name.

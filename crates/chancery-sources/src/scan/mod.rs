@@ -8,6 +8,7 @@
 //! Skipped without a word: hidden files and directories, and what editors leave behind (`x~`,
 //! `#x#`, `x.tmp`, `x.swp`). Files of unknown extensions are named in a warning.
 
+pub(crate) mod layer_name;
 pub(crate) mod listing;
 pub(crate) mod patch;
 pub(crate) mod symlinks;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use chancery_proto::document::Format;
 
-use crate::catalog::layer::{self, Layer};
+use crate::catalog::layer::Layer;
 use crate::fault::{Scope, Warning, Wrong};
 use crate::options::Options;
 use crate::scan::listing::{FoundFile, Identity, LayerDirectory, Listing, Stamp};
@@ -160,7 +161,7 @@ impl Scan<'_> {
         }
         let name = entry.file_name();
         let decoded = name.to_str().ok_or(Wrong::NameNotUtf8);
-        let layer = match decoded.and_then(|name| Ok(layer::decode(name)?)) {
+        let layer = match decoded.and_then(|name| Ok(layer_name::decode(name)?)) {
             Ok(name) => kind.layer(name),
             Err(wrong) => return self.fault(wrong, kind.scope(), &shown),
         };
