@@ -1,165 +1,149 @@
-//! From files to layers: what a listing and its documents amount to.
+//! From documents to what the catalog is told of one layer.
 //!
-//! Pure: nothing here reads a file. A fault breaks its layer. Where it is not known which overlays
-//! there are, those that were there before count as broken, and not as removed.
+//! A layer is put together from all its files, or from what the catalog holds of it and the files
+//! that changed. The second costs what changed and knows no faults: where files contradict each
+//! other, the first has to say how. Nothing here reads a file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::path::Path;
 use std::sync::Arc;
 
-use chancery_proto::complete::Complete;
-
-use crate::catalog::content::Content;
-use crate::catalog::generation::{Generation, Overlays, Slot, State};
+use crate::catalog::content::LayerContent;
+use crate::catalog::entry::{Entry, Form, Key, Origin};
 use crate::catalog::layer::Layer;
-use crate::fault::{Fault, Scope};
-use crate::read::document::Document;
+use crate::fault::{Fault, Scope, Wrong};
+use crate::read::document::{Document, LoadedResource};
 use crate::read::{FileEdit, Reading};
-use crate::scan::listing::Listing;
 
-/// Each layer's content, or what is wrong with it.
-pub(crate) type Layers = BTreeMap<Layer, Result<Arc<Content>, Vec<Fault>>>;
+/// A layer put together from all its files.
+#[derive(Default)]
+pub(crate) struct WholeLayer {
+    pub(crate) entries: BTreeMap<Key, Entry>,
+    /// True if the v2 form of a resource is left out, because a file holds one of that name.
+    pub(crate) is_contested: bool,
+}
 
-/// Sorts the documents into their layers.
-pub(crate) fn assemble(Reading { listing, documents }: &Reading) -> Layers {
+/// The entries of a layer that change with some of its files.
+pub(crate) type Edits = BTreeMap<Key, Option<Entry>>;
+
+/// Each layer as its files have it, or the faults in them.
+pub(crate) fn whole_layers(
+    Reading { listing, documents }: &Reading,
+) -> BTreeMap<Layer, Result<WholeLayer, Vec<Fault>>> {
     let mut files: BTreeMap<&Layer, Vec<(&Arc<Path>, &Document)>> = BTreeMap::new();
     for (found, document) in listing.files.iter().zip(documents) {
         files.entry(&found.layer).or_default().push((&found.path, document));
     }
     let whole = |(layer, files): (&Layer, Vec<(&Arc<Path>, &Document)>)| {
-        let content = Content::assemble(layer, files.iter().copied());
-        (layer.clone(), content.map(Arc::new))
+        (layer.clone(), whole_layer(layer, files.iter().copied()))
     };
     files.into_iter().map(whole).collect()
 }
 
-/// A layer after some of its files changed, as if it were assembled anew. `before` is what a
-/// generation says of it.
-pub(crate) fn reassemble(
+/// A layer as these files have it. A name that is defined twice is a fault that tells both places.
+pub(crate) fn whole_layer<'a>(
     layer: &Layer,
-    edits: &[FileEdit],
-    before: &State<'_>,
-    reading: &Reading,
-) -> Result<Arc<Content>, Vec<Fault>> {
-    let edited = match before {
-        State::Good(old) => old.edited(edits).ok(),
-        State::Absent | State::Broken => None,
-    };
-    let content = match edited {
-        Some(content) => content,
-        None => Content::assemble(layer, reading.of_layer(layer))?,
-    };
-    Ok(match before {
-        State::Good(old) if ***old == content => Arc::clone(old),
-        _ => Arc::new(content),
-    })
+    files: impl Iterator<Item = (&'a Arc<Path>, &'a Document)> + Clone,
+) -> Result<WholeLayer, Vec<Fault>> {
+    let (mut whole, mut faults) = (WholeLayer::default(), Vec::new());
+    for (file, document) in files.clone() {
+        faults.extend(document.faults.iter().cloned());
+        for loaded in &document.resources {
+            faults.extend(whole.define(layer, file, loaded));
+        }
+    }
+    for (file, document) in files {
+        for loaded in &document.resources {
+            whole.derive(file, loaded);
+        }
+    }
+    if faults.is_empty() { Ok(whole) } else { Err(faults) }
 }
 
-/// The load before, with other content in some layers.
-pub(crate) fn regrown(before: &Generation, layers: Layers) -> Generation {
-    let mut load = before.clone();
-    for (layer, content) in layers {
-        let slot = content.ok();
-        match layer {
-            Layer::Base => {
-                load.base = slot;
-                load.trunk = Complete::new();
+/// The entries that change with these files, in a layer that is not contested. Returns `None` where
+/// only the whole layer can tell.
+pub(crate) fn edited(content: &LayerContent, files: &[FileEdit]) -> Option<Edits> {
+    let is_faulty = |edit: &FileEdit| edit.new.as_ref().is_some_and(|new| !new.faults.is_empty());
+    if files.iter().any(is_faulty) {
+        return None;
+    }
+    let mut edits = Edits::new();
+    for edit in files {
+        let (old, new) = differing(edit);
+        let kept: BTreeSet<Key> = new.iter().flat_map(LoadedResource::keys).collect();
+        let gone = old.iter().flat_map(LoadedResource::keys).filter(|key| !kept.contains(key));
+        edits.extend(gone.map(|key| (key, None)));
+    }
+    for edit in files {
+        let (_, new) = differing(edit);
+        for (key, entry) in new.iter().flat_map(|loaded| loaded.entries(&edit.file)) {
+            let there = edits.get(&key).map_or_else(|| content.get(&key), Option::as_ref);
+            if there.is_some_and(|there| !is_rewritten(there, &entry)) {
+                return None;
             }
-            Layer::Group(name) => drop(load.groups.insert(name, slot)),
-            Layer::Node(id) => drop(load.nodes.insert(id, slot)),
+            edits.insert(key, Some(entry));
         }
     }
-    load
+    Some(edits)
 }
 
-/// Puts the layers together; a layer with a fault is broken. `before` is the load before.
-pub(crate) fn generation(
-    listing: &Listing,
-    mut layers: Layers,
-    faults: &[Fault],
-    before: Option<&Generation>,
-) -> Generation {
-    let broken: BTreeSet<&Layer> = faults
-        .iter()
-        .filter_map(|fault| match &fault.scope {
-            Scope::Layer(layer) => Some(layer),
-            Scope::Groups | Scope::Nodes | Scope::Directory => None,
-        })
-        .collect();
-    let mut slot = |layer: Layer| {
-        let content = layers.remove(&layer).unwrap_or_else(|| Ok(Arc::default()));
-        content.ok().filter(|_| !broken.contains(&layer))
-    };
-    let groups = listing.groups.iter();
-    let nodes = listing.nodes.iter();
-    let mut load = Generation {
-        base: slot(Layer::Base),
-        groups: groups.map(|name| (name.clone(), slot(Layer::Group(name.clone())))).collect(),
-        nodes: nodes.map(|id| (id.clone(), slot(Layer::Node(id.clone())))).collect(),
-        groups_unlisted: listing.groups_unlisted,
-        nodes_unlisted: listing.nodes_unlisted,
-        trunk: Complete::new(),
-    };
-    if let Some(before) = before {
-        hold_vanished(&mut load, before, faults);
-        keep_same(&mut load, before);
+impl WholeLayer {
+    fn define(
+        &mut self,
+        layer: &Layer,
+        file: &Arc<Path>,
+        loaded: &LoadedResource,
+    ) -> Option<Fault> {
+        let (key, entry) = loaded.entries(file).next()?;
+        match self.entries.entry(key) {
+            btree_map::Entry::Vacant(place) => {
+                place.insert(entry);
+                None
+            }
+            btree_map::Entry::Occupied(first) => {
+                let wrong = Wrong::Defined {
+                    kind: loaded.type_url.short().to_owned(),
+                    name: loaded.resource.name().to_string(),
+                    first: first.get().origin.to_string(),
+                };
+                Some(wrong.at(Scope::Layer(layer.clone()), file, Some(loaded.position)))
+            }
+        }
     }
-    load
-}
 
-/// Where it is not known which overlays there are, those that were there are held back.
-fn hold_vanished(load: &mut Generation, before: &Generation, faults: &[Fault]) {
-    let told = |scope: &Scope| faults.iter().any(|fault| fault.scope == *scope);
-    if told(&Scope::Groups) {
-        for name in before.groups.keys() {
-            load.groups.entry(Arc::clone(name)).or_insert(None);
+    /// Adds the v2 form of a resource, unless a file holds one.
+    fn derive(&mut self, file: &Arc<Path>, loaded: &LoadedResource) {
+        for (key, entry) in loaded.entries(file).filter(|(_, entry)| entry.form == Form::Derived) {
+            match self.entries.entry(key) {
+                btree_map::Entry::Vacant(place) => drop(place.insert(entry)),
+                btree_map::Entry::Occupied(_) => self.is_contested = true,
+            }
         }
-        // All that existed at the last look are held now; of others there is no cookie.
-        load.groups_unlisted &= before.groups_unlisted;
-    }
-    if told(&Scope::Nodes) {
-        for id in before.nodes.keys() {
-            load.nodes.entry(Arc::clone(id)).or_insert(None);
-        }
-        load.nodes_unlisted &= before.nodes_unlisted;
     }
 }
 
-/// Takes over the very content of layers that did not change, which is how their audiences know.
-fn keep_same(load: &mut Generation, before: &Generation) {
-    let keep = |layer: Layer, slot: &mut Slot| {
-        if let State::Good(old) = before.state(&layer)
-            && slot.as_ref().is_some_and(|new| **new == **old)
-        {
-            *slot = Some(Arc::clone(old));
-        }
+/// Returns true if the same file says the same kind of thing of the name again.
+fn is_rewritten(there: &Entry, entry: &Entry) -> bool {
+    let file = |entry: &Entry| match &entry.origin {
+        Origin::File { path, .. } => Some(Arc::clone(path)),
+        _ => None,
     };
-    keep(Layer::Base, &mut load.base);
-    let kept = |overlays: &Overlays, layer: fn(Arc<str>) -> Layer| {
-        let kept = overlays.iter().map(|(name, slot)| {
-            let mut slot = slot.clone();
-            keep(layer(Arc::clone(name)), &mut slot);
-            (Arc::clone(name), slot)
-        });
-        kept.collect()
-    };
-    load.groups = kept(&load.groups, Layer::Group);
-    load.nodes = kept(&load.nodes, Layer::Node);
+    there.form == entry.form && file(there) == file(entry)
 }
 
-/// Those of the layers that were added, removed, changed or repaired.
-pub(crate) fn changed_layers(
-    before: Option<&Generation>,
-    load: &Generation,
-    layers: BTreeSet<Layer>,
-) -> Vec<Layer> {
-    let changed = |layer: &Layer| {
-        let old = before.map_or(State::Absent, |before| before.state(layer));
-        match (old, load.state(layer)) {
-            (State::Good(old), State::Good(new)) => !Arc::ptr_eq(old, new),
-            (State::Absent, State::Absent) | (_, State::Broken) => false,
-            _ => true,
-        }
+/// The resources of the two states of a file, without those that are the same at its start and at
+/// its end.
+fn differing(edit: &FileEdit) -> (&[LoadedResource], &[LoadedResource]) {
+    let (old, new) = (resources(edit.old.as_ref()), resources(edit.new.as_ref()));
+    let same = |(old, new): &(&LoadedResource, &LoadedResource)| {
+        Arc::ptr_eq(&old.resource, &new.resource) && old.position == new.position
     };
-    layers.into_iter().filter(changed).collect()
+    let start = old.iter().zip(new).take_while(same).count();
+    let (old, new) = (&old[start..], &new[start..]);
+    let end = old.iter().rev().zip(new.iter().rev()).take_while(same).count();
+    (&old[..old.len() - end], &new[..new.len() - end])
+}
+
+fn resources(document: Option<&Arc<Document>>) -> &[LoadedResource] {
+    document.map_or(&[], |document| &document.resources)
 }

@@ -16,9 +16,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::directory::{Directory, LoadReport, PATIENCE};
+use crate::directory::{Directory, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::Watch;
+use crate::report::LoadReport;
 use crate::watch::change_log::ChangeLog;
 use crate::watch::{Wakeup, Watcher};
 
@@ -151,7 +152,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
 
     fn tell(&mut self, report: &LoadReport) {
         let same = self.faults.as_ref() == Some(&report.faults);
-        if !same || !report.layers.is_empty() || !report.warnings.is_empty() {
+        if !same || !report.layers().is_empty() || !report.warnings.is_empty() {
             (self.told)(report);
             self.faults = Some(report.faults.clone());
         }

@@ -41,18 +41,25 @@ mod catalog;
 mod directory;
 mod fault;
 mod follow;
+mod layers;
 mod options;
 mod read;
+mod report;
 mod scan;
 mod warnings;
 mod watch;
 
 // The public interface.
 pub use catalog::audience::Audience;
+pub use catalog::changes::{Author, ChangeSet, Hold};
+pub use catalog::content::LayerContent;
+pub use catalog::entry::{Entry, Form, Key, Origin};
 pub use catalog::layer::Layer;
-pub use catalog::{Catalog, Origin};
-pub use directory::{Directory, LoadReport};
+pub use catalog::revision::{ContentHash, Reassigned, Revision};
+pub use catalog::{AudienceSnapshot, Catalog, ListedEntry, OverlayNames};
+pub use directory::Directory;
 pub use fault::{Fault, Scope, Warning};
 pub use follow::Following;
 pub use options::{Options, Watch};
+pub use report::LoadReport;
 pub use scan::layer_name::InvalidLayerName;

@@ -10,7 +10,7 @@ use crate::read::{FileEdit, Reading};
 #[derive(Default)]
 pub(crate) struct WarningsSeen {
     of_files: BTreeSet<Warning>,
-    dangling: Arc<BTreeSet<Warning>>,
+    dangling: Arc<BTreeSet<String>>,
     rest: BTreeSet<Warning>,
 }
 
@@ -38,11 +38,11 @@ impl WarningsSeen {
     }
 
     /// Takes the warnings about dangling references. Returns those that are new.
-    pub(crate) fn dangling(&mut self, now: Arc<BTreeSet<Warning>>) -> Vec<Warning> {
+    pub(crate) fn dangling(&mut self, now: Arc<BTreeSet<String>>) -> Vec<Warning> {
         if Arc::ptr_eq(&self.dangling, &now) {
             return Vec::new();
         }
-        let new = now.difference(&self.dangling).cloned().collect();
+        let new = now.difference(&self.dangling).map(Warning::general).collect();
         self.dangling = now;
         new
     }

@@ -138,8 +138,8 @@ fn agrees(live: &Catalog, fresh: &Catalog) -> bool {
 
 /// Where all that is loaded is written, if nothing is held back.
 fn places(catalog: &Catalog) -> Option<Vec<String>> {
-    let origin = |origin: chancery_sources::Origin| format!("{origin:?}");
-    catalog.held_back().is_empty().then(|| catalog.origins().map(origin).collect())
+    let place = |listed: chancery_sources::ListedEntry| format!("{listed:?}");
+    catalog.held_back().is_empty().then(|| catalog.entries().map(place).collect())
 }
 
 fn options(tree: &Tree, v2: bool) -> Options {

@@ -107,7 +107,7 @@ fn a_cluster_without_endpoints_is_given_empty_ones() {
     ];
     assert_eq!(types(&tree, false), expected.map(|(name, count)| (name.to_owned(), count)));
     let (catalog, _) = tree.load();
-    assert_eq!(catalog.origins().count(), 1, "no file holds the empty one");
+    assert_eq!(catalog.entries().count(), 1, "no file holds the empty one");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn resources_are_offered_under_their_v2_types_if_asked_to() {
     let mut directory = Directory::new(options, schema());
     let report = directory.load();
     assert_eq!(report.resources, 2);
-    assert_eq!(directory.catalog().origins().count(), 2);
+    assert_eq!(directory.catalog().entries().count(), 2);
     let snapshot = directory.catalog().snapshot(Some("g"), None).unwrap();
     assert_eq!(snapshot.set(&TypeUrl::new("envoy.api.v2.Cluster")).len(), 2);
 }

@@ -163,7 +163,7 @@ fn a_directory_that_disappears_deletes_nothing_and_is_picked_up_when_it_is_back(
     fs::rename(tree.conf(), tree.beside("away")).unwrap();
     let report = followed.until(|report, _| !report.faults.is_empty());
     assert_eq!(report.faults[0].scope, Scope::Directory);
-    assert_eq!(report.changed, []);
+    assert_eq!(report.changed(), []);
     assert_eq!(named(&followed.catalog, None, None), ["a"]);
     write(&tree.beside("away/b.yaml"), &cluster("b", 1));
     fs::rename(tree.beside("away"), tree.conf()).unwrap();
@@ -183,7 +183,7 @@ fn a_directory_that_is_removed_and_made_anew_is_picked_up_once_it_has_files() {
     fs::create_dir(tree.conf()).unwrap();
     let report = followed
         .until(|report, _| report.faults.iter().any(|fault| fault.message.contains("no files")));
-    assert_eq!(report.changed, []);
+    assert_eq!(report.changed(), []);
     assert_eq!(named(&followed.catalog, None, None), ["a"]);
     tree.write("b.yaml", &cluster("b", 1));
     followed.until_named(&["b"]);
@@ -254,7 +254,7 @@ fn a_change_of_many_files_is_published_as_one() {
     assert_eq!((first.faults, names.len()), (vec![], 20));
     write_all(2);
     let (second, names) = followed.next();
-    assert_eq!(second.layers, [Layer::Base]);
+    assert_eq!(second.layers(), [Layer::Base]);
     assert_eq!(names.len(), 20);
     assert!(names.iter().all(|name| name.ends_with("-2")), "{names:?}");
 }
@@ -266,11 +266,11 @@ fn a_broken_file_is_told_and_so_is_its_repair() {
     followed.until_named(&["a"]);
     tree.write("a.yaml", &broken("a"));
     let report = followed.until(|report, _| !report.faults.is_empty());
-    assert_eq!(report.changed, []);
+    assert_eq!(report.changed(), []);
     assert_eq!(named(&followed.catalog, None, None), ["a"]);
     tree.write("a.yaml", &cluster("a", 1));
     let report = followed.until(|report, _| report.faults.is_empty());
-    assert_eq!(report.changed, [], "repaired to what it was");
+    assert_eq!(report.changed(), [], "repaired to what it was");
 }
 
 #[test]

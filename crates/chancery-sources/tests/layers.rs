@@ -7,9 +7,13 @@ mod support;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use chancery_sources::{Layer, Scope};
+use chancery_sources::{Layer, LoadReport, Origin, Reassigned, Scope};
 
 use crate::support::{Tree, broken, cluster, documents, named, version, version_for};
+
+fn reassigned(report: &LoadReport) -> Reassigned {
+    report.revision.as_ref().unwrap().reassigned.clone()
+}
 
 #[test]
 fn overlays_are_for_their_group_and_node() {
@@ -26,8 +30,8 @@ fn overlays_are_for_their_group_and_node() {
     assert_eq!(named(&catalog, None, Some("n1")), ["base", "n1"]);
     assert_eq!(named(&catalog, Some("eu"), Some("n1")), ["base", "eu", "n1"]);
     assert_eq!(named(&catalog, Some("us"), Some("n2")), ["base"]);
-    assert_eq!(catalog.known_groups(), [Arc::from("eu")]);
-    assert_eq!(catalog.known_nodes(), [Arc::from("n1")]);
+    assert!(catalog.groups().iter().eq([&Arc::from("eu")]));
+    assert!(catalog.nodes().iter().eq([&Arc::from("n1")]));
 }
 
 #[test]
@@ -100,7 +104,7 @@ fn a_fault_holds_back_its_group_whole_and_no_other() {
     assert_eq!(report.faults, []);
     assert_eq!(catalog.held_back(), []);
     assert_eq!(version_for(&catalog, Some("eu"), None, "a"), version(&catalog, "a"));
-    assert!(report.changed.contains(&catalog.audience(Some("eu"), None)));
+    assert!(report.changed().contains(&catalog.audience(Some("eu"), None)));
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn a_fault_in_base_holds_back_everybody() {
     tree.write("broken.yaml", &broken("x"));
     tree.write("groups/g/b.yaml", &documents(&[cluster("b", 1), cluster("c", 1)]));
     let report = directory.load();
-    assert_eq!(report.changed, []);
+    assert_eq!(report.changed(), []);
     // Never asked for before the fault, and served all the same.
     assert_eq!(named(&catalog, Some("g"), None), ["a", "b"]);
     assert_eq!(named(&catalog, None, None), ["a"]);
@@ -183,14 +187,15 @@ fn a_group_that_goes_is_gone() {
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 1))]);
     let mut directory = tree.directory();
     let catalog = directory.catalog();
-    assert!(directory.load().regrouped);
+    assert_eq!(reassigned(&directory.load()), Reassigned::Everybody);
     assert_eq!(named(&catalog, Some("g"), None), ["a", "b"]);
     std::fs::remove_dir_all(tree.at("groups/g")).unwrap();
     let report = directory.load();
-    assert!(report.regrouped);
-    assert_eq!(report.layers, [Layer::Group("g".into())]);
+    let group = Layer::Group("g".into());
+    assert_eq!(reassigned(&report), Reassigned::Overlays(vec![group.clone()]));
+    assert_eq!(report.layers(), [group]);
     assert_eq!(named(&catalog, Some("g"), None), ["a"]);
-    assert!(!directory.load().regrouped);
+    assert!(reassigned(&directory.load()).is_nobody());
 }
 
 #[test]
@@ -218,11 +223,14 @@ fn a_change_of_comments_changes_nothing_but_the_place() {
     let catalog = directory.catalog();
     directory.load();
     let before = catalog.snapshot(None, None).unwrap();
-    let line = || catalog.origins().next().unwrap().line;
+    let line = || match catalog.entries().next().unwrap().entry.origin {
+        Origin::File { position, .. } => position.line,
+        other => panic!("{other} is no file"),
+    };
     let first = line();
     tree.write("a.yaml", &format!("# why\n{}", cluster("a", 1)));
     let report = directory.load();
-    assert_eq!(report.changed, []);
+    assert_eq!(report.changed(), []);
     assert!(Arc::ptr_eq(&catalog.snapshot(None, None).unwrap(), &before));
     assert_eq!(line(), first + 1);
 }
@@ -236,7 +244,7 @@ fn an_unchanged_type_is_shared_with_the_snapshot_before() {
     let before = catalog.snapshot(Some("g"), None).unwrap();
     tree.write("a.yaml", &documents(&[cluster("a", 1), cluster("z", 1)]));
     let report = directory.load();
-    assert_eq!(report.changed, [catalog.audience(Some("g"), None)]);
+    assert_eq!(report.changed(), [catalog.audience(Some("g"), None)]);
     let after = catalog.snapshot(Some("g"), None).unwrap();
     let changes: Vec<_> = before.set(&support::cds()).diff(after.set(&support::cds())).collect();
     assert_eq!(changes.len(), 1);
@@ -250,11 +258,14 @@ fn every_resource_tells_where_it_is_written() {
     ]);
     let (catalog, _) = tree.load();
     let places: Vec<_> = catalog
-        .origins()
-        .map(|origin| {
-            let file = origin.file.strip_prefix(tree.conf()).unwrap().display().to_string();
-            assert_eq!(origin.type_url, support::cds());
-            (origin.layer, origin.name.to_string(), file, origin.line)
+        .entries()
+        .map(|listed| {
+            assert_eq!(listed.key.type_url, support::cds());
+            let Origin::File { path, position } = listed.entry.origin else {
+                panic!("{} is no file", listed.entry.origin)
+            };
+            let file = path.strip_prefix(tree.conf()).unwrap().display().to_string();
+            (listed.layer, listed.key.name.to_string(), file, position.line)
         })
         .collect();
     let expected = [

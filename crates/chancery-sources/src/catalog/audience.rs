@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Layer;
+use super::layer::Layer;
 
 /// The nodes that see the same: base, a group's overlay, a node's overlay, merged.
 ///
@@ -22,6 +22,15 @@ impl Audience {
         let group = self.group.iter().map(|name| Layer::Group(Arc::clone(name)));
         let node = self.node.iter().map(|id| Layer::Node(Arc::clone(id)));
         std::iter::once(Layer::Base).chain(group).chain(node)
+    }
+
+    /// The audience without its strongest layer. The audience of base alone has none.
+    pub fn parent(&self) -> Option<Self> {
+        match (&self.group, &self.node) {
+            (_, Some(_)) => Some(Self { group: self.group.clone(), node: None }),
+            (Some(_), None) => Some(Self::default()),
+            (None, None) => None,
+        }
     }
 }
 

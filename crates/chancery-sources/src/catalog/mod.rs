@@ -1,207 +1,469 @@
-//! What each audience should see, now and through faults.
+//! All that sources say, and what each audience sees of it, now and through faults.
 //!
-//! The catalog remembers the loads that somebody still depends on. An audience sees the newest
-//! load in which all of its layers were good, whole: while a group's file is broken, its nodes
-//! keep that group's and base's last state together, and all others go on. This does not depend
-//! on who asked when, so a node that connects while a file is broken gets what its peers have.
+//! The catalog remembers the states that somebody still depends on. An audience sees the newest
+//! state in which none of its layers was held back, whole: while a group's layer is held, its nodes
+//! keep that group's and base's last state together, and all others go on. This does not depend on
+//! who asked when, so a node that connects while a layer is held gets what its peers have.
+//!
+//! ```text
+//!   commit:    next state of the newest one     then the views that somebody asked for
+//!   question:  note the audience, look up its state     then make its view
+//! ```
+//!
+//! Views are made outside the lock that questions take. A question is noted under the same lock as
+//! the state is looked up: so each one is either answered with the newest state, or its audience is
+//! among those the commit finds changed. No change is missed between the two.
 
 pub(crate) mod audience;
+pub(crate) mod changes;
 pub(crate) mod content;
-pub(crate) mod dangling;
-pub(crate) mod generation;
+pub(crate) mod entry;
 pub(crate) mod layer;
-pub(crate) mod view;
+pub(crate) mod revision;
+
+mod dangling;
+mod history;
+mod state;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
-use chancery_core::{ResourceName, Snapshot, TypeUrl, Version};
+use chancery_core::Snapshot;
 
-use crate::catalog::audience::Audience;
-use crate::catalog::content::Content;
-use crate::catalog::dangling::DanglingReferences;
-use crate::catalog::generation::{Generation, Overlays, State, layers_of};
-use crate::catalog::layer::Layer;
-use crate::catalog::view::View;
-use crate::fault::Warning;
+use self::audience::Audience;
+use self::changes::{ChangeSet, Hold};
+use self::content::LayerContent;
+use self::dangling::DanglingReferences;
+use self::entry::{Entry, Form, Key};
+use self::history::History;
+use self::layer::Layer;
+use self::revision::{ContentHash, Reassigned, Revision};
+use self::state::{CatalogState, LayerState, Overlays};
+use self::view::{Slot, View};
 
-/// The layers of a directory with their last good content. Clones are the same catalog.
+/// The layers that sources commit, and the snapshots that audiences see. Clones are the same
+/// catalog.
 #[derive(Clone, Default)]
-pub struct Catalog {
-    inner: Arc<Mutex<Inner>>,
+pub struct Catalog(Arc<Shared>);
+
+/// What an audience sees.
+#[derive(Clone, Debug)]
+pub struct AudienceSnapshot {
+    /// The snapshot: the same `Arc` until its content changes.
+    pub snapshot: Arc<Snapshot>,
+    /// The number of the revision that it was looked up in.
+    pub revision: u64,
 }
 
-/// A resource that is loaded, and where from.
+/// A resource of the catalog.
 #[derive(Clone, Debug)]
-pub struct Origin {
+pub struct ListedEntry {
     /// The layer it belongs to.
     pub layer: Layer,
-    /// Its type.
-    pub type_url: TypeUrl,
-    /// Its name.
-    pub name: ResourceName,
-    /// The version of its content.
-    pub version: Version,
-    /// The file it is written in.
-    pub file: Arc<Path>,
-    /// The line it begins at.
-    pub line: u32,
+    /// Its type and name.
+    pub key: Key,
+    /// The resource and its origin.
+    pub entry: Entry,
+}
+
+/// The names of all groups, or the ids of all nodes, that have an overlay.
+#[derive(Clone, Default)]
+pub struct OverlayNames(Overlays);
+
+#[derive(Default)]
+struct Shared {
+    /// Held by a commit, so that there is one at a time.
+    writer: Mutex<()>,
+    inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// Newest first. An older load is kept only for audiences that no newer one serves.
-    history: Vec<Arc<Generation>>,
-    /// What was asked for, as it is now.
-    views: BTreeMap<Audience, Arc<View>>,
-    /// What was last found to lead nowhere.
-    nowhere: DanglingReferences,
+    history: History,
+    /// The number of the newest state.
+    number: u64,
+    /// The revision that was finished last.
+    revision: Option<Arc<Revision>>,
+    views: BTreeMap<Audience, CachedView>,
+    dangling: DanglingReferences,
+}
+
+/// The view of an audience that somebody asked for.
+#[derive(Clone, Default)]
+struct CachedView {
+    /// `None` until it is made.
+    view: Option<Arc<View>>,
+    /// The number of the revision that it was looked up in.
+    revision: u64,
+    /// True if somebody asked since the last commit.
+    asked: bool,
+}
+
+/// A question that was noted.
+struct Question {
+    /// The newest state that serves the audience.
+    state: Option<Arc<CatalogState>>,
+    /// The number of the newest revision.
+    number: u64,
+    /// What the audience saw when somebody asked for it last.
+    before: Option<Arc<View>>,
+}
+
+/// The audiences that a commit can change.
+enum Affected<'a> {
+    All,
+    /// Those with one of these layers.
+    With(&'a BTreeSet<Layer>),
 }
 
 impl Catalog {
-    /// What a node of this group should see; `None` if no load so far had it whole.
-    ///
-    /// The same `Arc` comes back until the content changes.
-    pub fn snapshot(&self, group: Option<&str>, node: Option<&str>) -> Option<Arc<Snapshot>> {
-        let view = self.view(&self.audience(group, node))?;
-        Some(Arc::clone(&view.snapshot))
+    /// A catalog in which nothing was committed.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes over what a source says. Returns what that changed: if it is nothing, the revision
+    /// before, without any change.
+    pub fn commit(&self, changes: ChangeSet) -> Arc<Revision> {
+        let _one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, last) = {
+            let inner = self.lock();
+            (inner.history.newest().cloned(), inner.revision.clone())
+        };
+        let time = changes.time.unwrap_or_else(SystemTime::now);
+        let author = changes.author.clone();
+        let nothing = CatalogState::default();
+        let (mut state, touched) =
+            match (before.as_deref().unwrap_or(&nothing).after(changes), last) {
+                (Some(next), _) => next,
+                // The first commit makes base known, if only as empty.
+                (None, None) => (nothing.clone(), BTreeSet::new()),
+                (None, Some(last)) => return Arc::new(last.unchanged()),
+            };
+        state.root = self.root(&state);
+        let layers = state.changed_since(before.as_deref(), &touched);
+        let (content, state) = (ContentHash(state.digest), Arc::new(state));
+        let (number, reassigned, asked) = self.lock().push(&state);
+        let affected = Affected::of(before.as_deref(), &state, &touched);
+        let changed = self.refresh(asked, &affected, number);
+        let revision =
+            Arc::new(Revision { number, content, time, author, layers, changed, reassigned });
+        self.lock().revision = Some(Arc::clone(&revision));
+        revision
+    }
+
+    /// The last revision, if anything was committed.
+    pub fn revision(&self) -> Option<Arc<Revision>> {
+        self.lock().revision.clone()
     }
 
     /// The audience a node of this group belongs to.
     pub fn audience(&self, group: Option<&str>, node: Option<&str>) -> Audience {
+        self.lock().history.audience(group, node)
+    }
+
+    /// Returns true if there is something to see for the audience: some state was not held back
+    /// from it.
+    pub fn is_served(&self, audience: &Audience) -> bool {
         let inner = self.lock();
-        Audience {
-            group: group.and_then(|name| inner.group(name)),
-            node: node.and_then(|id| inner.node(id)),
-        }
+        let made = |cached: &CachedView| cached.view.is_some();
+        inner.history.serving(audience).is_some() || inner.views.get(audience).is_some_and(made)
+    }
+
+    /// What a node of this group sees; `None` if every state so far is held back from it.
+    ///
+    /// The same `Arc` comes back until the content changes.
+    pub fn snapshot(&self, group: Option<&str>, node: Option<&str>) -> Option<Arc<Snapshot>> {
+        self.seen_by(&self.audience(group, node)).map(|seen| seen.snapshot)
+    }
+
+    /// What an audience sees; `None` if every state so far is held back from it.
+    pub fn seen_by(&self, audience: &Audience) -> Option<AudienceSnapshot> {
+        let (view, revision) = self.view(audience);
+        Some(AudienceSnapshot { snapshot: Arc::clone(&view?.snapshot), revision })
     }
 
     /// The groups with an overlay.
-    pub fn known_groups(&self) -> Vec<Arc<str>> {
-        self.lock()
-            .history
-            .first()
-            .into_iter()
-            .flat_map(|load| load.groups.keys().cloned())
-            .collect()
+    pub fn groups(&self) -> OverlayNames {
+        let inner = self.lock();
+        inner.history.newest().map(|state| OverlayNames(state.groups.clone())).unwrap_or_default()
     }
 
-    /// The ids of the nodes with an overlay.
-    pub fn known_nodes(&self) -> Vec<Arc<str>> {
-        self.lock()
-            .history
-            .first()
-            .into_iter()
-            .flat_map(|load| load.nodes.keys().cloned())
-            .collect()
+    /// The nodes with an overlay, by their ids.
+    pub fn nodes(&self) -> OverlayNames {
+        let inner = self.lock();
+        inner.history.newest().map(|state| OverlayNames(state.nodes.clone())).unwrap_or_default()
     }
 
-    /// The layers that a fault holds back.
+    /// The content of a layer, if there is such a layer and it is not held back.
+    pub fn layer(&self, layer: &Layer) -> Option<Arc<LayerContent>> {
+        match self.lock().history.newest()?.layer(layer) {
+            LayerState::Good(content) => Some(Arc::clone(content)),
+            LayerState::Absent | LayerState::Held => None,
+        }
+    }
+
+    /// The number of resources that stand at their origin, in those of the layers that are not held
+    /// back.
+    pub fn resource_count<'a>(&self, layers: impl IntoIterator<Item = &'a Layer>) -> usize {
+        let newest = self.lock().history.newest().cloned();
+        let count = |layer| match newest.as_deref().map(|newest| newest.layer(layer)) {
+            Some(LayerState::Good(content)) => content.written(),
+            Some(LayerState::Absent | LayerState::Held) | None => 0,
+        };
+        layers.into_iter().map(count).sum()
+    }
+
+    /// The layers that are held back.
     pub fn held_back(&self) -> Vec<Layer> {
         let inner = self.lock();
-        let Some(newest) = inner.history.first() else { return Vec::new() };
-        let is_broken = |layer: &Layer| matches!(newest.state(layer), State::Broken);
-        layers_of(newest).filter(is_broken).collect()
+        let Some(newest) = inner.history.newest() else { return Vec::new() };
+        let held = newest.holds.iter().filter_map(|hold| match hold {
+            Hold::Layer(layer) => Some(layer.clone()),
+            Hold::UnlistedGroups | Hold::UnlistedNodes => None,
+        });
+        held.collect()
     }
 
-    /// All that is loaded, by layer: of a layer that is held back, what is still served.
-    pub fn origins(&self) -> impl Iterator<Item = Origin> + use<> {
-        let inner = self.lock();
-        let newest = inner.history.first().cloned();
-        let contents: Vec<(Layer, Arc<Content>)> = newest
-            .iter()
-            .flat_map(|newest| layers_of(newest))
-            .filter_map(|layer| Some((layer.clone(), inner.last_good(&layer)?)))
-            .collect();
+    /// All resources that stand at their origin, by layer: of a layer that is held back, what is
+    /// still served.
+    pub fn entries(&self) -> impl Iterator<Item = ListedEntry> + use<> {
+        let contents = self.last_good();
         contents.into_iter().flat_map(|(layer, content)| {
-            let own = content.entries.iter().filter(|(_, entry)| !entry.derived);
-            let origins = own.map(|((type_url, name), entry)| Origin {
+            let written = content.iter().filter(|(_, entry)| entry.form == Form::Written);
+            let listed = written.map(|(key, entry)| ListedEntry {
                 layer: layer.clone(),
-                type_url: type_url.clone(),
-                name: name.clone(),
-                version: entry.resource.version().clone(),
-                file: Arc::clone(&entry.file),
-                line: entry.position.line,
+                key: key.clone(),
+                entry: entry.clone(),
             });
-            origins.collect::<Vec<_>>()
+            listed.collect::<Vec<_>>()
         })
     }
 
-    /// The newest load, if there was one.
-    pub(crate) fn newest(&self) -> Option<Arc<Generation>> {
-        self.lock().history.first().cloned()
-    }
-
-    /// The newest load in which base was good.
-    pub(crate) fn newest_base(&self) -> Option<Arc<Generation>> {
-        self.lock().history.iter().find(|load| load.base.is_some()).cloned()
-    }
-
-    /// What the audience sees.
-    pub(crate) fn view(&self, audience: &Audience) -> Option<Arc<View>> {
-        let (load, before) = {
-            let inner = self.lock();
-            (inner.serving(audience), inner.views.get(audience).cloned())
+    /// The references that lead nowhere, each told once, for every audience that was asked for,
+    /// and every group; and for base, if there are no groups to complete it (S-103).
+    ///
+    /// The same `Arc` comes back until one of them changes.
+    pub fn dangling(&self) -> Arc<BTreeSet<String>> {
+        let groups = self.groups();
+        let of_group = |name: &Arc<str>| Audience { group: Some(Arc::clone(name)), node: None };
+        let wanted: Vec<Audience> = match groups.is_empty() {
+            true => vec![Audience::default()],
+            false => groups.iter().map(of_group).collect(),
         };
-        let Some(load) = load else { return before };
-        // Made outside the lock: others need not wait for it.
-        let view = View::of(&load, audience, before.as_ref());
-        self.lock().views.insert(audience.clone(), Arc::clone(&view));
-        Some(view)
+        for audience in &wanted {
+            self.view(audience);
+        }
+        let views = self.lock().made();
+        let found = views.into_iter().filter(|(_, view)| !view.dangling.is_empty());
+        let found = found.map(|(audience, view)| (audience, Arc::clone(&view.dangling)));
+        let found = found.collect();
+        let before = self.lock().dangling.clone();
+        let dangling = before.follow(found);
+        self.lock().dangling = dangling.clone();
+        dangling.texts
     }
 
-    /// Takes a load, and tells which of the audiences that were asked for see something else.
-    pub(crate) fn take(&self, load: Generation) -> Vec<Audience> {
-        let before = {
-            let mut inner = self.lock();
-            inner.push(Arc::new(load));
-            std::mem::take(&mut inner.views)
+    fn last_good(&self) -> Vec<(Layer, Arc<LayerContent>)> {
+        let inner = self.lock();
+        let layers = inner.history.newest().into_iter().flat_map(|newest| newest.layers());
+        layers
+            .filter_map(|layer| {
+                let content = Arc::clone(inner.history.last_good(&layer)?);
+                Some((layer, content))
+            })
+            .collect()
+    }
+
+    /// The view of an audience, and the number of the revision that it was looked up in.
+    fn view(&self, audience: &Audience) -> (Option<Arc<View>>, u64) {
+        loop {
+            let Question { state, number, before } = self.lock().ask(audience);
+            let Some(state) = state else { return (before, number) };
+            let view = self.make(&state, audience, before);
+            // Several commits may have been made since, and have forgotten that somebody asked.
+            if let Some(view) = self.lock().keep(audience, view, number) {
+                return (Some(view), number);
+            }
+        }
+    }
+
+    /// The view of base alone. It grows from the last one there was.
+    fn root(&self, state: &CatalogState) -> Option<Arc<View>> {
+        let LayerState::Good(base) = state.layer(&Layer::Base) else { return None };
+        let own = [Some(Arc::clone(base))];
+        let before = self.lock().history.root();
+        match before {
+            Some(before) if before.is_of(&own) => Some(before),
+            before => Some(View::of(own[0].clone(), None, before.as_ref())),
+        }
+    }
+
+    /// The view of an audience in a state that serves it, from the one it had `before`.
+    fn make(
+        &self,
+        state: &CatalogState,
+        audience: &Audience,
+        before: Option<Arc<View>>,
+    ) -> Arc<View> {
+        let slots: Vec<Slot> =
+            audience.layers().map(|layer| state.content(&layer).cloned()).collect();
+        if let Some(before) = before.as_ref().filter(|before| before.is_of(&slots)) {
+            return Arc::clone(before);
+        }
+        let Some(parent) = audience.parent() else {
+            // A state without a root serves nobody.
+            return state.root.clone().unwrap_or_else(|| View::of(slots[0].clone(), None, None));
         };
+        let cached = self.lock().views.get(&parent).and_then(|cached| cached.view.clone());
+        let below = || before.as_ref().and_then(|before| before.parent().cloned());
+        let parent = self.make(state, &parent, cached.or_else(below));
+        View::of(slots.last().cloned().flatten(), Some(parent), before.as_ref())
+    }
+
+    /// Brings the views of these audiences to the newest state. Returns those that see something
+    /// else.
+    fn refresh(&self, asked: Vec<Audience>, affected: &Affected<'_>, number: u64) -> Vec<Audience> {
         let mut changed = Vec::new();
-        for (audience, old) in before {
-            let now = {
-                let mut inner = self.lock();
-                if !inner.knows(&audience) {
-                    // Nobody can belong to it any more.
-                    continue;
-                }
-                inner.views.insert(audience.clone(), Arc::clone(&old));
-                drop(inner);
-                self.view(&audience)
-            };
-            if now.is_some_and(|now| !Arc::ptr_eq(&now.snapshot, &old.snapshot)) {
+        for audience in asked.into_iter().filter(|audience| affected.contains(audience)) {
+            let Some((state, before)) = self.lock().serving(&audience) else { continue };
+            let view = self.make(&state, &audience, before.clone());
+            let Some(view) = self.lock().keep(&audience, view, number) else { continue };
+            if before.is_none_or(|before| !Arc::ptr_eq(&before.snapshot, &view.snapshot)) {
                 changed.push(audience);
             }
         }
         changed
     }
 
-    /// The references that lead nowhere, each told once, for every audience that was asked for,
-    /// and every group; and for base, if there are no groups to complete it (S-103).
-    pub(crate) fn dangling(&self) -> Arc<BTreeSet<Warning>> {
-        let groups = self.known_groups();
-        let mut audiences: BTreeSet<_> = self.lock().views.keys().cloned().collect();
-        if groups.is_empty() {
-            audiences.insert(Audience::default());
-        }
-        let of_group = |name| Audience { group: Some(name), node: None };
-        audiences.extend(groups.into_iter().map(of_group));
-        let found = audiences.into_iter().filter_map(|audience| {
-            let dangling = Arc::clone(&self.view(&audience)?.dangling);
-            (!dangling.is_empty()).then_some((audience, dangling))
-        });
-        let found = found.collect();
-        let before = self.lock().nowhere.clone();
-        let nowhere = before.follow(found);
-        self.lock().nowhere = nowhere.clone();
-        nowhere.warnings
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing that can panic runs under this lock.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Makes a state the newest, and forgets the views that nobody needs. Returns the number of its
+    /// revision, the nodes that may belong elsewhere, and the audiences that somebody asked for.
+    fn push(&mut self, state: &Arc<CatalogState>) -> (u64, Reassigned, Vec<Audience>) {
+        self.number += 1;
+        let reassigned = self.history.push(Arc::clone(state));
+        let audiences: Vec<Audience> = self.views.keys().cloned().collect();
+        // Parents come before what is built on them, and are needed as long as that is.
+        for audience in audiences.iter().rev() {
+            let is_needed = |cached: &mut CachedView| cached.is_needed();
+            if !self.history.has(audience) || !self.views.get_mut(audience).is_some_and(is_needed) {
+                self.views.remove(audience);
+            }
+        }
+        (self.number, reassigned, self.views.keys().cloned().collect())
+    }
+
+    /// Notes that somebody asks for an audience, and looks up what it sees.
+    fn ask(&mut self, audience: &Audience) -> Question {
+        let cached = self.views.entry(audience.clone()).or_default();
+        cached.asked = true;
+        let before = cached.view.clone();
+        let state = self.history.serving(audience).cloned();
+        Question { state, number: self.number, before }
+    }
+
+    /// Keeps the view of an audience that somebody asked for, unless a newer one was made
+    /// meanwhile. Returns the view to use; `None` if it is forgotten that somebody asked.
+    fn keep(&mut self, audience: &Audience, view: Arc<View>, number: u64) -> Option<Arc<View>> {
+        let cached = self.views.get_mut(audience)?;
+        match &cached.view {
+            // Two questions at a time make the same view twice; one of them is for all.
+            Some(made) if cached.revision == number && made.is_like(&view) => {
+                return Some(Arc::clone(made));
+            }
+            Some(_) if cached.revision > number => {}
+            _ => {
+                cached.view = Some(Arc::clone(&view));
+                cached.revision = number;
+            }
+        }
+        Some(view)
+    }
+
+    /// The newest state that serves an audience, and its view so far.
+    fn serving(&self, audience: &Audience) -> Option<(Arc<CatalogState>, Option<Arc<View>>)> {
+        let before = self.views.get(audience).and_then(|cached| cached.view.clone());
+        Some((Arc::clone(self.history.serving(audience)?), before))
+    }
+
+    /// The views that were made, by audience.
+    fn made(&self) -> Vec<(Audience, Arc<View>)> {
+        let views = self.views.iter();
+        views.filter_map(|(audience, it)| Some((audience.clone(), it.view.clone()?))).collect()
+    }
+}
+
+impl CachedView {
+    /// Returns true if somebody asked since the last time, holds the snapshot, or has a view that is
+    /// built on this one. One that is yet to be made is always needed.
+    fn is_needed(&mut self) -> bool {
+        let asked = std::mem::take(&mut self.asked);
+        let is_held =
+            |view: &Arc<View>| Arc::strong_count(view) > 1 || Arc::strong_count(&view.snapshot) > 1;
+        asked || self.view.as_ref().is_none_or(is_held)
+    }
+}
+
+impl<'a> Affected<'a> {
+    /// While something is held back, the end of a hold can bring older changes with it.
+    fn of(before: Option<&CatalogState>, now: &CatalogState, touched: &'a BTreeSet<Layer>) -> Self {
+        let held = |state: &CatalogState| !state.holds.is_empty();
+        if before.is_none_or(held) || held(now) || touched.contains(&Layer::Base) {
+            return Self::All;
+        }
+        Self::With(touched)
+    }
+
+    fn contains(&self, audience: &Audience) -> bool {
+        match self {
+            Self::All => true,
+            Self::With(layers) => audience.layers().any(|layer| layers.contains(&layer)),
+        }
+    }
+}
+
+impl Revision {
+    /// The same, for a commit that changed nothing.
+    fn unchanged(&self) -> Self {
+        Self {
+            layers: Vec::new(),
+            changed: Vec::new(),
+            reassigned: Reassigned::Overlays(Vec::new()),
+            author: self.author.clone(),
+            ..*self
+        }
+    }
+}
+
+impl OverlayNames {
+    /// Returns true if there is an overlay of that name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The names, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.keys()
+    }
+
+    /// Returns true if there are no overlays.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for OverlayNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
     }
 }
 
@@ -211,54 +473,3 @@ impl fmt::Debug for Catalog {
         f.debug_struct("Catalog").field("audiences", &inner.views.keys()).finish_non_exhaustive()
     }
 }
-
-impl Inner {
-    /// Puts a load first, and forgets those that no audience can need any more: where a newer
-    /// load is broken, an older one was broken too.
-    fn push(&mut self, load: Arc<Generation>) {
-        let broken = load.broken();
-        self.history.retain(|older| !older.broken().is_superset(&broken));
-        self.history.insert(0, load);
-        self.history.truncate(MAX_HISTORY);
-    }
-
-    fn serving(&self, audience: &Audience) -> Option<Arc<Generation>> {
-        self.history.iter().find(|load| load.serves(audience)).cloned()
-    }
-
-    /// The group, if it has an overlay, or may have one for all that is known.
-    fn group(&self, name: &str) -> Option<Arc<str>> {
-        let unlisted = self.history.first().is_some_and(|load| load.groups_unlisted);
-        self.known(name, |load| &load.groups).or_else(|| unlisted.then(|| name.into()))
-    }
-
-    /// The node, if it has an overlay, or may have one for all that is known.
-    fn node(&self, id: &str) -> Option<Arc<str>> {
-        let unlisted = self.history.first().is_some_and(|load| load.nodes_unlisted);
-        self.known(id, |load| &load.nodes).or_else(|| unlisted.then(|| id.into()))
-    }
-
-    /// The key of an overlay in some load that is still depended on.
-    fn known(&self, name: &str, overlays: impl Fn(&Generation) -> &Overlays) -> Option<Arc<str>> {
-        let found = self.history.iter().find_map(|load| overlays(load).get_key_value(name));
-        found.map(|(name, _)| Arc::clone(name))
-    }
-
-    /// Whether anybody can belong to the audience.
-    fn knows(&self, audience: &Audience) -> bool {
-        let group = |name: &Arc<str>| self.known(name, |load| &load.groups).is_some();
-        let node = |id: &Arc<str>| self.known(id, |load| &load.nodes).is_some();
-        audience.group.as_ref().is_none_or(group) && audience.node.as_ref().is_none_or(node)
-    }
-
-    fn last_good(&self, layer: &Layer) -> Option<Arc<Content>> {
-        self.history.iter().find_map(|load| match load.state(layer) {
-            State::Good(content) => Some(Arc::clone(content)),
-            State::Absent | State::Broken => None,
-        })
-    }
-}
-
-/// How many loads are kept at most for audiences that newer ones do not serve. An audience beyond
-/// that keeps what it sees; only one that was never asked for must wait for its repair.
-const MAX_HISTORY: usize = 16;

@@ -8,8 +8,10 @@
 //!                 the snapshot it saw --> the snapshot it sees
 //! ```
 //!
-//! Layers share what did not change from load to load, so finding the names that differ costs
-//! what differs. A view remembers the layers it was made of and is good for ever.
+//! The first view of an audience is that of its [parent](super::audience::Audience::parent) with its
+//! strongest layer written over it; views so share what their layers have in common. Contents share
+//! what did not change from commit to commit, so finding the names that differ costs what differs.
+//! A view never changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,94 +19,127 @@ use std::sync::Arc;
 use chancery_core::Snapshot;
 use chancery_proto::complete::Complete;
 use chancery_proto::references::Dangling;
-use imbl::ordmap::DiffItem;
 
-use crate::catalog::audience::Audience;
-use crate::catalog::content::Key;
-use crate::catalog::generation::{Generation, Slot};
+use super::content::LayerContent;
+use super::entry::Key;
 
-/// What one audience should see.
-pub(crate) struct View {
-    pub(crate) snapshot: Arc<Snapshot>,
+/// What one audience sees.
+pub(super) struct View {
+    pub(super) snapshot: Arc<Snapshot>,
     /// The references in it that lead nowhere.
-    pub(crate) dangling: Arc<[Dangling]>,
+    pub(super) dangling: Arc<[Dangling]>,
     whole: Complete,
-    /// What it was made of: base, group, node.
-    parts: [Slot; 3],
+    /// The content of the strongest layer; `None` if there is no such layer.
+    own: Slot,
+    /// The view of the layers below it.
+    parent: Option<Arc<Self>>,
 }
 
+/// The content of a layer, if there is such a layer.
+pub(super) type Slot = Option<Arc<LayerContent>>;
+
 impl View {
-    /// What the audience sees of a generation that [serves](Generation::serves) it, and saw
-    /// `before`.
-    pub(crate) fn of(
-        load: &Generation,
-        audience: &Audience,
+    /// The view of a layer over its parent, for an audience that saw `before`.
+    pub(super) fn of(
+        own: Slot,
+        parent: Option<Arc<Self>>,
         before: Option<&Arc<Self>>,
     ) -> Arc<Self> {
-        let parts = load.parts(audience);
         match before {
-            Some(before) if before.parts.iter().zip(&parts).all(|(a, b)| same(a, b)) => {
-                Arc::clone(before)
-            }
-            Some(before) => Arc::new(before.grown(parts)),
-            None => Arc::new(Self::first(load, parts)),
+            Some(before) => Arc::new(before.next(own, parent)),
+            None => Arc::new(Self::first(own, parent)),
         }
     }
 
-    fn first(load: &Generation, parts: [Slot; 3]) -> Self {
-        let mut whole = load.trunk.clone();
-        let [base, ..] = &parts;
-        follow(&mut whole, &[base.clone(), None, None], &parts);
-        let dangling = whole.dangling().collect();
-        Self { snapshot: Arc::new(whole.snapshot().clone()), dangling, whole, parts }
+    /// Returns true if this is made of these layers, the weakest first.
+    pub(super) fn is_of(&self, layers: &[Slot]) -> bool {
+        let Some((own, below)) = layers.split_last() else { return true };
+        let below_is_same =
+            self.parent.as_ref().map_or(below.is_empty(), |parent| parent.is_of(below));
+        is_same(&self.own, own) && below_is_same
     }
 
-    fn grown(&self, parts: [Slot; 3]) -> Self {
+    /// The view of the layers below the strongest one.
+    pub(super) fn parent(&self) -> Option<&Arc<Self>> {
+        self.parent.as_ref()
+    }
+
+    /// Returns true if this is made of the same layers as another view of the audience.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.layers().iter().zip(other.layers()).all(|(one, other)| is_same(one, &other))
+    }
+
+    fn first(own: Slot, parent: Option<Arc<Self>>) -> Self {
+        let (mut whole, snapshot) = match &parent {
+            Some(parent) => (parent.whole.clone(), Arc::clone(&parent.snapshot)),
+            None => (Complete::new(), Arc::default()),
+        };
+        let mut changed = false;
+        for (key, entry) in own.iter().flat_map(|content| content.iter()) {
+            changed |= whole.insert(&key.type_url, Arc::clone(&entry.resource));
+        }
+        let snapshot = if changed { Arc::new(whole.snapshot().clone()) } else { snapshot };
+        let dangling = whole.dangling().collect();
+        Self { snapshot, dangling, whole, own, parent }
+    }
+
+    fn next(&self, own: Slot, parent: Option<Arc<Self>>) -> Self {
+        let (before, mut now) = (self.layers(), vec![own.clone()]);
+        now.extend(parent.iter().flat_map(|parent| parent.layers()));
         let mut whole = self.whole.clone();
-        // Comments and the order of files are no content: who sees the same keeps the same.
-        if !follow(&mut whole, &self.parts, &parts) {
+        // Origins are no content: an audience that sees the same keeps its snapshot.
+        if !follow(&mut whole, &before, &now) {
             let (snapshot, dangling) = (Arc::clone(&self.snapshot), Arc::clone(&self.dangling));
-            return Self { snapshot, dangling, whole, parts };
+            return Self { snapshot, dangling, whole, own, parent };
         }
         let dangling = match whole.dangling_turn() == self.whole.dangling_turn() {
             true => Arc::clone(&self.dangling),
             false => whole.dangling().collect(),
         };
-        Self { snapshot: Arc::new(whole.snapshot().clone()), dangling, whole, parts }
+        Self { snapshot: Arc::new(whole.snapshot().clone()), dangling, whole, own, parent }
+    }
+
+    /// The layers this is made of, the strongest first.
+    fn layers(&self) -> Vec<Slot> {
+        let chain = std::iter::successors(Some(self), |view| view.parent.as_deref());
+        chain.map(|view| view.own.clone()).collect()
     }
 }
 
-/// Brings what came of some layers, the weakest first, to what comes of others; whether anything
-/// changed.
-pub(crate) fn follow(whole: &mut Complete, before: &[Slot], now: &[Slot]) -> bool {
+/// Brings what came of some layers, the strongest first, to what comes of others. Returns true if
+/// anything changed.
+fn follow(whole: &mut Complete, before: &[Slot], now: &[Slot]) -> bool {
     let mut names = BTreeSet::new();
     for (before, now) in before.iter().zip(now) {
-        if !same(before, now) {
+        if !is_same(before, now) {
             differing(before, now, &mut names);
         }
     }
     let mut changed = false;
     for key in names {
-        let strongest = now.iter().rev().flatten().find_map(|layer| layer.entries.get(&key));
+        let strongest = now.iter().flatten().find_map(|layer| layer.get(&key));
         changed |= match strongest {
-            Some(entry) => whole.insert(&key.0, Arc::clone(&entry.resource)),
-            None => whole.remove(&key.0, &key.1),
+            Some(entry) => whole.insert(&key.type_url, Arc::clone(&entry.resource)),
+            None => whole.remove(&key.type_url, &key.name),
         };
     }
     changed
 }
 
-/// The names that two states of a layer do not agree about.
+/// Adds the names that two states of a layer do not agree about.
 fn differing(before: &Slot, now: &Slot, names: &mut BTreeSet<Key>) {
-    let entries = |slot: &Slot| slot.as_ref().map(|content| content.entries.clone());
-    let (before, now) = (entries(before).unwrap_or_default(), entries(now).unwrap_or_default());
-    names.extend(before.diff(&now).map(|item| match item {
-        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => key.clone(),
-        DiffItem::Update { new: (key, _), .. } => key.clone(),
-    }));
+    let nothing = LayerContent::default();
+    let content = |slot: &Slot| slot.as_deref().cloned().unwrap_or_default();
+    match (before, now) {
+        (Some(before), Some(now)) => names.extend(before.differing(now).cloned()),
+        (before, now) => {
+            let (before, now) = (content(before), content(now));
+            names.extend(before.differing(&nothing).chain(now.differing(&nothing)).cloned());
+        }
+    }
 }
 
-fn same(old: &Slot, new: &Slot) -> bool {
+fn is_same(old: &Slot, new: &Slot) -> bool {
     match (old, new) {
         (Some(old), Some(new)) => Arc::ptr_eq(old, new),
         (None, None) => true,

@@ -16,16 +16,16 @@ use std::thread;
 
 use chancery_proto::schema::Schema;
 
-use crate::assemble::{assemble, changed_layers, generation, reassemble, regrown};
 use crate::catalog::Catalog;
-use crate::catalog::audience::Audience;
-use crate::catalog::generation::{Generation, State, layers_of};
+use crate::catalog::changes::ChangeSet;
 use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Scope, Warning, Wrong};
+use crate::layers::DirectoryLayers;
 use crate::options::Options;
 use crate::read::cache::Cache;
 use crate::read::document::Document;
 use crate::read::{FileEdit, Reading};
+use crate::report::LoadReport;
 use crate::scan::listing::{Identity, Listing};
 use crate::scan::patch::{self, Change};
 use crate::scan::scan;
@@ -45,33 +45,13 @@ pub struct Directory {
     catalog: Catalog,
     /// What was read last, to see what moved since.
     last: Option<Reading>,
-    /// Whether that is in the catalog, with what is wrong in its layers.
+    /// True if that is in the catalog.
     published: bool,
-    faults: BTreeMap<Layer, Vec<Fault>>,
+    layers: DirectoryLayers,
     /// How many files there were when all was last well, and in which directory; forgotten when
     /// it goes, so that the one that comes after it is another, whatever its identity.
     filled: Option<(Option<Identity>, usize)>,
-    told: WarningsSeen,
-}
-
-/// What came of a load.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LoadReport {
-    /// Everything that is wrong now, by file and place.
-    pub faults: Vec<Fault>,
-    /// What is worth knowing and was not told by the load before.
-    pub warnings: Vec<Warning>,
-    /// How many files there are.
-    pub files: usize,
-    /// How many resources the files without a fault hold.
-    pub resources: usize,
-    /// The layers that were added, removed, changed or repaired.
-    pub layers: Vec<Layer>,
-    /// Of the audiences that were asked for, those that see something else now.
-    pub changed: Vec<Audience>,
-    /// Whether groups or nodes got or lost an overlay, so that nodes may belong to another
-    /// [audience](Catalog::audience) than before.
-    pub regrouped: bool,
+    warnings: WarningsSeen,
 }
 
 impl Directory {
@@ -87,9 +67,9 @@ impl Directory {
             catalog: Catalog::default(),
             last: None,
             published: false,
-            faults: BTreeMap::new(),
+            layers: DirectoryLayers::new(),
             filled: None,
-            told: WarningsSeen::default(),
+            warnings: WarningsSeen::default(),
         }
     }
 
@@ -211,26 +191,19 @@ impl Directory {
 
     /// Publishes what was read.
     fn take(&mut self, reading: Reading) -> LoadReport {
-        let layers = assemble(&reading);
-        let wrong = |(layer, content): (&Layer, &Result<_, Vec<Fault>>)| {
-            Some((layer.clone(), content.as_ref().err()?.clone()))
-        };
-        self.faults = layers.iter().filter_map(wrong).collect();
+        let layers = self.layers.read_all(&reading);
         let mut report = self.report(&reading.listing);
         if self.published {
-            let before = self.catalog.newest();
-            let load = generation(&reading.listing, layers, &report.faults, before.as_deref());
-            let all = before.iter().flat_map(|before| layers_of(before)).chain(layers_of(&load));
-            let all = all.collect();
-            self.publish(load, all, &mut report);
+            let changes = self.layers.changes_of_all(&reading.listing, layers, &report.faults);
+            self.publish(changes, &mut report);
         }
-        report.warnings = self.told.all(&reading);
-        self.told_rest(&mut report);
+        report.warnings = self.warnings.all(&reading);
+        self.warn_of_rest(&mut report);
         self.last = Some(reading);
         report
     }
 
-    /// Publishes the last load with what changed since.
+    /// Publishes the last load with the files that changed since.
     fn take_changes(
         &mut self,
         mut reading: Reading,
@@ -242,25 +215,14 @@ impl Directory {
         for edit in changed.filter_map(|(change, document)| reading.apply(change, document)) {
             edits.entry(edit.layer.clone()).or_default().push(edit);
         }
-        let before = self.catalog.newest();
-        let anew = |(layer, edits): (&Layer, &Vec<FileEdit>)| {
-            let state = before.as_ref().map_or(State::Absent, |before| before.state(layer));
-            (layer.clone(), reassemble(layer, edits, &state, &reading))
-        };
-        let layers: BTreeMap<_, _> = edits.iter().map(anew).collect();
-        for (layer, content) in &layers {
-            match content {
-                Ok(_) => drop(self.faults.remove(layer)),
-                Err(faults) => drop(self.faults.insert(layer.clone(), faults.clone())),
-            }
-        }
+        let layers = self.layers.read_edits(&edits, &reading, &self.catalog);
         let mut report = self.report(&reading.listing);
-        if let Some(before) = before.as_deref().filter(|_| self.published) {
-            let touched = layers.keys().cloned().collect();
-            self.publish(regrown(before, layers), touched, &mut report);
+        if self.published {
+            let changes = self.layers.changes_of_edits(layers);
+            self.publish(changes, &mut report);
         }
-        report.warnings = self.told.of_edits(edits.values().flatten());
-        self.told_rest(&mut report);
+        report.warnings = self.warnings.of_edits(edits.values().flatten());
+        self.warn_of_rest(&mut report);
         self.last = Some(reading);
         report
     }
@@ -269,7 +231,7 @@ impl Directory {
     fn report(&mut self, listing: &Listing) -> LoadReport {
         let mut report = LoadReport { files: listing.files.len(), ..LoadReport::default() };
         report.faults.clone_from(&listing.faults);
-        report.faults.extend(self.faults.values().flatten().cloned());
+        report.faults.extend(self.layers.faults().cloned());
         report.faults.extend(self.emptied(listing));
         self.published = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
         if self.published {
@@ -290,27 +252,21 @@ impl Directory {
             .then(|| Wrong::Emptied(files).at(Scope::Directory, &self.options.directory, None))
     }
 
-    fn publish(&self, mut load: Generation, layers: BTreeSet<Layer>, report: &mut LoadReport) {
-        let before = self.catalog.newest();
-        load.grow_trunk(self.catalog.newest_base().as_deref());
-        let slots =
-            std::iter::once(&load.base).chain(load.groups.values()).chain(load.nodes.values());
-        report.resources = slots.flatten().map(|content| content.own).sum();
-        report.regrouped = before.as_ref().is_none_or(|before| !before.has_overlays_of(&load));
-        report.layers = changed_layers(before.as_deref(), &load, layers);
-        report.changed = self.catalog.take(load);
+    fn publish(&self, changes: ChangeSet, report: &mut LoadReport) {
+        report.revision = Some(self.catalog.commit(changes));
+        report.resources = self.catalog.resource_count(self.layers.known());
     }
 
-    /// Tells the warnings that are about no file in particular.
-    fn told_rest(&mut self, report: &mut LoadReport) {
-        report.warnings.extend(self.told.dangling(self.catalog.dangling()));
+    /// Adds the warnings that are about no file in particular.
+    fn warn_of_rest(&mut self, report: &mut LoadReport) {
+        report.warnings.extend(self.warnings.dangling(self.catalog.dangling()));
         let mut now: BTreeSet<_> = self.watcher.iter().flat_map(Watcher::trouble).collect();
         now.extend(self.no_events.clone());
         if report.files == 0 && report.faults.is_empty() {
             let message = "holds no files: nothing is served";
             now.insert(Warning::of_file(&self.options.directory, message));
         }
-        report.warnings.extend(self.told.rest(now));
+        report.warnings.extend(self.warnings.rest(now));
     }
 }
 

@@ -9,12 +9,15 @@ use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use std::path::Path;
+
 use chancery_core::{Resource, TypeUrl};
 use chancery_proto::document::{self, Parsed, Piece, Position};
 use chancery_proto::schema::Schema;
 use chancery_proto::v2;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::catalog::entry::{Entry, Key, Origin};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::read::workers;
 use crate::scan::listing::FoundFile;
@@ -37,6 +40,25 @@ pub(crate) struct LoadedResource {
     pub(crate) position: Position,
     /// The same under its v2 type, if it has one and v2 is served.
     pub(crate) v2: Option<(TypeUrl, Arc<Resource>)>,
+}
+
+impl LoadedResource {
+    /// The entry of the resource, and of its v2 form, for a resource of this file.
+    pub(crate) fn entries(&self, file: &Arc<Path>) -> impl Iterator<Item = (Key, Entry)> {
+        let origin = Origin::File { path: Arc::clone(file), position: self.position };
+        let written = Entry::new(Arc::clone(&self.resource), origin.clone());
+        let derived = self.v2.iter().map(move |(type_url, resource)| {
+            let entry = Entry::derived(Arc::clone(resource), origin.clone());
+            (Key::of(type_url, resource), entry)
+        });
+        std::iter::once((Key::of(&self.type_url, &self.resource), written)).chain(derived)
+    }
+
+    /// The keys of these entries.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        let derived = self.v2.iter().map(|(type_url, resource)| Key::of(type_url, resource));
+        std::iter::once(Key::of(&self.type_url, &self.resource)).chain(derived)
+    }
 }
 
 /// The parameters of parsing a file.
@@ -173,7 +195,7 @@ mod tests {
     fn found() -> FoundFile {
         let metadata = std::env::temp_dir().metadata().unwrap();
         FoundFile {
-            path: std::path::Path::new("a.yaml").into(),
+            path: Path::new("a.yaml").into(),
             layer: Layer::Base,
             format: Format::Yaml,
             stamp: Stamp::of(&metadata),

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chancery_sources::Catalog;
+use chancery_sources::{Catalog, ListedEntry, Origin};
 use serde::Serialize;
 
 use crate::finding::Finding;
@@ -42,6 +42,24 @@ struct Row {
     line: usize,
 }
 
+impl Row {
+    fn of(listed: ListedEntry) -> Self {
+        let ListedEntry { layer, key, entry } = listed;
+        let (file, line) = match &entry.origin {
+            Origin::File { path, position } => (path.display().to_string(), position.line as usize),
+            elsewhere => (elsewhere.to_string(), 0),
+        };
+        Self {
+            layer: layer.to_string(),
+            r#type: key.type_url.to_string(),
+            name: key.name.to_string(),
+            version: entry.resource.version().to_string(),
+            file,
+            line,
+        }
+    }
+}
+
 impl Loaded {
     /// Nothing is loaded yet.
     pub(crate) fn new(catalog: Catalog) -> Self {
@@ -72,15 +90,7 @@ impl Loaded {
     }
 
     fn rows(&self) -> Vec<Row> {
-        let rows = self.catalog.origins().map(|origin| Row {
-            layer: origin.layer.to_string(),
-            r#type: origin.type_url.to_string(),
-            name: origin.name.to_string(),
-            version: origin.version.to_string(),
-            file: origin.file.display().to_string(),
-            line: origin.line as usize,
-        });
-        rows.collect()
+        self.catalog.entries().map(Row::of).collect()
     }
 
     /// No code panics with the lock held, and what it guards would be whole even then.

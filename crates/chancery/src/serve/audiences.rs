@@ -203,7 +203,10 @@ impl Inner {
 
 impl Known {
     fn of(catalog: &Catalog) -> Self {
-        Self { groups: catalog.known_groups().into(), nodes: catalog.known_nodes().into() }
+        Self {
+            groups: catalog.groups().iter().cloned().collect(),
+            nodes: catalog.nodes().iter().cloned().collect(),
+        }
     }
 }
 

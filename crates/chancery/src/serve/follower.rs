@@ -96,7 +96,7 @@ impl Follower {
 
     fn tell(&self, state: &mut State, report: &LoadReport) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
-        if faults == state.faults && report.layers.is_empty() && report.warnings.is_empty() {
+        if faults == state.faults && report.layers().is_empty() && report.warnings.is_empty() {
             return;
         }
         for warning in &report.warnings {
@@ -109,7 +109,7 @@ impl Follower {
             }
         }
         let LoadReport { files, resources, .. } = report;
-        let layers = report.layers.len();
+        let layers = report.layers().len();
         match faults.len() {
             0 if state.faults.is_empty() => info!(files, resources, layers, "loaded"),
             0 => info!(files, resources, layers, "loaded; all faults are repaired"),

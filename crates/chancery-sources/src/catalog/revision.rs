@@ -1,0 +1,57 @@
+//! Revisions: what a commit changed.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use super::audience::Audience;
+use super::changes::Author;
+use super::layer::Layer;
+
+/// What a commit changed, and what it left the catalog with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision {
+    /// The number of commits that changed something so far.
+    pub number: u64,
+    /// A digest of all resources.
+    pub content: ContentHash,
+    /// When the change was made.
+    pub time: SystemTime,
+    /// Who made it.
+    pub author: Author,
+    /// The layers that were added, removed, changed or released.
+    pub layers: Vec<Layer>,
+    /// Of the audiences that somebody asked for, those that see something else now.
+    ///
+    /// An audience is asked for while somebody holds its snapshot, and for as long as it was asked
+    /// for since the commit before.
+    pub changed: Vec<Audience>,
+    /// The nodes that may belong to another audience than before.
+    pub reassigned: Reassigned,
+}
+
+/// A digest of all resources: equal content has an equal hash, in every catalog and whatever the
+/// order of the commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContentHash(pub u128);
+
+/// The nodes that may belong to another audience than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reassigned {
+    /// Those that overlays are for that came or went; none, if there are no such overlays.
+    Overlays(Vec<Layer>),
+    /// Any node: it is unknown, or was until now, which overlays there are.
+    Everybody,
+}
+
+impl Reassigned {
+    /// Returns true if every node belongs where it did.
+    pub fn is_nobody(&self) -> bool {
+        matches!(self, Self::Overlays(layers) if layers.is_empty())
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}

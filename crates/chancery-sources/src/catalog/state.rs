@@ -1,0 +1,197 @@
+//! All layers at one revision.
+//!
+//! A state keeps the content of each layer, and what is held back. It never changes: a commit makes
+//! the next one of it, which shares all that the commit did not touch.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use imbl::ordmap::DiffItem;
+use imbl::{OrdMap, OrdSet};
+
+use super::audience::Audience;
+use super::changes::{ChangeSet, Hold, HoldChange, LayerChange};
+use super::content::LayerContent;
+use super::layer::Layer;
+use super::view::View;
+
+/// All layers at one revision.
+#[derive(Clone, Default)]
+pub(super) struct CatalogState {
+    base: Arc<LayerContent>,
+    pub(super) groups: Overlays,
+    pub(super) nodes: Overlays,
+    pub(super) holds: OrdSet<Hold>,
+    /// The sum of the digests of all layers.
+    pub(super) digest: u128,
+    /// The view of base alone, which all others grow from; `None` while base is held back.
+    pub(super) root: Option<Arc<View>>,
+}
+
+/// Overlays by the name of their group, or the id of their node.
+pub(super) type Overlays = OrdMap<Arc<str>, Overlay>;
+
+/// The content of an overlay. Two are equal if they are the same one.
+#[derive(Clone, Default)]
+pub(super) struct Overlay(Arc<LayerContent>);
+
+/// The state of one layer.
+pub(super) enum LayerState<'a> {
+    /// There is no such layer.
+    Absent,
+    /// The layer, or whether there is one, is held back.
+    Held,
+    /// The layer is there, and good.
+    Good(&'a Arc<LayerContent>),
+}
+
+impl CatalogState {
+    /// The state after a change, with the root of this one, and the layers that the change touches.
+    /// Returns `None` if it changes nothing.
+    pub(super) fn after(&self, changes: ChangeSet) -> Option<(Self, BTreeSet<Layer>)> {
+        let (mut state, mut changed) = (self.clone(), false);
+        let mut touched: BTreeSet<Layer> = changes.layers.keys().cloned().collect();
+        for (layer, change) in changes.layers {
+            changed |= state.change(&layer, change);
+        }
+        for (hold, change) in changes.holds {
+            if let Hold::Layer(layer) = &hold {
+                touched.insert(layer.clone());
+            }
+            changed |= match change {
+                HoldChange::Hold => state.hold(hold),
+                HoldChange::Release => state.holds.remove(&hold).is_some(),
+            };
+        }
+        changed.then_some((state, touched))
+    }
+
+    /// Those of the layers that were added, removed, changed or released since `before`.
+    pub(super) fn changed_since(
+        &self,
+        before: Option<&Self>,
+        layers: &BTreeSet<Layer>,
+    ) -> Vec<Layer> {
+        let changed = |layer: &&Layer| {
+            let old = before.map_or(LayerState::Absent, |before| before.layer(layer));
+            match (old, self.layer(layer)) {
+                (LayerState::Good(old), LayerState::Good(new)) => !Arc::ptr_eq(old, new),
+                (LayerState::Absent, LayerState::Absent) | (_, LayerState::Held) => false,
+                _ => true,
+            }
+        };
+        layers.iter().filter(changed).cloned().collect()
+    }
+
+    /// The overlays that another state has and this one has not.
+    pub(super) fn lacks<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = Layer> + 'a {
+        let groups = missing(&self.groups, &other.groups).map(Layer::Group);
+        groups.chain(missing(&self.nodes, &other.nodes).map(Layer::Node))
+    }
+
+    pub(super) fn layer(&self, layer: &Layer) -> LayerState<'_> {
+        let unlisted = match layer {
+            Layer::Base => false,
+            Layer::Group(_) => self.holds.contains(&Hold::UnlistedGroups),
+            Layer::Node(_) => self.holds.contains(&Hold::UnlistedNodes),
+        };
+        match self.content(layer) {
+            Some(_) if self.is_held(layer) => LayerState::Held,
+            Some(content) => LayerState::Good(content),
+            None if unlisted => LayerState::Held,
+            None => LayerState::Absent,
+        }
+    }
+
+    /// The content of a layer, held back or not.
+    pub(super) fn content(&self, layer: &Layer) -> Option<&Arc<LayerContent>> {
+        match layer {
+            Layer::Base => Some(&self.base),
+            Layer::Group(name) => self.groups.get(name).map(|overlay| &overlay.0),
+            Layer::Node(id) => self.nodes.get(id).map(|overlay| &overlay.0),
+        }
+    }
+
+    /// All layers, held back or not.
+    pub(super) fn layers(&self) -> impl Iterator<Item = Layer> {
+        let groups = self.groups.keys().map(|name| Layer::Group(Arc::clone(name)));
+        let nodes = self.nodes.keys().map(|id| Layer::Node(Arc::clone(id)));
+        std::iter::once(Layer::Base).chain(groups).chain(nodes)
+    }
+
+    /// Returns true if nothing holds the audience back.
+    pub(super) fn serves(&self, audience: &Audience) -> bool {
+        let is_held = |layer| matches!(self.layer(&layer), LayerState::Held);
+        self.holds.is_empty() || !audience.layers().any(is_held)
+    }
+
+    fn is_held(&self, layer: &Layer) -> bool {
+        !self.holds.is_empty() && self.holds.contains(&Hold::Layer(layer.clone()))
+    }
+
+    fn change(&mut self, layer: &Layer, change: LayerChange) -> bool {
+        let before = self.content(layer).cloned();
+        let mut content = before.as_deref().cloned().unwrap_or_default();
+        let changed = match change {
+            LayerChange::Edit(edits) => edits
+                .into_iter()
+                .fold(false, |any, (key, entry)| content.set(layer, key, entry) || any),
+            LayerChange::Replace(entries) => content.replace(layer, entries),
+            LayerChange::Remove => return self.take_out(layer),
+        };
+        if changed || before.is_none() {
+            self.put(layer, Arc::new(content));
+        }
+        changed || before.is_none()
+    }
+
+    fn put(&mut self, layer: &Layer, content: Arc<LayerContent>) {
+        let before = self.content(layer).map_or(0, |before| before.digest());
+        self.digest = self.digest.wrapping_sub(before).wrapping_add(content.digest());
+        match layer {
+            Layer::Base => self.base = content,
+            Layer::Group(name) => drop(self.groups.insert(Arc::clone(name), Overlay(content))),
+            Layer::Node(id) => drop(self.nodes.insert(Arc::clone(id), Overlay(content))),
+        }
+    }
+
+    /// Takes a layer out. Base stays, without resources.
+    fn take_out(&mut self, layer: &Layer) -> bool {
+        let Some(before) = self.content(layer).cloned() else { return false };
+        self.put(layer, Arc::default());
+        let released = self.holds.remove(&Hold::Layer(layer.clone())).is_some();
+        match layer {
+            Layer::Base => return released || before.iter().next().is_some(),
+            Layer::Group(name) => drop(self.groups.remove(name)),
+            Layer::Node(id) => drop(self.nodes.remove(id)),
+        }
+        true
+    }
+
+    /// Holds something back. A layer that is held back is there, whatever is in it.
+    fn hold(&mut self, hold: Hold) -> bool {
+        if let Hold::Layer(layer) = &hold
+            && self.content(layer).is_none()
+        {
+            self.put(layer, Arc::default());
+        }
+        self.holds.insert(hold).is_none()
+    }
+}
+
+impl PartialEq for Overlay {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// The names that `others` has and `overlays` has not, in O(changed) where they share structure.
+fn missing<'a>(
+    overlays: &'a Overlays,
+    others: &'a Overlays,
+) -> impl Iterator<Item = Arc<str>> + 'a {
+    overlays.diff(others).filter_map(|item| match item {
+        DiffItem::Add(name, _) => Some(Arc::clone(name)),
+        DiffItem::Remove(..) | DiffItem::Update { .. } => None,
+    })
+}

@@ -1,0 +1,192 @@
+//! The layers of the directory: what the catalog is told of them after a load.
+//!
+//! A layer with a fault is held back. Where it is not known which overlays there are, those that
+//! were there before are held back too, and not removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::assemble::{self, Edits, WholeLayer};
+use crate::catalog::Catalog;
+use crate::catalog::changes::{ChangeSet, Hold};
+use crate::catalog::layer::Layer;
+use crate::fault::{Fault, Scope};
+use crate::read::{FileEdit, Reading};
+use crate::scan::listing::Listing;
+
+/// The layers of the directory, as the catalog was told of them.
+pub(crate) struct DirectoryLayers {
+    /// The layers that are there, or are held back.
+    known: BTreeSet<Layer>,
+    /// The layers in which the v2 form of a resource is left out.
+    contested: BTreeSet<Layer>,
+    /// The faults in the documents of each layer.
+    faults: BTreeMap<Layer, Vec<Fault>>,
+    /// True until the groups were listed once.
+    groups_unlisted: bool,
+    /// True until the nodes with overlays were listed once.
+    nodes_unlisted: bool,
+}
+
+/// What was read of each layer. Its faults are in [`DirectoryLayers`].
+pub(crate) type LayerReadings = BTreeMap<Layer, LayerReading>;
+
+/// What was read of one layer.
+pub(crate) enum LayerReading {
+    /// All of it.
+    Whole(WholeLayer),
+    /// The entries that change.
+    Edits(Edits),
+    /// Its files have faults.
+    Faulty,
+}
+
+impl DirectoryLayers {
+    /// No layers: nothing was read so far.
+    pub(crate) fn new() -> Self {
+        Self {
+            known: BTreeSet::new(),
+            contested: BTreeSet::new(),
+            faults: BTreeMap::new(),
+            groups_unlisted: true,
+            nodes_unlisted: true,
+        }
+    }
+
+    /// Takes over the documents of all layers.
+    pub(crate) fn read_all(&mut self, reading: &Reading) -> LayerReadings {
+        self.faults.clear();
+        let all = assemble::whole_layers(reading).into_iter();
+        all.map(|(layer, whole)| {
+            let reading = self.whole(&layer, whole);
+            (layer, reading)
+        })
+        .collect()
+    }
+
+    /// Takes over files that changed, by layer.
+    pub(crate) fn read_edits(
+        &mut self,
+        edits: &BTreeMap<Layer, Vec<FileEdit>>,
+        reading: &Reading,
+        catalog: &Catalog,
+    ) -> LayerReadings {
+        let mut readings = LayerReadings::new();
+        for (layer, files) in edits {
+            let content = catalog.layer(layer).filter(|_| !self.contested.contains(layer));
+            let edited = content.and_then(|content| assemble::edited(&content, files));
+            let read = match edited {
+                Some(edits) => {
+                    self.faults.remove(layer);
+                    LayerReading::Edits(edits)
+                }
+                None => self.whole(layer, assemble::whole_layer(layer, reading.of_layer(layer))),
+            };
+            readings.insert(layer.clone(), read);
+        }
+        readings
+    }
+
+    /// The faults in the documents.
+    pub(crate) fn faults(&self) -> impl Iterator<Item = &Fault> {
+        self.faults.values().flatten()
+    }
+
+    /// The layers that are there, or are held back.
+    pub(crate) fn known(&self) -> &BTreeSet<Layer> {
+        &self.known
+    }
+
+    /// The change set of a whole load, which had these faults.
+    pub(crate) fn changes_of_all(
+        &mut self,
+        listing: &Listing,
+        mut readings: LayerReadings,
+        faults: &[Fault],
+    ) -> ChangeSet {
+        let has_fault = |scope: &Scope| faults.iter().any(|fault| fault.scope == *scope);
+        let mut changes = ChangeSet::new(AUTHOR);
+        let gone = std::mem::replace(&mut self.known, layers_of(listing));
+        for layer in self.known.clone() {
+            let nothing = || LayerReading::Whole(WholeLayer::default());
+            let read = readings.remove(&layer).unwrap_or_else(nothing);
+            let is_faulty = has_fault(&Scope::Layer(layer.clone()));
+            self.change(&mut changes, layer, if is_faulty { LayerReading::Faulty } else { read });
+        }
+        let (groups, nodes) = (has_fault(&Scope::Groups), has_fault(&Scope::Nodes));
+        for layer in gone {
+            let is_hidden = match &layer {
+                Layer::Base => false,
+                Layer::Group(_) => groups,
+                Layer::Node(_) => nodes,
+            };
+            match (self.known.contains(&layer), is_hidden) {
+                (true, _) => {}
+                (false, true) => {
+                    changes.hold(Hold::Layer(layer.clone()));
+                    self.known.insert(layer);
+                }
+                (false, false) => changes.remove_layer(&layer),
+            }
+        }
+        // All that existed at the last look are held back by name; of others there is no sign.
+        self.groups_unlisted &= listing.groups_unlisted;
+        self.nodes_unlisted &= listing.nodes_unlisted;
+        set_hold(&mut changes, Hold::UnlistedGroups, self.groups_unlisted);
+        set_hold(&mut changes, Hold::UnlistedNodes, self.nodes_unlisted);
+        changes
+    }
+
+    /// The change set of some changed files.
+    pub(crate) fn changes_of_edits(&mut self, readings: LayerReadings) -> ChangeSet {
+        let mut changes = ChangeSet::new(AUTHOR);
+        for (layer, read) in readings {
+            self.change(&mut changes, layer, read);
+        }
+        changes
+    }
+
+    fn whole(&mut self, layer: &Layer, whole: Result<WholeLayer, Vec<Fault>>) -> LayerReading {
+        match whole {
+            Ok(whole) => {
+                self.faults.remove(layer);
+                LayerReading::Whole(whole)
+            }
+            Err(faults) => {
+                self.faults.insert(layer.clone(), faults);
+                LayerReading::Faulty
+            }
+        }
+    }
+
+    fn change(&mut self, changes: &mut ChangeSet, layer: Layer, read: LayerReading) {
+        match read {
+            LayerReading::Faulty => return changes.hold(Hold::Layer(layer)),
+            LayerReading::Whole(whole) => {
+                match whole.is_contested {
+                    true => drop(self.contested.insert(layer.clone())),
+                    false => drop(self.contested.remove(&layer)),
+                }
+                changes.replace_layer(&layer, whole.entries);
+            }
+            LayerReading::Edits(edits) => {
+                for (key, entry) in edits {
+                    changes.set(&layer, key, entry);
+                }
+            }
+        }
+        changes.release(Hold::Layer(layer));
+    }
+}
+
+fn set_hold(changes: &mut ChangeSet, hold: Hold, is_held: bool) {
+    if is_held { changes.hold(hold) } else { changes.release(hold) }
+}
+
+fn layers_of(listing: &Listing) -> BTreeSet<Layer> {
+    let groups = listing.groups.iter().cloned().map(Layer::Group);
+    let nodes = listing.nodes.iter().cloned().map(Layer::Node);
+    std::iter::once(Layer::Base).chain(groups).chain(nodes).collect()
+}
+
+/// The author of what the directory commits.
+const AUTHOR: &str = "directory";

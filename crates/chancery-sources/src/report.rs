@@ -1,0 +1,36 @@
+//! The report of a load.
+
+use std::sync::Arc;
+
+use crate::catalog::audience::Audience;
+use crate::catalog::layer::Layer;
+use crate::catalog::revision::Revision;
+use crate::fault::{Fault, Warning};
+
+/// The report of a load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadReport {
+    /// Everything that is wrong now, by file and place.
+    pub faults: Vec<Fault>,
+    /// The warnings that the load before did not have.
+    pub warnings: Vec<Warning>,
+    /// The number of files.
+    pub files: usize,
+    /// The number of resources in the files without a fault.
+    pub resources: usize,
+    /// What the load changed in the catalog; `None` if a fault of the whole directory kept it from
+    /// changing anything.
+    pub revision: Option<Arc<Revision>>,
+}
+
+impl LoadReport {
+    /// The layers that were added, removed, changed or repaired.
+    pub fn layers(&self) -> &[Layer] {
+        self.revision.as_ref().map_or(&[], |revision| &revision.layers)
+    }
+
+    /// Of the audiences that somebody asked for, those that see something else now.
+    pub fn changed(&self) -> &[Audience] {
+        self.revision.as_ref().map_or(&[], |revision| &revision.changed)
+    }
+}
