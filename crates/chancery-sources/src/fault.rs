@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use chancery_proto::document::{self, Position};
 
-use crate::catalog::layer::Layer;
 use crate::scan::layer_name::InvalidLayerName;
+use chancery_catalog::Layer;
 
 /// One thing that is wrong, and where. All faults of a load are told at once.
 ///

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::assemble::{self, Edits, WholeLayer};
-use crate::catalog::Catalog;
-use crate::catalog::changes::{ChangeSet, Hold};
-use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Scope};
 use crate::read::{FileEdit, Reading};
 use crate::scan::listing::Listing;
+use chancery_catalog::Catalog;
+use chancery_catalog::Layer;
+use chancery_catalog::{ChangeSet, Hold};
 
 /// The layers of the directory, as the catalog was told of them.
 pub(crate) struct DirectoryLayers {

@@ -37,7 +37,6 @@
 //! audiences that contain its layer and no others; a directory that disappears deletes nothing.
 
 mod assemble;
-mod catalog;
 mod directory;
 mod fault;
 mod follow;
@@ -50,13 +49,6 @@ mod warnings;
 mod watch;
 
 // The public interface.
-pub use catalog::audience::Audience;
-pub use catalog::changes::{Author, ChangeSet, Hold};
-pub use catalog::content::LayerContent;
-pub use catalog::entry::{Entry, Form, Key, Origin};
-pub use catalog::layer::Layer;
-pub use catalog::revision::{ContentHash, Reassigned, Revision};
-pub use catalog::{AudienceSnapshot, Catalog, ListedEntry, OverlayNames};
 pub use directory::Directory;
 pub use fault::{Fault, Scope, Warning};
 pub use follow::Following;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::catalog::audience::Audience;
-use crate::catalog::layer::Layer;
-use crate::catalog::revision::Revision;
 use crate::fault::{Fault, Warning};
+use chancery_catalog::Audience;
+use chancery_catalog::Layer;
+use chancery_catalog::Revision;
 
 /// The report of a load.
 #[derive(Clone, Debug, Default, PartialEq)]

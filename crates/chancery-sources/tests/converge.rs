@@ -8,7 +8,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use chancery_sources::{Catalog, Directory, Options};
+use chancery_catalog::Catalog;
+use chancery_sources::{Directory, Options};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -138,7 +139,7 @@ fn agrees(live: &Catalog, fresh: &Catalog) -> bool {
 
 /// Where all that is loaded is written, if nothing is held back.
 fn places(catalog: &Catalog) -> Option<Vec<String>> {
-    let place = |listed: chancery_sources::ListedEntry| format!("{listed:?}");
+    let place = |listed: chancery_catalog::ListedEntry| format!("{listed:?}");
     catalog.held_back().is_empty().then(|| catalog.entries().map(place).collect())
 }
 

@@ -10,7 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
-use chancery_sources::{Directory, Fault, Layer, LoadReport, Options, Scope};
+use chancery_catalog::Layer;
+use chancery_sources::{Directory, Fault, LoadReport, Options, Scope};
 
 use crate::support::{Tree, broken, cluster, documents, named};
 

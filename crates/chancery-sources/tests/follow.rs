@@ -9,7 +9,8 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use chancery_sources::{Layer, Options, Scope, Watch};
+use chancery_catalog::Layer;
+use chancery_sources::{Options, Scope, Watch};
 
 use crate::support::{Followed, Tree, broken, cluster, documents, named, version, write};
 

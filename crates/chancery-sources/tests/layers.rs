@@ -7,7 +7,8 @@ mod support;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use chancery_sources::{Layer, LoadReport, Origin, Reassigned, Scope};
+use chancery_catalog::{Layer, Origin, Reassigned};
+use chancery_sources::{LoadReport, Scope};
 
 use crate::support::{Tree, broken, cluster, documents, named, version, version_for};
 

@@ -16,9 +16,6 @@ use std::thread;
 
 use chancery_proto::schema::Schema;
 
-use crate::catalog::Catalog;
-use crate::catalog::changes::ChangeSet;
-use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::layers::DirectoryLayers;
 use crate::options::Options;
@@ -32,6 +29,9 @@ use crate::scan::scan;
 use crate::warnings::WarningsSeen;
 use crate::watch::Watcher;
 use crate::watch::change_log::{ChangeLog, ChangedPlaces};
+use chancery_catalog::Catalog;
+use chancery_catalog::ChangeSet;
+use chancery_catalog::Layer;
 
 /// A directory of resources.
 pub struct Directory {

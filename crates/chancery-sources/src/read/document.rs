@@ -17,10 +17,10 @@ use chancery_proto::schema::Schema;
 use chancery_proto::v2;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::catalog::entry::{Entry, Key, Origin};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::read::workers;
 use crate::scan::listing::FoundFile;
+use chancery_catalog::{Entry, Key, Origin};
 
 /// The content of one file.
 #[derive(Default)]
@@ -189,8 +189,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::catalog::layer::Layer;
     use crate::scan::listing::Stamp;
+    use chancery_catalog::Layer;
 
     fn found() -> FoundFile {
         let metadata = std::env::temp_dir().metadata().unwrap();

@@ -7,10 +7,10 @@ pub(crate) mod workers;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::catalog::layer::Layer;
 use crate::read::document::Document;
 use crate::scan::listing::Listing;
 use crate::scan::patch::Change;
+use chancery_catalog::Layer;
 
 /// The directory as it was read.
 #[derive(Default)]

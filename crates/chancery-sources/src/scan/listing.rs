@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime};
 
 use chancery_proto::document::Format;
 
-use crate::catalog::layer::Layer;
 use crate::fault::{Fault, Warning};
 use crate::scan::patch::Change;
+use chancery_catalog::Layer;
 
 /// The result of a scan.
 #[derive(Debug, Default, PartialEq)]

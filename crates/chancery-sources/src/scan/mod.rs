@@ -22,10 +22,10 @@ use std::sync::Arc;
 
 use chancery_proto::document::Format;
 
-use crate::catalog::layer::Layer;
 use crate::fault::{Scope, Warning, Wrong};
 use crate::options::Options;
 use crate::scan::listing::{FoundFile, Identity, LayerDirectory, Listing, Stamp};
+use chancery_catalog::Layer;
 
 /// Scans the directory. Everything wrong is in the listing.
 pub(crate) fn scan(options: &Options) -> Listing {

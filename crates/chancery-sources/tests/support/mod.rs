@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use chancery_catalog::Catalog;
 use chancery_core::{ResourceName, Snapshot, TypeUrl, Version};
 use chancery_proto::schema::Schema;
-use chancery_sources::{Catalog, Directory, Following, LoadReport, Options};
+use chancery_sources::{Directory, Following, LoadReport, Options};
 use tempfile::TempDir;
 
 /// A directory of configuration, `conf`, in a temporary one.

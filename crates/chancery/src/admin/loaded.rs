@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chancery_sources::{Catalog, ListedEntry, Origin};
+use chancery_catalog::{Catalog, ListedEntry, Origin};
 use serde::Serialize;
 
 use crate::finding::Finding;

@@ -16,10 +16,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chancery_catalog::{Audience, Catalog};
 use chancery_server::{
     AudienceName, Client, Observer, Policy, Refusal, Store, StreamEvent, StreamEventKind,
 };
-use chancery_sources::{Audience, Catalog};
 use tracing::info;
 
 use super::grouping::Grouping;

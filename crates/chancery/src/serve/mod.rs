@@ -23,9 +23,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use chancery_catalog::Catalog;
 use chancery_proto::schema::Schema;
 use chancery_server::{Server, Store, Tls};
-use chancery_sources::{Catalog, Directory, Following};
+use chancery_sources::{Directory, Following};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::time::MissedTickBehavior;

@@ -5,22 +5,22 @@
 
 use std::sync::Arc;
 
-use super::audience::Audience;
-use super::changes::Hold;
-use super::content::LayerContent;
-use super::layer::Layer;
-use super::revision::Reassigned;
-use super::state::{CatalogState, LayerState, Overlays};
-use super::view::View;
+use crate::audience::Audience;
+use crate::changes::Hold;
+use crate::content::LayerContent;
+use crate::layer::Layer;
+use crate::revision::Reassigned;
+use crate::state::{CatalogState, LayerState, Overlays};
+use crate::view::View;
 
 /// The states that somebody still depends on, newest first.
 #[derive(Clone, Default)]
-pub(super) struct History(Vec<Arc<CatalogState>>);
+pub(crate) struct History(Vec<Arc<CatalogState>>);
 
 impl History {
     /// Adds a state, and forgets those that no audience can need any more: where the new state is
     /// held back, an older one was held back too. Returns the nodes that may belong elsewhere now.
-    pub(super) fn push(&mut self, state: Arc<CatalogState>) -> Reassigned {
+    pub(crate) fn push(&mut self, state: Arc<CatalogState>) -> Reassigned {
         let before = self.clone();
         self.0.retain(|older| !state.holds.iter().all(|hold| older.holds.contains(hold)));
         self.0.insert(0, state);
@@ -29,22 +29,22 @@ impl History {
     }
 
     /// The newest state, if there is one.
-    pub(super) fn newest(&self) -> Option<&Arc<CatalogState>> {
+    pub(crate) fn newest(&self) -> Option<&Arc<CatalogState>> {
         self.0.first()
     }
 
     /// The newest view of base alone.
-    pub(super) fn root(&self) -> Option<Arc<View>> {
+    pub(crate) fn root(&self) -> Option<Arc<View>> {
         self.0.iter().find_map(|state| state.root.clone())
     }
 
     /// The newest state in which nothing held the audience back.
-    pub(super) fn serving(&self, audience: &Audience) -> Option<&Arc<CatalogState>> {
+    pub(crate) fn serving(&self, audience: &Audience) -> Option<&Arc<CatalogState>> {
         self.0.iter().find(|state| state.serves(audience))
     }
 
     /// The newest content of a layer that was not held back.
-    pub(super) fn last_good(&self, layer: &Layer) -> Option<&Arc<LayerContent>> {
+    pub(crate) fn last_good(&self, layer: &Layer) -> Option<&Arc<LayerContent>> {
         self.0.iter().find_map(|state| match state.layer(layer) {
             LayerState::Good(content) => Some(content),
             LayerState::Absent | LayerState::Held => None,
@@ -53,7 +53,7 @@ impl History {
 
     /// The audience of a node: groups and nodes count that have an overlay in a state that somebody
     /// depends on, or may have one for all that is known.
-    pub(super) fn audience(&self, group: Option<&str>, node: Option<&str>) -> Audience {
+    pub(crate) fn audience(&self, group: Option<&str>, node: Option<&str>) -> Audience {
         let unlisted = |hold| self.newest().is_some_and(|state| state.holds.contains(hold));
         let group = group.and_then(|name| {
             let listed = self.key(name, |state| &state.groups);
@@ -67,7 +67,7 @@ impl History {
     }
 
     /// Returns true if a node can belong to the audience.
-    pub(super) fn has(&self, audience: &Audience) -> bool {
+    pub(crate) fn has(&self, audience: &Audience) -> bool {
         self.audience(audience.group.as_deref(), audience.node.as_deref()) == *audience
     }
 

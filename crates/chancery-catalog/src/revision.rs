@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use super::audience::Audience;
-use super::changes::Author;
-use super::layer::Layer;
+use crate::audience::Audience;
+use crate::changes::Author;
+use crate::layer::Layer;
 
 /// What a commit changed, and what it left the catalog with.
 #[derive(Clone, Debug, PartialEq, Eq)]

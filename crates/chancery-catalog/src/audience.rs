@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::layer::Layer;
+use crate::layer::Layer;
 
 /// The nodes that see the same: base, a group's overlay, a node's overlay, merged.
 ///

@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use chancery_proto::references::Dangling;
 
-use super::audience::Audience;
+use crate::audience::Audience;
 
 /// The references that lead nowhere, by audience. Audiences without any are left out.
-pub(super) type Lacking = Vec<(Audience, Arc<[Dangling]>)>;
+pub(crate) type Lacking = Vec<(Audience, Arc<[Dangling]>)>;
 
 /// The references that lead nowhere, and what is said of them.
 #[derive(Clone, Default)]
-pub(super) struct DanglingReferences {
+pub(crate) struct DanglingReferences {
     found: Arc<Lacking>,
-    pub(super) texts: Arc<BTreeSet<String>>,
+    pub(crate) texts: Arc<BTreeSet<String>>,
 }
 
 impl DanglingReferences {
     /// This if it is still what is found, or what is found now.
-    pub(super) fn follow(self, found: Lacking) -> Self {
+    pub(crate) fn follow(self, found: Lacking) -> Self {
         let same = |((one, before), (other, now)): (&(Audience, Arc<_>), &(Audience, Arc<_>))| {
             one == other && Arc::ptr_eq(before, now)
         };

@@ -11,8 +11,8 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::entry::{Entry, Form, Key};
-use super::layer::Layer;
+use crate::entry::{Entry, Form, Key};
+use crate::layer::Layer;
 
 /// The resources of one layer.
 #[derive(Clone, Debug, Default)]
@@ -40,12 +40,12 @@ impl LayerContent {
         self.written
     }
 
-    pub(super) fn digest(&self) -> u128 {
+    pub(crate) fn digest(&self) -> u128 {
         self.digest
     }
 
     /// Puts an entry under a key, or takes it out. Returns true if that changed anything.
-    pub(super) fn set(&mut self, layer: &Layer, key: Key, entry: Option<Entry>) -> bool {
+    pub(crate) fn set(&mut self, layer: &Layer, key: Key, entry: Option<Entry>) -> bool {
         if self.entries.get(&key) == entry.as_ref() {
             return false;
         }
@@ -65,7 +65,7 @@ impl LayerContent {
     }
 
     /// Makes these the only entries. Returns true if that changed anything.
-    pub(super) fn replace(&mut self, layer: &Layer, wanted: BTreeMap<Key, Entry>) -> bool {
+    pub(crate) fn replace(&mut self, layer: &Layer, wanted: BTreeMap<Key, Entry>) -> bool {
         let gone: Vec<Key> =
             self.entries.keys().filter(|key| !wanted.contains_key(*key)).cloned().collect();
         let mut changed = !gone.is_empty();
@@ -79,7 +79,7 @@ impl LayerContent {
     }
 
     /// The keys under which two contents have different entries, in O(changed).
-    pub(super) fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Key> {
+    pub(crate) fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Key> {
         self.entries.diff(&other.entries).map(|item| match item {
             DiffItem::Add(key, _) | DiffItem::Remove(key, _) => key,
             DiffItem::Update { new: (key, _), .. } => key,

@@ -11,8 +11,8 @@ use std::time::SystemTime;
 
 use chancery_core::TypeUrl;
 
-use super::entry::{Entry, Key};
-use super::layer::Layer;
+use crate::entry::{Entry, Key};
+use crate::layer::Layer;
 
 /// All that a source says at one time: entries by layer and key, and layers that it holds back.
 ///
@@ -20,7 +20,7 @@ use super::layer::Layer;
 ///
 /// ```
 /// use chancery_core::{Resource, TypeUrl};
-/// use chancery_sources::{ChangeSet, Entry, Layer, Origin};
+/// use chancery_catalog::{ChangeSet, Entry, Layer, Origin};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
@@ -32,10 +32,10 @@ use super::layer::Layer;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ChangeSet {
-    pub(super) author: Author,
-    pub(super) time: Option<SystemTime>,
-    pub(super) layers: BTreeMap<Layer, LayerChange>,
-    pub(super) holds: BTreeMap<Hold, HoldChange>,
+    pub(crate) author: Author,
+    pub(crate) time: Option<SystemTime>,
+    pub(crate) layers: BTreeMap<Layer, LayerChange>,
+    pub(crate) holds: BTreeMap<Hold, HoldChange>,
 }
 
 /// The one who makes a change: the name of a source, or of a person who uses it.
@@ -56,7 +56,7 @@ pub enum Hold {
 
 /// A change of one layer.
 #[derive(Clone, Debug)]
-pub(super) enum LayerChange {
+pub(crate) enum LayerChange {
     /// The layer is there, and these entries of it are as given.
     Edit(BTreeMap<Key, Option<Entry>>),
     /// The layer is there, and has these entries alone.
@@ -67,7 +67,7 @@ pub(super) enum LayerChange {
 
 /// A change of what is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HoldChange {
+pub(crate) enum HoldChange {
     Hold,
     Release,
 }

@@ -14,18 +14,6 @@
 //! the state is looked up: so each one is either answered with the newest state, or its audience is
 //! among those the commit finds changed. No change is missed between the two.
 
-pub(crate) mod audience;
-pub(crate) mod changes;
-pub(crate) mod content;
-pub(crate) mod entry;
-pub(crate) mod layer;
-pub(crate) mod revision;
-
-mod dangling;
-mod history;
-mod state;
-mod view;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,16 +21,16 @@ use std::time::SystemTime;
 
 use chancery_core::Snapshot;
 
-use self::audience::Audience;
-use self::changes::{ChangeSet, Hold};
-use self::content::LayerContent;
-use self::dangling::DanglingReferences;
-use self::entry::{Entry, Form, Key};
-use self::history::History;
-use self::layer::Layer;
-use self::revision::{ContentHash, Reassigned, Revision};
-use self::state::{CatalogState, LayerState, Overlays};
-use self::view::{Slot, View};
+use crate::audience::Audience;
+use crate::changes::{ChangeSet, Hold};
+use crate::content::LayerContent;
+use crate::dangling::DanglingReferences;
+use crate::entry::{Entry, Form, Key};
+use crate::history::History;
+use crate::layer::Layer;
+use crate::revision::{ContentHash, Reassigned, Revision};
+use crate::state::{CatalogState, LayerState, Overlays};
+use crate::view::{Slot, View};
 
 /// The layers that sources commit, and the snapshots that audiences see. Clones are the same
 /// catalog.

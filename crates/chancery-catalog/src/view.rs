@@ -8,7 +8,7 @@
 //!                 the snapshot it saw --> the snapshot it sees
 //! ```
 //!
-//! The first view of an audience is that of its [parent](super::audience::Audience::parent) with its
+//! The first view of an audience is that of its [parent](crate::audience::Audience::parent) with its
 //! strongest layer written over it; views so share what their layers have in common. Contents share
 //! what did not change from commit to commit, so finding the names that differ costs what differs.
 //! A view never changes.
@@ -20,14 +20,14 @@ use chancery_core::Snapshot;
 use chancery_proto::complete::Complete;
 use chancery_proto::references::Dangling;
 
-use super::content::LayerContent;
-use super::entry::Key;
+use crate::content::LayerContent;
+use crate::entry::Key;
 
 /// What one audience sees.
-pub(super) struct View {
-    pub(super) snapshot: Arc<Snapshot>,
+pub(crate) struct View {
+    pub(crate) snapshot: Arc<Snapshot>,
     /// The references in it that lead nowhere.
-    pub(super) dangling: Arc<[Dangling]>,
+    pub(crate) dangling: Arc<[Dangling]>,
     whole: Complete,
     /// The content of the strongest layer; `None` if there is no such layer.
     own: Slot,
@@ -36,11 +36,11 @@ pub(super) struct View {
 }
 
 /// The content of a layer, if there is such a layer.
-pub(super) type Slot = Option<Arc<LayerContent>>;
+pub(crate) type Slot = Option<Arc<LayerContent>>;
 
 impl View {
     /// The view of a layer over its parent, for an audience that saw `before`.
-    pub(super) fn of(
+    pub(crate) fn of(
         own: Slot,
         parent: Option<Arc<Self>>,
         before: Option<&Arc<Self>>,
@@ -52,7 +52,7 @@ impl View {
     }
 
     /// Returns true if this is made of these layers, the weakest first.
-    pub(super) fn is_of(&self, layers: &[Slot]) -> bool {
+    pub(crate) fn is_of(&self, layers: &[Slot]) -> bool {
         let Some((own, below)) = layers.split_last() else { return true };
         let below_is_same =
             self.parent.as_ref().map_or(below.is_empty(), |parent| parent.is_of(below));
@@ -60,12 +60,12 @@ impl View {
     }
 
     /// The view of the layers below the strongest one.
-    pub(super) fn parent(&self) -> Option<&Arc<Self>> {
+    pub(crate) fn parent(&self) -> Option<&Arc<Self>> {
         self.parent.as_ref()
     }
 
     /// Returns true if this is made of the same layers as another view of the audience.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.layers().iter().zip(other.layers()).all(|(one, other)| is_same(one, &other))
     }
 

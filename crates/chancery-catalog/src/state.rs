@@ -9,34 +9,34 @@ use std::sync::Arc;
 use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 
-use super::audience::Audience;
-use super::changes::{ChangeSet, Hold, HoldChange, LayerChange};
-use super::content::LayerContent;
-use super::layer::Layer;
-use super::view::View;
+use crate::audience::Audience;
+use crate::changes::{ChangeSet, Hold, HoldChange, LayerChange};
+use crate::content::LayerContent;
+use crate::layer::Layer;
+use crate::view::View;
 
 /// All layers at one revision.
 #[derive(Clone, Default)]
-pub(super) struct CatalogState {
+pub(crate) struct CatalogState {
     base: Arc<LayerContent>,
-    pub(super) groups: Overlays,
-    pub(super) nodes: Overlays,
-    pub(super) holds: OrdSet<Hold>,
+    pub(crate) groups: Overlays,
+    pub(crate) nodes: Overlays,
+    pub(crate) holds: OrdSet<Hold>,
     /// The sum of the digests of all layers.
-    pub(super) digest: u128,
+    pub(crate) digest: u128,
     /// The view of base alone, which all others grow from; `None` while base is held back.
-    pub(super) root: Option<Arc<View>>,
+    pub(crate) root: Option<Arc<View>>,
 }
 
 /// Overlays by the name of their group, or the id of their node.
-pub(super) type Overlays = OrdMap<Arc<str>, Overlay>;
+pub(crate) type Overlays = OrdMap<Arc<str>, Overlay>;
 
 /// The content of an overlay. Two are equal if they are the same one.
 #[derive(Clone, Default)]
-pub(super) struct Overlay(Arc<LayerContent>);
+pub(crate) struct Overlay(Arc<LayerContent>);
 
 /// The state of one layer.
-pub(super) enum LayerState<'a> {
+pub(crate) enum LayerState<'a> {
     /// There is no such layer.
     Absent,
     /// The layer, or whether there is one, is held back.
@@ -48,7 +48,7 @@ pub(super) enum LayerState<'a> {
 impl CatalogState {
     /// The state after a change, with the root of this one, and the layers that the change touches.
     /// Returns `None` if it changes nothing.
-    pub(super) fn after(&self, changes: ChangeSet) -> Option<(Self, BTreeSet<Layer>)> {
+    pub(crate) fn after(&self, changes: ChangeSet) -> Option<(Self, BTreeSet<Layer>)> {
         let (mut state, mut changed) = (self.clone(), false);
         let mut touched: BTreeSet<Layer> = changes.layers.keys().cloned().collect();
         for (layer, change) in changes.layers {
@@ -67,7 +67,7 @@ impl CatalogState {
     }
 
     /// Those of the layers that were added, removed, changed or released since `before`.
-    pub(super) fn changed_since(
+    pub(crate) fn changed_since(
         &self,
         before: Option<&Self>,
         layers: &BTreeSet<Layer>,
@@ -84,12 +84,12 @@ impl CatalogState {
     }
 
     /// The overlays that another state has and this one has not.
-    pub(super) fn lacks<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = Layer> + 'a {
+    pub(crate) fn lacks<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = Layer> + 'a {
         let groups = missing(&self.groups, &other.groups).map(Layer::Group);
         groups.chain(missing(&self.nodes, &other.nodes).map(Layer::Node))
     }
 
-    pub(super) fn layer(&self, layer: &Layer) -> LayerState<'_> {
+    pub(crate) fn layer(&self, layer: &Layer) -> LayerState<'_> {
         let unlisted = match layer {
             Layer::Base => false,
             Layer::Group(_) => self.holds.contains(&Hold::UnlistedGroups),
@@ -104,7 +104,7 @@ impl CatalogState {
     }
 
     /// The content of a layer, held back or not.
-    pub(super) fn content(&self, layer: &Layer) -> Option<&Arc<LayerContent>> {
+    pub(crate) fn content(&self, layer: &Layer) -> Option<&Arc<LayerContent>> {
         match layer {
             Layer::Base => Some(&self.base),
             Layer::Group(name) => self.groups.get(name).map(|overlay| &overlay.0),
@@ -113,14 +113,14 @@ impl CatalogState {
     }
 
     /// All layers, held back or not.
-    pub(super) fn layers(&self) -> impl Iterator<Item = Layer> {
+    pub(crate) fn layers(&self) -> impl Iterator<Item = Layer> {
         let groups = self.groups.keys().map(|name| Layer::Group(Arc::clone(name)));
         let nodes = self.nodes.keys().map(|id| Layer::Node(Arc::clone(id)));
         std::iter::once(Layer::Base).chain(groups).chain(nodes)
     }
 
     /// Returns true if nothing holds the audience back.
-    pub(super) fn serves(&self, audience: &Audience) -> bool {
+    pub(crate) fn serves(&self, audience: &Audience) -> bool {
         let is_held = |layer| matches!(self.layer(&layer), LayerState::Held);
         self.holds.is_empty() || !audience.layers().any(is_held)
     }
