@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chancery_proto::document::{self, Position};
 
-use crate::scan::layer_name::InvalidLayerName;
+use crate::layer_name::InvalidLayerName;
 use chancery_catalog::Layer;
 
 /// One thing that is wrong, and where. All faults of a load are told at once.

@@ -23,8 +23,8 @@ use crate::read::cache::Cache;
 use crate::read::document::Document;
 use crate::read::{FileEdit, Reading};
 use crate::report::LoadReport;
-use crate::scan::listing::{Identity, Listing};
-use crate::scan::patch::{self, Change};
+use crate::scan::listing::{FileChange, Identity, Listing};
+use crate::scan::patch;
 use crate::scan::scan;
 use crate::warnings::WarningsSeen;
 use crate::watch::Watcher;
@@ -156,7 +156,7 @@ impl Directory {
     }
 
     /// What changed at these places since the last load; `None` if all has to be looked at.
-    fn changes(&self, at: &ChangedPlaces) -> Option<Vec<Change>> {
+    fn changes(&self, at: &ChangedPlaces) -> Option<Vec<FileChange>> {
         let hears = self.watcher.as_ref().is_some_and(Watcher::reports_everything);
         let last = self.last.as_ref().filter(|_| hears && self.published)?;
         patch::look(&last.listing, &self.options, at)
@@ -164,7 +164,11 @@ impl Directory {
 
     /// Reads what changed, and publishes it if it is still what is there, and nothing else
     /// happened: everything else is then as it was read before.
-    fn attempt_changes(&mut self, at: &ChangedPlaces, changes: Vec<Change>) -> Option<LoadReport> {
+    fn attempt_changes(
+        &mut self,
+        at: &ChangedPlaces,
+        changes: Vec<FileChange>,
+    ) -> Option<LoadReport> {
         let documents = changes.iter().map(|change| self.read_changed(change)).collect();
         if self.changes(at).as_ref() != Some(&changes) {
             return None;
@@ -181,7 +185,7 @@ impl Directory {
         Some(self.take_changes(reading, changes, documents))
     }
 
-    fn read_changed(&mut self, change: &Change) -> Option<Arc<Document>> {
+    fn read_changed(&mut self, change: &FileChange) -> Option<Arc<Document>> {
         let Some(found) = &change.now else {
             self.cache.forget(&change.path);
             return None;
@@ -207,7 +211,7 @@ impl Directory {
     fn take_changes(
         &mut self,
         mut reading: Reading,
-        changes: Vec<Change>,
+        changes: Vec<FileChange>,
         documents: Vec<Option<Arc<Document>>>,
     ) -> LoadReport {
         let mut edits: BTreeMap<Layer, Vec<FileEdit>> = BTreeMap::new();

@@ -95,7 +95,7 @@ impl Listening {
     }
 
     /// What changed, as far as events told; `None` is anything.
-    fn recorded(&self) -> (ChangedPlaces, Option<Vec<Change>>) {
+    fn recorded(&self) -> (ChangedPlaces, Option<Vec<FileChange>>) {
         self.wakeups.recv_timeout(Duration::from_secs(60)).unwrap();
         let watcher = self.directory.watcher.as_ref().unwrap();
         // Each of these waits for a second at most.

@@ -8,8 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::read::document::Document;
-use crate::scan::listing::Listing;
-use crate::scan::patch::Change;
+use crate::scan::listing::{FileChange, Listing};
 use chancery_catalog::Layer;
 
 /// The directory as it was read.
@@ -30,7 +29,11 @@ pub(crate) struct FileEdit {
 
 impl Reading {
     /// Takes over a changed file and its document. Returns `None` if the content is the same.
-    pub(crate) fn apply(&mut self, change: Change, new: Option<Arc<Document>>) -> Option<FileEdit> {
+    pub(crate) fn apply(
+        &mut self,
+        change: FileChange,
+        new: Option<Arc<Document>>,
+    ) -> Option<FileEdit> {
         let file = Arc::clone(&change.path);
         let now = change.now.as_ref().map(|now| now.layer.clone());
         let (at, before) = self.listing.apply(change);

@@ -13,7 +13,6 @@ use std::time::{Duration, SystemTime};
 use chancery_proto::document::Format;
 
 use crate::fault::{Fault, Warning};
-use crate::scan::patch::Change;
 use chancery_catalog::Layer;
 
 /// The result of a scan.
@@ -47,6 +46,15 @@ pub(crate) struct FoundFile {
     pub(crate) layer: Layer,
     pub(crate) format: Format,
     pub(crate) stamp: Stamp,
+}
+
+/// A file that came, changed or went.
+#[derive(Debug, PartialEq)]
+pub(crate) struct FileChange {
+    /// The path as in the listing.
+    pub(crate) path: Arc<Path>,
+    /// The file as it is now; `None` if it went.
+    pub(crate) now: Option<FoundFile>,
 }
 
 /// The identity of a file or directory, whatever its name. The system reuses inode numbers, so
@@ -107,7 +115,10 @@ impl Listing {
     }
 
     /// Takes over a change. Returns the index of the file, and the file that was listed there.
-    pub(crate) fn apply(&mut self, Change { path, now }: Change) -> (usize, Option<FoundFile>) {
+    pub(crate) fn apply(
+        &mut self,
+        FileChange { path, now }: FileChange,
+    ) -> (usize, Option<FoundFile>) {
         match (self.place(&path), now) {
             (Ok(at), Some(now)) => (at, Some(std::mem::replace(&mut self.files[at], now))),
             (Ok(at), None) => (at, Some(self.files.remove(at))),

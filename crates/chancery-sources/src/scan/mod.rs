@@ -8,13 +8,12 @@
 //! Skipped without a word: hidden files and directories, and what editors leave behind (`x~`,
 //! `#x#`, `x.tmp`, `x.swp`). Files of unknown extensions are named in a warning.
 
-pub(crate) mod layer_name;
 pub(crate) mod listing;
 pub(crate) mod patch;
+pub(crate) mod skipped;
 pub(crate) mod symlinks;
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,9 +21,11 @@ use std::sync::Arc;
 
 use chancery_proto::document::Format;
 
-use crate::fault::{Scope, Warning, Wrong};
+use crate::fault::{Fault, Scope, Warning, Wrong};
+use crate::layer_name;
 use crate::options::Options;
 use crate::scan::listing::{FoundFile, Identity, LayerDirectory, Listing, Stamp};
+use crate::scan::skipped::{is_ignored, is_skipped};
 use chancery_catalog::Layer;
 
 /// Scans the directory. Everything wrong is in the listing.
@@ -35,23 +36,6 @@ pub(crate) fn scan(options: &Options) -> Listing {
     let mut listing = scan.listing;
     listing.files.sort_by(|a, b| a.path.cmp(&b.path));
     listing
-}
-
-/// Returns true if files of this name never matter.
-pub(crate) fn is_skipped(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    name.starts_with(b".")
-        || name.ends_with(b"~")
-        || (name.starts_with(b"#") && name.ends_with(b"#"))
-        || [".tmp", ".swp", ".swx"].iter().any(|suffix| name.ends_with(suffix.as_bytes()))
-        || name == b"lost+found"
-}
-
-/// Returns true if the operator excluded this path, or this name.
-pub(crate) fn is_ignored(options: &Options, shown: &Path) -> bool {
-    let below = shown.strip_prefix(&options.directory).unwrap_or(shown);
-    let name = below.file_name();
-    options.ignore.iter().any(|named| below == named || name == Some(named.as_os_str()))
 }
 
 struct Scan<'a> {
@@ -298,7 +282,7 @@ impl Scan<'_> {
         }
         let limit = self.options.max_files;
         if self.listing.files.len() == limit {
-            let told = |fault: &crate::Fault| fault.scope == Scope::Directory;
+            let told = |fault: &Fault| fault.scope == Scope::Directory;
             if !self.listing.faults.iter().any(told) {
                 let top = self.options.directory.clone();
                 self.fault(Wrong::TooMany { limit }, Scope::Directory, &top);

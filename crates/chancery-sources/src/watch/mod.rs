@@ -23,8 +23,8 @@ use notify::event::{AccessKind, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::fault::Warning;
-use crate::scan::is_skipped;
 use crate::scan::listing::{Identity, Places};
+use crate::scan::skipped::is_skipped;
 use crate::watch::change_log::ChangeLog;
 use crate::watch::sync_cookies::{SyncCookies, cookie_of};
 

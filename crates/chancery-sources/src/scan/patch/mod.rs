@@ -12,25 +12,16 @@ use std::sync::Arc;
 use chancery_proto::document::Format;
 
 use crate::options::Options;
-use crate::scan::listing::{FoundFile, Identity, LayerDirectory, Listing, Stamp};
-use crate::scan::{is_ignored, is_skipped};
+use crate::scan::listing::{FileChange, FoundFile, Identity, LayerDirectory, Listing, Stamp};
+use crate::scan::skipped::{is_ignored, is_skipped};
 use crate::watch::change_log::ChangedPlaces;
-
-/// A file that came, changed or went.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Change {
-    /// The path as in the listing.
-    pub(crate) path: Arc<Path>,
-    /// What is there now.
-    pub(crate) now: Option<FoundFile>,
-}
 
 /// The files that changed at these places. Returns `None` if only a scan can tell.
 pub(crate) fn look(
     listing: &Listing,
     options: &Options,
     at: &ChangedPlaces,
-) -> Option<Vec<Change>> {
+) -> Option<Vec<FileChange>> {
     match at {
         ChangedPlaces::At(paths) if listing.faults.is_empty() => {
             Look { listing, options }.all(paths)
@@ -48,10 +39,10 @@ struct Look<'a> {
 struct NeedsScan;
 
 impl Look<'_> {
-    fn all(&self, paths: &BTreeSet<PathBuf>) -> Option<Vec<Change>> {
-        let changes: Result<Vec<Option<Change>>, NeedsScan> =
+    fn all(&self, paths: &BTreeSet<PathBuf>) -> Option<Vec<FileChange>> {
+        let changes: Result<Vec<Option<FileChange>>, NeedsScan> =
             paths.iter().map(|path| self.one(path)).collect();
-        let changes: Vec<Change> = changes.ok()?.into_iter().flatten().collect();
+        let changes: Vec<FileChange> = changes.ok()?.into_iter().flatten().collect();
         // Events follow a directory that was moved away; its path does not.
         let top = self.listing.top;
         if !changes.is_empty() && identity(&self.options.directory) != top {
@@ -62,7 +53,7 @@ impl Look<'_> {
         fit.then_some(changes)
     }
 
-    fn one(&self, path: &Path) -> Result<Option<Change>, NeedsScan> {
+    fn one(&self, path: &Path) -> Result<Option<FileChange>, NeedsScan> {
         let places = &self.listing.places;
         // A link, what one leads to, or a directory.
         if places.entries.contains(path) || places.directories.contains_key(path) {
@@ -105,7 +96,7 @@ impl Look<'_> {
         let path: Arc<Path> = known.cloned().unwrap_or_else(|| shown.as_path().into());
         let found =
             |stamp| FoundFile { path: Arc::clone(&path), layer: layer.clone(), format, stamp };
-        Ok(Some(Change { now: now.map(found), path }))
+        Ok(Some(FileChange { now: now.map(found), path }))
     }
 }
 
