@@ -14,7 +14,7 @@
 //! the state is looked up: so each one is either answered with the newest state, or its audience is
 //! among those the commit finds changed. No change is missed between the two.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -29,8 +29,9 @@ use crate::entry::{Entry, Form, Key};
 use crate::history::History;
 use crate::layer::Layer;
 use crate::revision::{ContentHash, Reassigned, Revision};
-use crate::state::{CatalogState, LayerState, Overlays};
+use crate::state::{CatalogState, LayerState, OverlayNames};
 use crate::view::{Slot, View};
+use crate::views::{Affected, ViewCache};
 
 /// The layers that sources commit, and the snapshots that audiences see. Clones are the same
 /// catalog.
@@ -57,10 +58,6 @@ pub struct ListedEntry {
     pub entry: Entry,
 }
 
-/// The names of all groups, or the ids of all nodes, that have an overlay.
-#[derive(Clone, Default)]
-pub struct OverlayNames(Overlays);
-
 #[derive(Default)]
 struct Shared {
     /// Held by a commit, so that there is one at a time.
@@ -75,19 +72,8 @@ struct Inner {
     number: u64,
     /// The revision that was finished last.
     revision: Option<Arc<Revision>>,
-    views: BTreeMap<Audience, CachedView>,
+    views: ViewCache,
     dangling: DanglingReferences,
-}
-
-/// The view of an audience that somebody asked for.
-#[derive(Clone, Default)]
-struct CachedView {
-    /// `None` until it is made.
-    view: Option<Arc<View>>,
-    /// The number of the revision that it was looked up in.
-    revision: u64,
-    /// True if somebody asked since the last commit.
-    asked: bool,
 }
 
 /// A question that was noted.
@@ -98,13 +84,6 @@ struct Question {
     number: u64,
     /// What the audience saw when somebody asked for it last.
     before: Option<Arc<View>>,
-}
-
-/// The audiences that a commit can change.
-enum Affected<'a> {
-    All,
-    /// Those with one of these layers.
-    With(&'a BTreeSet<Layer>),
 }
 
 impl Catalog {
@@ -157,8 +136,7 @@ impl Catalog {
     /// from it.
     pub fn is_served(&self, audience: &Audience) -> bool {
         let inner = self.lock();
-        let made = |cached: &CachedView| cached.view.is_some();
-        inner.history.serving(audience).is_some() || inner.views.get(audience).is_some_and(made)
+        inner.history.serving(audience).is_some() || inner.views.get(audience).is_some()
     }
 
     /// What a node of this group sees; `None` if every state so far is held back from it.
@@ -245,7 +223,7 @@ impl Catalog {
         for audience in &wanted {
             self.view(audience);
         }
-        let views = self.lock().made();
+        let views = self.lock().views.made();
         let found = views.into_iter().filter(|(_, view)| !view.dangling.is_empty());
         let found = found.map(|(audience, view)| (audience, Arc::clone(&view.dangling)));
         let found = found.collect();
@@ -273,7 +251,7 @@ impl Catalog {
             let Some(state) = state else { return (before, number) };
             let view = self.make(&state, audience, before);
             // Several commits may have been made since, and have forgotten that somebody asked.
-            if let Some(view) = self.lock().keep(audience, view, number) {
+            if let Some(view) = self.lock().views.keep(audience, view, number) {
                 return (Some(view), number);
             }
         }
@@ -306,7 +284,7 @@ impl Catalog {
             // A state without a root serves nobody.
             return state.root.clone().unwrap_or_else(|| View::of(slots[0].clone(), None, None));
         };
-        let cached = self.lock().views.get(&parent).and_then(|cached| cached.view.clone());
+        let cached = self.lock().views.get(&parent);
         let below = || before.as_ref().and_then(|before| before.parent().cloned());
         let parent = self.make(state, &parent, cached.or_else(below));
         View::of(slots.last().cloned().flatten(), Some(parent), before.as_ref())
@@ -319,7 +297,7 @@ impl Catalog {
         for audience in asked.into_iter().filter(|audience| affected.contains(audience)) {
             let Some((state, before)) = self.lock().serving(&audience) else { continue };
             let view = self.make(&state, &audience, before.clone());
-            let Some(view) = self.lock().keep(&audience, view, number) else { continue };
+            let Some(view) = self.lock().views.keep(&audience, view, number) else { continue };
             if before.is_none_or(|before| !Arc::ptr_eq(&before.snapshot, &view.snapshot)) {
                 changed.push(audience);
             }
@@ -339,125 +317,29 @@ impl Inner {
     fn push(&mut self, state: &Arc<CatalogState>) -> (u64, Reassigned, Vec<Audience>) {
         self.number += 1;
         let reassigned = self.history.push(Arc::clone(state));
-        let audiences: Vec<Audience> = self.views.keys().cloned().collect();
-        // Parents come before what is built on them, and are needed as long as that is.
-        for audience in audiences.iter().rev() {
-            let is_needed = |cached: &mut CachedView| cached.is_needed();
-            if !self.history.has(audience) || !self.views.get_mut(audience).is_some_and(is_needed) {
-                self.views.remove(audience);
-            }
-        }
-        (self.number, reassigned, self.views.keys().cloned().collect())
+        let asked = self.views.sweep(|audience| self.history.has(audience));
+        (self.number, reassigned, asked)
     }
 
     /// Notes that somebody asks for an audience, and looks up what it sees.
     fn ask(&mut self, audience: &Audience) -> Question {
-        let cached = self.views.entry(audience.clone()).or_default();
-        cached.asked = true;
-        let before = cached.view.clone();
+        let before = self.views.ask(audience);
         let state = self.history.serving(audience).cloned();
         Question { state, number: self.number, before }
     }
 
-    /// Keeps the view of an audience that somebody asked for, unless a newer one was made
-    /// meanwhile. Returns the view to use; `None` if it is forgotten that somebody asked.
-    fn keep(&mut self, audience: &Audience, view: Arc<View>, number: u64) -> Option<Arc<View>> {
-        let cached = self.views.get_mut(audience)?;
-        match &cached.view {
-            // Two questions at a time make the same view twice; one of them is for all.
-            Some(made) if cached.revision == number && made.is_like(&view) => {
-                return Some(Arc::clone(made));
-            }
-            Some(_) if cached.revision > number => {}
-            _ => {
-                cached.view = Some(Arc::clone(&view));
-                cached.revision = number;
-            }
-        }
-        Some(view)
-    }
-
     /// The newest state that serves an audience, and its view so far.
     fn serving(&self, audience: &Audience) -> Option<(Arc<CatalogState>, Option<Arc<View>>)> {
-        let before = self.views.get(audience).and_then(|cached| cached.view.clone());
-        Some((Arc::clone(self.history.serving(audience)?), before))
-    }
-
-    /// The views that were made, by audience.
-    fn made(&self) -> Vec<(Audience, Arc<View>)> {
-        let views = self.views.iter();
-        views.filter_map(|(audience, it)| Some((audience.clone(), it.view.clone()?))).collect()
-    }
-}
-
-impl CachedView {
-    /// Returns true if somebody asked since the last time, holds the snapshot, or has a view that is
-    /// built on this one. One that is yet to be made is always needed.
-    fn is_needed(&mut self) -> bool {
-        let asked = std::mem::take(&mut self.asked);
-        let is_held =
-            |view: &Arc<View>| Arc::strong_count(view) > 1 || Arc::strong_count(&view.snapshot) > 1;
-        asked || self.view.as_ref().is_none_or(is_held)
-    }
-}
-
-impl<'a> Affected<'a> {
-    /// While something is held back, the end of a hold can bring older changes with it.
-    fn of(before: Option<&CatalogState>, now: &CatalogState, touched: &'a BTreeSet<Layer>) -> Self {
-        let held = |state: &CatalogState| !state.holds.is_empty();
-        if before.is_none_or(held) || held(now) || touched.contains(&Layer::Base) {
-            return Self::All;
-        }
-        Self::With(touched)
-    }
-
-    fn contains(&self, audience: &Audience) -> bool {
-        match self {
-            Self::All => true,
-            Self::With(layers) => audience.layers().any(|layer| layers.contains(&layer)),
-        }
-    }
-}
-
-impl Revision {
-    /// The same, for a commit that changed nothing.
-    fn unchanged(&self) -> Self {
-        Self {
-            layers: Vec::new(),
-            changed: Vec::new(),
-            reassigned: Reassigned::Overlays(Vec::new()),
-            author: self.author.clone(),
-            ..*self
-        }
-    }
-}
-
-impl OverlayNames {
-    /// Returns true if there is an overlay of that name.
-    pub fn contains(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
-
-    /// The names, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.0.keys()
-    }
-
-    /// Returns true if there are no overlays.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl fmt::Debug for OverlayNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
+        let state = Arc::clone(self.history.serving(audience)?);
+        Some((state, self.views.get(audience)))
     }
 }
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = self.lock();
-        f.debug_struct("Catalog").field("audiences", &inner.views.keys()).finish_non_exhaustive()
+        f.debug_struct("Catalog")
+            .field("audiences", &inner.views.audiences().collect::<Vec<_>>())
+            .finish_non_exhaustive()
     }
 }

@@ -47,12 +47,14 @@ mod layer;
 mod revision;
 mod state;
 mod view;
+mod views;
 
 // The public interface.
 pub use audience::Audience;
-pub use catalog::{AudienceSnapshot, Catalog, ListedEntry, OverlayNames};
+pub use catalog::{AudienceSnapshot, Catalog, ListedEntry};
 pub use changes::{Author, ChangeSet, Hold};
 pub use content::LayerContent;
 pub use entry::{Entry, Form, Key, Origin};
 pub use layer::Layer;
 pub use revision::{ContentHash, Reassigned, Revision};
+pub use state::OverlayNames;

@@ -4,6 +4,7 @@
 //! the next one of it, which shares all that the commit did not touch.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
@@ -30,6 +31,10 @@ pub(crate) struct CatalogState {
 
 /// Overlays by the name of their group, or the id of their node.
 pub(crate) type Overlays = OrdMap<Arc<str>, Overlay>;
+
+/// The names of all groups, or the ids of all nodes, that have an overlay.
+#[derive(Clone, Default)]
+pub struct OverlayNames(pub(crate) Overlays);
 
 /// The content of an overlay. Two are equal if they are the same one.
 #[derive(Clone, Default)]
@@ -176,6 +181,29 @@ impl CatalogState {
             self.put(layer, Arc::default());
         }
         self.holds.insert(hold).is_none()
+    }
+}
+
+impl OverlayNames {
+    /// Returns true if there is an overlay of that name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The names, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.keys()
+    }
+
+    /// Returns true if there are no overlays.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for OverlayNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
     }
 }
 

@@ -73,6 +73,13 @@ impl Directory {
         }
     }
 
+    /// Commits into this catalog, which other sources commit into too. Each layer belongs to one of
+    /// them: those of the directory are base, and the overlays it has files for.
+    #[must_use]
+    pub fn with_catalog(self, catalog: Catalog) -> Self {
+        Self { catalog, ..self }
+    }
+
     /// What each audience should see. The catalog follows all later loads.
     pub fn catalog(&self) -> Catalog {
         self.catalog.clone()
