@@ -65,7 +65,7 @@ pub use listen::Listener;
 pub use metrics::Metrics;
 pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};
 pub use server::{ServeError, Server};
-pub use store::{AudienceName, Store};
+pub use store::{AudienceName, Store, Supply};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 // The types of other crates that the public interface speaks of.

@@ -25,8 +25,6 @@ pub(crate) struct Session {
     variant: Variant,
     machine: server::Machine,
     watch: Option<Watch>,
-    /// How often all streams had been told to ask for their audience again.
-    epoch: u64,
     answered: bool,
     /// Whether its audience had a snapshot.
     shown: bool,
@@ -42,7 +40,7 @@ impl Session {
         let scope = only.clone().map_or(Scope::Aggregated, Scope::Only);
         let machine = server::Machine::new(variant, scope, permit.shared().settings(&peer));
         let account = Account::open(permit, peer, variant, only);
-        Self { account, variant, machine, watch: None, epoch: 0, answered: false, shown: false }
+        Self { account, variant, machine, watch: None, answered: false, shown: false }
     }
 
     /// Takes one message of the client.
@@ -141,14 +139,15 @@ impl Session {
 
     /// Asks the policy, and follows the audience it names.
     fn choose_audience(&mut self) -> Result<(), Status> {
-        let audience =
-            self.shared().policy.audience(&self.account.client()).map_err(|refusal| {
-                self.account.client_fault(&refusal);
-                Status::from(refusal)
-            })?;
+        let client = self.account.client();
+        let asking = self.shared().store.asking(client.node);
+        let audience = self.shared().policy.audience(&client).map_err(|refusal| {
+            self.account.client_fault(&refusal);
+            Status::from(refusal)
+        })?;
         if self.watch.as_ref().is_none_or(|watch| *watch.audience() != audience) {
             self.account.assigned(&audience);
-            let watch = self.shared().store.watch(audience);
+            let watch = self.shared().store.watch(audience, &asking);
             if let Some(before) = &self.watch {
                 watch.want_as(before);
             }
@@ -159,7 +158,7 @@ impl Session {
 
     /// Without a snapshot the client waits, or keeps what it has.
     fn see(&mut self, state: AudienceState, now: Instant) -> Result<(), Status> {
-        if std::mem::replace(&mut self.epoch, state.epoch) != state.epoch {
+        if state.reassigned {
             let before = self.watch.as_ref().map(|watch| watch.audience().clone());
             self.choose_audience()?;
             if self.watch.as_ref().map(Watch::audience) != before.as_ref() {

@@ -79,17 +79,15 @@ impl RestPoll<'_> {
         let request = self.read(request).await?;
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
         let client = Client { node, peer: &self.context.peer };
-        let audience = self.shared.policy.audience(&client).map_err(refused)?;
-        let mut watch = self.shared.store.watch(audience);
-        let mut epoch = None;
+        let mut watch = self.watch(&client)?;
         let mut may_wait = true;
-        let mut next = self.next_snapshot(&mut watch, &mut epoch, until).await;
+        let mut next = self.next_snapshot(&mut watch, until).await;
         while let Some(snapshot) = next {
             let settings = self.shared.settings(&self.context.peer);
             next = match decide(&snapshot, self.type_url, &request, &settings) {
-                Answer::Unchanged => self.next_snapshot(&mut watch, &mut epoch, until).await,
+                Answer::Unchanged => self.next_snapshot(&mut watch, until).await,
                 Answer::Pending(then) => {
-                    let newer = self.next_snapshot(&mut watch, &mut epoch, until).await;
+                    let newer = self.next_snapshot(&mut watch, until).await;
                     if let (None, Answer::Data { version, resources }) = (&newer, *then) {
                         return self.data(node, &version, &resources);
                     }
@@ -97,11 +95,8 @@ impl RestPoll<'_> {
                 }
                 Answer::Data { version, resources } => {
                     let wait = std::mem::take(&mut may_wait) && self.repeats(&request, &version);
-                    let newer = if wait {
-                        self.next_snapshot(&mut watch, &mut epoch, until).await
-                    } else {
-                        None
-                    };
+                    let newer =
+                        if wait { self.next_snapshot(&mut watch, until).await } else { None };
                     if newer.is_none() {
                         return self.data(node, &version, &resources);
                     }
@@ -110,6 +105,19 @@ impl RestPoll<'_> {
             };
         }
         Ok(not_modified())
+    }
+
+    /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
+    /// outdated.
+    fn watch(&self, client: &Client<'_>) -> Result<Watch, ErrorResponse> {
+        loop {
+            let asking = self.shared.store.asking(client.node);
+            let audience = self.shared.policy.audience(client).map_err(refused)?;
+            let watch = self.shared.store.watch(audience, &asking);
+            if !watch.is_reassigned() {
+                return Ok(watch);
+            }
+        }
     }
 
     /// The time for which the client may be held: less than that after which it gives up (S-021).
@@ -150,12 +158,7 @@ impl RestPoll<'_> {
 
     /// The next snapshot; `None` if none comes in time. Polls are answered early when the connection
     /// drains, and when audiences were reassigned: the client may belong to another one now.
-    async fn next_snapshot(
-        &self,
-        watch: &mut Watch,
-        epoch: &mut Option<u64>,
-        until: Instant,
-    ) -> Option<Arc<Snapshot>> {
+    async fn next_snapshot(&self, watch: &mut Watch, until: Instant) -> Option<Arc<Snapshot>> {
         loop {
             let state = tokio::select! {
                 biased;
@@ -163,7 +166,7 @@ impl RestPoll<'_> {
                 () = self.context.activity.drained() => return None,
                 () = tokio::time::sleep_until(until) => return None,
             };
-            if *epoch.get_or_insert(state.epoch) != state.epoch {
+            if state.reassigned {
                 return None;
             }
             if state.snapshot.is_some() {

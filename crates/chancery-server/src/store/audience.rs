@@ -1,44 +1,62 @@
-//! One audience: what its nodes should see, and who watches it.
+//! One audience: the snapshot its nodes see, and those who watch it.
 //!
 //! ```text
-//!   publish:   state <- snapshot     count it     what differs?     wake whom it touches
+//!   show:      state <- snapshot     count it     what differs?     wake whom it touches
 //!   a watch:   what does it want?                  look at the count, then at the state
 //! ```
 //!
-//! A watch says what it wants before it looks, and a publication changes the state before it asks
-//! who wants it: so no change is missed, whoever comes first. A watch that is left alone sees the
-//! newest state whenever it looks for a reason of its own, and is woken by a publication when it has
+//! A watch says what it wants before it looks, and a new snapshot is in the state before anybody is
+//! asked who wants it: so no change is missed, whoever comes first. A watch that is left alone sees
+//! the newest state whenever it looks for a reason of its own, and is woken by a change when it has
 //! not looked for [`LONG`]: what it saw last would stay in memory otherwise. There is no queue.
+//!
+//! A stream that is to ask for its audience again is told so with the state, and before it: whoever
+//! sees a snapshot that came after a reassignment sees the reassignment too.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::hash::RandomState;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
+use chancery_catalog::AudienceSnapshot;
 use chancery_core::Snapshot;
 use chancery_core::server::{DemandEdit, DemandFilter, SnapshotChanges};
 use tokio::time::Instant;
 
-use super::{AudienceName, Store};
+use super::{Asking, AudienceName, Store, Unchanged};
 
-/// What there is to see for one audience.
+/// What a watch sees when it looks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AudienceState {
     pub(crate) snapshot: Option<Arc<Snapshot>>,
+    /// When the snapshot took the place of another; `None` if it did so unseen.
     pub(crate) published: Option<Instant>,
-    pub(crate) epoch: u64,
+    /// True if the stream is to ask for its audience again before it takes the snapshot.
+    pub(crate) reassigned: bool,
 }
 
 /// One audience.
 pub(super) struct Audience {
-    state: Mutex<AudienceState>,
-    /// How often the state changed.
+    shown: Mutex<Shown>,
+    /// The number of changes of what is shown.
     count: AtomicU64,
     watchers: Mutex<Watchers>,
     begun: Instant,
+}
+
+/// The snapshot of an audience, and where it comes from.
+#[derive(Default)]
+enum Shown {
+    /// There is none.
+    #[default]
+    Nothing,
+    /// It was published, and stays until it is withdrawn.
+    Published { snapshot: Arc<Snapshot>, at: Instant },
+    /// It was supplied because the audience is watched, and goes with the last watcher.
+    Supplied { snapshot: Arc<Snapshot>, revision: u64, at: Option<Instant> },
 }
 
 #[derive(Default)]
@@ -47,13 +65,17 @@ struct Watchers {
     handles: BTreeMap<u64, Arc<WatcherHandle>>,
 }
 
-/// How a watch hears of news.
+/// The way to reach a watch.
 struct WatcherHandle {
     waker: AtomicWaker,
     /// `None` if everything is news.
     demand: Mutex<Option<DemandFilter>>,
     /// When it looked last, in milliseconds since there is the audience.
     looked: AtomicU64,
+    /// True if the stream is to ask for its audience again.
+    reassigned: AtomicBool,
+    /// The hash of the id of its node.
+    node: Option<u64>,
 }
 
 /// One watcher of one audience.
@@ -68,65 +90,103 @@ pub(crate) struct Watch {
 }
 
 impl Audience {
-    pub(super) fn new(epoch: u64) -> Self {
-        let state = Mutex::new(AudienceState { epoch, ..AudienceState::default() });
-        let (count, watchers) = (AtomicU64::default(), Mutex::default());
-        Self { state, count, watchers, begun: Instant::now() }
+    pub(super) fn new() -> Self {
+        Self {
+            shown: Mutex::default(),
+            count: AtomicU64::default(),
+            watchers: Mutex::default(),
+            begun: Instant::now(),
+        }
     }
 
     pub(super) fn snapshot(&self) -> Option<Arc<Snapshot>> {
-        lock(&self.state).snapshot.clone()
+        lock(&self.shown).snapshot().cloned()
     }
 
-    /// Whether nobody watches it and nothing was published.
+    pub(super) fn is_watched(&self) -> bool {
+        !lock(&self.watchers).handles.is_empty()
+    }
+
+    /// Returns true if nobody watches it and nothing was published.
     pub(super) fn is_unused(&self) -> bool {
-        lock(&self.watchers).handles.is_empty() && lock(&self.state).snapshot.is_none()
+        !self.is_watched() && !matches!(*lock(&self.shown), Shown::Published { .. })
     }
 
-    /// Shows another snapshot; [`tell`](Self::tell) of it then. Returns the one before.
-    pub(super) fn replace(&self, snapshot: &Arc<Snapshot>) -> Option<Arc<Snapshot>> {
-        self.change(|state| {
-            state.published = Some(Instant::now());
-            state.snapshot.replace(Arc::clone(snapshot))
-        })
+    /// Shows a snapshot that is published; [`notify`](Self::notify) then. Returns the one before.
+    pub(super) fn publish(&self, snapshot: &Arc<Snapshot>) -> Option<Arc<Snapshot>> {
+        let shown = Shown::Published { snapshot: Arc::clone(snapshot), at: Instant::now() };
+        self.show(&mut lock(&self.shown), shown)
+    }
+
+    /// Shows a snapshot that is supplied, unless a newer one is shown, or one that was published;
+    /// [`notify`](Self::notify) then. Returns the one before, or that nothing changed.
+    pub(super) fn supply(
+        &self,
+        supplied: &AudienceSnapshot,
+        at: Option<Instant>,
+    ) -> Result<Option<Arc<Snapshot>>, Unchanged> {
+        let AudienceSnapshot { snapshot, revision } = supplied;
+        let mut shown = lock(&self.shown);
+        match &mut *shown {
+            Shown::Published { .. } => return Err(Unchanged),
+            Shown::Supplied { revision: known, .. } if *known >= *revision => {
+                return Err(Unchanged);
+            }
+            Shown::Supplied { snapshot: known, revision: of, .. }
+                if Arc::ptr_eq(known, snapshot) =>
+            {
+                *of = *revision;
+                return Err(Unchanged);
+            }
+            Shown::Supplied { .. } | Shown::Nothing => {}
+        }
+        let snapshot = Arc::clone(snapshot);
+        Ok(self.show(&mut shown, Shown::Supplied { snapshot, revision: *revision, at }))
     }
 
     /// Wakes those whom it concerns that one snapshot took the place of another.
     pub(super) fn notify(&self, before: Option<&Snapshot>, after: &Snapshot) {
         let changes = before.map(|before| SnapshotChanges::between(before, after, &KEYS));
-        self.wake(|demand| changes.as_ref().is_none_or(|it| demand.is_touched_by(it)));
+        self.wake(|handle| {
+            let demand = lock(&handle.demand);
+            let touched = |demand: &DemandFilter| {
+                changes.as_ref().is_none_or(|changes| demand.is_touched_by(changes))
+            };
+            demand.as_ref().is_none_or(touched)
+        });
     }
 
     /// Shows nothing any more: watchers keep what they saw.
     pub(super) fn withdraw(&self) {
-        self.change(|state| state.snapshot = None);
+        self.show(&mut lock(&self.shown), Shown::Nothing);
     }
 
-    /// Tells all watchers to ask for their audience again.
-    pub(super) fn reassign(&self, epoch: u64) {
-        self.change(|state| state.epoch = epoch);
-        self.wake(|_| true);
+    /// Tells watchers to ask for their audience again: all, or those of a node.
+    pub(super) fn reassign(&self, node: Option<u64>) {
+        let concerns = |handle: &WatcherHandle| node.is_none() || handle.node == node;
+        for handle in lock(&self.watchers).handles.values().filter(|handle| concerns(handle)) {
+            handle.reassigned.store(true, Ordering::Release);
+            handle.waker.wake();
+        }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut AudienceState) -> T) -> T {
-        let mut state = lock(&self.state);
-        let before = change(&mut state);
+    fn show(&self, shown: &mut Shown, now: Shown) -> Option<Arc<Snapshot>> {
+        let before = std::mem::replace(shown, now);
         self.count.fetch_add(1, Ordering::Release);
-        before
+        before.snapshot().cloned()
     }
 
-    fn wake(&self, whom: impl Fn(&DemandFilter) -> bool) {
+    fn wake(&self, whom: impl Fn(&WatcherHandle) -> bool) {
         let now = self.age(Instant::now());
         for handle in lock(&self.watchers).handles.values() {
             let looked = handle.looked.load(Ordering::Relaxed);
-            if now.saturating_sub(looked) >= LONG || lock(&handle.demand).as_ref().is_none_or(&whom)
-            {
+            if now.saturating_sub(looked) >= LONG || whom(handle) {
                 handle.waker.wake();
             }
         }
     }
 
-    /// For how many milliseconds there had been the audience then.
+    /// The age of the audience at that time, in milliseconds.
     fn age(&self, now: Instant) -> u64 {
         let age = now.saturating_duration_since(self.begun);
         u64::try_from(age.as_millis()).unwrap_or(u64::MAX)
@@ -135,16 +195,35 @@ impl Audience {
 
 impl Watch {
     /// Call it with the store's lock held, so that the audience is not forgotten meanwhile.
-    pub(super) fn new(store: Arc<Store>, name: AudienceName, audience: Arc<Audience>) -> Self {
-        let looked = AtomicU64::new(audience.age(Instant::now()));
-        let (waker, demand) = (AtomicWaker::new(), Mutex::default());
-        let handle = Arc::new(WatcherHandle { waker, demand, looked });
+    pub(super) fn new(
+        store: Arc<Store>,
+        name: AudienceName,
+        audience: Arc<Audience>,
+        asking: &Asking,
+    ) -> Self {
+        let handle = Arc::new(WatcherHandle {
+            waker: AtomicWaker::new(),
+            demand: Mutex::default(),
+            looked: AtomicU64::new(audience.age(Instant::now())),
+            reassigned: AtomicBool::new(false),
+            node: asking.node,
+        });
         let mut watchers = lock(&audience.watchers);
         watchers.last += 1;
         let id = watchers.last;
         watchers.handles.insert(id, Arc::clone(&handle));
         drop(watchers);
         Self { store, name, audience, handle, id, seen: None }
+    }
+
+    /// The stream is to ask for its audience again: the answer it came with may be outdated.
+    pub(super) fn reassign(&self) {
+        self.handle.reassigned.store(true, Ordering::Release);
+    }
+
+    /// Returns true if the stream is to ask for its audience again.
+    pub(crate) fn is_reassigned(&self) -> bool {
+        self.handle.reassigned.load(Ordering::Acquire)
     }
 
     pub(crate) fn audience(&self) -> &AudienceName {
@@ -165,18 +244,40 @@ impl Watch {
     pub(crate) fn poll_state(&mut self, cx: &Context<'_>, now: Instant) -> Poll<AudienceState> {
         // First the waker, then the look: what comes between them wakes.
         self.handle.waker.register(cx.waker());
-        if self.seen == Some(self.audience.count.load(Ordering::Acquire)) {
+        let unseen = self.seen != Some(self.audience.count.load(Ordering::Acquire));
+        if !unseen && !self.is_reassigned() {
             return Poll::Pending;
         }
         self.handle.looked.store(self.audience.age(now), Ordering::Relaxed);
-        let state = lock(&self.audience.state);
+        let shown = lock(&self.audience.shown);
         self.seen = Some(self.audience.count.load(Ordering::Acquire));
-        Poll::Ready(state.clone())
+        let (snapshot, published) = (shown.snapshot().cloned(), shown.published());
+        drop(shown);
+        // After the snapshot: whoever reassigned before it was shown is not missed.
+        let reassigned = self.handle.reassigned.swap(false, Ordering::AcqRel);
+        Poll::Ready(AudienceState { snapshot, published, reassigned })
     }
 
     /// Waits for a state that has not been seen yet. Cancel-safe.
     pub(crate) async fn state(&mut self) -> AudienceState {
         poll_fn(|cx| self.poll_state(cx, Instant::now())).await
+    }
+}
+
+impl Shown {
+    fn snapshot(&self) -> Option<&Arc<Snapshot>> {
+        match self {
+            Self::Nothing => None,
+            Self::Published { snapshot, .. } | Self::Supplied { snapshot, .. } => Some(snapshot),
+        }
+    }
+
+    fn published(&self) -> Option<Instant> {
+        match self {
+            Self::Nothing => None,
+            Self::Published { at, .. } => Some(*at),
+            Self::Supplied { at, .. } => *at,
+        }
     }
 }
 
@@ -189,6 +290,11 @@ impl Drop for Watch {
 
 /// The keys of the hashes of names, which nobody outside can foresee.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// A hash that nobody outside can foresee.
+pub(super) fn hash(text: &str) -> u64 {
+    KEYS.hash_one(text)
+}
 
 /// After so many milliseconds, whoever has not looked is shown the newest. Under steady change that
 /// wakes everybody this often, and no snapshot outlives it by much.
@@ -242,7 +348,7 @@ mod tests {
         let store = Store::new();
         store.publish("g", snapshot("1"));
         let count = Arc::new(Count::default());
-        let watch = store.watch("g".into());
+        let watch = store.watch("g".into(), &store.asking(None));
         (store, watch, Waker::from(Arc::clone(&count)), count)
     }
 
@@ -297,6 +403,7 @@ mod tests {
         let Poll::Ready(state) = watch.poll_state(&cx, Instant::now()) else {
             panic!("there is news")
         };
-        assert_eq!(state.epoch, 1);
+        assert!(state.reassigned);
+        assert!(watch.poll_state(&cx, Instant::now()).is_pending(), "it is told once");
     }
 }

@@ -1,10 +1,14 @@
-//! What every audience of nodes should see, and who wants to hear when that changes.
+//! The snapshot of every audience, and those who want to hear when it changes.
 //!
-//! An audience's snapshot is one pointer ([`audience`]): publishing replaces it and wakes those streams of
-//! the audience that want something of what changed ([`DemandFilter`](chancery_core::server::DemandFilter)), and a stream that was slow sees only
-//! the newest one.
+//! An audience's snapshot is one pointer ([`audience`]): a new one replaces it and wakes those
+//! streams of the audience that want something of what changed ([`DemandFilter`](chancery_core::server::DemandFilter)), and a stream that was
+//! slow sees only the newest one.
 //!
-//! Audiences come into being by being published or watched, and go when they are neither.
+//! A snapshot is either published, and stays until it is withdrawn, or supplied: the first watcher of
+//! an audience has the store ask its [`Supply`], and the last one takes the snapshot with it. Each
+//! supplied snapshot carries the number of its revision, and an older one never takes the place of a
+//! newer: so it does not matter whether an answer of the supply or an [update](Store::update) comes
+//! first, and no lock is held over both.
 
 mod audience;
 
@@ -12,7 +16,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_core::Snapshot;
+use chancery_catalog::AudienceSnapshot;
+use chancery_core::{Node, Snapshot};
+use tokio::time::Instant;
 
 use self::audience::Audience;
 pub(crate) use self::audience::{AudienceState, Watch};
@@ -35,14 +41,34 @@ pub struct AudienceName(Arc<str>);
 #[derive(Default)]
 pub struct Store {
     audiences: Mutex<Audiences>,
+    supply: Option<Box<dyn Supply>>,
+}
+
+/// A supplier of snapshots for audiences that somebody watches.
+pub trait Supply: Send + Sync + 'static {
+    /// What the audience sees now; `None` if it is unknown, or there is nothing to see so far.
+    ///
+    /// It is asked when an audience gets its first watcher, on the path of a stream.
+    fn supply(&self, audience: &AudienceName) -> Option<AudienceSnapshot>;
 }
 
 #[derive(Default)]
 struct Audiences {
     audiences: BTreeMap<AudienceName, Arc<Audience>>,
-    /// How often all streams were told to ask for their audience again.
+    /// The number of reassignments so far.
     epoch: u64,
 }
+
+/// A question for an audience that is under way. It is made before the policy is asked, so that a
+/// reassignment meanwhile is not missed.
+pub(crate) struct Asking {
+    epoch: u64,
+    /// The hash of the id of the node that asks.
+    node: Option<u64>,
+}
+
+/// What is shown was not changed.
+struct Unchanged;
 
 impl AudienceName {
     /// The name as text.
@@ -57,7 +83,12 @@ impl Store {
         Arc::default()
     }
 
-    /// Makes `snapshot` what the nodes of `audience` should see from now on.
+    /// A store that asks for the snapshots of the audiences that are watched.
+    pub fn supplied_by(supply: impl Supply) -> Arc<Self> {
+        Arc::new(Self { audiences: Mutex::default(), supply: Some(Box::new(supply)) })
+    }
+
+    /// Makes `snapshot` what the nodes of `audience` see from now on.
     pub fn publish(&self, audience: impl Into<AudienceName>, snapshot: impl Into<Arc<Snapshot>>) {
         let snapshot = snapshot.into();
         let mut audiences = self.lock();
@@ -65,9 +96,28 @@ impl Store {
         if audience.snapshot().is_some_and(|shown| Arc::ptr_eq(&shown, &snapshot)) {
             return;
         }
-        let before = audience.replace(&snapshot);
+        let before = audience.publish(&snapshot);
         drop(audiences);
         audience.notify(before.as_deref(), &snapshot);
+    }
+
+    /// Shows the nodes of `audience` a newer snapshot than the supplied one they see. Nothing
+    /// happens if nobody watches the audience, or it sees a newer one already.
+    pub fn update(&self, audience: &AudienceName, newer: &AudienceSnapshot) {
+        self.show(audience, newer, Some(Instant::now()));
+    }
+
+    /// The audiences that somebody watches.
+    pub fn watched(&self) -> Vec<AudienceName> {
+        let audiences = self.lock();
+        let watched = audiences.audiences.iter().filter(|(_, audience)| audience.is_watched());
+        watched.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Returns true if somebody watches the audience.
+    pub fn is_watched(&self, audience: &AudienceName) -> bool {
+        let audiences = self.lock();
+        audiences.audiences.get(audience).is_some_and(|audience| audience.is_watched())
     }
 
     /// Forgets the snapshot of `audience`. Its clients keep what they have, and new ones wait.
@@ -96,19 +146,62 @@ impl Store {
     /// Makes every stream ask the policy for its audience again: call it when the policy would
     /// decide otherwise than before.
     pub fn reassign(&self) {
-        let mut audiences = self.lock();
-        audiences.epoch += 1;
-        let epoch = audiences.epoch;
-        for audience in audiences.audiences.values() {
-            audience.reassign(epoch);
+        let audiences = self.next_epoch();
+        audiences.audiences.values().for_each(|audience| audience.reassign(None));
+    }
+
+    /// Makes the streams of one audience ask the policy again, and wakes no others.
+    pub fn reassign_audience(&self, audience: impl Into<AudienceName>) {
+        let audiences = self.next_epoch();
+        if let Some(audience) = audiences.audiences.get(&audience.into()) {
+            audience.reassign(None);
         }
     }
 
-    /// Follows one audience, from its present state on.
-    pub(crate) fn watch(self: &Arc<Self>, audience: AudienceName) -> Watch {
+    /// Makes the streams of one node ask the policy again, in whichever audience they are.
+    pub fn reassign_node(&self, id: &str) {
+        let audiences = self.next_epoch();
+        let node = Some(audience::hash(id));
+        audiences.audiences.values().for_each(|audience| audience.reassign(node));
+    }
+
+    /// A node is about to ask the policy for its audience.
+    pub(crate) fn asking(&self, node: Option<&Node>) -> Asking {
+        Asking { epoch: self.lock().epoch, node: node.map(|node| audience::hash(&node.id)) }
+    }
+
+    /// Follows the audience that the policy answered with, from its present state on.
+    pub(crate) fn watch(self: &Arc<Self>, name: AudienceName, asking: &Asking) -> Watch {
         let mut audiences = self.lock();
-        let known = audiences.audience(audience.clone());
-        Watch::new(Arc::clone(self), audience, known)
+        let known = audiences.audience(name.clone());
+        // What is shown with nobody watching may be on its way out, and is not kept up to date.
+        let is_first = !known.is_watched();
+        let watch = Watch::new(Arc::clone(self), name, known, asking);
+        if audiences.epoch != asking.epoch {
+            watch.reassign();
+        }
+        drop(audiences);
+        if is_first && let Some(supply) = &self.supply {
+            let supplied = supply.supply(watch.audience());
+            supplied.inspect(|supplied| self.show(watch.audience(), supplied, None));
+        }
+        watch
+    }
+
+    fn show(&self, name: &AudienceName, supplied: &AudienceSnapshot, at: Option<Instant>) {
+        let audiences = self.lock();
+        let known = audiences.audiences.get(name).filter(|audience| audience.is_watched());
+        let Some(audience) = known.cloned() else { return };
+        let Ok(before) = audience.supply(supplied, at) else { return };
+        drop(audiences);
+        audience.notify(before.as_deref(), &supplied.snapshot);
+    }
+
+    /// A question that is under way now is asked again.
+    fn next_epoch(&self) -> MutexGuard<'_, Audiences> {
+        let mut audiences = self.lock();
+        audiences.epoch += 1;
+        audiences
     }
 
     fn forget_if_unused(&self, audience: &AudienceName) {
@@ -123,8 +216,7 @@ impl Store {
 
 impl Audiences {
     fn audience(&mut self, name: AudienceName) -> Arc<Audience> {
-        let epoch = self.epoch;
-        Arc::clone(self.audiences.entry(name).or_insert_with(|| Arc::new(Audience::new(epoch))))
+        Arc::clone(self.audiences.entry(name).or_insert_with(|| Arc::new(Audience::new())))
     }
 
     fn forget_if_unused(&mut self, name: &AudienceName) {
@@ -171,45 +263,4 @@ impl fmt::Debug for Store {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::time::Instant;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_watcher_sees_the_present_and_then_the_newest() {
-        // S-107
-        let store = Store::new();
-        let mut watch = store.watch("g".into());
-        assert!(watch.state().await.snapshot.is_none());
-        store.publish("g", Snapshot::new());
-        let newest = Arc::new(Snapshot::new());
-        store.publish("g", Arc::clone(&newest));
-        assert!(Arc::ptr_eq(&watch.state().await.snapshot.unwrap(), &newest));
-        let cx = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(watch.poll_state(&cx, Instant::now()).is_pending());
-    }
-
-    #[tokio::test]
-    async fn an_audience_is_forgotten_with_its_last_watcher_unless_it_is_published() {
-        // S-011
-        let store = Store::new();
-        let watches = ["a", "b"].map(|audience| store.watch(audience.into()));
-        store.publish("a", Snapshot::new());
-        assert_eq!(store.lock().audiences.len(), 2);
-        drop(watches);
-        assert_eq!(store.lock().audiences.len(), 1);
-        store.withdraw("a");
-        assert_eq!(store.lock().audiences.len(), 0);
-    }
-
-    #[tokio::test]
-    async fn reassigning_wakes_everybody() {
-        let store = Store::new();
-        let mut watch = store.watch("g".into());
-        let before = watch.state().await.epoch;
-        store.reassign();
-        assert_ne!(watch.state().await.epoch, before);
-        assert_eq!(store.watch("later".into()).state().await.epoch, 1);
-    }
-}
+mod tests;

@@ -1,0 +1,176 @@
+//! What watchers see of an audience, and whom a reassignment wakes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use super::*;
+
+fn watch(store: &Arc<Store>, audience: &str) -> Watch {
+    store.watch(audience.into(), &store.asking(None))
+}
+
+/// What a watch sees, if there is news.
+fn news(watch: &mut Watch) -> Option<AudienceState> {
+    let cx = Context::from_waker(Waker::noop());
+    match watch.poll_state(&cx, Instant::now()) {
+        Poll::Ready(state) => Some(state),
+        Poll::Pending => None,
+    }
+}
+
+fn node(id: &str) -> Node {
+    Node { id: id.to_owned(), ..Node::default() }
+}
+
+fn revision(revision: u64) -> AudienceSnapshot {
+    AudienceSnapshot { snapshot: Arc::new(Snapshot::new()), revision }
+}
+
+#[tokio::test]
+async fn a_watcher_sees_the_present_and_then_the_newest() {
+    // S-107
+    let store = Store::new();
+    let mut watch = watch(&store, "g");
+    assert!(watch.state().await.snapshot.is_none());
+    store.publish("g", Snapshot::new());
+    let newest = Arc::new(Snapshot::new());
+    store.publish("g", Arc::clone(&newest));
+    assert!(Arc::ptr_eq(&watch.state().await.snapshot.unwrap(), &newest));
+    assert!(news(&mut watch).is_none());
+}
+
+#[test]
+fn an_audience_is_forgotten_with_its_last_watcher_unless_it_is_published() {
+    // S-011
+    let store = Store::new();
+    let watches = ["a", "b"].map(|audience| watch(&store, audience));
+    store.publish("a", Snapshot::new());
+    assert_eq!(store.lock().audiences.len(), 2);
+    drop(watches);
+    assert_eq!(store.lock().audiences.len(), 1);
+    store.withdraw("a");
+    assert_eq!(store.lock().audiences.len(), 0);
+}
+
+#[test]
+fn reassigning_reaches_everybody() {
+    let store = Store::new();
+    let mut watches = ["g", "h"].map(|audience| watch(&store, audience));
+    assert!(watches.iter_mut().all(|watch| !news(watch).unwrap().reassigned));
+    store.reassign();
+    assert!(watches.iter_mut().all(|watch| news(watch).unwrap().reassigned));
+    assert!(!news(&mut watch(&store, "later")).unwrap().reassigned);
+}
+
+#[test]
+fn reassigning_one_audience_or_node_leaves_the_others_alone() {
+    let store = Store::new();
+    let mut watches = [("g", "a"), ("g", "b"), ("h", "a")].map(|(audience, id)| {
+        let mut watch = store.watch(audience.into(), &store.asking(Some(&node(id))));
+        news(&mut watch);
+        watch
+    });
+    store.reassign_audience("g");
+    let asked = watches.each_mut().map(|watch| news(watch).is_some_and(|it| it.reassigned));
+    assert_eq!(asked, [true, true, false]);
+    store.reassign_node("a");
+    let asked = watches.each_mut().map(|watch| news(watch).is_some_and(|it| it.reassigned));
+    assert_eq!(asked, [true, false, true]);
+}
+
+#[test]
+fn a_reassignment_while_the_policy_is_asked_is_not_missed() {
+    let store = Store::new();
+    let asking = store.asking(Some(&node("a")));
+    // The policy answers `g`, and means another audience from now on.
+    store.reassign_node("a");
+    let mut watch = store.watch("g".into(), &asking);
+    assert!(watch.is_reassigned());
+    assert!(news(&mut watch).unwrap().reassigned);
+    assert!(news(&mut watch).is_none());
+}
+
+/// Supplies a new snapshot each time, of the revision it is told; nothing for the revision 0.
+#[derive(Clone, Default)]
+struct Supplied(Arc<AtomicU64>);
+
+impl Supply for Supplied {
+    fn supply(&self, _: &AudienceName) -> Option<AudienceSnapshot> {
+        let number = self.0.load(Ordering::Relaxed);
+        (number > 0).then(|| revision(number))
+    }
+}
+
+#[test]
+fn what_is_watched_is_supplied_and_goes_with_its_last_watcher() {
+    // S-011
+    let supply = Supplied(Arc::new(AtomicU64::new(1)));
+    let store = Store::supplied_by(supply.clone());
+    assert!(store.current("g").is_none());
+    let mut first = watch(&store, "g");
+    let seen = news(&mut first).unwrap();
+    assert_eq!(seen.published, None, "nothing changed for anybody");
+    let snapshot = seen.snapshot.unwrap();
+    supply.0.store(2, Ordering::Relaxed);
+    let second = watch(&store, "g");
+    assert!(Arc::ptr_eq(&store.current("g").unwrap(), &snapshot), "an update would have told");
+    drop((first, second));
+    assert!(store.current("g").is_none());
+    assert_eq!(store.lock().audiences.len(), 0);
+    let _third = watch(&store, "g");
+    assert!(!Arc::ptr_eq(&store.current("g").unwrap(), &snapshot));
+}
+
+#[test]
+fn an_update_is_for_audiences_that_are_watched() {
+    let supply = Supplied::default();
+    let store = Store::supplied_by(supply);
+    store.update(&"g".into(), &revision(1));
+    assert!(store.current("g").is_none());
+    let mut watch = watch(&store, "g");
+    assert!(news(&mut watch).unwrap().snapshot.is_none(), "there is nothing so far");
+    let newer = revision(2);
+    store.update(&"g".into(), &newer);
+    let seen = news(&mut watch).unwrap();
+    assert!(seen.published.is_some() && Arc::ptr_eq(&seen.snapshot.unwrap(), &newer.snapshot));
+    store.update(&"g".into(), &revision(1));
+    store.update(&"g".into(), &AudienceSnapshot { revision: 3, ..newer.clone() });
+    assert!(news(&mut watch).is_none(), "older ones and the same are no news");
+    store.update(&"g".into(), &revision(2));
+    assert!(Arc::ptr_eq(&store.current("g").unwrap(), &newer.snapshot));
+}
+
+/// A supply that is overtaken: while it answers with what it looked up, something newer comes.
+struct Overtaken {
+    store: Mutex<std::sync::Weak<Store>>,
+    newer: AudienceSnapshot,
+}
+
+impl Supply for Arc<Overtaken> {
+    fn supply(&self, audience: &AudienceName) -> Option<AudienceSnapshot> {
+        let older = revision(1);
+        self.store.lock().ok()?.upgrade()?.update(audience, &self.newer);
+        Some(older)
+    }
+}
+
+#[test]
+fn an_answer_that_is_overtaken_by_an_update_does_not_hide_it() {
+    let supply = Arc::new(Overtaken { store: Mutex::default(), newer: revision(2) });
+    let store = Store::supplied_by(Arc::clone(&supply));
+    *supply.store.lock().unwrap() = Arc::downgrade(&store);
+    let mut watch = watch(&store, "g");
+    let seen = news(&mut watch).unwrap();
+    assert!(Arc::ptr_eq(&seen.snapshot.unwrap(), &supply.newer.snapshot));
+    assert!(news(&mut watch).is_none());
+}
+
+#[test]
+fn what_is_published_by_hand_is_not_replaced_by_what_is_supplied() {
+    let store = Store::supplied_by(Supplied(Arc::new(AtomicU64::new(1))));
+    let own = Arc::new(Snapshot::new());
+    store.publish("g", Arc::clone(&own));
+    drop(watch(&store, "g"));
+    store.update(&"g".into(), &revision(2));
+    assert!(Arc::ptr_eq(&store.current("g").unwrap(), &own));
+}
