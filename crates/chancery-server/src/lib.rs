@@ -38,6 +38,7 @@
 
 mod acceptor;
 mod activity;
+mod audiences;
 mod body;
 mod config;
 mod connection;
@@ -59,6 +60,7 @@ mod tls;
 mod tower_service;
 
 // The public interface.
+pub use audiences::{Assign, Audiences};
 pub use config::{Config, Limits, Times};
 pub use event::{Observer, StreamEvent, StreamEventKind};
 pub use listen::Listener;

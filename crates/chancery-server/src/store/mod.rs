@@ -146,23 +146,20 @@ impl Store {
     /// Makes every stream ask the policy for its audience again: call it when the policy would
     /// decide otherwise than before.
     pub fn reassign(&self) {
-        let audiences = self.next_epoch();
-        audiences.audiences.values().for_each(|audience| audience.reassign(None));
+        self.next_epoch().iter().for_each(|audience| audience.reassign(None));
     }
 
     /// Makes the streams of one audience ask the policy again, and wakes no others.
     pub fn reassign_audience(&self, audience: impl Into<AudienceName>) {
-        let audiences = self.next_epoch();
-        if let Some(audience) = audiences.audiences.get(&audience.into()) {
-            audience.reassign(None);
-        }
+        self.next_epoch();
+        let known = self.lock().audiences.get(&audience.into()).cloned();
+        known.inspect(|audience| audience.reassign(None));
     }
 
     /// Makes the streams of one node ask the policy again, in whichever audience they are.
     pub fn reassign_node(&self, id: &str) {
-        let audiences = self.next_epoch();
         let node = Some(audience::hash(id));
-        audiences.audiences.values().for_each(|audience| audience.reassign(node));
+        self.next_epoch().iter().for_each(|audience| audience.reassign(node));
     }
 
     /// A node is about to ask the policy for its audience.
@@ -197,11 +194,12 @@ impl Store {
         audience.notify(before.as_deref(), &supplied.snapshot);
     }
 
-    /// A question that is under way now is asked again.
-    fn next_epoch(&self) -> MutexGuard<'_, Audiences> {
+    /// Has each question that is under way now asked again. Returns the audiences there are: a
+    /// question for any other comes later.
+    fn next_epoch(&self) -> Vec<Arc<Audience>> {
         let mut audiences = self.lock();
         audiences.epoch += 1;
-        audiences
+        audiences.audiences.values().cloned().collect()
     }
 
     fn forget_if_unused(&self, audience: &AudienceName) {

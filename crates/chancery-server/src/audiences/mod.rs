@@ -1,0 +1,198 @@
+//! The audiences of a catalog, shown to the clients that belong to them.
+//!
+//! ```text
+//!   client --> [Assign] --> group --+--> Audience --> name in the Store: watched
+//!                         node id --+                        |
+//!   a source --> Catalog --------------- its snapshot <------+ the first watcher asks
+//!                   |
+//!                   +--Revision--> [Audiences::follow]: reassign who may move, update who sees more
+//! ```
+//!
+//! A question changes nothing. What is watched is shown because it is watched: the store asks for
+//! the snapshot of an audience when its first watcher comes, and a revision brings along those that
+//! it changed and somebody watches.
+
+mod assign;
+mod name;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use chancery_catalog::{Audience, AudienceSnapshot, Catalog, Layer, Reassigned, Revision};
+
+pub use self::assign::Assign;
+use self::name::{audience_of, name_of};
+use crate::store::Supply;
+use crate::{AudienceName, Client, Policy, Refusal, Store};
+
+/// The audiences of a catalog: a store of what is watched, and a policy that says who belongs where.
+/// Clones are the same.
+///
+/// ```
+/// use chancery_catalog::{Catalog, ChangeSet, Entry, Layer, OverlayNames, Origin};
+/// use chancery_core::{Resource, TypeUrl};
+/// use chancery_server::{Audiences, Client, Config, Listener, Refusal, Server};
+/// use tokio_util::sync::CancellationToken;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // A client belongs to the group named as its cluster, if that has a layer.
+/// let by_cluster = |client: &Client<'_>, groups: &OverlayNames| -> Result<_, Refusal> {
+///     let node = client.node.ok_or_else(Refusal::anonymous)?;
+///     Ok(groups.contains(&node.cluster).then(|| node.cluster.clone()))
+/// };
+/// let catalog = Catalog::new();
+/// let audiences = Audiences::new(catalog.clone(), by_cluster);
+///
+/// let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
+/// let web = Resource::new("web".parse()?, b"\x0a\x03web"[..].into()); // a `Cluster` named `web`
+/// let mut changes = ChangeSet::new("deployer");
+/// changes.put(&Layer::Group("edge".into()), &clusters, Entry::new(web, Origin::program("main")));
+/// audiences.follow(&catalog.commit(changes));
+///
+/// let listener = Listener::tcp("127.0.0.1:0".parse()?).await?;
+/// let stop = CancellationToken::new();
+/// # stop.cancel();
+/// let server = Server::new(audiences.store(), audiences, Config::default());
+/// server.serve(vec![listener], stop).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Audiences<A>(Arc<Shared<A>>);
+
+struct Shared<A> {
+    catalog: Catalog,
+    store: Arc<Store>,
+    assign: ArcSwap<A>,
+    /// The number of the revision that was followed last.
+    followed: Mutex<u64>,
+}
+
+/// The catalog as the supply of a store.
+struct FromCatalog(Catalog);
+
+impl<A: Assign> Audiences<A> {
+    /// The audiences of a catalog, with a store of their own.
+    pub fn new(catalog: Catalog, assign: A) -> Self {
+        let followed = catalog.revision().map_or(0, |revision| revision.number);
+        Self(Arc::new(Shared {
+            store: Store::supplied_by(FromCatalog(catalog.clone())),
+            catalog,
+            assign: ArcSwap::from_pointee(assign),
+            followed: Mutex::new(followed),
+        }))
+    }
+
+    /// The store of what is watched, for a [`Server`](crate::Server).
+    pub fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.0.store)
+    }
+
+    /// The catalog.
+    pub fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
+    /// The assignment in force.
+    pub fn assignment(&self) -> Arc<A> {
+        self.0.assign.load_full()
+    }
+
+    /// Puts another assignment in force: all streams ask for their audience again. If it belongs to
+    /// a revision, call this before that is followed.
+    pub fn assign(&self, assign: A) {
+        self.0.assign.store(Arc::new(assign));
+        self.0.store.reassign();
+    }
+
+    /// Shows what a commit changed to those who see it.
+    ///
+    /// Streams that may move are told to ask for their audience again before anything is shown: a
+    /// node that moves must not be shown for a moment what its former audience sees from now on.
+    /// Revisions may come from several sources in any order; after one that was skipped, everything
+    /// that is watched is looked at.
+    pub fn follow(&self, revision: &Revision) {
+        let mut followed = self.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if revision.number <= *followed {
+            return;
+        }
+        let is_next = revision.number == *followed + 1;
+        *followed = revision.number;
+        if is_next {
+            self.reassign(&revision.reassigned);
+            let names = revision.changed.iter().map(name_of);
+            names.filter(|name| self.0.store.is_watched(name)).for_each(|name| self.update(&name));
+        } else {
+            self.0.store.reassign();
+            self.0.store.watched().iter().for_each(|name| self.update(name));
+        }
+    }
+
+    fn reassign(&self, reassigned: &Reassigned) {
+        let store = &self.0.store;
+        match reassigned {
+            Reassigned::Overlays(layers) if layers.iter().all(is_of_a_node) => {
+                for layer in layers {
+                    if let Layer::Node(id) = layer {
+                        store.reassign_node(id);
+                    }
+                }
+            }
+            // An assignment may make anything of a group that comes or goes.
+            Reassigned::Overlays(_) | Reassigned::Everybody => store.reassign(),
+        }
+    }
+
+    fn update(&self, name: &AudienceName) {
+        let audience = audience_of(name);
+        if let Some(seen) = audience.and_then(|audience| self.0.catalog.seen_by(&audience)) {
+            self.0.store.update(name, &seen);
+        }
+    }
+
+    /// The audience of a client, whether or not there is anything to see for it.
+    fn audience_of(&self, client: &Client<'_>) -> Result<Audience, Refusal> {
+        let group = self.0.assign.load().group(client, &self.0.catalog.groups())?;
+        let node = client.node.map(|node| node.id.as_str());
+        Ok(self.0.catalog.audience(group.as_deref(), node))
+    }
+}
+
+impl<A: Assign> Policy for Audiences<A> {
+    fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal> {
+        let audience = self.audience_of(client)?;
+        let name = name_of(&audience);
+        // A client that is let in and not answered waits for its timeout, and can go nowhere else
+        // meanwhile (T-28).
+        if !self.0.catalog.is_served(&audience) {
+            let why = format!("the files of `{name}` have not been free of faults so far");
+            return Err(Refusal::Unavailable(why));
+        }
+        Ok(name)
+    }
+}
+
+impl Supply for FromCatalog {
+    fn supply(&self, audience: &AudienceName) -> Option<AudienceSnapshot> {
+        self.0.seen_by(&audience_of(audience)?)
+    }
+}
+
+impl<A> Clone for Audiences<A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<A> std::fmt::Debug for Audiences<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Audiences").field("store", &self.0.store).finish_non_exhaustive()
+    }
+}
+
+fn is_of_a_node(layer: &Layer) -> bool {
+    matches!(layer, Layer::Node(_))
+}
+
+#[cfg(test)]
+mod tests;
