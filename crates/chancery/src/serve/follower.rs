@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope};
 use tracing::{error, info, warn};
 
-use super::audiences::Audiences;
+use super::audiences::without_files;
 use super::grouping::Grouping;
 use super::metrics::Metrics;
 use crate::admin::Admin;
@@ -15,7 +16,7 @@ use crate::finding::Finding;
 
 /// Brings changes to where they take effect, and tells of them.
 pub(crate) struct Follower {
-    audiences: Audiences,
+    audiences: Audiences<Grouping>,
     admin: Arc<Admin>,
     metrics: Metrics,
     state: Mutex<State>,
@@ -34,7 +35,7 @@ struct State {
 impl Follower {
     /// Nothing changed yet.
     pub(crate) fn new(
-        audiences: Audiences,
+        audiences: Audiences<Grouping>,
         admin: Arc<Admin>,
         metrics: Metrics,
         file: File,
@@ -55,8 +56,12 @@ impl Follower {
         state.whole = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
         let whole = state.whole;
         let changed = state.file.look_now(whole);
-        let grouping = changed.and_then(|changed| self.configured(&mut state, changed));
-        self.audiences.follow(grouping);
+        if let Some(changed) = changed {
+            self.configured(&mut state, changed);
+        }
+        if let Some(revision) = &report.revision {
+            self.audiences.follow(revision);
+        }
         self.tell(&mut state, report);
         self.record(&mut state);
     }
@@ -66,14 +71,12 @@ impl Follower {
         let mut state = self.lock();
         let whole = state.whole;
         let Some(changed) = state.file.look(whole) else { return };
-        if let Some(grouping) = self.configured(&mut state, changed) {
-            self.audiences.follow(Some(grouping));
-        }
+        self.configured(&mut state, changed);
         self.record(&mut state);
     }
 
     /// Takes a changed `chancery.yaml`, as far as it can be used.
-    fn configured(&self, state: &mut State, changed: Changed) -> Option<Grouping> {
+    fn configured(&self, state: &mut State, changed: Changed) {
         state.config_fault = match &changed {
             Changed::Usable { .. } => None,
             Changed::Unusable(invalid) => Some(invalid.finding()),
@@ -85,11 +88,13 @@ impl Follower {
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
-                Some(Grouping::new(&config))
+                let grouping = Grouping::new(&config);
+                if grouping != *self.audiences.assignment() {
+                    self.audiences.assign(grouping);
+                }
             }
             Changed::Unusable(invalid) => {
                 error!("chancery.yaml cannot be used, what was in force stays: {invalid}");
-                None
             }
         }
     }
@@ -129,7 +134,7 @@ impl Follower {
 
     /// Remembers what is wrong now, for whoever asks.
     fn record(&self, state: &mut State) {
-        let without_files = self.audiences.without_files();
+        let without_files = without_files(&self.audiences);
         for name in without_files.difference(&state.without_files) {
             warn!("group `{name}` has rules and no files below `groups/{name}`");
         }

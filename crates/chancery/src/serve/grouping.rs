@@ -1,7 +1,5 @@
 //! Which group a client belongs to: the rules in force, and what becomes of everybody else.
 
-use std::sync::Arc;
-
 use chancery_core::Node;
 use chancery_server::Refusal;
 
@@ -26,18 +24,18 @@ impl Grouping {
     }
 
     /// The group of a node: of the first rule that matches; else the one called as the node's
-    /// cluster, if that is among `known` and no rule is about it; else what is decided for nodes
+    /// cluster, if that is known and no rule is about it; else what is decided for nodes
     /// no rule matches. `None` is no group at all.
     pub(crate) fn of_node(
         &self,
         node: &Node,
-        known: &[Arc<str>],
+        is_known: impl Fn(&str) -> bool,
     ) -> Result<Option<String>, Refusal> {
         if let Some(rule) = self.rules.iter().find(|rule| rule.conditions.hold(node)) {
             return Ok(Some(rule.name.as_str().to_owned()));
         }
         let cluster = node.cluster.as_str();
-        if known.iter().any(|group| **group == *cluster) && !self.is_about(cluster) {
+        if is_known(cluster) && !self.is_about(cluster) {
             return Ok(Some(cluster.to_owned()));
         }
         decided(&self.unmatched, || {
@@ -87,8 +85,8 @@ mod tests {
         Node { id: id.to_owned(), cluster: cluster.to_owned(), ..Node::default() }
     }
 
-    fn known(names: &[&str]) -> Vec<Arc<str>> {
-        names.iter().map(|name| Arc::from(*name)).collect()
+    fn nothing(_: &str) -> bool {
+        false
     }
 
     const RULES: &str = r#"{"groups": [
@@ -98,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_matches_decides() {
-        let group = |id, cluster| grouping(RULES).of_node(&node(id, cluster), &[]).unwrap();
+        let group = |id, cluster| grouping(RULES).of_node(&node(id, cluster), nothing).unwrap();
         assert_eq!(group("a-1", "front").as_deref(), Some("canary"));
         assert_eq!(group("a-2", "front").as_deref(), Some("edge"));
         assert_eq!(group("a-2", "back"), None);
@@ -106,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_directory_no_rule_is_about_is_for_the_cluster_of_that_name() {
-        let known = known(&["edge", "back"]);
-        let group = |cluster| grouping(RULES).of_node(&node("a", cluster), &known).unwrap();
+        let known = |name: &str| ["edge", "back"].contains(&name);
+        let group = |cluster| grouping(RULES).of_node(&node("a", cluster), known).unwrap();
         assert_eq!(group("back").as_deref(), Some("back"));
         assert_eq!(group("edge"), None);
         assert_eq!(group("other"), None);
@@ -115,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_node_nothing_is_for_gets_what_is_decided() {
-        let group = |json: &str| grouping(json).of_node(&node("a", ""), &[]);
+        let group = |json: &str| grouping(json).of_node(&node("a", ""), nothing);
         assert_eq!(group(r#"{"unmatched": {"group": "g"}}"#), Ok(Some("g".to_owned())));
         assert_eq!(group(r#"{"unmatched": "base"}"#), Ok(None));
         assert!(matches!(group(r#"{"unmatched": "refuse"}"#), Err(Refusal::Denied(_))));

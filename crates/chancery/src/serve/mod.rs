@@ -25,7 +25,7 @@ use std::time::Duration;
 use anyhow::Context;
 use chancery_catalog::Catalog;
 use chancery_proto::schema::Schema;
-use chancery_server::{Server, Store, Tls};
+use chancery_server::{Audiences, Server, Tls};
 use chancery_sources::{Directory, Following};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -33,7 +33,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::audiences::Audiences;
+use self::audiences::StreamLog;
 pub(crate) use self::first::schema;
 use self::follower::Follower;
 use self::grouping::Grouping;
@@ -95,12 +95,11 @@ async fn serve(flags: &cli::Serve, config: Config, schema: Schema) -> Result<(),
     let closing = watched?;
     let listeners = listeners::bind(&config).await?;
 
-    let store = Store::new();
-    let audiences = Audiences::new(Arc::clone(&store), directory.catalog(), Grouping::new(&config));
+    let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     let follower = Follower::new(audiences.clone(), Arc::clone(&admin), metrics, file);
     follower.loaded(&report);
-    let server = Server::new(store, audiences.clone(), config.server())
-        .with_observer(audiences)
+    let server = Server::new(audiences.store(), audiences, config.server())
+        .with_observer(StreamLog::default())
         .with_metrics(server_metrics)
         .with_schema(schema);
     let follower = Arc::new(follower);
