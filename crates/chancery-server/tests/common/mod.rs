@@ -52,15 +52,21 @@ impl Running {
         Self::of(|store| Server::new(store, policy, config).with_metrics(metrics), tls).await
     }
 
-    /// The server that `make` makes of a store.
+    /// The server that `make` makes of a new store.
     pub(crate) async fn of(make: impl FnOnce(Arc<Store>) -> Server, tls: Option<Arc<Tls>>) -> Self {
+        let store = Store::new();
+        let server = make(Arc::clone(&store));
+        Self::serve(store, server, tls).await
+    }
+
+    /// A server of a store that somebody else fills.
+    pub(crate) async fn serve(store: Arc<Store>, server: Server, tls: Option<Arc<Tls>>) -> Self {
         let mut listener = free_port().await;
         let address = listener.address().unwrap();
         if let Some(tls) = tls {
             listener = listener.with_tls(tls);
         }
-        let (store, stop) = (Store::new(), CancellationToken::new());
-        let server = make(Arc::clone(&store));
+        let stop = CancellationToken::new();
         let serving = server.serve(vec![listener], stop.clone().cancelled_owned());
         let task = tokio::spawn(async move { serving.await.unwrap() });
         Self { address, store, stop, task }
