@@ -25,6 +25,13 @@ pub struct LayerContent {
 }
 
 impl LayerContent {
+    fn of(layer: &Layer, entries: BTreeMap<Key, Entry>) -> Self {
+        let written = entries.values().filter(|entry| entry.form == Form::Written).count();
+        let digests = entries.iter().map(|(key, entry)| digest(layer, key, entry));
+        let digest = digests.fold(0, u128::wrapping_add);
+        Self { entries: entries.into_iter().collect(), written, digest }
+    }
+
     /// The entry under that key.
     pub fn get(&self, key: &Key) -> Option<&Entry> {
         self.entries.get(key)
@@ -66,6 +73,10 @@ impl LayerContent {
 
     /// Makes these the only entries. Returns true if that changed anything.
     pub(crate) fn replace(&mut self, layer: &Layer, wanted: BTreeMap<Key, Entry>) -> bool {
+        if self.entries.is_empty() {
+            *self = Self::of(layer, wanted);
+            return !self.entries.is_empty();
+        }
         let gone: Vec<Key> =
             self.entries.keys().filter(|key| !wanted.contains_key(*key)).cloned().collect();
         let mut changed = !gone.is_empty();

@@ -8,12 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::path::Path;
 use std::sync::Arc;
 
+use chancery_catalog::{Entry, Form, Key, Layer, LayerContent, Origin};
+
 use crate::fault::{Fault, Scope, Wrong};
 use crate::read::document::{Document, LoadedResource};
 use crate::read::{FileEdit, Reading};
-use chancery_catalog::Layer;
-use chancery_catalog::LayerContent;
-use chancery_catalog::{Entry, Form, Key, Origin};
 
 /// A layer put together from all its files.
 #[derive(Default)]

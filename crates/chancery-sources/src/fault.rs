@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use chancery_catalog::Layer;
 use chancery_proto::document::{self, Position};
 
 use crate::layer_name::InvalidLayerName;
-use chancery_catalog::Layer;
 
 /// One thing that is wrong, and where. All faults of a load are told at once.
 ///

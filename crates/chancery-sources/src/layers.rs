@@ -5,13 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chancery_catalog::{Catalog, ChangeSet, Hold, Layer};
+
 use crate::assemble::{self, Edits, WholeLayer};
 use crate::fault::{Fault, Scope};
 use crate::read::{FileEdit, Reading};
 use crate::scan::listing::Listing;
-use chancery_catalog::Catalog;
-use chancery_catalog::Layer;
-use chancery_catalog::{ChangeSet, Hold};
 
 /// The layers of the directory, as the catalog was told of them.
 pub(crate) struct DirectoryLayers {

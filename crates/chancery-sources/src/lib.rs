@@ -1,10 +1,10 @@
-//! Where snapshots come from: a directory of resources, read whole and followed.
+//! A directory of resources as a source: read whole, and followed.
 //!
 //! ```text
-//!   DIR --scan--> Listing --read--> parsed files --assemble--> layers --merge--> Snapshot
-//!    |              ^                  ^                         ^  |      ^       per audience
-//!    |            patch            new pieces                  edit |  difference
-//!    +- events: where to look                                    Catalog
+//!   DIR --scan--> Listing --read--> Documents --assemble--> ChangeSet --commit--> Catalog
+//!    |              ^                  ^                        ^
+//!    |            patch          pieces that are new     files that changed
+//!    +- events: where to look
 //! ```
 //!
 //! ```
@@ -29,12 +29,12 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! A source publishes nothing by itself: it keeps a [`Catalog`], which answers what each audience
-//! should see, and tells its caller when the answers changed. Nothing here knows a socket, a
-//! stream or a configuration file; what a document says is `chancery-proto`'s to tell.
+//! The directory shows nothing to anybody: it commits what it read to a
+//! [`Catalog`](chancery_catalog::Catalog), and reports to its caller what that changed. Nothing here
+//! knows a socket, a stream or a configuration file; documents are parsed by `chancery-proto`.
 //!
-//! Invariants: a [`Catalog`] is only ever replaced by a whole load; a fault holds back the
-//! audiences that contain its layer and no others; a directory that disappears deletes nothing.
+//! Invariants: nothing is committed from a half-read directory; a fault holds back its layer and no
+//! others; a directory that disappears deletes nothing.
 
 mod assemble;
 mod directory;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use chancery_catalog::{Audience, Layer, Revision};
+
 use crate::fault::{Fault, Warning};
-use chancery_catalog::Audience;
-use chancery_catalog::Layer;
-use chancery_catalog::Revision;
 
 /// The report of a load.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,19 +1,18 @@
-//! A directory as a source: loading it whole, and telling what came of it.
+//! A directory as a source: it is loaded, and committed to a [`Catalog`].
 //!
-//! A load is published only if nothing moved while it was read. Where the system tells of changes,
+//! A load is committed only if nothing moved while it was read. Where the system reports changes,
 //! only what changed is read, and the rest is as it was: [`Directory::attempt`] is the place where
-//! that is decided and proved. What is read goes into the [`Catalog`] layer by layer; a layer with
-//! a fault goes in as broken. A directory that cannot be
-//! listed at all, is not there, or lost all its files at once changes nothing: more often than
-//! not that is a volume not mounted yet, or a script between `rm` and `cp`. Files taken out one
-//! by one are taken out on purpose, and the last one too; so is an overlay that goes while other
-//! files stay.
+//! that is decided and proved. A layer with a fault is held back. A directory that cannot be listed
+//! at all, is not there, or lost all its files at once changes nothing: more often than not that is a
+//! volume not mounted yet, or a script between `rm` and `cp`. Files taken out one by one are taken out
+//! on purpose, and the last one too; so is an overlay that goes while other files stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+use chancery_catalog::{Catalog, ChangeSet, Layer};
 use chancery_proto::schema::Schema;
 
 use crate::fault::{Fault, Scope, Warning, Wrong};
@@ -29,9 +28,6 @@ use crate::scan::scan;
 use crate::warnings::WarningsSeen;
 use crate::watch::Watcher;
 use crate::watch::change_log::{ChangeLog, ChangedPlaces};
-use chancery_catalog::Catalog;
-use chancery_catalog::ChangeSet;
-use chancery_catalog::Layer;
 
 /// A directory of resources.
 pub struct Directory {

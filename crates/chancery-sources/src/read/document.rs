@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use std::path::Path;
 
+use chancery_catalog::{Entry, Key, Origin};
 use chancery_core::{Resource, TypeUrl};
 use chancery_proto::document::{self, Parsed, Piece, Position};
 use chancery_proto::schema::Schema;
@@ -20,7 +21,6 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::read::workers;
 use crate::scan::listing::FoundFile;
-use chancery_catalog::{Entry, Key, Origin};
 
 /// The content of one file.
 #[derive(Default)]

@@ -7,9 +7,10 @@ pub(crate) mod workers;
 use std::path::Path;
 use std::sync::Arc;
 
+use chancery_catalog::Layer;
+
 use crate::read::document::Document;
 use crate::scan::listing::{FileChange, Listing};
-use chancery_catalog::Layer;
 
 /// The directory as it was read.
 #[derive(Default)]

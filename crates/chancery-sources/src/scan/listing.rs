@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use chancery_catalog::Layer;
 use chancery_proto::document::Format;
 
 use crate::fault::{Fault, Warning};
-use chancery_catalog::Layer;
 
 /// The result of a scan.
 #[derive(Debug, Default, PartialEq)]

@@ -19,6 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chancery_catalog::Layer;
 use chancery_proto::document::Format;
 
 use crate::fault::{Fault, Scope, Warning, Wrong};
@@ -26,7 +27,6 @@ use crate::layer_name;
 use crate::options::Options;
 use crate::scan::listing::{FoundFile, Identity, LayerDirectory, Listing, Stamp};
 use crate::scan::skipped::{is_ignored, is_skipped};
-use chancery_catalog::Layer;
 
 /// Scans the directory. Everything wrong is in the listing.
 pub(crate) fn scan(options: &Options) -> Listing {
