@@ -3,7 +3,7 @@
 //! ```text
 //!   flags, chancery.yaml --> Config --+--> Directory --load--> Catalog --+
 //!                                     |        |                         v
-//!                                     |     Follower ---------------> Audiences --> Store
+//!                                     |     Follower -- Revision --> Audiences --> Store
 //!                                     |                                               |
 //!                                     +--> listeners ------------------------------> Server
 //! ```
