@@ -38,7 +38,7 @@ use crate::views::{Affected, ViewCache};
 #[derive(Clone, Default)]
 pub struct Catalog(Arc<Shared>);
 
-/// What an audience sees.
+/// The snapshot that an audience sees.
 #[derive(Clone, Debug)]
 pub struct AudienceSnapshot {
     /// The snapshot: the same `Arc` until its content changes.
@@ -82,7 +82,7 @@ struct Question {
     state: Option<Arc<CatalogState>>,
     /// The number of the newest revision.
     number: u64,
-    /// What the audience saw when somebody asked for it last.
+    /// The last view of the audience that was made.
     before: Option<Arc<View>>,
 }
 
@@ -139,14 +139,14 @@ impl Catalog {
         inner.history.serving(audience).is_some() || inner.views.get(audience).is_some()
     }
 
-    /// What a node of this group sees; `None` if every state so far is held back from it.
+    /// The snapshot that a node of this group sees; `None` if every state so far is held back from it.
     ///
     /// The same `Arc` comes back until the content changes.
     pub fn snapshot(&self, group: Option<&str>, node: Option<&str>) -> Option<Arc<Snapshot>> {
         self.seen_by(&self.audience(group, node)).map(|seen| seen.snapshot)
     }
 
-    /// What an audience sees; `None` if every state so far is held back from it.
+    /// The snapshot that an audience sees; `None` if every state so far is held back from it.
     pub fn seen_by(&self, audience: &Audience) -> Option<AudienceSnapshot> {
         let (view, revision) = self.view(audience);
         Some(AudienceSnapshot { snapshot: Arc::clone(&view?.snapshot), revision })
@@ -209,7 +209,7 @@ impl Catalog {
         })
     }
 
-    /// The references that lead nowhere, each told once, for every audience that was asked for,
+    /// The references that lead nowhere, each named once, for every audience that was asked for,
     /// and every group; and for base, if there are no groups to complete it (S-103).
     ///
     /// The same `Arc` comes back until one of them changes.

@@ -7,16 +7,16 @@ use crate::audience::Audience;
 use crate::changes::Author;
 use crate::layer::Layer;
 
-/// What a commit changed, and what it left the catalog with.
+/// The result of a commit: what it changed, and what it left the catalog with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
     /// The number of commits that changed something so far.
     pub number: u64,
     /// A digest of all resources.
     pub content: ContentHash,
-    /// When the change was made.
+    /// The time of the change.
     pub time: SystemTime,
-    /// Who made it.
+    /// The one who made it.
     pub author: Author,
     /// The layers that were added, removed, changed or released.
     pub layers: Vec<Layer>,

@@ -1,4 +1,4 @@
-//! What one audience sees, and how it follows from what it saw.
+//! The view of one audience, and how it follows from the one before.
 //!
 //! ```text
 //!   before: base, group, node     now: base', group', node'
@@ -23,7 +23,7 @@ use chancery_proto::references::Dangling;
 use crate::content::LayerContent;
 use crate::entry::Key;
 
-/// What one audience sees.
+/// The snapshot that one audience sees, and what it is made of.
 pub(crate) struct View {
     pub(crate) snapshot: Arc<Snapshot>,
     /// The references in it that lead nowhere.

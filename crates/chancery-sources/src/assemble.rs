@@ -1,4 +1,4 @@
-//! From documents to what the catalog is told of one layer.
+//! From documents to the entries of one layer.
 //!
 //! A layer is put together from all its files, or from what the catalog holds of it and the files
 //! that changed. The second costs what changed and knows no faults: where files contradict each
@@ -39,7 +39,7 @@ pub(crate) fn whole_layers(
     files.into_iter().map(whole).collect()
 }
 
-/// A layer as these files have it. A name that is defined twice is a fault that tells both places.
+/// A layer as these files have it. A name that is defined twice is a fault with both places.
 pub(crate) fn whole_layer<'a>(
     layer: &Layer,
     files: impl Iterator<Item = (&'a Arc<Path>, &'a Document)> + Clone,
@@ -60,7 +60,7 @@ pub(crate) fn whole_layer<'a>(
 }
 
 /// The entries that change with these files, in a layer that is not contested. Returns `None` where
-/// only the whole layer can tell.
+/// the whole layer has to be put together.
 pub(crate) fn edited(content: &LayerContent, files: &[FileEdit]) -> Option<Edits> {
     let is_faulty = |edit: &FileEdit| edit.new.as_ref().is_some_and(|new| !new.faults.is_empty());
     if files.iter().any(is_faulty) {

@@ -1,4 +1,4 @@
-//! What is wrong with a directory: faults, which hold something back, and warnings, which do not.
+//! Faults of a directory, which hold something back, and warnings, which do not.
 
 use std::fmt;
 use std::io;
@@ -9,28 +9,28 @@ use chancery_proto::document::{self, Position};
 
 use crate::layer_name::InvalidLayerName;
 
-/// One thing that is wrong, and where. All faults of a load are told at once.
+/// One thing that is wrong, with its place. All faults of a load are reported at once.
 ///
 /// Displays as `FILE:LINE:COLUMN: PATH: MESSAGE`, without what is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What it holds back.
+    /// The part that it holds back.
     pub scope: Scope,
     /// The file or directory, as it is found below the one given.
     pub file: PathBuf,
-    /// Where in the file.
+    /// The place in the file.
     pub position: Option<Position>,
     /// The field, as in `resources[0].name`; empty if it is not about a field.
     pub path: String,
-    /// What was found and what was expected.
+    /// The words for it: what was found, and what was expected.
     pub message: String,
-    /// What can be done about it, if anything is known to help.
+    /// Advice, if anything is known to help.
     pub hint: Option<String>,
     /// The same for people, with the line it is in.
     rendered: Option<String>,
 }
 
-/// What a fault holds back: the audiences that contain this keep their last good snapshot.
+/// The part that a fault holds back: the audiences that contain it keep their last good snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// One layer.
@@ -50,11 +50,11 @@ pub struct Warning {
     pub file: Option<PathBuf>,
     /// The line in it, if known.
     pub line: Option<u32>,
-    /// What it is.
+    /// The words for it.
     pub message: String,
 }
 
-/// What can be wrong with files before anybody looks into them, and between them.
+/// The faults of files that do not need a look into them, and those between files.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Wrong {
     #[error("the directory is not there")]

@@ -1,8 +1,8 @@
-//! Follows a directory: wakes up, waits for quiet, loads, tells.
+//! The thread that follows a directory: it wakes up, waits for quiet, loads and reports.
 //!
 //! ```text
 //!           event or sweep             quiet, or bound            nothing moved
-//!   idle -------------------> settling ---------------> loading ----------------> told, idle
+//!   idle -------------------> settling ---------------> loading ----------------> reported, idle
 //!                                 ^                        | something moved
 //!                                 +------------------------+
 //! ```
@@ -34,15 +34,15 @@ pub struct Following {
 
 impl Directory {
     /// Follows the directory on a thread of its own, which begins with a load: what changed since
-    /// the last one is not lost. `told` hears of that load, and then of every one with news: other
-    /// content, other faults, or a warning.
+    /// the last one is not lost. `report` is called after that load, and then after each with news:
+    /// other content, other faults, or a warning.
     ///
     /// # Errors
-    /// If there can be no thread. If the system tells of no events, sweeps find the changes, and
+    /// If there can be no thread. If the system reports no events, sweeps find the changes, and
     /// a warning says so.
     pub fn follow(
         mut self,
-        told: impl FnMut(&LoadReport) + Send + 'static,
+        report: impl FnMut(&LoadReport) + Send + 'static,
     ) -> io::Result<Following> {
         // Room for one: the follower does not ask why it was woken, so one is as good as many.
         let (sender, wakeups) = sync_channel(1);
@@ -67,7 +67,7 @@ impl Directory {
             directory: self,
             wakeups,
             stopped: Arc::clone(&stopped),
-            told,
+            report,
             faults,
             pause,
         };
@@ -84,7 +84,7 @@ impl Following {
         self.wakeup.notify();
     }
 
-    /// Stops, and waits until nothing is told any more.
+    /// Stops, and waits until nothing is reported any more.
     pub fn stop(mut self) {
         self.end();
     }
@@ -93,7 +93,7 @@ impl Following {
         self.stopped.store(true, Ordering::Release);
         self.wakeup.notify();
         if let Some(thread) = self.thread.take() {
-            // A panic was in what `told` does; it has been printed, and there is no more to tell.
+            // A panic was in what `report` does; it has been printed, and nothing more is reported.
             let _ = thread.join();
         }
     }
@@ -109,10 +109,10 @@ struct Follower<F> {
     directory: Directory,
     wakeups: Receiver<()>,
     stopped: Arc<AtomicBool>,
-    told: F,
-    /// What was wrong when last told.
+    report: F,
+    /// The faults of the last report.
     faults: Option<Vec<Fault>>,
-    /// How long until the next sweep.
+    /// The time until the next sweep.
     pause: Duration,
 }
 
@@ -153,7 +153,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     fn tell(&mut self, report: &LoadReport) {
         let same = self.faults.as_ref() == Some(&report.faults);
         if !same || !report.layers().is_empty() || !report.warnings.is_empty() {
-            (self.told)(report);
+            (self.report)(report);
             self.faults = Some(report.faults.clone());
         }
     }
@@ -181,7 +181,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     fn settle(&self, woken: Woken) -> Result<(), Stopped> {
         let (quiet, bound) = (self.directory.options.settle, self.directory.options.settle_bound);
         let begun = Instant::now();
-        // Where no event tells of a change, two equal looks tell of quiet.
+        // Where no event reports a change, two equal scans mean quiet.
         let mut seen = (woken == Woken::Swept).then(|| self.directory.peek());
         loop {
             let left = bound.saturating_sub(begun.elapsed());

@@ -1,4 +1,4 @@
-//! The layers of the directory: what the catalog is told of them after a load.
+//! The layers of the directory, and the change sets that loads make of them.
 //!
 //! A layer with a fault is held back. Where it is not known which overlays there are, those that
 //! were there before are held back too, and not removed.
@@ -12,7 +12,7 @@ use crate::fault::{Fault, Scope};
 use crate::read::{FileEdit, Reading};
 use crate::scan::listing::Listing;
 
-/// The layers of the directory, as the catalog was told of them.
+/// The layers of the directory, as they were committed last.
 pub(crate) struct DirectoryLayers {
     /// The layers that are there, or are held back.
     known: BTreeSet<Layer>,
@@ -26,10 +26,10 @@ pub(crate) struct DirectoryLayers {
     nodes_unlisted: bool,
 }
 
-/// What was read of each layer. Its faults are in [`DirectoryLayers`].
+/// The readings of some layers. Their faults are in [`DirectoryLayers`].
 pub(crate) type LayerReadings = BTreeMap<Layer, LayerReading>;
 
-/// What was read of one layer.
+/// The result of reading one layer.
 pub(crate) enum LayerReading {
     /// All of it.
     Whole(WholeLayer),

@@ -1,9 +1,9 @@
-//! What can be set about reading a directory: limits and waits, each with a name and a default.
+//! The settings of reading a directory: limits and waits, each with a name and a default.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a directory is read and followed.
+/// The settings of reading and following a directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The directory. All files below it are configuration.
@@ -11,31 +11,31 @@ pub struct Options {
     /// Files and directories that are none of ours, by name or by path below the directory: an
     /// Envoy bootstrap that lies beside the resources, say. Default: none.
     pub ignore: Vec<PathBuf>,
-    /// Whether resources are offered under their v2 types too (S-010). Default: no.
+    /// True to offer resources under their v2 types too (S-010). Default: false.
     pub v2: bool,
     /// A larger file is a fault. Default: 64 MiB.
     pub max_file_bytes: u64,
     /// More files than this, and nothing is loaded. Default: 100,000.
     pub max_files: usize,
-    /// How long a changed directory must be quiet before it is read. Default: 100 ms.
+    /// The time a changed directory must be quiet before it is read. Default: 100 ms.
     pub settle: Duration,
-    /// How long a directory that does not become quiet is waited for. Default: 500 ms, so that a
+    /// The longest time to wait for a directory to become quiet. Default: 500 ms, so that a
     /// change is live within a second.
     pub settle_bound: Duration,
-    /// How changes are noticed. Default: by events.
+    /// The way changes are noticed. Default: by events.
     pub watch: Watch,
-    /// How often all files are looked at for changes that no event told of. A sweep reads no
+    /// The time between two looks at all files for changes that no event reported. A sweep reads no
     /// file, only its size and times; it may take 1/20 of the time. Default: 2 s.
     pub sweep: Duration,
 }
 
-/// How changes are noticed.
+/// The way changes are noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Watch {
-    /// The system tells of changes; a sweep cures what it did not tell.
+    /// The system reports changes; a sweep finds those it did not report.
     #[default]
     Events,
-    /// By sweeps alone: for network filesystems, which tell of local changes only. Use it with a
+    /// By sweeps alone: for network filesystems, which report local changes only. Use it with a
     /// short [`Options::sweep`].
     Sweeps,
 }

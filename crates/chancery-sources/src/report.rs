@@ -17,7 +17,7 @@ pub struct LoadReport {
     pub files: usize,
     /// The number of resources in the files without a fault.
     pub resources: usize,
-    /// What the load changed in the catalog; `None` if a fault of the whole directory kept it from
+    /// The revision of the catalog that came of the load; `None` if a fault of the whole directory kept it from
     /// changing anything.
     pub revision: Option<Arc<Revision>>,
 }

@@ -107,7 +107,7 @@ impl<A: Assign> Audiences<A> {
 
     /// Shows what a commit changed to those who see it.
     ///
-    /// Streams that may move are told to ask for their audience again before anything is shown: a
+    /// Streams that may move have to ask for their audience again before anything is shown: a
     /// node that moves must not be shown for a moment what its former audience sees from now on.
     /// Revisions may come from several sources in any order; after one that was skipped, everything
     /// that is watched is looked at.
@@ -165,8 +165,10 @@ impl<A: Assign> Policy for Audiences<A> {
         // A client that is let in and not answered waits for its timeout, and can go nowhere else
         // meanwhile (T-28).
         if !self.0.catalog.is_served(&audience) {
-            let why = format!("the files of `{name}` have not been free of faults so far");
-            return Err(Refusal::Unavailable(why));
+            return Err(Refusal::Unavailable(match self.0.catalog.revision() {
+                Some(_) => format!("the files of `{name}` have not been free of faults so far"),
+                None => "there is no configuration so far".to_owned(),
+            }));
         }
         Ok(name)
     }

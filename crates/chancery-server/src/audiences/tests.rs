@@ -1,4 +1,4 @@
-//! Who is shown what, and who is left alone.
+//! Clients are shown what their audience sees, and are left alone otherwise.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -104,7 +104,7 @@ fn peer() -> Peer {
     Peer { address: None, tls: false, certificates: Vec::new() }
 }
 
-/// What a watch sees, if there is news.
+/// The news of a watch, if there is any.
 fn news(watch: &mut Watch) -> Option<AudienceState> {
     let cx = Context::from_waker(Waker::noop());
     match watch.poll_state(&cx, Instant::now()) {
@@ -234,6 +234,10 @@ fn another_assignment_has_everybody_ask_again() {
 fn clients_of_an_audience_that_was_never_whole_are_told_to_come_back() {
     // T-28, S-057
     let setup = Setup::empty();
+    let Err(Refusal::Unavailable(why)) = setup.audience("n", "g") else {
+        panic!("nothing was committed")
+    };
+    assert_eq!(why, "there is no configuration so far");
     setup.commit(|changes| {
         put(changes, &Layer::Base, "a", 1);
         changes.hold(Hold::Layer(group("g")));

@@ -10,7 +10,7 @@
 //! the newest state whenever it looks for a reason of its own, and is woken by a change when it has
 //! not looked for [`LONG`]: what it saw last would stay in memory otherwise. There is no queue.
 //!
-//! A stream that is to ask for its audience again is told so with the state, and before it: whoever
+//! A stream that has to ask for its audience again hears so with the state, and never later: whoever
 //! sees a snapshot that came after a reassignment sees the reassignment too.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use super::{Asking, AudienceName, Store, Unchanged};
 
-/// What a watch sees when it looks.
+/// The state of an audience, as a watch sees it when it looks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AudienceState {
     pub(crate) snapshot: Option<Arc<Snapshot>>,
@@ -404,6 +404,6 @@ mod tests {
             panic!("there is news")
         };
         assert!(state.reassigned);
-        assert!(watch.poll_state(&cx, Instant::now()).is_pending(), "it is told once");
+        assert!(watch.poll_state(&cx, Instant::now()).is_pending(), "it is said once");
     }
 }

@@ -46,7 +46,7 @@ pub struct Store {
 
 /// A supplier of snapshots for audiences that somebody watches.
 pub trait Supply: Send + Sync + 'static {
-    /// What the audience sees now; `None` if it is unknown, or there is nothing to see so far.
+    /// The snapshot the audience sees now; `None` if the audience is unknown, or there is none so far.
     ///
     /// It is asked when an audience gets its first watcher, on the path of a stream.
     fn supply(&self, audience: &AudienceName) -> Option<AudienceSnapshot>;
@@ -67,7 +67,7 @@ pub(crate) struct Asking {
     node: Option<u64>,
 }
 
-/// What is shown was not changed.
+/// The snapshot that is shown was not changed.
 struct Unchanged;
 
 impl AudienceName {
@@ -130,7 +130,7 @@ impl Store {
         audiences.forget_if_unused(&audience);
     }
 
-    /// What the nodes of `audience` should see, if that is known.
+    /// The snapshot that the nodes of `audience` see, if there is one.
     pub fn current(&self, audience: impl Into<AudienceName>) -> Option<Arc<Snapshot>> {
         let audience = audience.into();
         self.lock().audiences.get(&audience).and_then(|audience| audience.snapshot())

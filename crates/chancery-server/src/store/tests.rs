@@ -1,4 +1,4 @@
-//! What watchers see of an audience, and whom a reassignment wakes.
+//! Watches: what they see of an audience, and which of them a reassignment wakes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -9,7 +9,7 @@ fn watch(store: &Arc<Store>, audience: &str) -> Watch {
     store.watch(audience.into(), &store.asking(None))
 }
 
-/// What a watch sees, if there is news.
+/// The news of a watch, if there is any.
 fn news(watch: &mut Watch) -> Option<AudienceState> {
     let cx = Context::from_waker(Waker::noop());
     match watch.poll_state(&cx, Instant::now()) {
@@ -90,7 +90,7 @@ fn a_reassignment_while_the_policy_is_asked_is_not_missed() {
     assert!(news(&mut watch).is_none());
 }
 
-/// Supplies a new snapshot each time, of the revision it is told; nothing for the revision 0.
+/// Supplies a new snapshot each time, of the revision it is given; nothing for the revision 0.
 #[derive(Clone, Default)]
 struct Supplied(Arc<AtomicU64>);
 
@@ -113,7 +113,10 @@ fn what_is_watched_is_supplied_and_goes_with_its_last_watcher() {
     let snapshot = seen.snapshot.unwrap();
     supply.0.store(2, Ordering::Relaxed);
     let second = watch(&store, "g");
-    assert!(Arc::ptr_eq(&store.current("g").unwrap(), &snapshot), "an update would have told");
+    assert!(
+        Arc::ptr_eq(&store.current("g").unwrap(), &snapshot),
+        "an update would have replaced it"
+    );
     drop((first, second));
     assert!(store.current("g").is_none());
     assert_eq!(store.lock().audiences.len(), 0);

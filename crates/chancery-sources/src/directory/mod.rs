@@ -39,12 +39,12 @@ pub struct Directory {
     schema: Schema,
     cache: Cache,
     catalog: Catalog,
-    /// What was read last, to see what moved since.
+    /// The last reading, to see what moved since.
     last: Option<Reading>,
     /// True if that is in the catalog.
     published: bool,
     layers: DirectoryLayers,
-    /// How many files there were when all was last well, and in which directory; forgotten when
+    /// The number of files when all was last well, and their directory; forgotten when
     /// it goes, so that the one that comes after it is another, whatever its identity.
     filled: Option<(Option<Identity>, usize)>,
     warnings: WarningsSeen,
@@ -76,7 +76,7 @@ impl Directory {
         Self { catalog, ..self }
     }
 
-    /// What each audience should see. The catalog follows all later loads.
+    /// The catalog that loads are committed to.
     pub fn catalog(&self) -> Catalog {
         self.catalog.clone()
     }
@@ -117,7 +117,7 @@ impl Directory {
         report
     }
 
-    /// Whether something moved since the last load. If so, the next one looks everywhere.
+    /// Returns true if something moved since the last load. The next one looks everywhere then.
     pub(crate) fn has_moved(&self) -> bool {
         let moved = self.last.as_ref().is_none_or(|last| last.listing != self.peek());
         if moved {
@@ -126,7 +126,7 @@ impl Directory {
         moved
     }
 
-    /// Whether files may hold something else without showing it. The next load reads them.
+    /// Returns true if files may hold something else without showing it. The next load reads them.
     pub(crate) fn is_unsure(&self) -> bool {
         let places = self.last.as_ref().map(|last| &last.listing.places);
         for path in self.cache.unsure() {
@@ -138,7 +138,7 @@ impl Directory {
         !self.cache.unsure().is_empty()
     }
 
-    /// What is there, unread.
+    /// Lists what is there, unread.
     pub(crate) fn peek(&self) -> Listing {
         scan(&self.options)
     }
@@ -158,10 +158,10 @@ impl Directory {
         (self.peek() == reading.listing).then(|| self.take(reading))
     }
 
-    /// What changed at these places since the last load; `None` if all has to be looked at.
+    /// The changes at these places since the last load; `None` if all has to be looked at.
     fn changes(&self, at: &ChangedPlaces) -> Option<Vec<FileChange>> {
-        let hears = self.watcher.as_ref().is_some_and(Watcher::reports_everything);
-        let last = self.last.as_ref().filter(|_| hears && self.published)?;
+        let reports_all = self.watcher.as_ref().is_some_and(Watcher::reports_everything);
+        let last = self.last.as_ref().filter(|_| reports_all && self.published)?;
         patch::look(&last.listing, &self.options, at)
     }
 
@@ -234,7 +234,7 @@ impl Directory {
         report
     }
 
-    /// What is wrong now. With a fault of the whole directory, nothing is published.
+    /// The faults there are now. With a fault of the whole directory, nothing is committed.
     fn report(&mut self, listing: &Listing) -> LoadReport {
         let mut report = LoadReport { files: listing.files.len(), ..LoadReport::default() };
         report.faults.clone_from(&listing.faults);
@@ -281,7 +281,8 @@ fn order(fault: &Fault) -> (&Path, Option<(u32, u32)>) {
     (&fault.file, fault.position.map(|position| (position.line, position.column)))
 }
 
-/// How often a directory that moves while it is read is read again before it is taken as it is.
+/// The number of times that a directory that moves while it is read is read again. After them it is
+/// taken as it is.
 pub(crate) const PATIENCE: usize = 10;
 
 #[cfg(test)]

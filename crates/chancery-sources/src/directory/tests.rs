@@ -94,12 +94,12 @@ impl Listening {
         fs::write(self.dir.path().join(file), cluster(file)).unwrap();
     }
 
-    /// What changed, as far as events told; `None` is anything.
+    /// The changes that events reported; `None` is anything.
     fn recorded(&self) -> (ChangedPlaces, Option<Vec<FileChange>>) {
         self.wakeups.recv_timeout(Duration::from_secs(60)).unwrap();
         let watcher = self.directory.watcher.as_ref().unwrap();
         // Each of these waits for a second at most.
-        assert!((0..60).any(|_| watcher.catch_up()), "what happens is not told");
+        assert!((0..60).any(|_| watcher.catch_up()), "events do not arrive");
         let recorded = self.directory.change_log.take();
         let changes = self.directory.changes(&recorded);
         (recorded, changes)
@@ -179,7 +179,7 @@ fn a_change_in_a_directory_that_was_moved_away_deletes_nothing() {
     let mut it = Listening::below("outer/conf", &["outer/conf/a.json", "outer/conf/b.json"]);
     let outer = it.dir.path().join("outer");
     fs::rename(&outer, it.dir.path().join("away")).unwrap();
-    // The watch goes along with the directory, and tells of its old path.
+    // The watch goes along with the directory, and reports its old path.
     it.write("away/conf/a.json");
     it.wakeups.recv_timeout(Duration::from_secs(60)).unwrap();
     let changed = ChangedPlaces::At([outer.join("conf/a.json")].into());

@@ -24,7 +24,7 @@ use crate::scan::listing::{FoundFile, Stamp};
 #[derive(Default)]
 pub(crate) struct Cache {
     files: HashMap<Arc<Path>, CachedFile>,
-    /// The files that may hold something else by now, for all that can be told.
+    /// The files that may hold something else by now without showing it.
     unsure: BTreeSet<Arc<Path>>,
 }
 

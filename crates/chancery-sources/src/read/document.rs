@@ -3,7 +3,7 @@
 //! A piece is a document of a YAML stream. A file of thousands of them costs what changed in it:
 //! pieces that were there before are taken over. Only where every piece is good, and they do not
 //! contradict each other, is the file what its pieces are; whatever else is read as a whole, which
-//! alone tells faults.
+//! alone finds faults.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,6 +1,6 @@
 //! The same work on many things, on as many threads as there are cores.
 //!
-//! What comes out is what one thread would have made of them, in the same order.
+//! The results are those that one thread would have, in the same order.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! The result of a scan: files, layers, faults, and the places to watch.
 //!
 //! Two listings are equal when nothing that matters moved between the scans: that is how a load
-//! knows that what it read belongs together, and how a sweep finds a change no event told of.
+//! knows that what it read belongs together, and how a sweep finds a change that no event reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;

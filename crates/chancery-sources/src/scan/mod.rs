@@ -282,8 +282,8 @@ impl Scan<'_> {
         }
         let limit = self.options.max_files;
         if self.listing.files.len() == limit {
-            let told = |fault: &Fault| fault.scope == Scope::Directory;
-            if !self.listing.faults.iter().any(told) {
+            let is_noted = |fault: &Fault| fault.scope == Scope::Directory;
+            if !self.listing.faults.iter().any(is_noted) {
                 let top = self.options.directory.clone();
                 self.fault(Wrong::TooMany { limit }, Scope::Directory, &top);
             }

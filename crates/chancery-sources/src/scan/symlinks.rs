@@ -1,6 +1,6 @@
 //! The symlinks that a path leads through, and its end.
 //!
-//! An event tells of a change in one directory. A path through symlinks depends on several: of
+//! An event reports a change in one directory. A path through symlinks depends on several: of
 //! `clusters.yaml -> ..data/clusters.yaml`, `..data -> ..2026_a`, the file changes when the
 //! directory of the first link changes, or that of the second, or `..2026_a`.
 
@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) struct SymlinkPath {
     /// The symlinks on the way, each in a directory that is reached without one.
     pub(crate) links: Vec<PathBuf>,
-    /// Where it ends, without symlinks; it need not exist.
+    /// The end of the path, without symlinks; it need not exist.
     pub(crate) end: PathBuf,
 }
 
@@ -64,7 +64,7 @@ fn push_front(ahead: &mut VecDeque<Step>, path: &Path) {
     }
 }
 
-/// What Linux follows before it gives up.
+/// The number of symlinks that Linux follows before it gives up.
 const MAX_LINKS: usize = 40;
 
 #[cfg(test)]

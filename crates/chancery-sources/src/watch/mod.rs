@@ -1,6 +1,6 @@
 //! The watcher of the places that matter: it records where something happened.
 //!
-//! What happened does not matter, only where: whatever is there now is what counts
+//! Only the place of an event matters and not its kind: a load reads whatever is there by then
 //! (level-triggered). So an event becomes a place and one wake-up, and many events become one as
 //! well.
 //!

@@ -1,4 +1,4 @@
-//! What follows a change: of the directory, of `chancery.yaml`, or a word from the operator.
+//! The consequences of a change of the directory or of `chancery.yaml`.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,11 +24,11 @@ pub(crate) struct Follower {
 
 struct State {
     file: File,
-    /// What was told last, so that it is told once.
+    /// The faults that were logged last, so that each is logged once.
     faults: BTreeSet<Finding>,
     config_fault: Option<Finding>,
     without_files: BTreeSet<String>,
-    /// Whether the directory was there, with files in it, when it was loaded last.
+    /// True if the directory was there, with files in it, when it was loaded last.
     whole: bool,
 }
 

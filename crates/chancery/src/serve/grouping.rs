@@ -1,4 +1,4 @@
-//! Which group a client belongs to: the rules in force, and what becomes of everybody else.
+//! The rules in force for groups, and the decisions about clients that no rule matches.
 
 use chancery_core::Node;
 use chancery_server::Refusal;

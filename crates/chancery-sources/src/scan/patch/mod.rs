@@ -1,7 +1,7 @@
 //! A listing brought up to date without a scan, where single files changed.
 //!
 //! Only what is plain is looked at here: regular files that came, went or changed in directories
-//! of one layer, reached without symlinks. Whatever else happened, a scan has to tell.
+//! of one layer, reached without symlinks. Whatever else happened needs a scan.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::scan::listing::{FileChange, FoundFile, Identity, LayerDirectory, List
 use crate::scan::skipped::{is_ignored, is_skipped};
 use crate::watch::change_log::ChangedPlaces;
 
-/// The files that changed at these places. Returns `None` if only a scan can tell.
+/// The files that changed at these places. Returns `None` if that needs a scan.
 pub(crate) fn look(
     listing: &Listing,
     options: &Options,
@@ -35,7 +35,7 @@ struct Look<'a> {
     options: &'a Options,
 }
 
-/// More happened there than can be told without a scan.
+/// More happened there than can be found without a scan.
 struct NeedsScan;
 
 impl Look<'_> {

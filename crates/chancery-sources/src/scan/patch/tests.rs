@@ -45,7 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 impl Op {
-    /// Does it, and tells where it happened.
+    /// Does it. Returns the places where it happened.
     fn apply(&self, top: &Path) -> Vec<PathBuf> {
         let at = |name: &usize| top.join(NAMES[*name]);
         match self {
@@ -58,7 +58,7 @@ impl Op {
             Self::Directory(name) => drop(fs::create_dir(at(name))),
         }
         match self {
-            // What is written through a link is written elsewhere, and told of there.
+            // A write through a link happens elsewhere, and is reported there.
             Self::Write(name, _) => at(name).canonicalize().into_iter().chain([at(name)]).collect(),
             Self::Remove(name) | Self::Directory(name) => vec![at(name)],
             Self::Rename(one, other) | Self::Link(one, other) => vec![at(one), at(other)],
