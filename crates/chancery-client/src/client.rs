@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::client::load::LoadKey;
-use chancery_core::client::{AuthorityKey, ErrorKind, Held, ResourceStatus, ServerId, WatchError};
+use chancery_core::client::{
+    AuthorityKey, CachedResource, ErrorKind, ResourceStatus, ServerId, WatchError,
+};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
@@ -157,7 +159,14 @@ impl Client {
             let Some(server) = servers.and_then(|it| it.servers.first()).copied() else { return };
             let version = resource.version().to_string().into();
             let (resource, reading) = (Arc::new(resource), None);
-            let held = Held { resource, reading, version, at: now, server, expires: None };
+            let held = CachedResource {
+                resource,
+                decoded: reading,
+                version,
+                last_updated: now,
+                server,
+                expires: None,
+            };
             machine.restore(type_url.clone(), held);
         });
     }

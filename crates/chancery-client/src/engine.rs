@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use chancery_core::client::{
-    self, Effect, Held, Input, Machine, Reply, ServerId, Setup, StreamId, WatchEvent, WatchId,
+    self, CachedResource, Effect, Input, Machine, Reply, ServerId, Setup, StreamId, WatchEvent,
+    WatchId,
 };
 use chancery_core::{ErrorDetail, Request, Time, TypeUrl};
 use tokio::sync::Notify;
@@ -173,7 +174,7 @@ impl Engine {
     }
 
     /// Hands over what was held in an earlier run.
-    pub(crate) fn restore(&self, left: Vec<(TypeUrl, Held)>) {
+    pub(crate) fn restore(&self, left: Vec<(TypeUrl, CachedResource)>) {
         self.tell(|machine, _| {
             for (type_url, held) in left {
                 machine.restore(type_url, held);

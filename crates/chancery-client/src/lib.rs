@@ -65,10 +65,10 @@ pub use bootstrap::{
 };
 pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 pub use chancery_core::client::{
-    Assembly, AuthorityKey, ClientState, ErrorKind, Fallback, Held, InvalidPlace, InvalidTarget,
+    Assembly, AuthorityKey, CachedResource, ErrorKind, Fallback, InvalidPlace, InvalidTarget,
     Naming, Part, Place, Protocol, Published, RateLimit, Reading, Rejection, ResourceKey,
-    ResourceStatus, ServerFeatures, ServerId, ServerKey, Settings, Setup, Target, Template,
-    WatchError,
+    ResourceState, ResourceStatus, ServerFeatures, ServerId, ServerKey, Settings, Setup, Target,
+    Template, WatchError,
 };
 pub use chancery_core::{
     Api, InvalidName, Locality, Node, Resource, ResourceName, Time, TypeRules, TypeUrl, Value,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chancery_core::TypeUrl;
-use chancery_core::client::{ClientState, Event, Machine, ResourceStatus, ServerId};
+use chancery_core::client::{Event, Machine, ResourceState, ResourceStatus, ServerId};
 
 /// The metrics of one client, as they are now. Whoever exports them adds `grpc.target`: what the
 /// client is for.
@@ -112,16 +112,16 @@ impl ResourceLabels {
         Self {
             authority: status.authority.label().into(),
             cache_state: match (status.state, is_held) {
-                (ClientState::Requested, _) => "requested",
-                (ClientState::Acked, _) => "acked",
-                (ClientState::Nacked, false) => "nacked",
-                (ClientState::Nacked, true) => "nacked_but_cached",
-                (ClientState::DoesNotExist, false) => "does_not_exist",
-                (ClientState::DoesNotExist, true) => "does_not_exist_but_cached",
-                (ClientState::ReceivedError, false) => "received_error",
-                (ClientState::ReceivedError, true) => "received_error_but_cached",
-                (ClientState::Timeout, false) => "timeout",
-                (ClientState::Timeout, true) => "timeout_but_cached",
+                (ResourceState::Requested, _) => "requested",
+                (ResourceState::Acked, _) => "acked",
+                (ResourceState::Nacked, false) => "nacked",
+                (ResourceState::Nacked, true) => "nacked_but_cached",
+                (ResourceState::DoesNotExist, false) => "does_not_exist",
+                (ResourceState::DoesNotExist, true) => "does_not_exist_but_cached",
+                (ResourceState::ReceivedError, false) => "received_error",
+                (ResourceState::ReceivedError, true) => "received_error_but_cached",
+                (ResourceState::Timeout, false) => "timeout",
+                (ResourceState::Timeout, true) => "timeout_but_cached",
             },
             resource_type: status.type_url.message_name().into(),
         }

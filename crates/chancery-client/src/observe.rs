@@ -3,7 +3,7 @@
 
 use chancery_core::TypeUrl;
 use chancery_core::client::load::{Asked, LoadEvent};
-use chancery_core::client::{ClientState, Event, Flaw, ServerId, Setup, StreamId};
+use chancery_core::client::{Event, Flaw, ResourceState, ServerId, Setup, StreamId};
 use tracing::{Level, debug, enabled, info, warn};
 
 use crate::lines::Lines;
@@ -70,17 +70,17 @@ impl Observer {
         server: ServerId,
         type_url: &TypeUrl,
         name: &str,
-        state: ClientState,
+        state: ResourceState,
         (version, nonce): (&str, &str),
     ) {
         let (node, server, type_url) = (self.node(), self.uri(server), type_url.short());
         match state {
-            ClientState::Acked | ClientState::Nacked | ClientState::Requested => {
+            ResourceState::Acked | ResourceState::Nacked | ResourceState::Requested => {
                 if enabled!(Level::DEBUG) && self.may() {
                     debug!(node, server, type_url, name, version, nonce, "is {state:?}");
                 }
             }
-            ClientState::DoesNotExist | ClientState::ReceivedError | ClientState::Timeout => {
+            ResourceState::DoesNotExist | ResourceState::ReceivedError | ResourceState::Timeout => {
                 if self.may() {
                     warn!(node, server, type_url, name, version, nonce, "is {state:?}");
                 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use chancery_core::client::{Held, Reading, ServerId};
+use chancery_core::client::{CachedResource, Reading, ServerId};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Decoder;
 
@@ -89,8 +89,8 @@ fn reading<T: ResourceType>(name: &str, body: &Bytes) -> Result<Reading, String>
 }
 
 /// The value of what is held. It was read when it came, unless nobody asked for it as this then.
-pub(crate) fn value<T: ResourceType>(held: &Held) -> Result<Arc<T>, String> {
-    if let Some(Reading(reading)) = &held.reading
+pub(crate) fn value<T: ResourceType>(held: &CachedResource) -> Result<Arc<T>, String> {
+    if let Some(Reading(reading)) = &held.decoded
         && let Ok(value) = Arc::clone(reading).downcast::<T>()
     {
         return Ok(value);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use chancery_core::client::{ClientState, Held, Rejection, ResourceStatus, WatchError};
+use chancery_core::client::{CachedResource, Rejection, ResourceState, ResourceStatus, WatchError};
 use chancery_core::{ResourceName, Time, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
@@ -19,8 +19,8 @@ use crate::engine::Engine;
 struct Seen {
     type_url: TypeUrl,
     name: ResourceName,
-    state: ClientState,
-    held: Option<Held>,
+    state: ResourceState,
+    held: Option<CachedResource>,
     error: Option<Arc<WatchError>>,
     rejection: Option<Rejection>,
 }
@@ -69,14 +69,14 @@ impl Seen {
     fn told(self, viewer: &Viewer, clock: &Clock) -> GenericXdsConfig {
         let error_state = self.failure(clock);
         let held = self.held.as_ref();
-        let body = |held: &Held| -> Option<Bytes> {
+        let body = |held: &CachedResource| -> Option<Bytes> {
             viewer.without_secrets(&self.type_url, held.resource.body())
         };
         GenericXdsConfig {
             name: self.name.shared(),
             version_info: held.map_or_else(|| "".into(), |held| Arc::clone(&held.version)),
             xds_config: held.and_then(body),
-            last_updated: held.and_then(|held| clock.at(held.at)),
+            last_updated: held.and_then(|held| clock.at(held.last_updated)),
             client_status: Some(self.state),
             error_state,
             type_url: self.type_url,
@@ -86,7 +86,7 @@ impl Seen {
     /// A rejection says when and what; other errors say why alone.
     fn failure(&self, clock: &Clock) -> Option<UpdateFailureState> {
         match &self.rejection {
-            Some(rejection) if self.state == ClientState::Nacked => Some(UpdateFailureState {
+            Some(rejection) if self.state == ResourceState::Nacked => Some(UpdateFailureState {
                 last_update_attempt: clock.at(rejection.at),
                 details: rejection.why.to_string(),
                 version_info: rejection.version.to_string(),

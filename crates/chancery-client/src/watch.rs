@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use chancery_core::TypeUrl;
-use chancery_core::client::{ErrorKind, Held, WatchError, WatchEvent, WatchId};
+use chancery_core::client::{CachedResource, ErrorKind, WatchError, WatchEvent, WatchId};
 
 use crate::client::Handle;
 use crate::engine::Told;
@@ -114,7 +114,7 @@ impl RawWatch {
     fn event<T>(
         &self,
         event: WatchEvent,
-        value_of: impl Fn(&Held) -> Result<Arc<T>, String>,
+        value_of: impl Fn(&CachedResource) -> Result<Arc<T>, String>,
     ) -> Event<T> {
         match event {
             WatchEvent::Changed { name, value } => {
@@ -131,14 +131,14 @@ impl RawWatch {
     }
 
     /// Bytes that came when nobody wanted them as a value, and are none.
-    fn unreadable(&self, held: &Held, why: &str) -> WatchError {
+    fn unreadable(&self, held: &CachedResource, why: &str) -> WatchError {
         let (short, name) = (self.type_url.short(), held.resource.name());
         let text = format!("{short} `{name}` cannot be used: {why}").into();
         let (kind, server) = (ErrorKind::Rejected, Some(held.server));
         WatchError { kind, text, server, is_nameless: false }
     }
 
-    fn received<T>(&self, held: &Held, value: Arc<T>) -> Received<T> {
+    fn received<T>(&self, held: &CachedResource, value: Arc<T>) -> Received<T> {
         Received {
             value,
             resource: Arc::clone(&held.resource),

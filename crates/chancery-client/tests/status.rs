@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, ClientConfig, ClientState, Clients, Dial, Event,
-    GenericXdsConfig, Node, Options, RawWatch, ResourceType, StatusServer, TypeUrl, XdsServer,
+    Bootstrap, ChannelCredentials, Client, ClientConfig, Clients, Dial, Event, GenericXdsConfig,
+    Node, Options, RawWatch, ResourceState, ResourceType, StatusServer, TypeUrl, XdsServer,
 };
 use chancery_proto::frames::{Messages, framed};
 use chancery_proto::wire::decode_client_status;
@@ -150,7 +150,7 @@ async fn a_resource_that_did_not_come_in_time_is_shown_so() {
     let mut watch = client.watch::<Cluster>("late");
     let (_peer, _call) = stream(&mut door).await;
     within(watch.next()).await.unwrap();
-    assert_eq!(find(&client.status(), "late").client_status, Some(ClientState::Timeout));
+    assert_eq!(find(&client.status(), "late").client_status, Some(ResourceState::Timeout));
 }
 
 /// S-138: what is secret stays with the client, and everything else is as it came.
@@ -239,7 +239,7 @@ async fn whoever_asks_is_told_once_or_as_often() {
     let csds = StatusServer::start(free(), move || vec![shown.status()]).await.unwrap();
     let asker = Asker::connect(csds.address()).await;
     let [before] = &asker.status("FetchClientStatus", &[b""]).await[..] else { panic!() };
-    assert_eq!(find(&before[0], "a").client_status, Some(ClientState::Requested));
+    assert_eq!(find(&before[0], "a").client_status, Some(ResourceState::Requested));
     let (_peer, mut call) = within(stream(&mut door)).await;
     // Far more than fits into a window of HTTP/2.
     let many: Vec<_> = (0..4000).map(|number| format!("{number:0>30}")).collect();
@@ -259,7 +259,7 @@ async fn whoever_asks_is_told_once_or_as_often() {
     assert_eq!(first[0].generic_xds_configs.len(), 4001);
     assert_eq!(find(&first[0], "a").xds_config.as_deref(), Some(&cluster("a")[..]));
     let less = find(&second[0], "a");
-    assert_eq!((less.client_status, &less.xds_config), (Some(ClientState::Acked), &None));
+    assert_eq!((less.client_status, &less.xds_config), (Some(ResourceState::Acked), &None));
     assert_eq!(asker.status("StreamClientStatus", &[]).await.len(), 0);
     drop(csds);
 }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use chancery_core::client::{
-    AuthorityKey, Fallback, Held, Input, Machine, Protocol, ServerFeatures, ServerKey, Settings,
-    Setup, StreamId, WatchEvent,
+    AuthorityKey, CachedResource, Fallback, Input, Machine, Protocol, ServerFeatures, ServerKey,
+    Settings, Setup, StreamId, WatchEvent,
 };
 use chancery_core::{Node, Request, Resource, ResourceName, Time, TypeUrl, Variant};
 use chancery_testkit::script::client;
@@ -272,7 +272,14 @@ fn a_group_begins_with_what_is_left_of_an_earlier_run() {
         let name = ResourceName::read(name).unwrap();
         let resource = Resource::new(name, "1".into()).with_version("1").into();
         let (version, at) = ("1".into(), Time::default());
-        let held = Held { resource, reading: None, version, at, server, expires: None };
+        let held = CachedResource {
+            resource,
+            decoded: None,
+            version,
+            last_updated: at,
+            server,
+            expires: None,
+        };
         client.restore(clusters.clone(), held);
     }
     let watch = client.watch(Time::default(), &clusters, "*");

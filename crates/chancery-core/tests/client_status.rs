@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::client::{
-    AuthorityKey, ClientState, ErrorKind, Event, Fallback, Flaw, Given, Input, Item, Machine,
-    Protocol, Reply, ServerFeatures, ServerKey, Settings, Setup, StreamId, WatchError, WatchEvent,
+    AuthorityKey, ErrorKind, Event, Fallback, Flaw, Given, Input, Item, Machine, Protocol, Reply,
+    ResourceState, ServerFeatures, ServerKey, Settings, Setup, StreamId, WatchError, WatchEvent,
     WatchId,
 };
 use chancery_core::{ErrorDetail, NameError, Node, Resource, Time, TypeUrl, Variant};
@@ -98,9 +98,9 @@ impl Life {
     }
 
     /// The state, and what is held.
-    fn state(&self) -> (ClientState, Option<String>) {
+    fn state(&self) -> (ResourceState, Option<String>) {
         let status = self.client.resources().next().unwrap();
-        let body = |held: &chancery_core::client::Held| {
+        let body = |held: &chancery_core::client::CachedResource| {
             String::from_utf8(held.resource.body().to_vec()).unwrap()
         };
         (status.state, status.held.map(body))
@@ -140,7 +140,7 @@ const NOT_FOUND: i32 = 5;
 /// C-054: from nothing to each of the states, without a value.
 #[test]
 fn a_resource_that_was_asked_for_can_come_to_every_state() {
-    use ClientState::{Acked, DoesNotExist, Nacked, ReceivedError, Requested, Timeout};
+    use ResourceState::{Acked, DoesNotExist, Nacked, ReceivedError, Requested, Timeout};
     let came_to = |said| {
         let mut life = Life::open(KEEPS);
         assert_eq!(life.state(), (Requested, None));
@@ -166,10 +166,10 @@ fn a_resource_that_was_asked_for_can_come_to_every_state() {
 /// C-054, C-070: from each state to each other, with the value kept or dropped.
 #[test]
 fn every_state_may_follow_every_other() {
-    use ClientState::{Acked, DoesNotExist, Nacked, ReceivedError};
+    use ResourceState::{Acked, DoesNotExist, Nacked, ReceivedError};
     let kept = |drops: bool| (!drops).then(|| "x".to_owned());
     for (features, drops) in [(KEEPS, false), (DROPS, true)] {
-        let all: [(fn() -> Said, ClientState); 3] = [
+        let all: [(fn() -> Said, ResourceState); 3] = [
             (|| Said::Bad("no"), Nacked),
             (|| Said::Nothing, DoesNotExist),
             (|| Said::Error(NOT_FOUND), ReceivedError),
@@ -210,7 +210,7 @@ fn the_last_rejection_is_kept_beside_what_is_used() {
     let status = life.client.resources().next().unwrap();
     let held = status.held.unwrap();
     assert_eq!(
-        (&*held.version, &held.resource.body()[..], held.at),
+        (&*held.version, &held.resource.body()[..], held.last_updated),
         ("1", &b"x"[..], Time::default())
     );
     let rejection = status.rejection.unwrap();
@@ -275,14 +275,14 @@ fn an_error_names_the_node_the_resource_and_the_server() {
 fn a_resource_that_may_be_the_nameless_one_is_rejected() {
     let mut life = Life::open(KEEPS);
     life.says(Said::Nameless("garbage"));
-    assert_eq!(life.state(), (ClientState::Nacked, None));
+    assert_eq!(life.state(), (ResourceState::Nacked, None));
     let error = life.error();
     assert!(error.is_nameless && error.kind == ErrorKind::Rejected, "{error}");
     for part in ["`node`", "`a`", "one", "without a name", "garbage"] {
         assert!(error.text.contains(part), "{error}: {part}");
     }
     life.says(Said::Body("x"));
-    assert_eq!(life.state(), (ClientState::Acked, Some("x".to_owned())));
+    assert_eq!(life.state(), (ResourceState::Acked, Some("x".to_owned())));
 }
 
 /// C-056, C-064: what keeps resources for the next run asks this before it forgets one.

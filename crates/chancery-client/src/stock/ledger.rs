@@ -11,7 +11,7 @@ use std::str;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::client::{AuthorityKey, Held, Machine, ServerId, Setup};
+use chancery_core::client::{AuthorityKey, CachedResource, Machine, ServerId, Setup};
 use chancery_core::{Api, ResourceName, Time, TypeUrl, Version};
 use chancery_proto::reply::Reader;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ pub(super) fn load(
     sources: &Sources,
     reader: &Reader,
     secrets: bool,
-) -> (Ledger, Vec<(TypeUrl, Held)>, Vec<String>) {
+) -> (Ledger, Vec<(TypeUrl, CachedResource)>, Vec<String>) {
     let mut ledger = Ledger::default();
     let (mut left, mut faults) = (Vec::new(), Vec::new());
     match disk.index() {
@@ -115,7 +115,7 @@ impl Ledger {
         sources: &Sources,
         reader: &Reader,
         secrets: bool,
-    ) -> Result<(TypeUrl, Held), String> {
+    ) -> Result<(TypeUrl, CachedResource), String> {
         let json = checked(text).ok_or("a line of the index is not as it was written")?;
         let text = |key: &str| json[key].as_str().unwrap_or_default();
         let hash = |key: &str| u128::from_str_radix(text(key), 16);
@@ -149,7 +149,17 @@ impl Ledger {
         self.lines.insert((type_url.clone(), name), line);
         let (resource, reading) = (given.resource, given.reading);
         let at = Time::default();
-        Ok((type_url, Held { resource, reading, version, at, server, expires: None }))
+        Ok((
+            type_url,
+            CachedResource {
+                resource,
+                decoded: reading,
+                version,
+                last_updated: at,
+                server,
+                expires: None,
+            },
+        ))
     }
 
     /// Takes over what is held now, and forgets what is no more.

@@ -18,20 +18,20 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Held, WatchError};
+use super::{CachedResource, WatchError};
 use crate::{Api, Link, ResourceName, TypeUrl};
 
 /// A resource by type and name.
 pub type ResourceKey = (TypeUrl, ResourceName);
 
 /// A resource, or why there is none.
-pub type Part = Result<Held, Arc<WatchError>>;
+pub type Part = Result<CachedResource, Arc<WatchError>>;
 
 /// All that a listener needs, as it was at one time.
 #[derive(Clone, Debug)]
 pub struct Assembly {
     /// The listener.
-    pub listener: Held,
+    pub listener: CachedResource,
     /// Everything else that it leads to: routes, clusters and endpoints. Clusters and endpoints may
     /// be missing, each for itself.
     pub parts: BTreeMap<ResourceKey, Part>,
@@ -229,7 +229,7 @@ mod tests {
         (type_url(short), name.parse().expect("a name"))
     }
 
-    fn held(text: &str) -> Held {
+    fn held(text: &str) -> CachedResource {
         let key =
             ServerKey { uri: "s".into(), credentials: "".into(), features: Default::default() };
         let mut setup = Setup::new(Arc::default(), Default::default());
@@ -238,11 +238,11 @@ mod tests {
         let server = setup.server(key, protocol);
         let (_, name) = self::key(text);
         let resource = Arc::new(Resource::new(name, Bytes::from_static(b"x")));
-        Held {
+        CachedResource {
             resource,
-            reading: None,
+            decoded: None,
             version: "1".into(),
-            at: Time::default(),
+            last_updated: Time::default(),
             server,
             expires: None,
         }

@@ -17,15 +17,15 @@ use crate::{Resource, Time};
 
 /// A resource as the cache holds it.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct CachedResource {
     /// Name and body, as the server sent them.
     pub resource: Arc<Resource>,
     /// What a decoder made of the body.
-    pub reading: Option<Reading>,
+    pub decoded: Option<Reading>,
     /// The resource's own version where the protocol gives one, else that of its response.
     pub version: Arc<str>,
     /// When it came, or was last confirmed.
-    pub at: Time,
+    pub last_updated: Time,
     /// Who gave it.
     pub server: ServerId,
     /// When it must not be used any more.
@@ -34,7 +34,7 @@ pub struct Held {
 
 /// How a resource stands with its server, as CSDS tells it (C-054).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ClientState {
+pub enum ResourceState {
     /// It was asked for and nothing is known.
     Requested,
     /// The newest that was sent is held.
@@ -73,7 +73,7 @@ pub(super) enum News {
 /// A resource that somebody watches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
-    held: Option<Held>,
+    held: Option<CachedResource>,
     error: Option<Arc<WatchError>>,
     rejection: Option<Rejection>,
     /// Whether its time to live ran out, which says nothing of whether there is one.
@@ -88,7 +88,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn held(&self) -> Option<&Held> {
+    pub(super) fn held(&self) -> Option<&CachedResource> {
         self.held.as_ref()
     }
 
@@ -144,7 +144,7 @@ impl Entry {
     }
 
     /// Takes back a value from an earlier run, if nothing at all is known. Whether that was so.
-    pub(super) fn restore(&mut self, held: Held) -> bool {
+    pub(super) fn restore(&mut self, held: CachedResource) -> bool {
         let is_news = self.is_unknown();
         if is_news {
             *self = Self { held: Some(held), restored: true, ..Self::default() };
@@ -204,7 +204,7 @@ impl Entry {
 
     /// A good body came. The same body again is no news (C-049), unless what it means has changed
     /// with the server (C-082).
-    pub(super) fn give(&mut self, new: Held) -> News {
+    pub(super) fn give(&mut self, new: CachedResource) -> News {
         self.rejection = None;
         self.outlived = false;
         self.restored = false;
@@ -215,10 +215,10 @@ impl Entry {
         let same = self.held.as_ref().is_some_and(|old| {
             old.resource.body() == new.resource.body() && !(follows && old.server != new.server)
         });
-        let reading = self.held.take().and_then(|old| old.reading);
+        let reading = self.held.take().and_then(|old| old.decoded);
         let mut new = new;
         if same {
-            new.reading = reading.or(new.reading);
+            new.decoded = reading.or(new.decoded);
         }
         self.held = Some(new);
         match (same, had_error) {
@@ -233,7 +233,7 @@ impl Entry {
         self.restored = false;
         self.doubted = false;
         if let Some(held) = &mut self.held {
-            held.at = now;
+            held.last_updated = now;
             held.expires = expires;
         }
     }
@@ -282,20 +282,20 @@ impl Entry {
         self.rejection = Some(rejection);
     }
 
-    pub(super) fn state(&self) -> ClientState {
+    pub(super) fn state(&self) -> ResourceState {
         match self.error.as_ref().map(|error| error.kind) {
-            None if self.held.is_some() => ClientState::Acked,
-            None => ClientState::Requested,
-            Some(ErrorKind::Rejected) => ClientState::Nacked,
-            Some(ErrorKind::Missing) => ClientState::DoesNotExist,
-            Some(ErrorKind::Late) => ClientState::Timeout,
+            None if self.held.is_some() => ResourceState::Acked,
+            None => ResourceState::Requested,
+            Some(ErrorKind::Rejected) => ResourceState::Nacked,
+            Some(ErrorKind::Missing) => ResourceState::DoesNotExist,
+            Some(ErrorKind::Late) => ResourceState::Timeout,
             Some(
                 ErrorKind::Refused(_)
                 | ErrorKind::Name
                 | ErrorKind::Authority
                 | ErrorKind::Unreachable
                 | ErrorKind::Broken,
-            ) => ClientState::ReceivedError,
+            ) => ResourceState::ReceivedError,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AuthorityKey, ClientState, Flaw, ServerId, StreamId};
+use super::{AuthorityKey, Flaw, ResourceState, ServerId, StreamId};
 use crate::{ErrorDetail, ResourceName, TypeUrl};
 
 /// Something worth a line in a log.
@@ -60,7 +60,7 @@ pub enum Event {
         /// Its name.
         name: ResourceName,
         /// How it stands.
-        state: ClientState,
+        state: ResourceState,
         /// The version that is held, if one is.
         version: Option<Arc<str>>,
     },

@@ -23,8 +23,8 @@ use super::realm::{Realm, Realms, Shelf, Wants};
 use super::stock::Stock;
 use super::watchers::{Subject, Watchers};
 use super::{
-    AuthorityKey, ErrorKind, Event, Held, Protocol, Reply, ServerId, Setup, StreamId, WatchError,
-    WatchId,
+    AuthorityKey, CachedResource, ErrorKind, Event, Protocol, Reply, ServerId, Setup, StreamId,
+    WatchError, WatchId,
 };
 use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
 
@@ -106,7 +106,7 @@ impl Machine {
     /// Keeps a resource of an earlier run for whoever watches it, now or later. What is known of it
     /// already is newer. If it is gone by the time a watcher of its group reads, the watcher is told
     /// that it was removed.
-    pub fn restore(&mut self, type_url: TypeUrl, held: Held) {
+    pub fn restore(&mut self, type_url: TypeUrl, held: CachedResource) {
         let name = held.resource.name().clone();
         let is_gone = self.is_known_missing(&type_url, &name);
         let realm = self.realms.get_mut(&AuthorityKey::of(&name));

@@ -29,7 +29,7 @@ mod topic;
 mod watchers;
 
 pub use dependencies::{Assembly, Dependencies, Need, Part, Published, ResourceKey};
-pub use entry::{ClientState, Held, Rejection};
+pub use entry::{CachedResource, Rejection, ResourceState};
 pub use error::{ErrorKind, WatchError};
 pub use event::Event;
 pub use machine::{Effect, Input, Machine};

@@ -12,7 +12,7 @@ use super::channel::Channel;
 use super::entry::{Entry, News};
 use super::slots::Slots;
 use super::watchers::{EVERYTHING, WatchId, Watchers, is_group};
-use super::{AuthorityKey, AuthoritySetup, Fallback, Held, ServerId, WatchError};
+use super::{AuthorityKey, AuthoritySetup, CachedResource, Fallback, ServerId, WatchError};
 use crate::{ResourceName, TypeUrl, Version, Versions};
 
 /// All authorities.
@@ -276,7 +276,7 @@ impl Shelf {
 
     /// Takes back what is left of an earlier run, if it is watched and nothing newer is known. Who
     /// hears of it; or it is handed back, to be kept for others.
-    pub(super) fn restore(&mut self, held: Held) -> Result<Vec<WatchId>, Held> {
+    pub(super) fn restore(&mut self, held: CachedResource) -> Result<Vec<WatchId>, CachedResource> {
         let name = held.resource.name().clone();
         let groups = self.groups_of(&name);
         if groups.is_empty() && !self.slots.contains(&name) {

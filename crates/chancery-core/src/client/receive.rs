@@ -15,8 +15,8 @@ use super::realm::Realm;
 use super::slots::Slot;
 use super::watchers::{EVERYTHING, Watchers, is_group};
 use super::{
-    AuthorityKey, Bare, ClientState, ErrorKind, Event, Flaw, Given, Held, Item, Machine, Reply,
-    ServerId, StreamId, WatchError,
+    AuthorityKey, Bare, CachedResource, ErrorKind, Event, Flaw, Given, Item, Machine, Reply,
+    ResourceState, ServerId, StreamId, WatchError,
 };
 use crate::{ErrorDetail, NameError, ResourceName, Time, TypeUrl, Variant, Version};
 
@@ -205,14 +205,14 @@ impl Machine {
     fn give(&mut self, taking: &Taking<'_>, given: &Given) {
         let resource = &given.resource;
         let expires = resource.ttl().map(|ttl| taking.now + ttl);
-        let held = Held {
+        let held = CachedResource {
             resource: Arc::clone(resource),
-            reading: given.reading.clone(),
+            decoded: given.reading.clone(),
             version: match resource.version() {
                 Version::Explicit(version) => Arc::clone(version),
                 Version::Content(_) => Arc::clone(taking.version),
             },
-            at: taking.now,
+            last_updated: taking.now,
             server: taking.stream.server,
             expires,
         };
@@ -506,7 +506,7 @@ pub(super) struct Found {
     /// When it must not be used any more.
     expires: Option<Time>,
     /// How it stands and which version is held, if that is news.
-    stands: Option<(ClientState, Option<Arc<str>>)>,
+    stands: Option<(ResourceState, Option<Arc<str>>)>,
 }
 
 impl Found {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::channel::Stream;
 use super::realm::{Group, Realm};
-use super::{AuthorityKey, ClientState, Held, Machine, Rejection, ServerId, StreamId, WatchError};
+use super::{
+    AuthorityKey, CachedResource, Machine, Rejection, ResourceState, ServerId, StreamId, WatchError,
+};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// One resource of a client.
@@ -17,9 +19,9 @@ pub struct ResourceStatus<'a> {
     /// Its name.
     pub name: &'a ResourceName,
     /// How it stands.
-    pub state: ClientState,
+    pub state: ResourceState,
     /// What is held of it.
-    pub held: Option<&'a Held>,
+    pub held: Option<&'a CachedResource>,
     /// What is wrong with it.
     pub error: Option<&'a Arc<WatchError>>,
     /// What of it was rejected last.

@@ -3,21 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::realm::Group;
-use super::{AuthorityKey, Held};
+use super::{AuthorityKey, CachedResource};
 use crate::{ResourceName, TypeUrl};
 
 /// Resources by type and name.
 #[derive(Debug, Default)]
-pub(super) struct Stock(BTreeMap<TypeUrl, BTreeMap<ResourceName, Held>>);
+pub(super) struct Stock(BTreeMap<TypeUrl, BTreeMap<ResourceName, CachedResource>>);
 
 impl Stock {
-    pub(super) fn put(&mut self, type_url: TypeUrl, held: Held) {
+    pub(super) fn put(&mut self, type_url: TypeUrl, held: CachedResource) {
         let name = held.resource.name().clone();
         self.0.entry(type_url).or_default().insert(name, held);
     }
 
     /// All that are in a group.
-    pub(super) fn take_in(&mut self, type_url: &TypeUrl, group: &ResourceName) -> Vec<Held> {
+    pub(super) fn take_in(
+        &mut self,
+        type_url: &TypeUrl,
+        group: &ResourceName,
+    ) -> Vec<CachedResource> {
         let Some(all) = self.0.get_mut(type_url) else { return Vec::new() };
         let of_realm = |name: &ResourceName| AuthorityKey::of(name) == AuthorityKey::of(group);
         let named: Vec<_> = all.keys().filter(|name| of_realm(name)).cloned().collect();
@@ -25,7 +29,11 @@ impl Stock {
         within.filter_map(|name| all.remove(&name)).collect()
     }
 
-    pub(super) fn take(&mut self, type_url: &TypeUrl, name: &ResourceName) -> Option<Held> {
+    pub(super) fn take(
+        &mut self,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+    ) -> Option<CachedResource> {
         self.0.get_mut(type_url)?.remove(name)
     }
 }

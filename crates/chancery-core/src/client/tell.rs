@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::entry::Entry;
 use super::realm::Shelf;
 use super::watchers::{Subject, Untold, Watcher};
-use super::{ErrorKind, Held, Machine, WatchError, WatchId};
+use super::{CachedResource, ErrorKind, Machine, WatchError, WatchId};
 use crate::ResourceName;
 
 /// What a watcher is told.
@@ -20,7 +20,7 @@ pub enum WatchEvent {
         /// Of which resource.
         name: Arc<str>,
         /// The value, or why there is none.
-        value: Result<Held, Arc<WatchError>>,
+        value: Result<CachedResource, Arc<WatchError>>,
     },
     /// What is wrong although the value can be used; or that nothing is any more.
     Ambient {
@@ -137,7 +137,7 @@ impl Watcher {
     fn changed(
         &mut self,
         name: &ResourceName,
-        value: Result<Held, Arc<WatchError>>,
+        value: Result<CachedResource, Arc<WatchError>>,
         ambient: Option<&Arc<WatchError>>,
     ) -> WatchEvent {
         self.troubled.remove(name);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use chancery_core::client::ClientState;
+use chancery_core::client::ResourceState;
 use chancery_core::{Node, TypeUrl};
 use prost::Message;
 
@@ -47,7 +47,7 @@ pub struct GenericXdsConfig {
     /// When that came, or was last confirmed.
     pub last_updated: Option<SystemTime>,
     /// How it stands; `None` for a state that nobody here knows.
-    pub client_status: Option<ClientState>,
+    pub client_status: Option<ResourceState>,
     /// What is wrong with it.
     pub error_state: Option<UpdateFailureState>,
 }
@@ -214,24 +214,24 @@ impl From<WireGenericConfig> for GenericXdsConfig {
     }
 }
 
-const STATES: [ClientState; 6] = [
-    ClientState::Requested,
-    ClientState::DoesNotExist,
-    ClientState::Acked,
-    ClientState::Nacked,
-    ClientState::ReceivedError,
-    ClientState::Timeout,
+const STATES: [ResourceState; 6] = [
+    ResourceState::Requested,
+    ResourceState::DoesNotExist,
+    ResourceState::Acked,
+    ResourceState::Nacked,
+    ResourceState::ReceivedError,
+    ResourceState::Timeout,
 ];
 
 /// The number in `ClientResourceStatus`.
-fn number_of(state: ClientState) -> i32 {
+fn number_of(state: ResourceState) -> i32 {
     match state {
-        ClientState::Requested => 1,
-        ClientState::DoesNotExist => 2,
-        ClientState::Acked => 3,
-        ClientState::Nacked => 4,
-        ClientState::ReceivedError => 5,
-        ClientState::Timeout => 6,
+        ResourceState::Requested => 1,
+        ResourceState::DoesNotExist => 2,
+        ResourceState::Acked => 3,
+        ResourceState::Nacked => 4,
+        ResourceState::ReceivedError => 5,
+        ResourceState::Timeout => 6,
     }
 }
 
@@ -265,7 +265,7 @@ mod tests {
             // Of field 1, a text.
             xds_config: Some(Bytes::from_static(b"\x0a\x01a")),
             last_updated: Some(at(1500)),
-            client_status: Some(ClientState::Nacked),
+            client_status: Some(ResourceState::Nacked),
             error_state: Some(UpdateFailureState {
                 last_update_attempt: Some(at(2000)),
                 details: "it is bad".to_owned(),
@@ -277,7 +277,7 @@ mod tests {
             version_info: "".into(),
             xds_config: None,
             last_updated: None,
-            client_status: Some(ClientState::Requested),
+            client_status: Some(ResourceState::Requested),
             error_state: None,
             ..held.clone()
         };

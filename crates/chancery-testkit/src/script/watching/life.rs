@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chancery_core::client::{
-    AuthorityKey, Effect, ErrorKind, Fallback, Held, Input, Machine, Protocol, RateLimit,
+    AuthorityKey, CachedResource, Effect, ErrorKind, Fallback, Input, Machine, Protocol, RateLimit,
     ServerFeatures, ServerId, ServerKey, Settings, Setup, StreamId, WatchEvent, WatchId,
 };
 use chancery_core::{ErrorDetail, Node, Request, Time, TypeUrl, Variant};
@@ -112,7 +112,14 @@ impl Life {
                 let version = resource.version().to_string().into();
                 let resource = Arc::new(resource);
                 let (at, expires) = (self.now, None);
-                let held = Held { resource, reading: None, version, at, server, expires };
+                let held = CachedResource {
+                    resource,
+                    decoded: None,
+                    version,
+                    last_updated: at,
+                    server,
+                    expires,
+                };
                 self.client.restore(type_url, held);
             }
             Line::Said { server, reply } => self.said(&server, reply)?,

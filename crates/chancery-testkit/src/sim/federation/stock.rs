@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::client::{AuthorityKey, Held, ServerId};
+use chancery_core::client::{AuthorityKey, CachedResource, ServerId};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 
 use super::Federation;
@@ -52,7 +52,14 @@ impl Federation {
             view.resources.insert(resource.name().shared(), known);
             let (version, at) = (resource.version().to_string().into(), self.now);
             let (resource, expires) = (Arc::new(resource), None);
-            let held = Held { resource, reading: None, version, at, server, expires };
+            let held = CachedResource {
+                resource,
+                decoded: None,
+                version,
+                last_updated: at,
+                server,
+                expires,
+            };
             self.client.restore(url.clone(), held);
         }
         view
