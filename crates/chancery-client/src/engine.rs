@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use chancery_core::client::{
-    self, CachedResource, Effect, Input, Machine, Reply, ServerId, Setup, StreamId, WatchEvent,
+    self, CachedResource, Effect, Input, Machine, Response, ServerId, Setup, StreamId, WatchEvent,
     WatchId,
 };
 use chancery_core::{ErrorDetail, Request, Time, TypeUrl};
@@ -164,7 +164,7 @@ impl Engine {
         self.happened(ticket, Input::Ended(ticket.stream.clone(), error));
     }
 
-    pub(crate) fn received(&self, ticket: &Ticket, reply: Reply) -> bool {
+    pub(crate) fn received(&self, ticket: &Ticket, reply: Response) -> bool {
         self.happened(ticket, Input::Received(ticket.stream.clone(), reply))
     }
 

@@ -65,8 +65,8 @@ pub use bootstrap::{
 };
 pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 pub use chancery_core::client::{
-    Assembly, AuthorityKey, CachedResource, ErrorKind, Fallback, InvalidPlace, InvalidTarget,
-    Naming, Part, Place, Protocol, Published, RateLimit, Reading, Rejection, ResourceKey,
+    Assembly, AuthorityKey, CachedResource, DecodedBody, ErrorKind, Fallback, InvalidPlace,
+    InvalidTarget, Naming, Part, Place, Protocol, Published, RateLimit, Rejection, ResourceKey,
     ResourceState, ResourceStatus, ServerFeatures, ServerId, ServerKey, Settings, Setup, Target,
     Template, WatchError,
 };

@@ -68,7 +68,8 @@ impl Counts {
     /// Counts what has happened.
     pub(crate) fn add(&mut self, events: &[Event]) {
         for event in events {
-            if let Event::Received { stream, type_url, good, flaws, .. } = event {
+            if let Event::Received { stream, type_url, accepted: good, invalid: flaws, .. } = event
+            {
                 let updates = self.updates.entry((stream.server, type_url.clone())).or_default();
                 updates.valid += *good as u64;
                 updates.invalid += flaws.len() as u64;

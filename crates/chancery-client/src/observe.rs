@@ -3,7 +3,7 @@
 
 use chancery_core::TypeUrl;
 use chancery_core::client::load::{Asked, LoadEvent};
-use chancery_core::client::{Event, Flaw, ResourceState, ServerId, Setup, StreamId};
+use chancery_core::client::{Event, InvalidResource, ResourceState, ServerId, Setup, StreamId};
 use tracing::{Level, debug, enabled, info, warn};
 
 use crate::lines::Lines;
@@ -21,7 +21,7 @@ struct Rejected<'a> {
     type_url: &'a TypeUrl,
     version: &'a str,
     nonce: &'a str,
-    flaws: &'a [Flaw],
+    flaws: &'a [InvalidResource],
 }
 
 /// How many resources of one response get a line of their own.
@@ -45,7 +45,14 @@ impl Observer {
                     let nonce = nonce.unwrap_or_default();
                     self.became(*server, type_url, name.as_str(), *state, (version, nonce));
                 }
-                Event::Received { stream, type_url, version, nonce, good, flaws } => {
+                Event::Received {
+                    stream,
+                    type_url,
+                    version,
+                    nonce,
+                    accepted: good,
+                    invalid: flaws,
+                } => {
                     let (server, type_url) = (stream.server, type_url);
                     if flaws.is_empty() {
                         self.accepted(server, type_url, version, nonce, *good);

@@ -7,7 +7,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use chancery_core::client::{ErrorKind, Input, Reply, ServerId, StreamId};
+use chancery_core::client::{ErrorKind, Input, Response, ServerId, StreamId};
 use chancery_core::{ErrorDetail, Request, SotwRequest, TypeUrl};
 use tokio::task::JoinSet;
 
@@ -38,7 +38,7 @@ enum Line<'a> {
 /// What a poll brings.
 pub(crate) enum Answer {
     /// All there is.
-    Reply(Reply),
+    Reply(Response),
     /// Nothing new.
     Unchanged,
     /// Nothing that can be used, and why.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use chancery_core::client::{CachedResource, Reading, ServerId};
+use chancery_core::client::{CachedResource, DecodedBody, ServerId};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Decoder;
 
@@ -59,7 +59,7 @@ pub struct Received<T> {
 #[derive(Default)]
 pub(crate) struct Decoders(RwLock<HashMap<TypeUrl, Decode>>);
 
-type Decode = fn(&str, &Bytes) -> Result<Reading, String>;
+type Decode = fn(&str, &Bytes) -> Result<DecodedBody, String>;
 
 impl Decoders {
     /// Has bodies of the type read as `T` from now on, unless they are read as something else.
@@ -75,7 +75,7 @@ impl Decoder for Decoders {
         type_url: &TypeUrl,
         name: &ResourceName,
         body: &Bytes,
-    ) -> Result<Option<Reading>, String> {
+    ) -> Result<Option<DecodedBody>, String> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let decode = all.get(type_url).copied();
         drop(all);
@@ -83,14 +83,14 @@ impl Decoder for Decoders {
     }
 }
 
-fn reading<T: ResourceType>(name: &str, body: &Bytes) -> Result<Reading, String> {
+fn reading<T: ResourceType>(name: &str, body: &Bytes) -> Result<DecodedBody, String> {
     let value: Arc<dyn Any + Send + Sync> = Arc::new(T::decode(name, body)?);
-    Ok(Reading(value))
+    Ok(DecodedBody(value))
 }
 
 /// The value of what is held. It was read when it came, unless nobody asked for it as this then.
 pub(crate) fn value<T: ResourceType>(held: &CachedResource) -> Result<Arc<T>, String> {
-    if let Some(Reading(reading)) = &held.decoded
+    if let Some(DecodedBody(reading)) = &held.decoded
         && let Ok(value) = Arc::clone(reading).downcast::<T>()
     {
         return Ok(value);

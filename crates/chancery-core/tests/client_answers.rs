@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use chancery_core::client::{
-    AuthorityKey, Effect, Fallback, Input, Machine, Protocol, Reply, ServerFeatures, ServerKey,
+    AuthorityKey, Effect, Fallback, Input, Machine, Protocol, Response, ServerFeatures, ServerKey,
     Settings, Setup, StreamId,
 };
 use chancery_core::{Node, Request, Time, TypeUrl, Variant};
@@ -49,12 +49,12 @@ impl Conversation {
 
     /// A response without resources comes.
     fn hear(&mut self, nonce: &str) {
-        let reply = Reply {
+        let reply = Response {
             variant: Variant::Sotw,
             type_url: clusters(),
             version: nonce.into(),
             nonce: nonce.into(),
-            items: Vec::new(),
+            resources: Vec::new(),
             removed: Vec::new(),
             errors: Vec::new(),
         };

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::client::{
-    AuthorityKey, ErrorKind, Event, Fallback, Flaw, Given, Input, Item, Machine, Protocol, Reply,
-    ResourceState, ServerFeatures, ServerKey, Settings, Setup, StreamId, WatchError, WatchEvent,
-    WatchId,
+    AuthorityKey, ErrorKind, Event, Fallback, Input, InvalidResource, Machine, Protocol,
+    ReceivedResource, ResourceState, Response, ResponseItem, ServerFeatures, ServerKey, Settings,
+    Setup, StreamId, WatchError, WatchEvent, WatchId,
 };
 use chancery_core::{ErrorDetail, NameError, Node, Resource, Time, TypeUrl, Variant};
 
@@ -69,22 +69,27 @@ impl Life {
         match said {
             Said::Body(body) => {
                 let resource = Arc::new(Resource::new(name(), body.as_bytes().into()));
-                items.push(Ok(Item::Given(Given { resource, reading: None })));
+                items
+                    .push(Ok(ResponseItem::Resource(ReceivedResource { resource, decoded: None })));
             }
-            Said::Bad(why) => items.push(Err(Flaw { name: Some(name()), why: why.to_owned() })),
-            Said::Nameless(why) => items.push(Err(Flaw { name: None, why: why.to_owned() })),
+            Said::Bad(why) => {
+                items.push(Err(InvalidResource { name: Some(name()), why: why.to_owned() }))
+            }
+            Said::Nameless(why) => {
+                items.push(Err(InvalidResource { name: None, why: why.to_owned() }))
+            }
             Said::Error(code) => errors.push(NameError {
                 name: "a".into(),
                 error: ErrorDetail { code, message: "because".to_owned() },
             }),
             Said::Nothing => {}
         }
-        let reply = Reply {
+        let reply = Response {
             variant: Variant::Sotw,
             type_url: TypeUrl::new(CDS),
             version: self.version.to_string().into(),
             nonce: self.version.to_string().into(),
-            items,
+            resources: items,
             removed: Vec::new(),
             errors,
         };

@@ -154,7 +154,7 @@ impl Look {
         match self.reader.read_file(&self.of, format, bytes) {
             Err(faults) => rejected(all(&faults)),
             Ok(reply) => {
-                let flaws = reply.items.iter().filter_map(|item| item.as_ref().err());
+                let flaws = reply.resources.iter().filter_map(|item| item.as_ref().err());
                 let strange: Vec<_> =
                     flaws.filter(|flaw| flaw.name.is_none()).map(|flaw| flaw.why.clone()).collect();
                 if strange.is_empty() { Answer::Reply(reply) } else { rejected(strange.join("; ")) }

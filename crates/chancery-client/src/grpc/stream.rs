@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::ErrorDetail;
-use chancery_core::client::Reply;
+use chancery_core::client::Response;
 use chancery_proto::frames::framed;
 use chancery_proto::wire::encode_request;
 use h2::SendStream;
@@ -138,7 +138,7 @@ impl Line {
         }
     }
 
-    fn decoded(&self, message: &Bytes) -> Result<Reply, ErrorDetail> {
+    fn decoded(&self, message: &Bytes) -> Result<Response, ErrorDetail> {
         let expected = self.ticket.stream.type_url.as_ref();
         let variant = self.server.protocol.variant;
         let reply = self.reader.read(variant, expected, message);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use chancery_core::client::{ErrorKind, Reply};
+use chancery_core::client::{ErrorKind, Response};
 use chancery_core::{SotwRequest, TypeUrl, Variant};
 use chancery_proto::json::request_to_json;
 use chancery_proto::reply::Reader;
@@ -159,20 +159,20 @@ impl Line<'_> {
     }
 
     /// The server has nothing of what was asked for.
-    fn nothing(&self) -> Reply {
-        Reply {
+    fn nothing(&self) -> Response {
+        Response {
             variant: Variant::Sotw,
             type_url: self.of.clone(),
             version: "".into(),
             nonce: "".into(),
-            items: Vec::new(),
+            resources: Vec::new(),
             removed: Vec::new(),
             errors: Vec::new(),
         }
     }
 
     /// JSON is slow to read, so much of it is read where it is in nobody's way.
-    async fn reply(&self, body: Bytes) -> Result<Reply, String> {
+    async fn reply(&self, body: Bytes) -> Result<Response, String> {
         let (reader, of) = (self.rest.reader.clone(), self.of.clone());
         let is_long = body.len() >= LONG;
         let read = move || reader.read_json(&of, &body).map_err(|error| told(&error));

@@ -147,7 +147,7 @@ impl Ledger {
             body: None,
         };
         self.lines.insert((type_url.clone(), name), line);
-        let (resource, reading) = (given.resource, given.reading);
+        let (resource, reading) = (given.resource, given.decoded);
         let at = Time::default();
         Ok((
             type_url,

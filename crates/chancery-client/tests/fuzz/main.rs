@@ -28,7 +28,7 @@ use chancery_client::{
     TypeUrl, Variant,
 };
 use chancery_core::client::{
-    Effect, Input, Machine, Protocol, Reply, ServerFeatures, ServerKey, Setup, StreamId,
+    Effect, Input, Machine, Protocol, Response, ServerFeatures, ServerKey, Setup, StreamId,
 };
 use chancery_core::{ErrorDetail, Node, Time};
 use chancery_proto::frames::Messages;
@@ -197,7 +197,7 @@ fn json() {
 
 /// A client that watches by name and everything hears it twice, answers, and is left with nothing
 /// when nobody watches any more.
-fn hear(variant: Variant, reply: Reply) {
+fn hear(variant: Variant, reply: Response) {
     let mut setup = Setup::new(Arc::new(Node::default()), Settings::default());
     let features = ServerFeatures::default();
     let key = ServerKey { uri: "one".into(), credentials: "insecure".into(), features };

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::{ErrorKind, Reading, ServerId, WatchError};
+use super::{DecodedBody, ErrorKind, ServerId, WatchError};
 use crate::{Resource, Time};
 
 /// A resource as the cache holds it.
@@ -21,7 +21,7 @@ pub struct CachedResource {
     /// Name and body, as the server sent them.
     pub resource: Arc<Resource>,
     /// What a decoder made of the body.
-    pub decoded: Option<Reading>,
+    pub decoded: Option<DecodedBody>,
     /// The resource's own version where the protocol gives one, else that of its response.
     pub version: Arc<str>,
     /// When it came, or was last confirmed.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AuthorityKey, Flaw, ResourceState, ServerId, StreamId};
+use super::{AuthorityKey, InvalidResource, ResourceState, ServerId, StreamId};
 use crate::{ErrorDetail, ResourceName, TypeUrl};
 
 /// Something worth a line in a log.
@@ -33,9 +33,9 @@ pub enum Event {
         /// Which response.
         nonce: Arc<str>,
         /// How many of its resources are good.
-        good: usize,
+        accepted: usize,
         /// What is wrong with the others.
-        flaws: Vec<Flaw>,
+        invalid: Vec<InvalidResource>,
     },
     /// A source gave nothing that could be used at all (C-043).
     Unusable {

@@ -5,7 +5,7 @@
 
 use super::machine::{is_needed, missing_after};
 use super::receive::names_of;
-use super::{AuthorityKey, Event, Item, Machine, Reply, ServerId, StreamId};
+use super::{AuthorityKey, Event, Machine, Response, ResponseItem, ServerId, StreamId};
 use crate::Time;
 
 impl Machine {
@@ -58,7 +58,7 @@ impl Machine {
         &mut self,
         now: Time,
         server: ServerId,
-        reply: &Reply,
+        reply: &Response,
     ) -> Vec<AuthorityKey> {
         let mut back = Vec::new();
         for (authority, realm) in &mut self.realms {
@@ -71,7 +71,11 @@ impl Machine {
                 continue; // It would be left again at once, because of another type.
             }
             let Some(shelf) = realm.shelves.get(&reply.type_url) else { continue };
-            let good = reply.items.iter().flatten().filter(|item| matches!(item, Item::Given(_)));
+            let good = reply
+                .resources
+                .iter()
+                .flatten()
+                .filter(|item| matches!(item, ResponseItem::Resource(_)));
             let mut good = good.flat_map(names_of);
             if !good.any(|name| shelf.wants(name) || !shelf.groups_of(name).is_empty()) {
                 continue;

@@ -23,7 +23,7 @@ use super::realm::{Realm, Realms, Shelf, Wants};
 use super::stock::Stock;
 use super::watchers::{Subject, Watchers};
 use super::{
-    AuthorityKey, CachedResource, ErrorKind, Event, Protocol, Reply, ServerId, Setup, StreamId,
+    AuthorityKey, CachedResource, ErrorKind, Event, Protocol, Response, ServerId, Setup, StreamId,
     WatchError, WatchId,
 };
 use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
@@ -49,7 +49,7 @@ pub enum Input {
     /// It ended, or it could not be opened.
     Ended(StreamId, ErrorDetail),
     /// The server said something.
-    Received(StreamId, Reply),
+    Received(StreamId, Response),
     /// A poll was answered: nothing is new (C-044).
     Unchanged(StreamId),
     /// A poll was answered with nothing that could be used at all, as a broken file is (C-043). What

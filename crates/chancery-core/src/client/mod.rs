@@ -17,7 +17,7 @@ mod outage;
 mod pace;
 mod realm;
 mod receive;
-mod reply;
+mod response;
 mod setup;
 mod slots;
 mod status;
@@ -35,7 +35,9 @@ pub use event::Event;
 pub use machine::{Effect, Input, Machine};
 pub use naming::{AuthorityKey, InvalidPlace, Naming, Place};
 pub use pace::{Pace, RateLimit};
-pub use reply::{Bare, Flaw, Given, Item, Reading, Reply};
+pub use response::{
+    DecodedBody, HeartbeatResource, InvalidResource, ReceivedResource, Response, ResponseItem,
+};
 pub use setup::{
     AuthoritySetup, Fallback, Protocol, Server, ServerFeatures, ServerId, ServerKey, Settings,
     Setup, StreamId,

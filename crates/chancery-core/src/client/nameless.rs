@@ -14,7 +14,7 @@ use super::machine::missing_after;
 use super::receive::{Taking, Touch};
 use super::slots::Slot;
 use super::watchers::is_group;
-use super::{AuthorityKey, ErrorKind, Flaw, Machine, WatchError};
+use super::{AuthorityKey, ErrorKind, InvalidResource, Machine, WatchError};
 use crate::ResourceName;
 
 impl Machine {
@@ -24,7 +24,7 @@ impl Machine {
         &mut self,
         taking: &Taking<'_>,
         present: &BTreeSet<ResourceName>,
-        flaws: &[Flaw],
+        flaws: &[InvalidResource],
     ) {
         let mut nameless = flaws.iter().filter(|flaw| flaw.name.is_none());
         let Some(first) = nameless.next() else { return self.forget_nameless(taking) };

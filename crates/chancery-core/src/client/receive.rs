@@ -15,8 +15,8 @@ use super::realm::Realm;
 use super::slots::Slot;
 use super::watchers::{EVERYTHING, Watchers, is_group};
 use super::{
-    AuthorityKey, Bare, CachedResource, ErrorKind, Event, Flaw, Given, Item, Machine, Reply,
-    ResourceState, ServerId, StreamId, WatchError,
+    AuthorityKey, CachedResource, ErrorKind, Event, HeartbeatResource, InvalidResource, Machine,
+    ReceivedResource, ResourceState, Response, ResponseItem, ServerId, StreamId, WatchError,
 };
 use crate::{ErrorDetail, NameError, ResourceName, Time, TypeUrl, Variant, Version};
 
@@ -29,7 +29,7 @@ pub(super) struct Taking<'a> {
 }
 
 impl Machine {
-    pub(super) fn received(&mut self, now: Time, stream: &StreamId, reply: Reply) {
+    pub(super) fn received(&mut self, now: Time, stream: &StreamId, reply: Response) {
         if !self.hears(now, stream, &reply.type_url) {
             return;
         }
@@ -39,16 +39,17 @@ impl Machine {
         let mut flaws = Vec::new();
         let mut good = 0;
         let errors: BTreeMap<_, _> = reply.errors.iter().filter_map(named).collect();
-        for item in reply.items {
+        for item in reply.resources {
             match item {
                 Ok(item) => {
                     present.extend(names_of(&item).cloned());
                     good += 1;
                     match item {
                         // A name in both lists is not valid (C-071).
-                        Item::Given(given) if errors.contains_key(given.resource.name()) => {}
-                        Item::Given(given) => self.give(&taking, &given),
-                        Item::Bare(bare) => self.renew(&taking, &bare),
+                        ResponseItem::Resource(given)
+                            if errors.contains_key(given.resource.name()) => {}
+                        ResponseItem::Resource(given) => self.give(&taking, &given),
+                        ResponseItem::Heartbeat(bare) => self.renew(&taking, &bare),
                     }
                 }
                 Err(flaw) => {
@@ -85,8 +86,8 @@ impl Machine {
             type_url: reply.type_url,
             version: reply.version,
             nonce: reply.nonce,
-            good,
-            flaws,
+            accepted: good,
+            invalid: flaws,
         });
     }
 
@@ -202,12 +203,12 @@ impl Machine {
     }
 
     /// A resource and its body.
-    fn give(&mut self, taking: &Taking<'_>, given: &Given) {
+    fn give(&mut self, taking: &Taking<'_>, given: &ReceivedResource) {
         let resource = &given.resource;
         let expires = resource.ttl().map(|ttl| taking.now + ttl);
         let held = CachedResource {
             resource: Arc::clone(resource),
-            decoded: given.reading.clone(),
+            decoded: given.decoded.clone(),
             version: match resource.version() {
                 Version::Explicit(version) => Arc::clone(version),
                 Version::Content(_) => Arc::clone(taking.version),
@@ -224,7 +225,7 @@ impl Machine {
 
     /// A wrapper without a body. With a time to live it is a heartbeat: what this server gave lives
     /// on. Without one, what is not held does not exist.
-    fn renew(&mut self, taking: &Taking<'_>, bare: &Bare) {
+    fn renew(&mut self, taking: &Taking<'_>, bare: &HeartbeatResource) {
         let (server, is_beat) = (taking.stream.server, bare.ttl.is_some());
         let expires = bare.ttl.map(|ttl| taking.now + ttl);
         let missing = self.error(
@@ -265,7 +266,7 @@ impl Machine {
     }
 
     /// A resource that cannot be used.
-    fn reject(&mut self, taking: &Taking<'_>, flaw: &Flaw) {
+    fn reject(&mut self, taking: &Taking<'_>, flaw: &InvalidResource) {
         let Some(name) = &flaw.name else { return };
         let drops = self.drops(taking.stream.server);
         let error = self.error(ErrorKind::Rejected, taking, name, &flaw.why);
@@ -440,7 +441,7 @@ impl Machine {
         }
     }
 
-    fn answer(&mut self, taking: &Taking<'_>, nonce: &Arc<str>, flaws: &[Flaw]) {
+    fn answer(&mut self, taking: &Taking<'_>, nonce: &Arc<str>, flaws: &[InvalidResource]) {
         let Some(channel) = self.channels.get_mut(taking.stream.server.place()) else { return };
         if flaws.is_empty() {
             channel.accepted.insert(taking.type_url.clone(), Arc::clone(taking.version));
@@ -563,10 +564,10 @@ pub(super) fn change(
     Some(Found { watchers, news, groups: listeners, news_of_group, mended, expires, stands })
 }
 
-pub(super) fn names_of(item: &Item) -> impl Iterator<Item = &ResourceName> {
+pub(super) fn names_of(item: &ResponseItem) -> impl Iterator<Item = &ResourceName> {
     let (name, aliases) = match item {
-        Item::Given(given) => (given.resource.name(), given.resource.aliases()),
-        Item::Bare(bare) => (&bare.name, bare.aliases.as_slice()),
+        ResponseItem::Resource(given) => (given.resource.name(), given.resource.aliases()),
+        ResponseItem::Heartbeat(bare) => (&bare.name, bare.aliases.as_slice()),
     };
     std::iter::once(name).chain(aliases)
 }
@@ -575,7 +576,7 @@ fn named(error: &NameError) -> Option<(ResourceName, ErrorDetail)> {
     Some((ResourceName::read(&error.name).ok()?, error.error.clone()))
 }
 
-impl std::fmt::Display for Flaw {
+impl std::fmt::Display for InvalidResource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.name {
             Some(name) => write!(f, "`{name}`: {}", self.why),

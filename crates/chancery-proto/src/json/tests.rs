@@ -62,7 +62,7 @@ fn numbers_that_json_has_no_form_for_are_text() {
     assert_eq!(response["resources"][0], expected);
     // And they are read again: NaN is not equal to itself, but its bytes are.
     let reply = crate::reply::Reader::new(Schema::bundled()).read_json(&type_url, &text).unwrap();
-    let [Ok(chancery_core::client::Item::Given(read))] = &reply.items[..] else {
+    let [Ok(chancery_core::client::ResponseItem::Resource(read))] = &reply.resources[..] else {
         panic!("{reply:?}")
     };
     let descriptor = Schema::bundled().message(CLUSTER).unwrap();

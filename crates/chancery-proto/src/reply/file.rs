@@ -1,6 +1,6 @@
 //! A file of resources, read as the daemon reads its directory.
 
-use chancery_core::client::{Flaw, Given, Item, Reply};
+use chancery_core::client::{InvalidResource, ReceivedResource, Response, ResponseItem};
 use chancery_core::{TypeUrl, Variant};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -12,34 +12,38 @@ pub(super) fn read(
     expected: &TypeUrl,
     format: Format,
     bytes: &[u8],
-) -> Result<Reply, Vec<Fault>> {
+) -> Result<Response, Vec<Fault>> {
     let parsed = parse(&reader.schema, format, bytes);
     if !parsed.faults.is_empty() {
         return Err(parsed.faults);
     }
     let items = parsed.resources.into_iter().map(|resource| item(reader, expected, resource));
-    Ok(Reply {
+    Ok(Response {
         variant: Variant::Sotw,
         type_url: expected.clone(),
         // Nobody has to remember to change it.
         version: format!("{:032x}", xxh3_128(bytes)).into(),
         nonce: "".into(),
-        items: items.collect(),
+        resources: items.collect(),
         removed: Vec::new(),
         errors: Vec::new(),
     })
 }
 
-fn item(reader: &Reader, expected: &TypeUrl, parsed: ParsedResource) -> Result<Item, Flaw> {
+fn item(
+    reader: &Reader,
+    expected: &TypeUrl,
+    parsed: ParsedResource,
+) -> Result<ResponseItem, InvalidResource> {
     let ParsedResource { type_url, resource, position, .. } = parsed;
-    let flaw = |why| Flaw { name: Some(resource.name().clone()), why };
+    let flaw = |why| InvalidResource { name: Some(resource.name().clone()), why };
     if type_url.message_name() != expected.message_name() {
         // Not by its name: a resource of the expected type may have the same.
         let name = resource.name();
         let why = format!("{position}: `{name}` is a `{type_url}` in a file of `{expected}`");
-        return Err(Flaw { name: None, why });
+        return Err(InvalidResource { name: None, why });
     }
     let reading =
         reader.decoder.decode(expected, resource.name(), resource.body()).map_err(flaw)?;
-    Ok(Item::Given(Given { resource, reading }))
+    Ok(ResponseItem::Resource(ReceivedResource { resource, decoded: reading }))
 }

@@ -4,7 +4,7 @@
 //! canonical bytes by its descriptor; without one there is no knowing what its JSON means.
 
 use bytes::Bytes;
-use chancery_core::client::Reply;
+use chancery_core::client::Response;
 use chancery_core::{ErrorDetail, NameError, TypeUrl, Variant};
 use prost_reflect::{DeserializeOptions, DynamicMessage};
 use serde::Deserialize;
@@ -18,29 +18,33 @@ use crate::json::{JsonError, Status};
 use crate::resource::{is_wrapper, naming_field};
 use crate::schema::Schema;
 
-pub(super) fn read(reader: &Reader, expected: &TypeUrl, text: &[u8]) -> Result<Reply, JsonError> {
-    let response: Response = serde_json::from_slice(text).map_err(JsonError::Response)?;
+pub(super) fn read(
+    reader: &Reader,
+    expected: &TypeUrl,
+    text: &[u8],
+) -> Result<Response, JsonError> {
+    let response: JsonResponse = serde_json::from_slice(text).map_err(JsonError::Response)?;
     let said = response.type_url.filter(|said| !said.is_empty());
     let type_url = said.map_or_else(|| expected.clone(), |said| TypeUrl::new(&said));
     let mut judge = Judge::new(reader, &type_url);
     for resource in response.resources.unwrap_or_default() {
         judge.add(entry(&reader.schema, &resource));
     }
-    let items = judge.finish();
+    let resources = judge.finish();
     let errors = response.resource_errors.unwrap_or_default().into_iter();
-    Ok(Reply {
+    Ok(Response {
         variant: Variant::Sotw,
         type_url,
         version: response.version_info.unwrap_or_default().into(),
         nonce: response.nonce.unwrap_or_default().into(),
-        items,
+        resources,
         removed: Vec::new(),
         errors: errors.map(|error| canonical_error(error.into())).collect(),
     })
 }
 
 #[derive(Deserialize)]
-struct Response {
+struct JsonResponse {
     #[serde(alias = "versionInfo")]
     version_info: Option<String>,
     #[serde(alias = "typeUrl")]

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::client::{Bare, Flaw, Given, Item, Reading};
+use chancery_core::client::{
+    DecodedBody, HeartbeatResource, InvalidResource, ReceivedResource, ResponseItem,
+};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
@@ -60,7 +62,7 @@ pub(super) struct Judge<'r> {
     type_url: &'r TypeUrl,
     descriptor: Option<MessageDescriptor>,
     facts: ClientFacts,
-    items: Vec<Result<Item, Flaw>>,
+    items: Vec<Result<ResponseItem, InvalidResource>>,
     nameless: usize,
 }
 
@@ -73,9 +75,9 @@ impl<'r> Judge<'r> {
 
     /// Adds a resource, or why it cannot even be looked at.
     pub(super) fn add(&mut self, entry: Result<Entry<'_>, String>) {
-        let item = entry.map_err(|why| Flaw { name: None, why });
+        let item = entry.map_err(|why| InvalidResource { name: None, why });
         let item = item.and_then(|entry| self.item(&entry));
-        if let Err(Flaw { name: None, .. }) = item {
+        if let Err(InvalidResource { name: None, .. }) = item {
             self.nameless += 1;
             if self.nameless > NAMELESS {
                 return;
@@ -85,27 +87,32 @@ impl<'r> Judge<'r> {
     }
 
     /// All resources, each name once.
-    pub(super) fn finish(mut self) -> Vec<Result<Item, Flaw>> {
+    pub(super) fn finish(mut self) -> Vec<Result<ResponseItem, InvalidResource>> {
         refuse_repeated(&mut self.items);
         if let Some(more) = self.nameless.checked_sub(NAMELESS).filter(|more| *more > 0) {
             let why = format!("{more} more resources without a name that can be told");
-            self.items.push(Err(Flaw { name: None, why }));
+            self.items.push(Err(InvalidResource { name: None, why }));
         }
         self.items
     }
 
-    fn item(&self, entry: &Entry<'_>) -> Result<Item, Flaw> {
-        let name = self.name(entry).map_err(|why| Flaw { name: None, why })?;
-        self.named(&name, entry).map_err(|why| Flaw { name: Some(name), why })
+    fn item(&self, entry: &Entry<'_>) -> Result<ResponseItem, InvalidResource> {
+        let name = self.name(entry).map_err(|why| InvalidResource { name: None, why })?;
+        self.named(&name, entry).map_err(|why| InvalidResource { name: Some(name), why })
     }
 
-    fn named(&self, name: &ResourceName, entry: &Entry<'_>) -> Result<Item, String> {
+    fn named(&self, name: &ResourceName, entry: &Entry<'_>) -> Result<ResponseItem, String> {
         let ttl = entry.ttl.transpose()?;
         let aliases = entry.aliases.iter().map(|alias| self.read_name(alias));
         let aliases = aliases.collect::<Result<Vec<_>, _>>()?;
         let (name, version) = (name.clone(), entry.version);
         let Some(body) = &entry.body else {
-            return Ok(Item::Bare(Bare { name, aliases, version: version.into(), ttl }));
+            return Ok(ResponseItem::Heartbeat(HeartbeatResource {
+                name,
+                aliases,
+                version: version.into(),
+                ttl,
+            }));
         };
         self.check_type(body)?;
         let body = body.bytes.as_ref().map_err(String::clone)?;
@@ -113,7 +120,10 @@ impl<'r> Judge<'r> {
         let resource = Resource::new(name, body.clone()).with_ttl(ttl).with_aliases(aliases);
         let resource = resource.with_facts(self.facts.of(body));
         let stated = if version.is_empty() { resource } else { resource.with_version(version) };
-        Ok(Item::Given(Given { resource: Arc::new(stated), reading }))
+        Ok(ResponseItem::Resource(ReceivedResource {
+            resource: Arc::new(stated),
+            decoded: reading,
+        }))
     }
 
     fn name(&self, entry: &Entry<'_>) -> Result<ResourceName, String> {
@@ -166,7 +176,7 @@ impl<'r> Judge<'r> {
     }
 
     /// What is made of a body; where nothing is, whether it is of its type.
-    fn reading(&self, name: &ResourceName, body: &Bytes) -> Result<Option<Reading>, String> {
+    fn reading(&self, name: &ResourceName, body: &Bytes) -> Result<Option<DecodedBody>, String> {
         let reading = self.reader.decoder.decode(self.type_url, name, body)?;
         let is_checked = reading.is_none() || self.reader.for_grpc;
         if let Some(descriptor) = self.descriptor.clone().filter(|_| is_checked) {
@@ -189,13 +199,13 @@ pub(super) fn kept(
     name: &str,
     version: &str,
     bytes: Bytes,
-) -> Result<Given, String> {
+) -> Result<ReceivedResource, String> {
     let judge = Judge::new(reader, type_url);
     let body = Some(Body { type_url: type_url.as_str(), bytes: Ok(bytes) });
     let entry = Entry { name: name.into(), version, body, ..Entry::default() };
     match judge.item(&entry).map_err(|flaw| flaw.why)? {
-        Item::Given(given) => Ok(given),
-        Item::Bare(_) => Err("it has no body".to_owned()),
+        ResponseItem::Resource(given) => Ok(given),
+        ResponseItem::Heartbeat(_) => Err("it has no body".to_owned()),
     }
 }
 
@@ -212,7 +222,7 @@ fn text_field(message: &[u8], wanted: u32) -> Result<&str, Malformed> {
 }
 
 /// C-064: nobody can tell which of two resources of one name is meant, so neither is.
-fn refuse_repeated(items: &mut Vec<Result<Item, Flaw>>) {
+fn refuse_repeated(items: &mut Vec<Result<ResponseItem, InvalidResource>>) {
     let mut names: Vec<_> = items.iter().flatten().map(name_of).collect();
     names.sort_unstable();
     let repeated = names.chunk_by(PartialEq::eq).filter(|same| same.len() > 1);
@@ -227,15 +237,15 @@ fn refuse_repeated(items: &mut Vec<Result<Item, Flaw>>) {
         let first = std::mem::take(times);
         if first > 0 {
             let why = format!("the response has {first} resources of this name");
-            *item = Err(Flaw { name: Some(name), why });
+            *item = Err(InvalidResource { name: Some(name), why });
         }
         first > 0
     });
 }
 
-fn name_of(item: &Item) -> &ResourceName {
+fn name_of(item: &ResponseItem) -> &ResourceName {
     match item {
-        Item::Given(given) => given.resource.name(),
-        Item::Bare(bare) => &bare.name,
+        ResponseItem::Resource(given) => given.resource.name(),
+        ResponseItem::Heartbeat(bare) => &bare.name,
     }
 }

@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_core::client::{Given, Reading, Reply};
+use chancery_core::client::{DecodedBody, ReceivedResource, Response};
 use chancery_core::{NameError, ResourceName, TypeUrl, Variant};
 
 use crate::document::{Fault, Format};
@@ -45,12 +45,17 @@ pub trait Decoder: Send + Sync {
         type_url: &TypeUrl,
         name: &ResourceName,
         body: &Bytes,
-    ) -> Result<Option<Reading>, String>;
+    ) -> Result<Option<DecodedBody>, String>;
 }
 
 /// Bodies stay bytes.
 impl Decoder for () {
-    fn decode(&self, _: &TypeUrl, _: &ResourceName, _: &Bytes) -> Result<Option<Reading>, String> {
+    fn decode(
+        &self,
+        _: &TypeUrl,
+        _: &ResourceName,
+        _: &Bytes,
+    ) -> Result<Option<DecodedBody>, String> {
         Ok(None)
     }
 }
@@ -96,7 +101,7 @@ impl Reader {
         variant: Variant,
         expected: Option<&TypeUrl>,
         message: &Bytes,
-    ) -> Result<Reply, DecodeError> {
+    ) -> Result<Response, DecodeError> {
         wire::read(self, variant, expected, message)
     }
 
@@ -106,7 +111,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the text is no JSON, or no response.
-    pub fn read_json(&self, expected: &TypeUrl, text: &[u8]) -> Result<Reply, JsonError> {
+    pub fn read_json(&self, expected: &TypeUrl, text: &[u8]) -> Result<Response, JsonError> {
         json::read(self, expected, text)
     }
 
@@ -121,7 +126,7 @@ impl Reader {
         name: &str,
         version: &str,
         body: Bytes,
-    ) -> Result<Given, String> {
+    ) -> Result<ReceivedResource, String> {
         judge::kept(self, type_url, name, version, body)
     }
 
@@ -138,7 +143,7 @@ impl Reader {
         expected: &TypeUrl,
         format: Format,
         bytes: &[u8],
-    ) -> Result<Reply, Vec<Fault>> {
+    ) -> Result<Response, Vec<Fault>> {
         file::read(self, expected, format, bytes)
     }
 }

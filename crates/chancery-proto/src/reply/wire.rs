@@ -5,7 +5,7 @@
 //! wrapper are at fault.
 
 use bytes::Bytes;
-use chancery_core::client::Reply;
+use chancery_core::client::Response;
 use chancery_core::{NameError, TypeUrl, Variant};
 use prost::Message;
 
@@ -20,7 +20,7 @@ pub(super) fn read(
     variant: Variant,
     expected: Option<&TypeUrl>,
     message: &Bytes,
-) -> Result<Reply, DecodeError> {
+) -> Result<Response, DecodeError> {
     let (expected_message, envelope) = match variant {
         Variant::Sotw => ("DiscoveryResponse", sotw(message)),
         Variant::Delta => ("DeltaDiscoveryResponse", delta(message)),
@@ -42,11 +42,11 @@ pub(super) fn read(
             });
         }
     }
-    Ok(Reply {
+    Ok(Response {
         variant,
         version: envelope.version.into(),
         nonce: envelope.nonce.into(),
-        items: judge.finish(),
+        resources: judge.finish(),
         removed: envelope.removed,
         errors: envelope.errors,
         type_url,

@@ -1,12 +1,12 @@
 //! Files that clients subscribe to.
 
-use chancery_core::client::Item;
+use chancery_core::client::ResponseItem;
 use prost::Message;
 
 use super::*;
 use crate::document::{Fault, Format};
 
-fn read(format: Format, text: impl AsRef<[u8]>) -> Result<Reply, Vec<Fault>> {
+fn read(format: Format, text: impl AsRef<[u8]>) -> Result<Response, Vec<Fault>> {
     reader().read_file(&TypeUrl::new(CLUSTER), format, text.as_ref())
 }
 
@@ -47,7 +47,7 @@ fn a_file_with_a_fault_is_not_used_at_all() {
 #[test]
 fn a_version_is_that_of_the_content() {
     let empty = read(Format::Yaml, "").unwrap();
-    assert!(empty.items.is_empty());
+    assert!(empty.resources.is_empty());
     let other = read(Format::Yaml, "resources: []\n").unwrap();
     assert_ne!(empty.version, other.version);
     assert_eq!(empty.version, read(Format::Yaml, "").unwrap().version);
@@ -64,7 +64,9 @@ fn what_is_of_another_type_or_refused_is_a_flaw() {
     let reply = reader.read_file(&TypeUrl::new(CLUSTER), Format::Yaml, text.as_bytes()).unwrap();
     let (good, flaws) = told(&reply);
     assert_eq!(good, ["left"]);
-    assert!(matches!(&reply.items[0], Ok(Item::Given(given)) if given.reading.is_none()));
+    assert!(
+        matches!(&reply.resources[0], Ok(ResponseItem::Resource(given)) if given.decoded.is_none())
+    );
     assert_eq!(flaws[0], (Some("bad"), "a cds called bad"));
     assert_eq!(flaws[1].0, None);
     assert!(flaws[1].1.starts_with("line 3, column 3: `left` is a `"), "{}", flaws[1].1);

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use chancery_core::Resource;
-use chancery_core::client::Item;
+use chancery_core::client::ResponseItem;
 use prost::Message;
 use serde_json::json;
 
 use super::*;
 use crate::json::response_to_json;
 
-fn read(json: serde_json::Value) -> Reply {
+fn read(json: serde_json::Value) -> Response {
     reader().read_json(&TypeUrl::new(CLUSTER), json.to_string().as_bytes()).unwrap()
 }
 
@@ -25,9 +25,9 @@ fn what_the_server_writes_is_read() {
     let text = response_to_json(&Schema::bundled(), &type_url, "v", "server", &resources).unwrap();
     let reply = reader().read_json(&type_url, &text).unwrap();
     assert_eq!((&*reply.version, &*reply.nonce, &reply.type_url), ("v", "", &type_url));
-    assert_eq!(reply.items.len(), 2);
-    for (item, sent) in reply.items.iter().zip(&resources) {
-        let Ok(Item::Given(given)) = item else { panic!("{item:?}") };
+    assert_eq!(reply.resources.len(), 2);
+    for (item, sent) in reply.resources.iter().zip(&resources) {
+        let Ok(ResponseItem::Resource(given)) = item else { panic!("{item:?}") };
         assert_eq!(given.resource.name(), sent.name());
         assert_eq!(given.resource.body(), sent.body());
         assert_eq!(given.resource.version(), sent.version());
@@ -49,11 +49,11 @@ fn what_other_servers_write_is_read_too() {
             "errorDetail": {"code": 5, "message": "gone"}}],
     }));
     assert_eq!(told(&reply), (vec!["a", "w", "beat"], Vec::new()));
-    let Ok(Item::Given(given)) = &reply.items[1] else { panic!("{reply:?}") };
+    let Ok(ResponseItem::Resource(given)) = &reply.resources[1] else { panic!("{reply:?}") };
     assert!(given.resource.version().matches("3"));
     assert_eq!(given.resource.ttl(), Some(Duration::from_millis(1500)));
     assert_eq!(given.resource.aliases(), ["also".parse().unwrap()]);
-    assert!(matches!(&reply.items[2], Ok(Item::Bare(_))));
+    assert!(matches!(&reply.resources[2], Ok(ResponseItem::Heartbeat(_))));
     let error = &reply.errors[0];
     assert_eq!((&*error.name, error.error.code), ("xdstp://x/T/i?a=2&b=1", 5));
 }

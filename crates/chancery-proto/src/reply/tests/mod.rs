@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_core::client::{Given, Item};
+use chancery_core::client::{ReceivedResource, ResponseItem};
 use prost::Message;
 
 use super::*;
@@ -109,41 +109,41 @@ fn reader() -> Reader {
     Reader::new(Schema::bundled())
 }
 
-fn sotw_of(type_url: &str, resources: Vec<AnyMessage>) -> Reply {
+fn sotw_of(type_url: &str, resources: Vec<AnyMessage>) -> Response {
     let type_url = type_url.to_owned();
     let message = Sotw { type_url, resources, canary: true, ..Sotw::default() };
     reader().read(Variant::Sotw, None, &message.encode_to_vec().into()).unwrap()
 }
 
-fn sotw(resources: Vec<AnyMessage>) -> Reply {
+fn sotw(resources: Vec<AnyMessage>) -> Response {
     sotw_of(CLUSTER, resources)
 }
 
-fn delta(resources: Vec<Wrapped>) -> Reply {
+fn delta(resources: Vec<Wrapped>) -> Response {
     let message = Delta { type_url: CLUSTER.to_owned(), resources, ..Delta::default() };
     reader().read(Variant::Delta, None, &message.encode_to_vec().into()).unwrap()
 }
 
 /// The names of the good ones, and what is said of the others.
-fn told(reply: &Reply) -> (Vec<&str>, Vec<(Option<&str>, &str)>) {
-    let good = reply.items.iter().flatten().map(|item| match item {
-        Item::Given(given) => given.resource.name().as_str(),
-        Item::Bare(bare) => bare.name.as_str(),
+fn told(reply: &Response) -> (Vec<&str>, Vec<(Option<&str>, &str)>) {
+    let good = reply.resources.iter().flatten().map(|item| match item {
+        ResponseItem::Resource(given) => given.resource.name().as_str(),
+        ResponseItem::Heartbeat(bare) => bare.name.as_str(),
     });
-    let flaws = reply.items.iter().filter_map(|item| item.as_ref().err());
+    let flaws = reply.resources.iter().filter_map(|item| item.as_ref().err());
     let flaws = flaws.map(|flaw| (flaw.name.as_ref().map(ResourceName::as_str), &*flaw.why));
     (good.collect(), flaws.collect())
 }
 
-fn only(reply: &Reply) -> &Given {
-    match &reply.items[..] {
-        [Ok(Item::Given(given))] => given,
+fn only(reply: &Response) -> &ReceivedResource {
+    match &reply.resources[..] {
+        [Ok(ResponseItem::Resource(given))] => given,
         other => panic!("{other:?}"),
     }
 }
 
-fn only_flaw(reply: &Reply) -> (Option<&str>, &str) {
-    assert_eq!(reply.items.len(), 1, "{reply:?}");
+fn only_flaw(reply: &Response) -> (Option<&str>, &str) {
+    assert_eq!(reply.resources.len(), 1, "{reply:?}");
     told(reply).1[0]
 }
 
@@ -154,7 +154,7 @@ fn a_body_names_itself_by_the_field_of_its_type() {
     let reply = sotw(vec![any_of(CLUSTER, body.clone())]);
     assert_eq!(only(&reply).resource.name().as_str(), "c");
     assert_eq!(only(&reply).resource.body()[..], body, "the bytes are the server's (C-061)");
-    assert!(only(&reply).reading.is_none());
+    assert!(only(&reply).decoded.is_none());
     let reply = sotw_of(ENDPOINTS, vec![any_of(ENDPOINTS, named("e"))]);
     assert_eq!(only(&reply).resource.name().as_str(), "e");
 }
@@ -205,7 +205,7 @@ fn a_wrapper_without_a_body_is_bare() {
         ..wrapper("c", None)
     };
     let reply = delta(vec![beat, wrapper("", None)]);
-    let Ok(Item::Bare(bare)) = &reply.items[0] else { panic!("{reply:?}") };
+    let Ok(ResponseItem::Heartbeat(bare)) = &reply.resources[0] else { panic!("{reply:?}") };
     assert_eq!((bare.name.as_str(), &*bare.version), ("c", "7"));
     assert_eq!(bare.ttl, Some(Duration::from_secs(3)));
     assert_eq!(told(&reply).1[0].0, None);
@@ -320,7 +320,7 @@ fn a_ttl_that_is_no_time_is_a_flaw() {
 
 #[test]
 fn nameless_flaws_are_told_up_to_a_hundred() {
-    let nameless = |times: usize| sotw(vec![any_of("", Vec::new()); times]).items;
+    let nameless = |times: usize| sotw(vec![any_of("", Vec::new()); times]).resources;
     assert_eq!(nameless(100).len(), 100);
     let items = nameless(103);
     assert_eq!(items.len(), 101);
@@ -337,11 +337,11 @@ impl Decoder for FirstByte {
         type_url: &TypeUrl,
         name: &ResourceName,
         body: &Bytes,
-    ) -> Result<Option<Reading>, String> {
+    ) -> Result<Option<DecodedBody>, String> {
         match name.as_str() {
             "bad" => Err(format!("a {} called bad", type_url.short())),
             "left" => Ok(None),
-            _ => Ok(Some(Reading(Arc::new(body[0])))),
+            _ => Ok(Some(DecodedBody(Arc::new(body[0])))),
         }
     }
 }
@@ -358,8 +358,8 @@ fn a_decoder_decides_and_the_descriptors_where_it_does_not() {
     let message = Delta { type_url: CLUSTER.to_owned(), resources, ..Delta::default() };
     let reader = reader().with_decoder(Arc::new(FirstByte));
     let reply = reader.read(Variant::Delta, None, &message.encode_to_vec().into()).unwrap();
-    let Ok(Item::Given(given)) = &reply.items[0] else { panic!("{reply:?}") };
-    assert_eq!(given.reading.as_ref().unwrap().0.downcast_ref::<u8>(), Some(&0x20));
+    let Ok(ResponseItem::Resource(given)) = &reply.resources[0] else { panic!("{reply:?}") };
+    assert_eq!(given.decoded.as_ref().unwrap().0.downcast_ref::<u8>(), Some(&0x20));
     let (_, flaws) = told(&reply);
     assert_eq!(flaws[0], (Some("bad"), "a cds called bad"));
     assert_eq!(flaws[1].0, Some("left"));
@@ -386,9 +386,9 @@ fn a_small_body_does_not_keep_its_message_and_a_large_one_is_not_copied() {
     let message = Bytes::from(message.encode_to_vec());
     let within = message.as_ptr_range();
     let reply = reader().read(Variant::Sotw, None, &message).unwrap();
-    let copied = reply.items.iter().flatten().map(|item| match item {
-        Item::Given(given) => !within.contains(&given.resource.body().as_ptr()),
-        Item::Bare(_) => unreachable!("all have bodies"),
+    let copied = reply.resources.iter().flatten().map(|item| match item {
+        ResponseItem::Resource(given) => !within.contains(&given.resource.body().as_ptr()),
+        ResponseItem::Heartbeat(_) => unreachable!("all have bodies"),
     });
     assert_eq!(copied.collect::<Vec<_>>(), [true, false]);
 }

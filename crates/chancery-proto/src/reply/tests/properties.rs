@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chancery_core::client::{Given, Item};
+use chancery_core::client::{ReceivedResource, ResponseItem};
 use chancery_core::server::{Response, ResponseEntry};
 use chancery_core::{ErrorDetail, NameError, Resource};
 use proptest::prelude::*;
@@ -71,12 +71,12 @@ proptest! {
         prop_assert_eq!((&reply.version, &reply.nonce), (&response.version, &response.nonce));
         prop_assert_eq!((&reply.removed, &reply.errors), (&response.removed, &response.errors));
         prop_assert_eq!(reply.variant, response.variant);
-        prop_assert_eq!(reply.items.len(), response.entries.len());
+        prop_assert_eq!(reply.resources.len(), response.entries.len());
         let wrapped = response.wrapped || response.variant == Variant::Delta;
-        for (item, entry) in reply.items.iter().zip(response.entries.iter()) {
+        for (item, entry) in reply.resources.iter().zip(response.entries.iter()) {
             let sent = entry.resource.as_ref().unwrap();
             match item.as_ref().unwrap() {
-                Item::Given(Given { resource, reading: None }) => {
+                ResponseItem::Resource(ReceivedResource { resource, decoded: None }) => {
                     prop_assert!(!entry.heartbeat);
                     prop_assert_eq!(resource.name(), sent.name());
                     prop_assert_eq!(resource.body(), sent.body());
@@ -86,7 +86,7 @@ proptest! {
                         prop_assert_eq!(resource.aliases(), sent.aliases());
                     }
                 }
-                Item::Bare(bare) => {
+                ResponseItem::Heartbeat(bare) => {
                     prop_assert!(entry.heartbeat);
                     prop_assert_eq!(&bare.name, sent.name());
                     prop_assert_eq!((bare.ttl, &bare.aliases[..]), (sent.ttl(), sent.aliases()));

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use chancery_core::client::{Bare, Flaw, Given, Item, Reply};
+use chancery_core::client::{
+    HeartbeatResource, InvalidResource, ReceivedResource, Response, ResponseItem,
+};
 use chancery_core::{ErrorDetail, NameError, Resource, ResourceName, TypeUrl, Variant};
 
 use crate::script::line::duration;
@@ -36,8 +38,8 @@ pub(super) struct Said {
     type_url: TypeUrl,
     version: String,
     nonce: String,
-    items: Vec<Result<Resource, Flaw>>,
-    bare: Vec<Bare>,
+    items: Vec<Result<Resource, InvalidResource>>,
+    bare: Vec<HeartbeatResource>,
     removed: Vec<String>,
     errors: Vec<NameError>,
 }
@@ -144,10 +146,10 @@ impl Said {
             self.errors.push(NameError { name: name.into(), error });
         } else if let Some((name, why)) = word.split_once("@!") {
             let name = if name.is_empty() { None } else { Some(read(name)?) };
-            self.items.push(Err(Flaw { name, why: why.replace('_', " ") }));
+            self.items.push(Err(InvalidResource { name, why: why.replace('_', " ") }));
         } else if let Some(word) = word.strip_suffix("(beat)") {
             let resource = term(word)?;
-            self.bare.push(Bare {
+            self.bare.push(HeartbeatResource {
                 name: resource.name().clone(),
                 aliases: Vec::new(),
                 version: resource.version().to_string().into(),
@@ -160,7 +162,7 @@ impl Said {
     }
 
     /// As it comes from a server of this variant. SotW has no versions of single resources.
-    pub(super) fn reply(self, variant: Variant) -> Reply {
+    pub(super) fn reply(self, variant: Variant) -> Response {
         let item = |resource: Resource| {
             let resource = match variant {
                 Variant::Delta => resource,
@@ -169,15 +171,17 @@ impl Said {
                     .with_aliases(resource.aliases().to_vec())
                     .with_facts(resource.facts().clone()),
             };
-            Item::Given(Given { resource: resource.into(), reading: None })
+            ResponseItem::Resource(ReceivedResource { resource: resource.into(), decoded: None })
         };
         let items = self.items.into_iter().map(|one| one.map(item));
-        Reply {
+        Response {
             variant,
             type_url: self.type_url,
             version: self.version.into(),
             nonce: self.nonce.into(),
-            items: items.chain(self.bare.into_iter().map(|bare| Ok(Item::Bare(bare)))).collect(),
+            resources: items
+                .chain(self.bare.into_iter().map(|bare| Ok(ResponseItem::Heartbeat(bare))))
+                .collect(),
             removed: self.removed.into_iter().map(Into::into).collect(),
             errors: self.errors,
         }

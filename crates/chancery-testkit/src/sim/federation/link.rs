@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::client::{Bare, Flaw, Given, Item, Reply, StreamId};
+use chancery_core::client::{
+    self, HeartbeatResource, InvalidResource, ReceivedResource, ResponseItem, StreamId,
+};
 use chancery_core::server::{Event, Input, Response, ResponseEntry, Settings};
 use chancery_core::{
     Request, Resource, ResourceName, Scope, Snapshot, Time, TypeUrl, Variant, server,
@@ -132,11 +134,11 @@ fn broken(violation: server::Violation) -> Fault {
 }
 
 /// A response as a client reads it.
-pub(super) fn read(response: Response) -> Reply {
+pub(super) fn read(response: Response) -> client::Response {
     let has_wrappers = response.variant == Variant::Delta || response.wrapped;
-    Reply {
+    client::Response {
         variant: response.variant,
-        items: response.entries.iter().map(|entry| item(&entry, has_wrappers)).collect(),
+        resources: response.entries.iter().map(|entry| item(&entry, has_wrappers)).collect(),
         type_url: response.type_url,
         version: response.version,
         nonce: response.nonce,
@@ -145,21 +147,32 @@ pub(super) fn read(response: Response) -> Reply {
     }
 }
 
-fn item(entry: &ResponseEntry, has_wrapper: bool) -> Result<Item, Flaw> {
-    let unread = |fault: chancery_core::InvalidName| Flaw { name: None, why: fault.to_string() };
+fn item(entry: &ResponseEntry, has_wrapper: bool) -> Result<ResponseItem, InvalidResource> {
+    let unread =
+        |fault: chancery_core::InvalidName| InvalidResource { name: None, why: fault.to_string() };
     let name = ResourceName::read(&entry.name).map_err(unread)?;
     let Some(resource) = entry.resource.as_ref() else {
-        return Ok(Item::Bare(Bare { name, aliases: Vec::new(), version: "".into(), ttl: None }));
+        return Ok(ResponseItem::Heartbeat(HeartbeatResource {
+            name,
+            aliases: Vec::new(),
+            version: "".into(),
+            ttl: None,
+        }));
     };
     let version = resource.version().to_string();
     let ttl = resource.ttl().filter(|_| entry.ttl);
     if entry.heartbeat {
-        return Ok(Item::Bare(Bare { name, aliases: Vec::new(), version: version.into(), ttl }));
+        return Ok(ResponseItem::Heartbeat(HeartbeatResource {
+            name,
+            aliases: Vec::new(),
+            version: version.into(),
+            ttl,
+        }));
     }
     if is_bad(resource.body()) {
-        return Err(Flaw { name: Some(name), why: "it is bad".to_owned() });
+        return Err(InvalidResource { name: Some(name), why: "it is bad".to_owned() });
     }
     let read = Resource::new(name, resource.body().clone()).with_ttl(ttl);
     let read = if has_wrapper { read.with_version(&version) } else { read };
-    Ok(Item::Given(Given { resource: Arc::new(read), reading: None }))
+    Ok(ResponseItem::Resource(ReceivedResource { resource: Arc::new(read), decoded: None }))
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::client::{
-    AuthorityKey, ErrorKind, Event, Machine, Reply, ServerId, StreamId, WatchEvent,
+    self, AuthorityKey, ErrorKind, Event, Machine, ServerId, StreamId, WatchEvent,
 };
 use chancery_core::server::Response;
 use chancery_core::{Request, Resource, Time, TypeUrl, Variant};
@@ -113,13 +113,13 @@ impl Referee {
     }
 
     /// The client read a response.
-    pub(super) fn heard(&mut self, stream: &StreamId, reply: &Reply) {
+    pub(super) fn heard(&mut self, stream: &StreamId, reply: &client::Response) {
         self.troubled.remove(stream);
         let (id, url) = (stream.clone(), reply.type_url.clone());
         if !self.asked.contains(&(id.clone(), Some(url.clone()))) {
             return; // C-035
         }
-        let is_bad = reply.items.iter().any(Result::is_err);
+        let is_bad = reply.resources.iter().any(Result::is_err);
         let accepted = self.accepted.entry((id.server, url.clone())).or_default();
         if !is_bad {
             *accepted = Arc::clone(&reply.version);

@@ -12,7 +12,7 @@ use crate::{NameError, Resource, ResourceName, TypeUrl, Variant};
 
 /// A `DiscoveryResponse` or a `DeltaDiscoveryResponse`, received.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct Response {
     /// Which of the two messages it was.
     pub variant: Variant,
     /// The type it is about.
@@ -22,7 +22,7 @@ pub struct Reply {
     /// What the answer has to carry.
     pub nonce: Arc<str>,
     /// The resources, or what is wrong with them.
-    pub items: Vec<Result<Item, Flaw>>,
+    pub resources: Vec<Result<ResponseItem, InvalidResource>>,
     /// Names that are no more. Delta only.
     pub removed: Vec<Arc<str>>,
     /// Why names are not given.
@@ -31,26 +31,26 @@ pub struct Reply {
 
 /// One resource of a response that can be used.
 #[derive(Clone, Debug)]
-pub enum Item {
+pub enum ResponseItem {
     /// It has a body.
-    Given(Given),
+    Resource(ReceivedResource),
     /// It has none.
-    Bare(Bare),
+    Heartbeat(HeartbeatResource),
 }
 
 /// A resource with its body.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct ReceivedResource {
     /// Name, body, TTL and aliases; the version is explicit where the protocol gave one.
     pub resource: Arc<Resource>,
     /// What a decoder made of the body.
-    pub reading: Option<Reading>,
+    pub decoded: Option<DecodedBody>,
 }
 
 /// A wrapper without a body: the resource lives on unchanged (a heartbeat), or its aliases cannot
 /// be resolved.
 #[derive(Clone, Debug)]
-pub struct Bare {
+pub struct HeartbeatResource {
     /// The name in the wrapper.
     pub name: ResourceName,
     /// Further names in the wrapper.
@@ -63,26 +63,26 @@ pub struct Bare {
 
 /// A resource that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
+pub struct InvalidResource {
     /// Which one, if that can be told.
     pub name: Option<ResourceName>,
     /// What is wrong, for the server's operator.
     pub why: String,
 }
 
-impl Reply {
+impl Response {
     /// Finds this fault with all of it, also if there is nothing in it.
     pub fn reject(&mut self, why: &str) {
-        let flaw = |name| Err(Flaw { name, why: why.to_owned() });
-        for item in &mut self.items {
+        let flaw = |name| Err(InvalidResource { name, why: why.to_owned() });
+        for item in &mut self.resources {
             *item = flaw(match item {
-                Ok(Item::Given(given)) => Some(given.resource.name().clone()),
-                Ok(Item::Bare(bare)) => Some(bare.name.clone()),
+                Ok(ResponseItem::Resource(given)) => Some(given.resource.name().clone()),
+                Ok(ResponseItem::Heartbeat(bare)) => Some(bare.name.clone()),
                 Err(found) => found.name.take(),
             });
         }
-        if self.items.is_empty() {
-            self.items.push(flaw(None));
+        if self.resources.is_empty() {
+            self.resources.push(flaw(None));
         }
         self.removed.clear();
         self.errors.clear();
@@ -91,10 +91,10 @@ impl Reply {
 
 /// What a decoder made of a body. Opaque here, and shared by all watchers.
 #[derive(Clone)]
-pub struct Reading(pub Arc<dyn Any + Send + Sync>);
+pub struct DecodedBody(pub Arc<dyn Any + Send + Sync>);
 
 /// What was read may hold secrets (S-138).
-impl fmt::Debug for Reading {
+impl fmt::Debug for DecodedBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reading")
     }
