@@ -197,7 +197,7 @@ impl Client {
 
     /// The server that an error is about, or that gave a part of a publication.
     pub fn server(&self, server: ServerId) -> Option<&XdsServer> {
-        self.0.desks.server(server.place())
+        self.0.desks.server(server.index())
     }
 
     /// The server whose word counts for a name: the first of its authority, or one that stands in for

@@ -65,10 +65,10 @@ pub use bootstrap::{
 };
 pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 pub use chancery_core::client::{
-    Assembly, AuthorityKey, CachedResource, DecodedBody, ErrorKind, Fallback, InvalidPlace,
-    InvalidTarget, Naming, Part, Place, Protocol, Published, RateLimit, Rejection, ResourceKey,
-    ResourceState, ResourceStatus, ServerFeatures, ServerId, ServerKey, Settings, Setup, Target,
-    Template, WatchError,
+    Assembly, AuthorityKey, CachedResource, DecodedBody, ErrorKind, Fallback, InvalidTarget,
+    Naming, NamingError, Part, Protocol, Published, RateLimit, Rejection, ResolvedName,
+    ResourceKey, ResourceState, ResourceStatus, ServerFeatures, ServerId, ServerKey, Settings,
+    Setup, Target, Template, WatchError,
 };
 pub use chancery_core::{
     Api, InvalidName, Locality, Node, Resource, ResourceName, Time, TypeRules, TypeUrl, Value,

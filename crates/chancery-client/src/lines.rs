@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chancery_core::Time;
-use chancery_core::client::{Pace, RateLimit};
+use chancery_core::client::{RateLimit, TokenBucket};
 use tokio::time::Instant;
 
 /// What may be written.
@@ -19,7 +19,7 @@ pub(crate) struct Lines {
 
 #[derive(Debug, Default)]
 struct State {
-    pace: Pace,
+    pace: TokenBucket,
     left_out: u64,
 }
 
@@ -35,7 +35,7 @@ impl Lines {
     pub(crate) fn next(&self) -> Option<u64> {
         let now = Time(self.began.elapsed());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.pace.next(LIMIT) > now {
+        if state.pace.next_token(LIMIT) > now {
             state.left_out += 1;
             return None;
         }

@@ -24,7 +24,7 @@ pub(crate) enum Server {
 impl Server {
     pub(crate) fn new(
         id: ServerId,
-        server: client::Server,
+        server: client::ServerSetup,
         xds: &XdsServer,
         reader: Reader,
         paths: Paths,

@@ -19,7 +19,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use chancery_core::client::{
-    AuthorityKey, Fallback, InvalidPlace, Naming, Place, Target, Template,
+    AuthorityKey, Fallback, Naming, NamingError, ResolvedName, Target, Template,
 };
 use chancery_core::{Node, TypeUrl, Value};
 
@@ -108,7 +108,7 @@ pub enum Service {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved<'a> {
     /// What it is called and who is responsible.
-    pub place: Place,
+    pub place: ResolvedName,
     /// Who is asked, in the order of preference.
     pub servers: &'a [XdsServer],
 }
@@ -152,7 +152,7 @@ impl Bootstrap {
     ///
     /// # Errors
     /// If the target is under an authority that is not there, or its template makes no name.
-    pub fn target(&self, target: &Target) -> Result<Resolved<'_>, InvalidPlace> {
+    pub fn target(&self, target: &Target) -> Result<Resolved<'_>, NamingError> {
         Ok(self.resolved(self.naming().target(target)?))
     }
 
@@ -160,7 +160,7 @@ impl Bootstrap {
     ///
     /// # Errors
     /// As for a target, and if there is no template for servers.
-    pub fn listener(&self, address: &str) -> Result<Resolved<'_>, InvalidPlace> {
+    pub fn listener(&self, address: &str) -> Result<Resolved<'_>, NamingError> {
         Ok(self.resolved(self.naming().server(address)?))
     }
 
@@ -168,7 +168,7 @@ impl Bootstrap {
     ///
     /// # Errors
     /// If the name is malformed, of another type, or under an authority that is not there.
-    pub fn resource(&self, name: &str, type_url: &TypeUrl) -> Result<Resolved<'_>, InvalidPlace> {
+    pub fn resource(&self, name: &str, type_url: &TypeUrl) -> Result<Resolved<'_>, NamingError> {
         Ok(self.resolved(self.naming().resource(name, type_url)?))
     }
 
@@ -203,7 +203,7 @@ impl Bootstrap {
         self.servers.iter().chain(entries).any(|known| known == server)
     }
 
-    fn resolved(&self, place: Place) -> Resolved<'_> {
+    fn resolved(&self, place: ResolvedName) -> Resolved<'_> {
         let servers = self.servers_of(&place.authority);
         Resolved { place, servers }
     }

@@ -49,7 +49,7 @@ impl Plan {
 
     fn server(&mut self, server: &XdsServer, protocol: Protocol) -> ServerId {
         let id = self.setup.server(server.key(), protocol);
-        if id.place() == self.servers.len() {
+        if id.index() == self.servers.len() {
             self.servers.push(server.clone());
         }
         id

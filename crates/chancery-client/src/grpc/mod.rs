@@ -14,7 +14,7 @@ mod stream;
 use std::pin::pin;
 use std::sync::Arc;
 
-use chancery_core::client::{Server, ServerId};
+use chancery_core::client::{ServerId, ServerSetup};
 use chancery_proto::reply::Reader;
 use tokio::task::JoinSet;
 
@@ -29,7 +29,7 @@ pub(crate) use reports::Reports;
 
 /// One server, spoken to over gRPC.
 pub(crate) struct Channel {
-    server: Server,
+    server: ServerSetup,
     caller: Arc<Caller>,
     reader: Reader,
     paths: Paths,
@@ -42,14 +42,14 @@ struct Line {
     ticket: Ticket,
     caller: Arc<Caller>,
     reader: Reader,
-    server: Server,
+    server: ServerSetup,
     paths: Paths,
 }
 
 impl Channel {
     pub(crate) fn new(
         id: ServerId,
-        server: Server,
+        server: ServerSetup,
         xds: &XdsServer,
         reader: Reader,
         paths: Paths,

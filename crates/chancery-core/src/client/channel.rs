@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::pace::Pace;
+use super::token_bucket::TokenBucket;
 use super::topic::Topic;
-use super::{RateLimit, Server, Settings, WatchError};
+use super::{RateLimit, ServerSetup, Settings, WatchError};
 use crate::{ResourceName, Time, TypeUrl, Variant};
 
 /// How often a stream may reject. Some servers answer a rejection with the same again, at once: that
@@ -38,7 +38,7 @@ const UNANSWERED: usize = 16;
 /// One server.
 #[derive(Debug)]
 pub(super) struct Channel {
-    pub(super) server: Server,
+    pub(super) server: ServerSetup,
     /// By type; under `None` the one that carries all.
     pub(super) streams: BTreeMap<Option<TypeUrl>, Stream>,
     /// The versions accepted from this server (C-031).
@@ -53,8 +53,8 @@ pub(super) struct Stream {
     /// Why nothing is heard on it.
     pub(super) trouble: Option<Arc<WatchError>>,
     backoff: Backoff,
-    pace: Pace,
-    rejections: Pace,
+    pace: TokenBucket,
+    rejections: TokenBucket,
     /// Until when nothing may be asked, although there may be something to ask (C-045).
     pub(super) paused: Option<Time>,
     /// Whether the server has said anything on it.
@@ -84,7 +84,7 @@ pub(super) enum State {
 }
 
 impl Channel {
-    pub(super) fn new(server: Server) -> Self {
+    pub(super) fn new(server: ServerSetup) -> Self {
         Self { server, streams: BTreeMap::new(), accepted: BTreeMap::new() }
     }
 
@@ -207,9 +207,9 @@ impl Stream {
 
     /// Whether nothing may be said yet. It is asked again when that is over.
     pub(super) fn is_paused(&mut self, now: Time, limit: Option<RateLimit>) -> bool {
-        let pace = limit.map(|limit| self.pace.next(limit));
+        let pace = limit.map(|limit| self.pace.next_token(limit));
         let rejects = self.topics.values().any(Topic::rejects);
-        let rejection = rejects.then(|| self.rejections.next(REJECTIONS));
+        let rejection = rejects.then(|| self.rejections.next_token(REJECTIONS));
         self.paused = pace.max(rejection).filter(|next| *next > now);
         self.paused.is_some()
     }

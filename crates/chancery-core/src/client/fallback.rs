@@ -15,7 +15,7 @@ impl Machine {
         for (authority, realm) in &mut self.realms {
             while let Some(believed) = realm.believed() {
                 let in_trouble = |server: &ServerId| {
-                    let channel = self.channels.get(server.place());
+                    let channel = self.channels.get(server.index());
                     channel.is_some_and(|channel| realm.trouble_with(channel).is_some())
                 };
                 if !in_trouble(&believed) {
@@ -33,13 +33,13 @@ impl Machine {
                 }
                 self.events.push(Event::FellBack { authority: authority.clone(), server });
                 // What it said on the streams that it still has does not count any more.
-                if let Some(channel) = self.channels.get_mut(believed.place()) {
+                if let Some(channel) = self.channels.get_mut(believed.index()) {
                     for (type_url, shelf) in &realm.shelves {
                         let Some(topic) = channel.topic(type_url) else { continue };
                         shelf.wanted().for_each(|name| topic.miss(name));
                     }
                 }
-                let Some(channel) = self.channels.get_mut(server.place()) else { break };
+                let Some(channel) = self.channels.get_mut(server.index()) else { break };
                 for (type_url, shelf) in &realm.shelves {
                     let Some(topic) = channel.topic(type_url) else { continue };
                     shelf.wanted().for_each(|name| topic.change(name));
@@ -65,7 +65,7 @@ impl Machine {
             if realm.believed() == Some(server) || !realm.asks(server) {
                 continue;
             }
-            let channel = self.channels.get(server.place());
+            let channel = self.channels.get(server.index());
             let in_trouble = channel.is_some_and(|it| realm.trouble_with(it).is_some());
             if in_trouble && realm.is_wanting() {
                 continue; // It would be left again at once, because of another type.
@@ -98,7 +98,7 @@ impl Machine {
         left: &[ServerId],
     ) {
         self.leave(&authority, left);
-        let (realm, channel) = (self.realms.get(&authority), self.channels.get_mut(server.place()));
+        let (realm, channel) = (self.realms.get(&authority), self.channels.get_mut(server.index()));
         if let (Some(realm), Some(channel)) = (realm, channel) {
             let until = now + missing_after(&self.setup, channel.server.key.features);
             for (type_url, shelf) in &realm.shelves {
@@ -116,7 +116,7 @@ impl Machine {
 
     /// What a server said before it was believed has to be said again.
     pub(super) fn ask_unheard(&mut self, authority: &AuthorityKey, server: ServerId) {
-        let Some(channel) = self.channels.get_mut(server.place()) else { return };
+        let Some(channel) = self.channels.get_mut(server.index()) else { return };
         for topic in channel.topics() {
             topic.ask_unheard(|name| AuthorityKey::of(name) == *authority);
         }
@@ -126,7 +126,7 @@ impl Machine {
     fn leave(&mut self, authority: &AuthorityKey, servers: &[ServerId]) {
         let Some(realm) = self.realms.get(authority) else { return };
         for server in servers {
-            let Some(channel) = self.channels.get_mut(server.place()) else { continue };
+            let Some(channel) = self.channels.get_mut(server.index()) else { continue };
             for (type_url, shelf) in &realm.shelves {
                 let Some(topic) = channel.topic(type_url) else { continue };
                 shelf.wanted().for_each(|name| topic.change(name));

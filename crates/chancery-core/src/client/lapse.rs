@@ -90,7 +90,7 @@ impl Machine {
         let Some(strangers) = shelf.groups.get(group).map(|it| shelf.strangers(it, server)) else {
             return;
         };
-        let channel = self.channels.get(server.place());
+        let channel = self.channels.get(server.index());
         let claimed = |name: &ResourceName| channel.is_some_and(|it| it.claimed(type_url, name));
         let old = shelf.old(group, server).filter(|name| !claimed(name));
         for name in strangers.chain(old).cloned().collect::<BTreeSet<_>>() {

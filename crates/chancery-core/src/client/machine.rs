@@ -188,7 +188,7 @@ impl Machine {
 
     /// The next request for a stream that has room for one.
     pub fn request(&mut self, now: Time, stream: &StreamId) -> Option<Request> {
-        let channel = self.channels.get_mut(stream.server.place())?;
+        let channel = self.channels.get_mut(stream.server.index())?;
         let open = channel.streams.get_mut(&stream.type_url)?;
         if open.state != State::Open || open.is_asked {
             open.is_due = false;
@@ -245,7 +245,7 @@ impl Machine {
 
     /// Returns true if there may be a request for a stream.
     pub fn may_ask(&self, now: Time, stream: &StreamId) -> bool {
-        let channel = self.channels.get(stream.server.place());
+        let channel = self.channels.get(stream.server.index());
         let open = channel.and_then(|channel| {
             let is_polled = channel.server.protocol.refresh.is_some();
             channel.streams.get(&stream.type_url).map(|open| (open, is_polled))
@@ -256,7 +256,7 @@ impl Machine {
     /// Returns true if the watchers have applied what came on the stream, and most of it was
     /// answered, so that more may be read (C-038, C-062).
     pub fn may_read(&self, stream: &StreamId) -> bool {
-        let channel = self.channels.get(stream.server.place());
+        let channel = self.channels.get(stream.server.index());
         let open = channel.and_then(|channel| channel.streams.get(&stream.type_url));
         self.watchers.have_applied(stream) && open.is_none_or(Stream::may_owe)
     }
@@ -373,7 +373,7 @@ impl Machine {
             return;
         }
         for server in realm.asked() {
-            let Some(channel) = self.channels.get_mut(server.place()) else { continue };
+            let Some(channel) = self.channels.get_mut(server.index()) else { continue };
             if let Some(topic) = channel.topic(&subject.type_url) {
                 topic.forget(&subject.name);
             }
@@ -384,7 +384,7 @@ impl Machine {
     fn renamed(&mut self, subject: &Subject) {
         let Some(realm) = self.realms.get(&subject.authority) else { return };
         for server in realm.asked() {
-            let Some(channel) = self.channels.get_mut(server.place()) else { continue };
+            let Some(channel) = self.channels.get_mut(server.index()) else { continue };
             if let Some(topic) = channel.topic(&subject.type_url) {
                 topic.change(&subject.name);
             }
@@ -392,7 +392,7 @@ impl Machine {
     }
 
     fn opened(&mut self, now: Time, id: &StreamId) {
-        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
+        let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
         let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
         if stream.state != State::Opening {
             return;

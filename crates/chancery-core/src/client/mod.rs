@@ -14,7 +14,6 @@ mod machine;
 mod nameless;
 mod naming;
 mod outage;
-mod pace;
 mod realm;
 mod receive;
 mod response;
@@ -25,6 +24,7 @@ mod stock;
 mod target;
 mod tell;
 mod template;
+mod token_bucket;
 mod topic;
 mod watchers;
 
@@ -33,17 +33,17 @@ pub use entry::{CachedResource, Rejection, ResourceState};
 pub use error::{ErrorKind, WatchError};
 pub use event::Event;
 pub use machine::{Effect, Input, Machine};
-pub use naming::{AuthorityKey, InvalidPlace, Naming, Place};
-pub use pace::{Pace, RateLimit};
+pub use naming::{AuthorityKey, Naming, NamingError, ResolvedName};
 pub use response::{
     DecodedBody, HeartbeatResource, InvalidResource, ReceivedResource, Response, ResponseItem,
 };
 pub use setup::{
-    AuthoritySetup, Fallback, Protocol, Server, ServerFeatures, ServerId, ServerKey, Settings,
+    AuthoritySetup, Fallback, Protocol, ServerFeatures, ServerId, ServerKey, ServerSetup, Settings,
     Setup, StreamId,
 };
 pub use status::ResourceStatus;
 pub use target::{InvalidTarget, Target};
 pub use tell::WatchEvent;
 pub use template::Template;
+pub use token_bucket::{RateLimit, TokenBucket};
 pub use watchers::WatchId;

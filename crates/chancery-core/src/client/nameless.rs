@@ -42,7 +42,7 @@ impl Machine {
                 let act = |slot: &mut Slot| slot.entry.fault(error.clone(), false);
                 self.touch(taking, &name, Touch::Finds, act);
             }
-            let channel = self.channels.get_mut(taking.stream.server.place());
+            let channel = self.channels.get_mut(taking.stream.server.index());
             let topic = channel.and_then(|channel| channel.topic(taking.type_url));
             topic.into_iter().for_each(|topic| topic.suspend(&name));
         }
@@ -56,7 +56,7 @@ impl Machine {
         present: &BTreeSet<ResourceName>,
     ) -> Vec<ResourceName> {
         let server = taking.stream.server;
-        let channel = self.channels.get_mut(server.place());
+        let channel = self.channels.get_mut(server.index());
         let Some(topic) = channel.and_then(|it| it.topic(taking.type_url)) else {
             return Vec::new();
         };
@@ -86,7 +86,7 @@ impl Machine {
     /// Everything in a response has a name.
     fn forget_nameless(&mut self, taking: &Taking<'_>) {
         let server = taking.stream.server;
-        let Some(channel) = self.channels.get_mut(server.place()) else { return };
+        let Some(channel) = self.channels.get_mut(server.index()) else { return };
         let until = taking.now + missing_after(&self.setup, channel.server.key.features);
         if let Some(topic) = channel.topic(taking.type_url) {
             topic.resume(until);

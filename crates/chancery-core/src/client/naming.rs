@@ -43,7 +43,7 @@ pub struct Naming {
 
 /// A resource, and who is responsible for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct ResolvedName {
     /// What to ask for.
     pub name: ResourceName,
     /// Whom to ask.
@@ -53,7 +53,7 @@ pub struct Place {
 /// Why nobody can be asked: the fault of the bootstrap, or of who wrote the target or the name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum InvalidPlace {
+pub enum NamingError {
     /// The bootstrap does not know who is responsible.
     #[error("`{input}` is under authority `{authority}`, which `authorities` of the bootstrap lacks{}", among(.known))]
     UnknownAuthority {
@@ -113,7 +113,7 @@ impl Naming {
     ///
     /// # Errors
     /// If it is under an authority that is not there, or the template makes no name of a listener.
-    pub fn target(&self, target: &Target) -> Result<Place, InvalidPlace> {
+    pub fn target(&self, target: &Target) -> Result<ResolvedName, NamingError> {
         let Some(authority) = target.authority() else {
             return self.filled(&self.client, target.name());
         };
@@ -128,8 +128,8 @@ impl Naming {
     ///
     /// # Errors
     /// As for a target, and if the bootstrap has no template for servers (C-013, C-085).
-    pub fn server(&self, address: &str) -> Result<Place, InvalidPlace> {
-        let template = self.server.as_ref().ok_or(InvalidPlace::NoServerTemplate)?;
+    pub fn server(&self, address: &str) -> Result<ResolvedName, NamingError> {
+        let template = self.server.as_ref().ok_or(NamingError::NoServerTemplate)?;
         self.filled(template, address)
     }
 
@@ -138,15 +138,15 @@ impl Naming {
     ///
     /// # Errors
     /// If the name is malformed, of another type, or under an authority that is not there.
-    pub fn resource(&self, name: &str, type_url: &TypeUrl) -> Result<Place, InvalidPlace> {
+    pub fn resource(&self, name: &str, type_url: &TypeUrl) -> Result<ResolvedName, NamingError> {
         self.place(ResourceName::read_of(name, type_url)?)
     }
 
-    fn filled(&self, template: &Template, text: &str) -> Result<Place, InvalidPlace> {
+    fn filled(&self, template: &Template, text: &str) -> Result<ResolvedName, NamingError> {
         let listener = TypeUrl::new("envoy.config.listener.v3.Listener");
         let name = ResourceName::read_of(&template.fill(text), &listener);
         let template = || template.clone();
-        let name = name.map_err(|source| InvalidPlace::Template {
+        let name = name.map_err(|source| NamingError::Template {
             template: template(),
             text: text.into(),
             source,
@@ -155,19 +155,19 @@ impl Naming {
     }
 
     /// The authority's own template plays no part here: the name is complete (C-020).
-    fn place(&self, name: ResourceName) -> Result<Place, InvalidPlace> {
+    fn place(&self, name: ResourceName) -> Result<ResolvedName, NamingError> {
         let authority = AuthorityKey::of(&name);
         match &authority {
             AuthorityKey::Named(key) if !self.authorities.contains_key(key) => {
                 Err(self.unknown(name.as_str(), Arc::clone(key)))
             }
-            AuthorityKey::Old | AuthorityKey::Named(_) => Ok(Place { name, authority }),
+            AuthorityKey::Old | AuthorityKey::Named(_) => Ok(ResolvedName { name, authority }),
         }
     }
 
-    fn unknown(&self, input: &str, authority: Arc<str>) -> InvalidPlace {
+    fn unknown(&self, input: &str, authority: Arc<str>) -> NamingError {
         let known = self.authorities.keys().cloned().collect();
-        InvalidPlace::UnknownAuthority { input: input.into(), authority, known }
+        NamingError::UnknownAuthority { input: input.into(), authority, known }
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         text(naming.target(&target.parse().unwrap()))
     }
 
-    fn text(place: Result<Place, InvalidPlace>) -> (String, String) {
+    fn text(place: Result<ResolvedName, NamingError>) -> (String, String) {
         match place {
             Ok(place) => (place.name.to_string(), place.authority.to_string()),
             Err(fault) => ("error".to_owned(), fault.to_string()),
@@ -336,7 +336,7 @@ mod tests {
     /// C-013.
     #[test]
     fn a_server_needs_a_template_and_a_client_does_not() {
-        assert_eq!(Naming::default().server("0.0.0.0:80"), Err(InvalidPlace::NoServerTemplate));
+        assert_eq!(Naming::default().server("0.0.0.0:80"), Err(NamingError::NoServerTemplate));
         assert_eq!(Naming::default(), naming("%s", &[]));
     }
 

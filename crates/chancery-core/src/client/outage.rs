@@ -12,13 +12,13 @@ use crate::{ErrorDetail, Time};
 impl Machine {
     /// A stream ended, or could not be opened.
     pub(super) fn ended(&mut self, now: Time, id: &StreamId, error: &ErrorDetail) {
-        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
+        let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
         let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
         if !matches!(stream.state, State::Open | State::Opening) {
             return;
         }
         self.effects.send.remove(id);
-        let number = id.server.place() as u64;
+        let number = id.server.index() as u64;
         let is_trouble = stream.end(now, &self.setup.settings, number);
         let was_in_trouble = stream.trouble.is_some();
         if is_trouble && !was_in_trouble {
@@ -44,7 +44,7 @@ impl Machine {
     /// C-090: watchers hear of servers that cannot be reached when there is no other to ask.
     pub(super) fn spread_trouble(&mut self) {
         for realm in self.realms.values_mut() {
-            let believed = realm.believed().and_then(|id| self.channels.get(id.place()));
+            let believed = realm.believed().and_then(|id| self.channels.get(id.index()));
             let is_last = realm.is_at_last();
             for (type_url, shelf) in &mut realm.shelves {
                 let trouble = believed.and_then(|channel| channel.trouble(type_url));

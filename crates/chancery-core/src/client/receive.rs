@@ -94,7 +94,7 @@ impl Machine {
     /// The server spoke. Whether it speaks of something it was asked for on this stream (C-035).
     fn hears(&mut self, now: Time, id: &StreamId, type_url: &TypeUrl) -> bool {
         self.answered(now, id);
-        let Some(channel) = self.channels.get_mut(id.server.place()) else { return false };
+        let Some(channel) = self.channels.get_mut(id.server.index()) else { return false };
         let Some(stream) = channel.streams.get_mut(&id.type_url) else { return false };
         let asked = stream.topics.get(type_url).is_some_and(super::topic::Topic::was_asked);
         if asked {
@@ -115,7 +115,7 @@ impl Machine {
     /// The server is there. Once it is for all that it is asked for, it has to say again what did
     /// not count while it was not, or it may have nothing to come back with (C-089).
     fn respond(&mut self, id: &StreamId) {
-        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
+        let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
         let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
         if stream.respond() {
             channel.recover();
@@ -124,10 +124,10 @@ impl Machine {
 
     /// A poll is over, if it was one.
     fn answered(&mut self, now: Time, id: &StreamId) {
-        let Some(channel) = self.channels.get_mut(id.server.place()) else { return };
+        let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
         let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
         if let Some(refresh) = channel.server.protocol.refresh {
-            stream.poll_again(now, refresh, &self.setup.settings, id.server.place() as u64);
+            stream.poll_again(now, refresh, &self.setup.settings, id.server.index() as u64);
         }
     }
 
@@ -190,7 +190,7 @@ impl Machine {
         let server = taking.stream.server;
         let realm = self.realms.get(&AuthorityKey::of(name));
         let counts = realm.is_none_or(|it| it.believed() == Some(server) || !it.asks(server));
-        let channel = self.channels.get_mut(server.place());
+        let channel = self.channels.get_mut(server.index());
         let Some(topic) = channel.and_then(|it| it.topic(taking.type_url)) else { return counts };
         if counts {
             topic.came(name);
@@ -254,7 +254,7 @@ impl Machine {
     /// must say it again (C-045).
     fn ask_again(&mut self, taking: &Taking<'_>, name: &ResourceName) {
         let server = taking.stream.server;
-        let Some(channel) = self.channels.get_mut(server.place()) else { return };
+        let Some(channel) = self.channels.get_mut(server.index()) else { return };
         let Some(topic) = channel.topic(taking.type_url) else { return };
         let believing = self.realms.values().filter(|realm| realm.believed() == Some(server));
         for shelf in believing.filter_map(|realm| realm.shelves.get(taking.type_url)) {
@@ -360,7 +360,7 @@ impl Machine {
     /// Returns true if the server knows that the name is wanted, by itself, with its collection or
     /// with all others.
     fn was_told(&mut self, taking: &Taking<'_>, name: &ResourceName) -> bool {
-        let Some(channel) = self.channels.get_mut(taking.stream.server.place()) else {
+        let Some(channel) = self.channels.get_mut(taking.stream.server.index()) else {
             return false;
         };
         let Some(topic) = channel.topic(taking.type_url) else { return false };
@@ -415,7 +415,7 @@ impl Machine {
             }
         }
         for name in &spoken {
-            if self.channels.get_mut(server.place()).is_some_and(|channel| {
+            if self.channels.get_mut(server.index()).is_some_and(|channel| {
                 channel.topic(taking.type_url).is_some_and(|topic| topic.told(name))
             }) {
                 self.settle_group(taking, name);
@@ -442,7 +442,7 @@ impl Machine {
     }
 
     fn answer(&mut self, taking: &Taking<'_>, nonce: &Arc<str>, flaws: &[InvalidResource]) {
-        let Some(channel) = self.channels.get_mut(taking.stream.server.place()) else { return };
+        let Some(channel) = self.channels.get_mut(taking.stream.server.index()) else { return };
         if flaws.is_empty() {
             channel.accepted.insert(taking.type_url.clone(), Arc::clone(taking.version));
         }

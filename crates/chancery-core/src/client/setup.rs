@@ -47,7 +47,7 @@ pub struct Protocol {
 
 /// One server of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerSetup {
     /// Which one it is.
     pub key: ServerKey,
     /// How it is spoken to.
@@ -82,7 +82,7 @@ pub enum Fallback {
 pub struct Setup {
     /// Who the client says it is.
     pub node: Arc<Node>,
-    servers: Vec<Server>,
+    servers: Vec<ServerSetup>,
     authorities: BTreeMap<AuthorityKey, AuthoritySetup>,
     /// Waits and limits.
     pub settings: Settings,
@@ -142,7 +142,7 @@ impl Setup {
         let known =
             self.servers.iter().position(|known| known.key == key && known.protocol == protocol);
         ServerId(known.unwrap_or_else(|| {
-            self.servers.push(Server { key, protocol });
+            self.servers.push(ServerSetup { key, protocol });
             self.servers.len() - 1
         }))
     }
@@ -158,12 +158,12 @@ impl Setup {
     }
 
     /// All servers, in the order they were added.
-    pub fn servers(&self) -> impl ExactSizeIterator<Item = (ServerId, &Server)> {
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = (ServerId, &ServerSetup)> {
         self.servers.iter().enumerate().map(|(place, server)| (ServerId(place), server))
     }
 
     /// One server; `None` for an id of another setup.
-    pub fn find(&self, server: ServerId) -> Option<&Server> {
+    pub fn find(&self, server: ServerId) -> Option<&ServerSetup> {
         self.servers.get(server.0)
     }
 
@@ -175,7 +175,7 @@ impl Setup {
 
 impl ServerId {
     /// Its place among the servers.
-    pub fn place(self) -> usize {
+    pub fn index(self) -> usize {
         self.0
     }
 }

@@ -60,7 +60,7 @@ impl Machine {
 
     /// Why nothing is heard on a stream, as far as that is known.
     pub fn trouble(&self, stream: &StreamId) -> Option<&Arc<WatchError>> {
-        let channel = self.channels.get(stream.server.place())?;
+        let channel = self.channels.get(stream.server.index())?;
         channel.streams.get(&stream.type_url)?.trouble.as_ref()
     }
 
@@ -72,14 +72,14 @@ impl Machine {
     /// When it is tried again to reach a server, if nothing is heard of it and no attempt goes on
     /// (C-069).
     pub fn next_attempt(&self, server: ServerId) -> Option<Time> {
-        let channel = self.channels.get(server.place())?;
+        let channel = self.channels.get(server.index())?;
         channel.streams.values().filter_map(Stream::next_attempt).min()
     }
 
     /// Whether a server can be reached, as far as is known: after a failure, only when it has spoken
     /// again (C-137). `None` if nobody asks it.
     pub fn is_connected(&self, server: ServerId) -> Option<bool> {
-        let channel = self.channels.get(server.place())?;
+        let channel = self.channels.get(server.index())?;
         let mut streams = channel.streams.values().peekable();
         streams.peek()?;
         Some(streams.all(|stream| stream.trouble.is_none()))

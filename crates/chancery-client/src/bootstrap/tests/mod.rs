@@ -445,7 +445,7 @@ fn the_default_template_is_the_name_itself() {
     assert_eq!(read(&with(&empty)), read(&with(&json!({}))));
     let bootstrap = read(&with(&json!({})));
     assert!(bootstrap.target(&"xds:a".parse().unwrap()).is_ok());
-    assert_eq!(bootstrap.listener("0.0.0.0:80"), Err(InvalidPlace::NoServerTemplate));
+    assert_eq!(bootstrap.listener("0.0.0.0:80"), Err(NamingError::NoServerTemplate));
 }
 
 /// C-014.
@@ -521,7 +521,7 @@ fn k6_equal_servers_share_a_number_and_other_credentials_do_not() {
         "f": {},
     }})));
     let plan = bootstrap.plan(protocol(), Settings::default());
-    let number = |key| plan.setup.authorities()[&key].servers[0].place();
+    let number = |key| plan.setup.authorities()[&key].servers[0].index();
     let named = |name: &str| number(AuthorityKey::Named(name.into()));
     assert_eq!(number(AuthorityKey::Old), 0);
     assert_eq!(["a", "b", "c", "d", "e", "f"].map(named), [1, 1, 2, 3, 4, 0]);

@@ -70,14 +70,14 @@ impl Host {
             line
         };
         self.publish(dangers);
-        format!("s{} {line}", self.id.place())
+        format!("s{} {line}", self.id.index())
     }
 
     /// Something that it has goes to another server.
     pub(super) fn hand_over(&mut self, rng: &mut Rng, to: &mut Self, dangers: Dangers) -> String {
         let key = draw(rng);
         let Some(content) = self.content.remove(&key) else { return "nothing".to_owned() };
-        let line = format!("{} {} s{} to s{}", key.0, key.1, self.id.place(), to.id.place());
+        let line = format!("{} {} s{} to s{}", key.0, key.1, self.id.index(), to.id.index());
         to.content.insert(key, content);
         self.publish(dangers);
         to.publish(dangers);
@@ -118,7 +118,7 @@ fn draw(rng: &mut Rng) -> (&'static str, String) {
 
 impl Content {
     fn resource(&self, short: &str, name: &str, server: ServerId, alike: bool) -> Resource {
-        let whose = if alike { String::new() } else { format!(" s{}", server.place()) };
+        let whose = if alike { String::new() } else { format!(" s{}", server.index()) };
         let bad = if self.bad { " bad" } else { "" };
         let body = format!("{short} {name} {}{whose}{bad}", self.revision);
         let name = ResourceName::parse(name).expect("names of the plan are well formed");

@@ -280,7 +280,7 @@ impl Federation {
     fn wake(&mut self) -> Option<Time> {
         let (hosts, window, client) = (&self.hosts, self.plan.window, &self.client);
         let links = self.links.iter().filter_map(|(id, link)| {
-            let reads = hosts[id.server.place()].mood != Mood::Mute;
+            let reads = hosts[id.server.index()].mood != Mood::Mute;
             link.wake(window, reads, client.may_read(id))
         });
         let links = links.min();
@@ -301,10 +301,10 @@ impl Federation {
         for event in self.client.handle(self.now, input) {
             match &event {
                 Event::FellBack { authority, server } => {
-                    self.note(|| format!("    {authority} falls back to s{}", server.place()));
+                    self.note(|| format!("    {authority} falls back to s{}", server.index()));
                 }
                 Event::CameBack { authority, server } => {
-                    self.note(|| format!("    {authority} comes back to s{}", server.place()));
+                    self.note(|| format!("    {authority} comes back to s{}", server.index()));
                 }
                 _ => {}
             }
@@ -387,7 +387,7 @@ impl Federation {
     }
 
     fn open(&mut self, id: &StreamId) -> Result<(), Fault> {
-        let mood = self.hosts[id.server.place()].mood;
+        let mood = self.hosts[id.server.index()].mood;
         if mood == Mood::Down {
             return self.end(id, "nobody is there");
         }
@@ -428,7 +428,7 @@ impl Federation {
 
     /// The server reads, and says what it has to say.
     fn serve(&mut self, id: &StreamId) -> Result<bool, Fault> {
-        let host = &self.hosts[id.server.place()];
+        let host = &self.hosts[id.server.index()];
         let (mood, snapshot) = (host.mood, Arc::clone(&host.snapshot));
         let (now, window) = (self.now, self.plan.window);
         let Some(link) = self.links.get_mut(id).filter(|_| mood != Mood::Mute) else {
@@ -580,7 +580,7 @@ fn says_something(response: &Response) -> bool {
 
 fn label(id: &StreamId) -> String {
     let short = id.type_url.as_ref().map(|url| format!("/{}", url.short())).unwrap_or_default();
-    format!("s{}{short}", id.server.place())
+    format!("s{}{short}", id.server.index())
 }
 
 /// The time that a server has, and some on the way.

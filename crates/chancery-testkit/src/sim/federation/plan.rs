@@ -130,11 +130,11 @@ impl Plan {
         for (id, server) in self.setup.servers() {
             let (protocol, features) = (server.protocol, server.key.features);
             let shape = if protocol.aggregated { "ADS" } else { "per type" };
-            text += &format!("\n  s{}: {:?} {shape} {features:?}", id.place(), protocol.variant);
+            text += &format!("\n  s{}: {:?} {shape} {features:?}", id.index(), protocol.variant);
         }
         for authority in &self.authorities {
             let places: Vec<_> =
-                authority.servers.iter().map(|id| format!("s{}", id.place())).collect();
+                authority.servers.iter().map(|id| format!("s{}", id.index())).collect();
             let (key, fallback) = (&authority.key, authority.fallback);
             text += &format!("\n  {key}: {} {fallback:?}", places.join(" "));
         }

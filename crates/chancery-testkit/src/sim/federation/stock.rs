@@ -67,7 +67,7 @@ impl Federation {
 
     /// A resource as it is now, or as it is no more.
     fn left(&mut self, server: ServerId, url: &TypeUrl, name: &str) -> Resource {
-        let host = &self.hosts[server.place()];
+        let host = &self.hosts[server.index()];
         let same = host.snapshot.set(url).get(name).filter(|_| self.rng.chance(50));
         let same = same.filter(|_| matches!(host.has(url, name), Some(Ok(_))));
         match same {

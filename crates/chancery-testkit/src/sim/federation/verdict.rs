@@ -48,7 +48,7 @@ impl Verdict<'_> {
     }
 
     fn host(&self, id: ServerId) -> &Host {
-        &self.hosts[id.place()]
+        &self.hosts[id.index()]
     }
 
     fn authority(&self, authority: &Authority) -> Result<(), String> {
@@ -60,7 +60,7 @@ impl Verdict<'_> {
         for better in authority.servers.iter().take_while(|one| **one != believed) {
             let host = self.host(*better);
             if host.mood == Mood::Up && self.of(key).any(|watch| serves(host, watch)) {
-                let (better, believed) = (better.place(), believed.place());
+                let (better, believed) = (better.index(), believed.index());
                 return Err(format!("{key} believes s{believed}, and s{better} delivers (C-089)"));
             }
         }
@@ -168,7 +168,7 @@ impl Verdict<'_> {
             return Ok(());
         }
         let short = url.short();
-        Err(format!("s{} knows {told:?} of {short}, not {wanted:?} (C-032)", server.place()))
+        Err(format!("s{} knows {told:?} of {short}, not {wanted:?} (C-032)", server.index()))
     }
 }
 

@@ -28,13 +28,13 @@ impl Default for RateLimit {
 /// A bucket. That of a stream outlives a connection, so that one that breaks again and again is not a
 /// way around the bound.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct TokenBucket {
     full: Time,
 }
 
-impl Pace {
+impl TokenBucket {
     /// When the next one may be taken.
-    pub fn next(&self, limit: RateLimit) -> Time {
+    pub fn next_token(&self, limit: RateLimit) -> Time {
         let ahead = limit.interval.saturating_mul(limit.burst.saturating_sub(1));
         Time(self.full.0.saturating_sub(ahead))
     }
@@ -50,16 +50,16 @@ mod tests {
     use super::*;
 
     /// How many may be said now.
-    fn said(pace: &mut Pace, now: u64, limit: RateLimit) -> usize {
+    fn said(pace: &mut TokenBucket, now: u64, limit: RateLimit) -> usize {
         let now = Time(Duration::from_millis(now));
-        let may = |pace: &Pace| pace.next(limit) <= now;
+        let may = |pace: &TokenBucket| pace.next_token(limit) <= now;
         std::iter::from_fn(|| may(pace).then(|| pace.take(now, limit))).take(1000).count()
     }
 
     /// C-045
     #[test]
     fn a_burst_may_be_said_and_then_one_at_a_time() {
-        let (mut pace, limit) = (Pace::default(), RateLimit::default());
+        let (mut pace, limit) = (TokenBucket::default(), RateLimit::default());
         assert_eq!(said(&mut pace, 0, limit), 100);
         assert_eq!(said(&mut pace, 99, limit), 0);
         assert_eq!(said(&mut pace, 100, limit), 1);
@@ -72,11 +72,11 @@ mod tests {
     #[test]
     fn no_setting_overflows_or_stops_for_good() {
         let none = RateLimit { burst: 0, interval: Duration::from_millis(10) };
-        let mut pace = Pace::default();
+        let mut pace = TokenBucket::default();
         assert_eq!((said(&mut pace, 0, none), said(&mut pace, 10, none)), (1, 1));
         let free = RateLimit { burst: 1, interval: Duration::ZERO };
-        assert_eq!(said(&mut Pace::default(), 0, free), 1000);
+        assert_eq!(said(&mut TokenBucket::default(), 0, free), 1000);
         let vast = RateLimit { burst: u32::MAX, interval: Duration::MAX };
-        assert_eq!(said(&mut Pace::default(), 0, vast), 1000);
+        assert_eq!(said(&mut TokenBucket::default(), 0, vast), 1000);
     }
 }
