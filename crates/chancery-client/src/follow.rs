@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use chancery_core::client::{Dependencies, Need, Published, ResourceKey, WatchEvent};
+use chancery_core::client::{
+    DependencyManager, ResourceKey, WatchChange, WatchEvent, XdsConfigResult,
+};
 use chancery_core::{ResourceName, TypeUrl};
 use chancery_proto::references::links;
 use chancery_proto::schema::Schema;
@@ -19,7 +21,7 @@ use crate::watch::RawWatch;
 pub struct Follow {
     client: Arc<Handle>,
     schema: Schema,
-    dependencies: Dependencies,
+    dependencies: DependencyManager,
     watches: BTreeMap<ResourceKey, RawWatch>,
     ready: Arc<Ready>,
     ended: bool,
@@ -46,7 +48,7 @@ impl Follow {
         let mut follow = Self {
             client,
             schema,
-            dependencies: Dependencies::new(listener),
+            dependencies: DependencyManager::new(listener),
             watches: BTreeMap::new(),
             ready: Arc::default(),
             ended: false,
@@ -59,23 +61,23 @@ impl Follow {
     /// listener or its routes, and nothing published before can be used any more.
     ///
     /// Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Option<Published> {
+    pub async fn next(&mut self) -> Option<XdsConfigResult> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// Keeps a cluster that no route leads to, until it is released as often.
     pub fn hold(&mut self, cluster: ResourceName) {
-        self.dependencies.hold(cluster);
+        self.dependencies.hold_cluster(cluster);
         self.watch_what_is_needed();
     }
 
     /// Lets go of a cluster that was held.
     pub fn release(&mut self, cluster: &ResourceName) {
-        self.dependencies.release(cluster);
+        self.dependencies.release_cluster(cluster);
         self.watch_what_is_needed();
     }
 
-    fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<Published>> {
+    fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<XdsConfigResult>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -84,7 +86,7 @@ impl Follow {
             let Some(key) = self.ready.next() else { break };
             self.hear(&key);
         }
-        match self.dependencies.poll() {
+        match self.dependencies.next_config() {
             Some(published) => {
                 self.watch_what_is_needed();
                 Poll::Ready(Some(published))
@@ -114,7 +116,7 @@ impl Follow {
         if let Some(part) = news {
             let body = part.as_ref().ok().map(|held| held.resource.body());
             let links = body.map(|body| links(&self.schema, &key.0, body)).unwrap_or_default();
-            self.dependencies.heard(key.clone(), part, &links);
+            self.dependencies.update(key.clone(), part, &links);
             self.watch_what_is_needed();
         }
         if let Some(watch) = self.watches.get(key) {
@@ -123,15 +125,15 @@ impl Follow {
     }
 
     fn watch_what_is_needed(&mut self) {
-        while let Some(need) = self.dependencies.need() {
+        while let Some(need) = self.dependencies.next_watch_change() {
             match need {
-                Need::Watch(key) => {
+                WatchChange::Start(key) => {
                     let client = Arc::clone(&self.client);
                     let watch = RawWatch::new(client, key.0.clone(), key.1.as_str());
                     self.watches.insert(key.clone(), watch);
                     self.ready.add(key);
                 }
-                Need::Release(key) => {
+                WatchChange::Stop(key) => {
                     self.watches.remove(&key);
                 }
             }

@@ -65,10 +65,10 @@ pub use bootstrap::{
 };
 pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 pub use chancery_core::client::{
-    Assembly, AuthorityKey, CachedResource, DecodedBody, ErrorKind, Fallback, InvalidTarget,
-    Naming, NamingError, Part, Protocol, Published, RateLimit, Rejection, ResolvedName,
-    ResourceKey, ResourceState, ResourceStatus, ServerFeatures, ServerId, ServerKey, Settings,
-    Setup, Target, Template, WatchError,
+    AuthorityKey, CachedResource, DecodedBody, ErrorKind, Fallback, InvalidTarget, Naming,
+    NamingError, Protocol, RateLimit, Rejection, ResolvedName, ResourceKey, ResourceResult,
+    ResourceState, ResourceStatus, ServerFeatures, ServerId, ServerKey, Settings, Setup, Target,
+    Template, WatchError, XdsConfig, XdsConfigResult,
 };
 pub use chancery_core::{
     Api, InvalidName, Locality, Node, Resource, ResourceName, Time, TypeRules, TypeUrl, Value,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, Follow, Node, Options, Published, Variant, XdsServer,
+    Bootstrap, ChannelCredentials, Client, Follow, Node, Options, Variant, XdsConfigResult,
+    XdsServer,
 };
 use chancery_core::Snapshot;
 use chancery_proto::document::{Format, parse};
@@ -87,11 +88,12 @@ fn client(server: &TestServer, variant: Variant) -> Client {
 /// What was published, in short.
 async fn next(follow: &mut Follow) -> String {
     let waiting = tokio::time::timeout(Duration::from_secs(60), follow.next());
-    let published: Published = waiting.await.expect("it is published").expect("the client lives");
+    let published: XdsConfigResult =
+        waiting.await.expect("it is published").expect("the client lives");
     match published {
         Err(error) => format!("error {:?}", error.kind),
         Ok(assembly) => {
-            let parts = assembly.parts.iter().map(|((of, name), part)| {
+            let parts = assembly.resources.iter().map(|((of, name), part)| {
                 let without = if part.is_ok() { "" } else { "!" };
                 format!("{without}{} {name}", of.short())
             });

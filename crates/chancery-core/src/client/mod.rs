@@ -2,7 +2,7 @@
 
 mod backoff;
 mod channel;
-mod dependencies;
+mod dependency_manager;
 mod entry;
 mod error;
 mod event;
@@ -28,7 +28,9 @@ mod token_bucket;
 mod topic;
 mod watchers;
 
-pub use dependencies::{Assembly, Dependencies, Need, Part, Published, ResourceKey};
+pub use dependency_manager::{
+    DependencyManager, ResourceKey, ResourceResult, WatchChange, XdsConfig, XdsConfigResult,
+};
 pub use entry::{CachedResource, Rejection, ResourceState};
 pub use error::{ErrorKind, WatchError};
 pub use event::Event;

@@ -25,28 +25,28 @@ use crate::{Api, Link, ResourceName, TypeUrl};
 pub type ResourceKey = (TypeUrl, ResourceName);
 
 /// A resource, or why there is none.
-pub type Part = Result<CachedResource, Arc<WatchError>>;
+pub type ResourceResult = Result<CachedResource, Arc<WatchError>>;
 
 /// All that a listener needs, as it was at one time.
 #[derive(Clone, Debug)]
-pub struct Assembly {
+pub struct XdsConfig {
     /// The listener.
     pub listener: CachedResource,
     /// Everything else that it leads to: routes, clusters and endpoints. Clusters and endpoints may
     /// be missing, each for itself.
-    pub parts: BTreeMap<ResourceKey, Part>,
+    pub resources: BTreeMap<ResourceKey, ResourceResult>,
 }
 
 /// What is published.
-pub type Published = Result<Arc<Assembly>, Arc<WatchError>>;
+pub type XdsConfigResult = Result<Arc<XdsConfig>, Arc<WatchError>>;
 
 /// What is to be watched, or no longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum WatchChange {
     /// Watch this from now on.
-    Watch(ResourceKey),
+    Start(ResourceKey),
     /// Nobody needs this any more.
-    Release(ResourceKey),
+    Stop(ResourceKey),
 }
 
 /// Puts together what a listener needs.
@@ -54,7 +54,7 @@ pub enum Need {
 /// What is new costs what is new. All of it is looked at when something is published, and when
 /// something stops referring to something else.
 #[derive(Debug)]
-pub struct Dependencies {
+pub struct DependencyManager {
     root: ResourceKey,
     /// Clusters that are wanted for a reason of their own, and for how many.
     held: BTreeMap<ResourceName, usize>,
@@ -65,16 +65,16 @@ pub struct Dependencies {
     published: BTreeSet<ResourceKey>,
     /// Whether something is different from the last publication.
     changed: bool,
-    needs: VecDeque<Need>,
+    needs: VecDeque<WatchChange>,
 }
 
 #[derive(Debug)]
 struct Node {
-    part: Part,
+    part: ResourceResult,
     links: Vec<ResourceKey>,
 }
 
-impl Dependencies {
+impl DependencyManager {
     /// For the listener of this name.
     pub fn new(listener: ResourceName) -> Self {
         let root = (TypeUrl::new(LISTENER), listener);
@@ -92,14 +92,14 @@ impl Dependencies {
     }
 
     /// Keeps a cluster, whether routes lead to it or not, until it is released as often.
-    pub fn hold(&mut self, cluster: ResourceName) {
+    pub fn hold_cluster(&mut self, cluster: ResourceName) {
         self.want((TypeUrl::new(CLUSTER), cluster.clone()));
         *self.held.entry(cluster).or_default() += 1;
         self.changed = true;
     }
 
     /// Lets go of a cluster that was held.
-    pub fn release(&mut self, cluster: &ResourceName) {
+    pub fn release_cluster(&mut self, cluster: &ResourceName) {
         let Some(times) = self.held.get_mut(cluster) else { return };
         *times -= 1;
         if *times == 0 {
@@ -110,12 +110,12 @@ impl Dependencies {
     }
 
     /// What is to be watched or no longer, each told once, in order.
-    pub fn need(&mut self) -> Option<Need> {
+    pub fn next_watch_change(&mut self) -> Option<WatchChange> {
         self.needs.pop_front()
     }
 
     /// A resource that is watched is there, with what it refers to; or there is none.
-    pub fn heard(&mut self, key: ResourceKey, part: Part, links: &[Link]) {
+    pub fn update(&mut self, key: ResourceKey, part: ResourceResult, links: &[Link]) {
         if !self.wanted.contains(&key) {
             return;
         }
@@ -131,7 +131,7 @@ impl Dependencies {
     }
 
     /// The next publication: if something has changed, and all there must be is known.
-    pub fn poll(&mut self) -> Option<Published> {
+    pub fn next_config(&mut self) -> Option<XdsConfigResult> {
         if !self.changed || self.nodes.len() < self.wanted.len() {
             return None;
         }
@@ -141,7 +141,7 @@ impl Dependencies {
         Some(self.assembled())
     }
 
-    fn assembled(&self) -> Published {
+    fn assembled(&self) -> XdsConfigResult {
         let mut parts = BTreeMap::new();
         for (key, node) in &self.nodes {
             if let (Api::Lds | Api::Rds, Err(error)) = (key.0.api(), &node.part) {
@@ -150,7 +150,7 @@ impl Dependencies {
             parts.insert(key.clone(), node.part.clone());
         }
         match parts.remove(&self.root) {
-            Some(Ok(listener)) => Ok(Arc::new(Assembly { listener, parts })),
+            Some(Ok(listener)) => Ok(Arc::new(XdsConfig { listener, resources: parts })),
             Some(Err(error)) => Err(error),
             None => Err(Arc::new(WatchError::broken("a listener is not part of what it needs"))),
         }
@@ -158,7 +158,7 @@ impl Dependencies {
 
     fn want(&mut self, key: ResourceKey) {
         if self.wanted.insert(key.clone()) {
-            self.needs.push_back(Need::Watch(key));
+            self.needs.push_back(WatchChange::Start(key));
         }
     }
 
@@ -169,7 +169,7 @@ impl Dependencies {
             let stays = reachable.contains(key) || published.contains(key);
             if !stays {
                 nodes.remove(key);
-                needs.push_back(Need::Release(key.clone()));
+                needs.push_back(WatchChange::Stop(key.clone()));
             }
             stays
         });
@@ -190,15 +190,18 @@ impl Dependencies {
     }
 }
 
-impl Assembly {
+impl XdsConfig {
     /// A cluster, if the listener leads to it.
-    pub fn cluster(&self, name: &ResourceName) -> Option<&Part> {
-        self.parts.get(&(TypeUrl::new(CLUSTER), name.clone()))
+    pub fn cluster(&self, name: &ResourceName) -> Option<&ResourceResult> {
+        self.resources.get(&(TypeUrl::new(CLUSTER), name.clone()))
     }
 
     /// All parts of one type.
-    pub fn of_type(&self, type_url: &TypeUrl) -> impl Iterator<Item = (&ResourceName, &Part)> {
-        let parts = self.parts.iter().filter(move |((of, _), _)| of == type_url);
+    pub fn of_type(
+        &self,
+        type_url: &TypeUrl,
+    ) -> impl Iterator<Item = (&ResourceName, &ResourceResult)> {
+        let parts = self.resources.iter().filter(move |((of, _), _)| of == type_url);
         parts.map(|((_, name), part)| (name, part))
     }
 }
@@ -254,7 +257,7 @@ mod tests {
     }
 
     /// Dependencies, and what is watched for them.
-    struct Play(Dependencies, BTreeSet<ResourceKey>);
+    struct Play(DependencyManager, BTreeSet<ResourceKey>);
 
     impl Play {
         fn heard(&mut self, text: &str, links: &[&str]) -> &mut Self {
@@ -263,20 +266,20 @@ mod tests {
                 .into_iter()
                 .map(|(type_url, name)| Link { type_url, name, aggregated: true })
                 .collect();
-            self.0.heard(key(text), Ok(held(text)), &links);
+            self.0.update(key(text), Ok(held(text)), &links);
             self
         }
 
         fn gone(&mut self, text: &str) -> &mut Self {
-            self.0.heard(key(text), Err(missing()), &[]);
+            self.0.update(key(text), Err(missing()), &[]);
             self
         }
 
         fn wanted(&mut self) -> String {
-            while let Some(need) = self.0.need() {
+            while let Some(need) = self.0.next_watch_change() {
                 let fresh = match need {
-                    Need::Watch(key) => self.1.insert(key),
-                    Need::Release(key) => self.1.remove(&key),
+                    WatchChange::Start(key) => self.1.insert(key),
+                    WatchChange::Stop(key) => self.1.remove(&key),
                 };
                 assert!(fresh, "each once");
             }
@@ -284,11 +287,11 @@ mod tests {
         }
 
         fn published(&mut self) -> String {
-            match self.0.poll() {
+            match self.0.next_config() {
                 None => "nothing".to_owned(),
                 Some(Err(error)) => format!("error {}", error.text),
                 Some(Ok(assembly)) => assembly
-                    .parts
+                    .resources
                     .iter()
                     .map(|((of, name), part)| {
                         let without = if part.is_ok() { "" } else { "!" };
@@ -306,7 +309,7 @@ mod tests {
     }
 
     fn play() -> Play {
-        Play(Dependencies::new("l".parse().expect("a name")), BTreeSet::new())
+        Play(DependencyManager::new("l".parse().expect("a name")), BTreeSet::new())
     }
 
     /// C-059: the endpoints of a new cluster are late.
@@ -370,14 +373,14 @@ mod tests {
         play.heard("lds l", &[]);
         assert_eq!(play.published(), "");
         let name: ResourceName = "x".parse().expect("a name");
-        play.0.hold(name.clone());
-        play.0.hold(name.clone());
+        play.0.hold_cluster(name.clone());
+        play.0.hold_cluster(name.clone());
         assert_eq!(play.wanted(), "cds x, lds l");
         assert_eq!(play.published(), "nothing");
         assert_eq!(play.heard("cds x", &[]).published(), "cds x");
-        play.0.release(&name);
+        play.0.release_cluster(&name);
         assert_eq!(play.published(), "nothing");
-        play.0.release(&name);
+        play.0.release_cluster(&name);
         assert_eq!(play.published(), "");
     }
 
