@@ -2,7 +2,7 @@
 //! lines in a time (C-139).
 
 use chancery_core::TypeUrl;
-use chancery_core::client::load::{Asked, LoadEvent};
+use chancery_core::client::load::{ClusterSelection, LoadEvent};
 use chancery_core::client::{Event, InvalidResource, ResourceState, ServerId, Setup, StreamId};
 use tracing::{Level, debug, enabled, info, warn};
 
@@ -171,8 +171,8 @@ impl Observer {
             }
             LoadEvent::Answered { clusters, interval } => {
                 let clusters = match clusters {
-                    Asked::All => "all".to_owned(),
-                    Asked::Named(names) => names.len().to_string(),
+                    ClusterSelection::All => "all".to_owned(),
+                    ClusterSelection::Named(names) => names.len().to_string(),
                 };
                 info!(node, server, ?interval, "the server asks for loads of {clusters} clusters");
             }

@@ -12,8 +12,8 @@ use chancery_client::{
     Authority, Bootstrap, ChannelCredentials, Client, Dial, Event, Load, LoadError, Locality, Node,
     Options, OrcaReport, ReportedMetrics, ResourceType, XdsServer,
 };
-use chancery_core::client::load::{Asked, ClusterStats, LoadAnswer, LoadReport};
-use chancery_proto::wire::{decode_load_report, encode_load_answer};
+use chancery_core::client::load::{ClusterSelection, ClusterStats, LoadReport, LoadResponse};
+use chancery_proto::wire::{decode_load_report, encode_load_response};
 use stage::{Call, Door, Peer, door, field, response, within};
 
 const PATH: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
@@ -47,7 +47,11 @@ fn zone(zone: &str) -> Locality {
 }
 
 fn all(interval: Duration) -> Vec<u8> {
-    encode_load_answer(&LoadAnswer { clusters: Asked::All, interval: Some(interval) }).to_vec()
+    encode_load_response(&LoadResponse {
+        clusters: ClusterSelection::All,
+        interval: Some(interval),
+    })
+    .to_vec()
 }
 
 async fn heard(call: &mut Call) -> Option<LoadReport> {
@@ -124,9 +128,9 @@ async fn a_server_may_change_what_it_wants() {
     let mut peer = door.peer().await;
     let mut call = stream(&mut peer).await;
     let began = tokio::time::Instant::now();
-    let named = Asked::Named(BTreeSet::from(["a".into()]));
+    let named = ClusterSelection::Named(BTreeSet::from(["a".into()]));
     let interval = Some(Duration::from_secs(10));
-    call.say(&encode_load_answer(&LoadAnswer { clusters: named, interval }));
+    call.say(&encode_load_response(&LoadResponse { clusters: named, interval }));
     a.dropped(None);
     b.dropped(None);
     assert_eq!(&*told(&mut call).await.key.cluster, "a");
@@ -375,8 +379,8 @@ async fn a_server_that_says_something_else_is_asked_again_later() {
     let client = client(dial);
     let load = load(&client, "a");
     load.dropped(None);
-    let no_interval = LoadAnswer { clusters: Asked::All, interval: None };
-    for bad in [b"garbage".to_vec(), encode_load_answer(&no_interval).to_vec()] {
+    let no_interval = LoadResponse { clusters: ClusterSelection::All, interval: None };
+    for bad in [b"garbage".to_vec(), encode_load_response(&no_interval).to_vec()] {
         let mut peer = door.peer().await;
         let mut call = stream(&mut peer).await;
         call.say(&bad);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use chancery_core::client::Settings;
 use chancery_core::client::load::{
-    Asked, ClusterStats, LoadAnswer, LoadEvent, LoadKey, LoadReport, LocalityTally, MetricStats,
-    OrcaReport, ReportedMetrics, Reporter, Said, Tally,
+    ClusterCounters, ClusterSelection, ClusterStats, LoadEvent, LoadKey, LoadMessage, LoadReport,
+    LoadReporter, LoadResponse, LocalityCounters, MetricStats, OrcaReport, ReportedMetrics,
 };
 use chancery_core::{ErrorDetail, Locality, Node, Time};
 
@@ -24,20 +24,20 @@ fn zone(zone: &str) -> Locality {
     Locality { zone: zone.to_owned(), ..Locality::default() }
 }
 
-fn reporter() -> Reporter {
+fn reporter() -> LoadReporter {
     let node = Node { id: "n".to_owned(), ..Node::default() };
     let settings = Settings { jitter: 0.0, ..Settings::default() };
-    Reporter::new(Arc::new(node), settings, 0)
+    LoadReporter::new(Arc::new(node), settings, 0)
 }
 
-fn all(seconds: u64) -> LoadAnswer {
-    LoadAnswer { clusters: Asked::All, interval: Some(Duration::from_secs(seconds)) }
+fn all(seconds: u64) -> LoadResponse {
+    LoadResponse { clusters: ClusterSelection::All, interval: Some(Duration::from_secs(seconds)) }
 }
 
-fn only(clusters: &[&str], seconds: u64) -> LoadAnswer {
+fn only(clusters: &[&str], seconds: u64) -> LoadResponse {
     let clusters = clusters.iter().map(|&cluster| cluster.into()).collect();
     let interval = Some(Duration::from_secs(seconds));
-    LoadAnswer { clusters: Asked::Named(clusters), interval }
+    LoadResponse { clusters: ClusterSelection::Named(clusters), interval }
 }
 
 fn broken() -> ErrorDetail {
@@ -46,32 +46,32 @@ fn broken() -> ErrorDetail {
 
 /// Opens the stream, and says what is said first.
 #[track_caller]
-fn open(reporter: &mut Reporter, now: Time) {
+fn open(reporter: &mut LoadReporter, now: Time) {
     assert!(reporter.is_due(now));
     reporter.opened(now);
     let first = report(reporter, now);
     assert_eq!(first.node.map(|node| node.id.clone()).as_deref(), Some("n"));
     assert_eq!(first.clusters, []);
-    assert_eq!(reporter.next(now), None);
+    assert_eq!(reporter.next_message(now), None);
 }
 
 #[track_caller]
-fn report(reporter: &mut Reporter, now: Time) -> LoadReport {
-    match reporter.next(now) {
-        Some(Said::Report(report)) => report,
+fn report(reporter: &mut LoadReporter, now: Time) -> LoadReport {
+    match reporter.next_message(now) {
+        Some(LoadMessage::Report(report)) => report,
         other => panic!("no report: {other:?}"),
     }
 }
 
 /// The only cluster in the next report.
 #[track_caller]
-fn told(reporter: &mut Reporter, now: Time) -> ClusterStats {
+fn told(reporter: &mut LoadReporter, now: Time) -> ClusterStats {
     let mut clusters = report(reporter, now).clusters;
     assert_eq!(clusters.len(), 1, "{clusters:?}");
     clusters.remove(0)
 }
 
-fn calls(tally: &LocalityTally, succeeded: u64, errored: u64) {
+fn calls(tally: &LocalityCounters, succeeded: u64, errored: u64) {
     for number in 0..succeeded + errored {
         tally.started();
         tally.ended(number < succeeded, None);
@@ -84,19 +84,19 @@ fn a_stream_is_there_while_a_cluster_needs_it() {
     let mut reporter = reporter();
     assert!(!reporter.is_due(at(0)));
     assert_eq!(reporter.deadline(), None);
-    let _tally = reporter.join(at(1), key("a", ""));
+    let _tally = reporter.add_cluster(at(1), key("a", ""));
     open(&mut reporter, at(1));
     assert!(!reporter.is_due(at(1)), "one stream for each server");
-    let _other = reporter.join(at(2), key("b", ""));
+    let _other = reporter.add_cluster(at(2), key("b", ""));
     assert!(!reporter.is_due(at(2)));
-    reporter.leave(&key("a", ""));
-    assert_eq!(reporter.next(at(3)), None);
-    reporter.leave(&key("b", ""));
-    assert_eq!(reporter.next(at(3)), Some(Said::End));
-    assert_eq!(reporter.next(at(3)), None, "it is said once");
+    reporter.remove_cluster(&key("a", ""));
+    assert_eq!(reporter.next_message(at(3)), None);
+    reporter.remove_cluster(&key("b", ""));
+    assert_eq!(reporter.next_message(at(3)), Some(LoadMessage::End));
+    assert_eq!(reporter.next_message(at(3)), None, "it is said once");
     // Another one comes while the stream ends: it waits for the next.
-    let _late = reporter.join(at(4), key("c", ""));
-    assert_eq!(reporter.next(at(4)), None);
+    let _late = reporter.add_cluster(at(4), key("c", ""));
+    assert_eq!(reporter.next_message(at(4)), None);
     assert!(!reporter.is_due(at(4)));
     reporter.ended(at(5), ErrorDetail::default());
     let again = reporter.deadline().unwrap();
@@ -107,16 +107,16 @@ fn a_stream_is_there_while_a_cluster_needs_it() {
 #[test]
 fn a_stream_that_nobody_needs_any_more_is_not_opened_again() {
     let mut reporter = reporter();
-    let tally = reporter.join(at(0), key("a", ""));
+    let tally = reporter.add_cluster(at(0), key("a", ""));
     tally.dropped(None);
     assert!(reporter.is_due(at(0)));
-    reporter.leave(&key("a", ""));
+    reporter.remove_cluster(&key("a", ""));
     assert!(!reporter.is_wanted());
     reporter.ended(at(1), broken());
     assert_eq!(reporter.deadline(), None);
     assert!(!reporter.is_due(at(1000)) && reporter.is_at_rest());
     // Nothing is lost in silence.
-    let events = reporter.events();
+    let events = reporter.take_events();
     assert!(events.contains(&LoadEvent::Untold { calls: 1 }), "{events:?}");
     assert!(matches!(events[0], LoadEvent::Ended { is_trouble: false, .. }), "{events:?}");
 }
@@ -125,14 +125,15 @@ fn a_stream_that_nobody_needs_any_more_is_not_opened_again() {
 #[test]
 fn the_server_says_which_clusters_and_how_often() {
     let mut reporter = reporter();
-    let (a, b) = (reporter.join(at(0), key("a", "")), reporter.join(at(0), key("b", "")));
+    let (a, b) =
+        (reporter.add_cluster(at(0), key("a", "")), reporter.add_cluster(at(0), key("b", "")));
     open(&mut reporter, at(0));
     a.dropped(None);
     b.dropped(None);
     assert_eq!(reporter.deadline(), None, "nothing is told before it is asked for");
     reporter.answered(at(5), only(&["a", "nobody"], 10));
     assert_eq!(reporter.deadline(), Some(at(15)));
-    assert_eq!(reporter.next(at(14)), None);
+    assert_eq!(reporter.next_message(at(14)), None);
     assert_eq!(&*told(&mut reporter, at(15)).key.cluster, "a");
     assert_eq!(reporter.deadline(), Some(at(25)));
     // Sooner, and the other one: what it counted is there.
@@ -143,7 +144,7 @@ fn the_server_says_which_clusters_and_how_often() {
     assert_eq!((&*b_stats.key.cluster, b_stats.dropped), ("b", 1));
     // Later, and all.
     reporter.answered(at(18), all(100));
-    assert_eq!(reporter.next(at(116)), None);
+    assert_eq!(reporter.next_message(at(116)), None);
     let a_stats = told(&mut reporter, at(117));
     assert_eq!((&*a_stats.key.cluster, a_stats.dropped), ("a", 1));
     assert_eq!(a_stats.interval, Duration::from_secs(117 - 15));
@@ -154,20 +155,20 @@ fn the_server_says_which_clusters_and_how_often() {
 fn an_interval_has_to_be_one() {
     for interval in [None, Some(Duration::ZERO)] {
         let mut reporter = reporter();
-        let _tally = reporter.join(at(0), key("a", ""));
+        let _tally = reporter.add_cluster(at(0), key("a", ""));
         open(&mut reporter, at(0));
-        reporter.answered(at(0), LoadAnswer { clusters: Asked::All, interval });
-        assert!(matches!(reporter.events()[..], [.., LoadEvent::Unusable { .. }]));
-        assert_eq!(reporter.next(at(1)), Some(Said::End));
+        reporter.answered(at(0), LoadResponse { clusters: ClusterSelection::All, interval });
+        assert!(matches!(reporter.take_events()[..], [.., LoadEvent::Unusable { .. }]));
+        assert_eq!(reporter.next_message(at(1)), Some(LoadMessage::End));
         reporter.ended(at(1), ErrorDetail::default());
         assert_eq!(reporter.deadline(), Some(at(2)), "it was no answer");
     }
     for (asked, had) in [(1, 10), (9, 10), (10, 10), (11, 11)] {
         let mut reporter = reporter();
-        let _tally = reporter.join(at(0), key("a", ""));
+        let _tally = reporter.add_cluster(at(0), key("a", ""));
         open(&mut reporter, at(0));
         let interval = Some(Duration::from_millis(asked));
-        reporter.answered(at(0), LoadAnswer { clusters: Asked::All, interval });
+        reporter.answered(at(0), LoadResponse { clusters: ClusterSelection::All, interval });
         assert_eq!(reporter.deadline(), Some(Time(Duration::from_millis(had))));
     }
 }
@@ -176,10 +177,10 @@ fn an_interval_has_to_be_one() {
 #[test]
 fn calls_are_counted_by_cluster_service_and_locality() {
     let mut reporter = reporter();
-    let one = reporter.join(at(0), key("a", "one"));
-    let two = reporter.join(at(3), key("a", "two"));
+    let one = reporter.add_cluster(at(0), key("a", "one"));
+    let two = reporter.add_cluster(at(3), key("a", "two"));
     // The same again is the same.
-    let same = reporter.join(at(4), key("a", "one"));
+    let same = reporter.add_cluster(at(4), key("a", "one"));
     let (east, west) = (one.locality(&zone("east")), one.locality(&zone("west")));
     calls(&east, 5, 2);
     calls(&west, 1, 0);
@@ -213,7 +214,7 @@ fn calls_are_counted_by_cluster_service_and_locality() {
 #[test]
 fn what_was_told_is_not_told_again_and_what_goes_on_is() {
     let mut reporter = reporter();
-    let tally = reporter.join(at(0), key("a", ""));
+    let tally = reporter.add_cluster(at(0), key("a", ""));
     let east = tally.locality(&zone("east"));
     calls(&east, 3, 0);
     east.started();
@@ -238,7 +239,7 @@ fn what_was_told_is_not_told_again_and_what_goes_on_is() {
 #[test]
 fn what_is_counted_without_a_stream_is_told_on_the_next_one() {
     let mut reporter = reporter();
-    let tally = reporter.join(at(0), key("a", ""));
+    let tally = reporter.add_cluster(at(0), key("a", ""));
     let east = tally.locality(&zone("east"));
     open(&mut reporter, at(0));
     reporter.answered(at(0), all(10));
@@ -248,7 +249,7 @@ fn what_is_counted_without_a_stream_is_told_on_the_next_one() {
     reporter.ended(at(15), broken());
     calls(&east, 4, 0);
     open(&mut reporter, at(20));
-    assert_eq!(reporter.next(at(40)), None, "a new stream is a new question");
+    assert_eq!(reporter.next_message(at(40)), None, "a new stream is a new question");
     reporter.answered(at(40), all(10));
     let stats = told(&mut reporter, at(50));
     assert_eq!(stats.localities[&zone("east")].succeeded, 6);
@@ -259,7 +260,7 @@ fn what_is_counted_without_a_stream_is_told_on_the_next_one() {
 #[test]
 fn a_report_that_could_not_be_written_is_told_again() {
     let mut reporter = reporter();
-    let tally = reporter.join(at(0), key("a", ""));
+    let tally = reporter.add_cluster(at(0), key("a", ""));
     let east = tally.locality(&zone("east"));
     calls(&east, 3, 1);
     east.started();
@@ -268,7 +269,7 @@ fn a_report_that_could_not_be_written_is_told_again() {
     reporter.answered(at(0), all(10));
     let report = report(&mut reporter, at(10));
     calls(&east, 1, 0);
-    reporter.unsaid(at(10), &report);
+    reporter.not_sent(at(10), &report);
     reporter.ended(at(10), broken());
     let again = reporter.deadline().unwrap();
     open(&mut reporter, again);
@@ -284,7 +285,7 @@ fn a_report_that_could_not_be_written_is_told_again() {
 #[test]
 fn waits_grow_until_the_server_answers() {
     let mut reporter = reporter();
-    let _tally = reporter.join(at(0), key("a", ""));
+    let _tally = reporter.add_cluster(at(0), key("a", ""));
     let mut now = at(0);
     let mut waits = Vec::new();
     for _ in 0..200 {
@@ -311,7 +312,7 @@ fn waits_grow_until_the_server_answers() {
     reporter.ended(now, broken());
     assert_eq!(reporter.deadline(), Some(now + Settings::default().backoff));
     let trouble = |event: &LoadEvent| matches!(event, LoadEvent::Ended { is_trouble: true, .. });
-    assert_eq!(reporter.events().iter().filter(|event| trouble(event)).count(), 202);
+    assert_eq!(reporter.take_events().iter().filter(|event| trouble(event)).count(), 202);
 }
 
 /// C-133: at the end of a cluster, and at the end of the client.
@@ -319,20 +320,20 @@ fn waits_grow_until_the_server_answers() {
 fn the_last_word_tells_what_is_left() {
     for closes in [false, true] {
         let mut reporter = reporter();
-        let tally = reporter.join(at(0), key("a", ""));
+        let tally = reporter.add_cluster(at(0), key("a", ""));
         open(&mut reporter, at(0));
         reporter.answered(at(0), all(10));
         tally.dropped(None);
         if closes {
             reporter.close();
         } else {
-            reporter.leave(&key("a", ""));
+            reporter.remove_cluster(&key("a", ""));
         }
         let stats = told(&mut reporter, at(4));
         assert_eq!((stats.dropped, stats.interval), (1, Duration::from_secs(4)));
         // Whoever counts on does not put it off.
         tally.dropped(None);
-        assert_eq!(reporter.next(at(4)), Some(Said::End));
+        assert_eq!(reporter.next_message(at(4)), Some(LoadMessage::End));
         assert_eq!(reporter.deadline(), None);
         reporter.ended(at(5), ErrorDetail::default());
         assert!(reporter.is_at_rest() && !reporter.is_due(at(1000)));
@@ -343,11 +344,11 @@ fn the_last_word_tells_what_is_left() {
 #[test]
 fn a_cluster_that_has_gone_is_told_of_all_the_same() {
     let mut reporter = reporter();
-    let gone = reporter.join(at(0), key("gone", ""));
-    let _stays = reporter.join(at(0), key("stays", ""));
+    let gone = reporter.add_cluster(at(0), key("gone", ""));
+    let _stays = reporter.add_cluster(at(0), key("stays", ""));
     gone.dropped(None);
     drop(gone);
-    reporter.leave(&key("gone", ""));
+    reporter.remove_cluster(&key("gone", ""));
     open(&mut reporter, at(100));
     reporter.answered(at(100), all(10));
     assert_eq!(told(&mut reporter, at(110)).dropped, 1);
@@ -358,14 +359,14 @@ fn a_cluster_that_has_gone_is_told_of_all_the_same() {
 #[test]
 fn so_many_that_have_gone_are_kept_and_no_more() {
     let mut reporter = reporter();
-    let _stays = reporter.join(at(0), key("stays", ""));
+    let _stays = reporter.add_cluster(at(0), key("stays", ""));
     let (limit, more) = (1000, 3);
     for number in 0..limit + more {
         let key = key(&format!("c{number}"), "");
-        reporter.join(at(number), key.clone()).dropped(None);
-        assert_eq!(reporter.events(), []);
-        reporter.leave(&key);
-        let lost = reporter.events();
+        reporter.add_cluster(at(number), key.clone()).dropped(None);
+        assert_eq!(reporter.take_events(), []);
+        reporter.remove_cluster(&key);
+        let lost = reporter.take_events();
         assert_eq!(lost.len(), usize::from(number >= limit), "{number}");
     }
     open(&mut reporter, at(5000));
@@ -394,7 +395,7 @@ fn metrics_of_endpoints_are_told_as_far_as_the_cluster_lets_them() {
     let count = |texts: &[&str]| {
         let metrics = ReportedMetrics::new(texts);
         let mut reporter = reporter();
-        let tally = reporter.join(at(0), key("a", ""));
+        let tally = reporter.add_cluster(at(0), key("a", ""));
         let east = tally.locality(&zone("east"));
         for report in &reports {
             east.started();
@@ -437,9 +438,9 @@ struct History {
     seed: u64,
     chance: u64,
     now: Time,
-    reporter: Reporter,
-    tally: Arc<Tally>,
-    east: Arc<LocalityTally>,
+    reporter: LoadReporter,
+    tally: Arc<ClusterCounters>,
+    east: Arc<LocalityCounters>,
     open: u64,
     counted: Sum,
     told: Sum,
@@ -452,7 +453,7 @@ struct Sum([u64; 4]);
 impl History {
     fn new(seed: u64) -> Self {
         let mut reporter = reporter();
-        let tally = reporter.join(at(0), key("a", ""));
+        let tally = reporter.add_cluster(at(0), key("a", ""));
         let east = tally.locality(&zone("east"));
         let (counted, told) = (Sum::default(), Sum::default());
         Self { seed, chance: seed, now: at(0), reporter, tally, east, open: 0, counted, told }
@@ -518,9 +519,9 @@ impl History {
 
     /// Writes what is to be said; now and then it cannot be written.
     fn say(&mut self, may_fail: bool) {
-        while let Some(Said::Report(report)) = self.reporter.next(self.now) {
+        while let Some(LoadMessage::Report(report)) = self.reporter.next_message(self.now) {
             if may_fail && self.below(4) == 0 {
-                self.reporter.unsaid(self.now, &report);
+                self.reporter.not_sent(self.now, &report);
                 self.reporter.ended(self.now, broken());
                 return;
             }

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::ErrorDetail;
-use chancery_core::client::load::Said;
+use chancery_core::client::load::LoadMessage;
 use chancery_proto::frames::framed;
-use chancery_proto::wire::{decode_load_answer, encode_load_report};
+use chancery_proto::wire::{decode_load_response, encode_load_report};
 use h2::SendStream;
 use h2::client::SendRequest;
 use tokio::time::sleep;
@@ -90,7 +90,7 @@ impl Reports {
             out.reserve_capacity(1);
             let room = poll_fn(|cx| out.poll_capacity(cx)).await;
             let Some(Ok(_)) = room else { return unwritable() };
-            let Said::Report(report) = self.desk.next().await else {
+            let LoadMessage::Report(report) = self.desk.next().await else {
                 // Nobody is left to be told that this cannot be said either.
                 out.send_data(Bytes::new(), true).ok();
                 return nobody_reports();
@@ -109,7 +109,7 @@ impl Reports {
                 Ok(message) => message,
                 Err(error) => return error,
             };
-            match decode_load_answer(&message) {
+            match decode_load_response(&message) {
                 Ok(answer) => self.desk.answered(answer),
                 Err(error) => return internal(told(&error)),
             }

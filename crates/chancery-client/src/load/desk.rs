@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_core::client::Settings;
-use chancery_core::client::load::{LoadAnswer, LoadKey, LoadReport, Reporter, Said, Tally};
+use chancery_core::client::load::{
+    ClusterCounters, LoadKey, LoadMessage, LoadReport, LoadReporter, LoadResponse,
+};
 use chancery_core::{ErrorDetail, Node, Time};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -18,7 +20,7 @@ pub(crate) struct Desks(Vec<(XdsServer, Option<Arc<Desk>>)>);
 
 /// One report server, shared by its task and by those who count.
 pub(crate) struct Desk {
-    reporter: Mutex<Reporter>,
+    reporter: Mutex<LoadReporter>,
     began: Instant,
     /// Rung when its task may have something to do. Only that waits for it, in one place at a time.
     bell: Notify,
@@ -42,7 +44,7 @@ impl Desks {
             let desk = || {
                 // Not the number of a stream of discovery, so that they do not retry in step.
                 let number = place | (1 << 32);
-                let reporter = Reporter::new(Arc::clone(&node), settings.clone(), number);
+                let reporter = LoadReporter::new(Arc::clone(&node), settings.clone(), number);
                 Arc::new(Desk::new(server, reporter, Arc::clone(observer)))
             };
             (server.clone(), is_streamed.then(desk))
@@ -91,7 +93,7 @@ impl Desks {
 }
 
 impl Desk {
-    fn new(server: &XdsServer, reporter: Reporter, observer: Arc<Observer>) -> Self {
+    fn new(server: &XdsServer, reporter: LoadReporter, observer: Arc<Observer>) -> Self {
         Self {
             reporter: Mutex::new(reporter),
             began: Instant::now(),
@@ -102,12 +104,12 @@ impl Desk {
         }
     }
 
-    pub(super) fn join(&self, key: LoadKey) -> Arc<Tally> {
-        self.tell(|reporter, now| reporter.join(now, key))
+    pub(super) fn join(&self, key: LoadKey) -> Arc<ClusterCounters> {
+        self.tell(|reporter, now| reporter.add_cluster(now, key))
     }
 
     pub(super) fn leave(&self, key: &LoadKey) {
-        self.tell(|reporter, _| reporter.leave(key));
+        self.tell(|reporter, _| reporter.remove_cluster(key));
     }
 
     /// Waits until a stream is to be opened.
@@ -122,12 +124,12 @@ impl Desk {
 
     /// The next thing to say on a stream that has room for it. It is taken out: whoever asks says
     /// it, or that it could not be [said](Self::unsaid).
-    pub(crate) async fn next(&self) -> Said {
-        self.wait(Reporter::next).await
+    pub(crate) async fn next(&self) -> LoadMessage {
+        self.wait(LoadReporter::next_message).await
     }
 
     pub(crate) fn opened(&self) {
-        self.tell(Reporter::opened);
+        self.tell(LoadReporter::opened);
     }
 
     pub(crate) fn ended(&self, error: ErrorDetail) {
@@ -135,16 +137,16 @@ impl Desk {
         self.rest.notify_one();
     }
 
-    pub(crate) fn answered(&self, answer: LoadAnswer) {
+    pub(crate) fn answered(&self, answer: LoadResponse) {
         self.tell(|reporter, now| reporter.answered(now, answer));
     }
 
     pub(crate) fn unsaid(&self, report: &LoadReport) {
-        self.tell(|reporter, now| reporter.unsaid(now, report));
+        self.tell(|reporter, now| reporter.not_sent(now, report));
     }
 
     /// Waits for what the machine says, whenever that may have changed.
-    async fn wait<T>(&self, mut ask: impl FnMut(&mut Reporter, Time) -> Option<T>) -> T {
+    async fn wait<T>(&self, mut ask: impl FnMut(&mut LoadReporter, Time) -> Option<T>) -> T {
         loop {
             let (answer, deadline) = {
                 let mut reporter = self.lock();
@@ -162,10 +164,10 @@ impl Desk {
     }
 
     /// Tells the machine something, and lets its task look.
-    fn tell<T>(&self, tell: impl FnOnce(&mut Reporter, Time) -> T) -> T {
+    fn tell<T>(&self, tell: impl FnOnce(&mut LoadReporter, Time) -> T) -> T {
         let mut reporter = self.lock();
         let answer = tell(&mut reporter, self.now());
-        let events = reporter.events();
+        let events = reporter.take_events();
         drop(reporter);
         self.observer.loads(&self.uri, &events);
         self.bell.notify_one();
@@ -177,7 +179,7 @@ impl Desk {
     }
 
     /// The machine is a value: whatever panicked with the lock held has been told of elsewhere.
-    fn lock(&self) -> MutexGuard<'_, Reporter> {
+    fn lock(&self) -> MutexGuard<'_, LoadReporter> {
         self.reporter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use chancery_core::Locality;
-use chancery_core::client::load::{LoadKey, LocalityTally, OrcaReport, ReportedMetrics, Tally};
+use chancery_core::client::load::{
+    ClusterCounters, LoadKey, LocalityCounters, OrcaReport, ReportedMetrics,
+};
 
 use super::Desk;
 use crate::client::Handle;
@@ -44,7 +46,7 @@ pub struct Load {
 #[derive(Clone)]
 pub struct LocalityLoad {
     load: Load,
-    tally: Arc<LocalityTally>,
+    tally: Arc<LocalityCounters>,
 }
 
 /// A call that is in progress. If it is dropped before it is said how it ended, it failed.
@@ -75,7 +77,7 @@ pub enum LoadError {
 
 /// A cluster that reports, for as long as this is there.
 struct Cluster {
-    tally: Arc<Tally>,
+    tally: Arc<ClusterCounters>,
     key: LoadKey,
     desk: Arc<Desk>,
     /// The client lives on while somebody counts.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_core::Locality;
 use chancery_core::client::load::{
-    Asked, ClusterStats, LoadAnswer, LoadKey, LoadReport, LocalityStats, MetricStats,
+    ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse, LocalityStats, MetricStats,
 };
 use prost::Message;
 
@@ -122,15 +122,15 @@ pub fn decode_load_report(bytes: &[u8]) -> Result<LoadReport, DecodeError> {
 }
 
 /// Encodes a `LoadStatsResponse`.
-pub fn encode_load_answer(answer: &LoadAnswer) -> Bytes {
+pub fn encode_load_response(answer: &LoadResponse) -> Bytes {
     let clusters = match &answer.clusters {
-        Asked::All => Vec::new(),
-        Asked::Named(names) => names.iter().map(ToString::to_string).collect(),
+        ClusterSelection::All => Vec::new(),
+        ClusterSelection::Named(names) => names.iter().map(ToString::to_string).collect(),
     };
     let message = LoadStatsResponse {
         clusters,
         load_reporting_interval: answer.interval.map(WireDuration::from),
-        send_all_clusters: answer.clusters == Asked::All,
+        send_all_clusters: answer.clusters == ClusterSelection::All,
     };
     message.encode_to_vec().into()
 }
@@ -139,15 +139,15 @@ pub fn encode_load_answer(answer: &LoadAnswer) -> Bytes {
 ///
 /// # Errors
 /// When the bytes are no such message.
-pub fn decode_load_answer(bytes: &[u8]) -> Result<LoadAnswer, DecodeError> {
+pub fn decode_load_response(bytes: &[u8]) -> Result<LoadResponse, DecodeError> {
     let message = LoadStatsResponse::decode(bytes)
         .map_err(|error| DecodeError { expected: "LoadStatsResponse", source: error.into() })?;
     let names = message.clusters.iter().map(|name| name.as_str().into());
-    Ok(LoadAnswer {
+    Ok(LoadResponse {
         clusters: if message.send_all_clusters {
-            Asked::All
+            ClusterSelection::All
         } else {
-            Asked::Named(names.collect())
+            ClusterSelection::Named(names.collect())
         },
         interval: message.load_reporting_interval.and_then(|it| it.try_into().ok()),
     })
@@ -327,14 +327,14 @@ mod tests {
             names in proptest::option::of(btree_set(name(), 0..3)),
             interval in proptest::option::of(0..u64::from(u32::MAX)),
         ) {
-            let clusters = names.map_or(Asked::All, Asked::Named);
-            let answer = LoadAnswer { clusters, interval: interval.map(Duration::from_micros) };
-            prop_assert_eq!(decode_load_answer(&encode_load_answer(&answer)).unwrap(), answer);
+            let clusters = names.map_or(ClusterSelection::All, ClusterSelection::Named);
+            let answer = LoadResponse { clusters, interval: interval.map(Duration::from_micros) };
+            prop_assert_eq!(decode_load_response(&encode_load_response(&answer)).unwrap(), answer);
         }
 
         #[test]
         fn no_bytes_are_too_bad(bytes in vec(any::<u8>(), 0..64)) {
-            let _ = (decode_load_report(&bytes), decode_load_answer(&bytes));
+            let _ = (decode_load_report(&bytes), decode_load_response(&bytes));
         }
     }
 
@@ -406,13 +406,14 @@ mod tests {
     /// C-131
     #[test]
     fn an_answer_is_what_the_descriptors_say() {
-        let named = Asked::Named(["a".into(), "b".into()].into());
+        let named = ClusterSelection::Named(["a".into(), "b".into()].into());
         let interval = Some(Duration::from_secs(10));
         let message = "envoy.service.load_stats.v3.LoadStatsResponse";
-        let bytes = encode_load_answer(&LoadAnswer { clusters: named, interval });
+        let bytes = encode_load_response(&LoadResponse { clusters: named, interval });
         let expected = json!({"clusters": ["a", "b"], "loadReportingInterval": "10s"});
         assert_eq!(meant(message, bytes), expected);
-        let bytes = encode_load_answer(&LoadAnswer { clusters: Asked::All, interval: None });
+        let bytes =
+            encode_load_response(&LoadResponse { clusters: ClusterSelection::All, interval: None });
         assert_eq!(meant(message, bytes), json!({"sendAllClusters": true}));
     }
 
@@ -423,7 +424,7 @@ mod tests {
             let interval = Some(WireDuration { seconds, nanos });
             let message =
                 LoadStatsResponse { load_reporting_interval: interval, ..Default::default() };
-            let answer = decode_load_answer(&message.encode_to_vec()).unwrap();
+            let answer = decode_load_response(&message.encode_to_vec()).unwrap();
             assert_eq!(answer.interval, None, "{seconds} {nanos}");
         }
     }

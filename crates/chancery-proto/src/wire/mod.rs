@@ -25,7 +25,9 @@ mod status;
 mod tail;
 pub use ask::encode_request;
 pub use entries::{encode_entries, encode_response};
-pub use load::{decode_load_answer, decode_load_report, encode_load_answer, encode_load_report};
+pub use load::{
+    decode_load_report, decode_load_response, encode_load_report, encode_load_response,
+};
 pub use requests::{decode_delta, decode_sotw};
 pub use status::{
     ClientConfig, ClientStatusRequest, GenericXdsConfig, UpdateFailureState, decode_client_status,

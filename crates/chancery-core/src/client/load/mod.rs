@@ -17,13 +17,15 @@
 //!
 //! Not here: bytes (`chancery_proto::wire`), and connections (`chancery-client`).
 
-mod book;
+mod counters;
 mod metrics;
 mod reporter;
 mod stats;
-mod tally;
+mod store;
 
+pub use counters::{ClusterCounters, LocalityCounters};
 pub use metrics::{OrcaReport, ReportedMetrics};
-pub use reporter::{LoadEvent, Reporter, Said};
-pub use stats::{Asked, ClusterStats, LoadAnswer, LoadKey, LoadReport, LocalityStats, MetricStats};
-pub use tally::{LocalityTally, Tally};
+pub use reporter::{LoadEvent, LoadMessage, LoadReporter};
+pub use stats::{
+    ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse, LocalityStats, MetricStats,
+};

@@ -12,21 +12,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::book::Book;
-use super::stats::{Asked, LoadAnswer, LoadKey, LoadReport};
-use super::tally::Tally;
+use super::counters::ClusterCounters;
+use super::stats::{ClusterSelection, LoadKey, LoadReport, LoadResponse};
+use super::store::LoadStore;
 use crate::client::Settings;
 use crate::client::backoff::Backoff;
 use crate::{ErrorDetail, Node, Time};
 
 /// The load reports to one server.
 #[derive(Debug)]
-pub struct Reporter {
+pub struct LoadReporter {
     node: Arc<Node>,
     settings: Settings,
     /// Tells its waits from those of others.
     number: u64,
-    book: Book,
+    book: LoadStore,
     state: State,
     backoff: Backoff,
     /// Whether no more is to be said than the last word.
@@ -57,7 +57,7 @@ struct Stream {
 /// What the server wants.
 #[derive(Debug)]
 struct Terms {
-    clusters: Asked,
+    clusters: ClusterSelection,
     interval: Duration,
 }
 
@@ -73,7 +73,7 @@ enum Ending {
 
 /// What is to be said on the stream.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum LoadMessage {
     /// This.
     Report(LoadReport),
     /// Nothing any more: the client's half of the stream ends.
@@ -95,7 +95,7 @@ pub enum LoadEvent {
     /// The server said what it wants to hear.
     Answered {
         /// Of which clusters.
-        clusters: Asked,
+        clusters: ClusterSelection,
         /// How often.
         interval: Duration,
     },
@@ -114,14 +114,14 @@ pub enum LoadEvent {
 /// Reports are not made more often than this, whatever a server asks for.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
-impl Reporter {
+impl LoadReporter {
     /// Of a server to which nobody reports yet. `number` tells its waits from those of others.
     pub fn new(node: Arc<Node>, settings: Settings, number: u64) -> Self {
         Self {
             node,
             settings,
             number,
-            book: Book::default(),
+            book: LoadStore::default(),
             state: State::Closed,
             backoff: Backoff::default(),
             closing: false,
@@ -130,13 +130,13 @@ impl Reporter {
     }
 
     /// A cluster reports to this server, until it is [left](Self::leave) as often.
-    pub fn join(&mut self, now: Time, key: LoadKey) -> Arc<Tally> {
+    pub fn add_cluster(&mut self, now: Time, key: LoadKey) -> Arc<ClusterCounters> {
         self.book.open(now, key)
     }
 
     /// A cluster reports no longer. What it has to tell yet is told if the stream is there, or
     /// comes back while others need it.
-    pub fn leave(&mut self, key: &LoadKey) {
+    pub fn remove_cluster(&mut self, key: &LoadKey) {
         let untold = self.book.close(key);
         self.untold(untold);
         self.rest();
@@ -209,7 +209,7 @@ impl Reporter {
 
     /// The server says what it wants to hear. A later word takes the place of an earlier one
     /// (C-131).
-    pub fn answered(&mut self, now: Time, answer: LoadAnswer) {
+    pub fn answered(&mut self, now: Time, answer: LoadResponse) {
         let State::Open(stream) = &mut self.state else { return };
         let interval = answer.interval.filter(|interval| !interval.is_zero());
         let Some(interval) = interval else {
@@ -228,7 +228,7 @@ impl Reporter {
     }
 
     /// The next thing to say on a stream that has room for it.
-    pub fn next(&mut self, now: Time) -> Option<Said> {
+    pub fn next_message(&mut self, now: Time) -> Option<LoadMessage> {
         let is_wanted = self.is_wanted();
         let State::Open(stream) = &mut self.state else { return None };
         // A cluster that comes after the last word waits for the next stream.
@@ -237,7 +237,7 @@ impl Reporter {
         }
         if !std::mem::replace(&mut stream.introduced, true) {
             let node = Some(Arc::clone(&self.node));
-            return Some(Said::Report(LoadReport { node, clusters: Vec::new() }));
+            return Some(LoadMessage::Report(LoadReport { node, clusters: Vec::new() }));
         }
         let terms = stream.terms.as_ref()?;
         if now < stream.last + terms.interval {
@@ -245,7 +245,7 @@ impl Reporter {
         }
         stream.last = now;
         let clusters = self.book.take(now, &terms.clusters);
-        Some(Said::Report(LoadReport { node: None, clusters }))
+        Some(LoadMessage::Report(LoadReport { node: None, clusters }))
     }
 
     /// When [`next`](Self::next) or [`is_due`](Self::is_due) has to be asked, if nothing happens
@@ -261,26 +261,27 @@ impl Reporter {
     }
 
     /// A report could not be written: what it tells is still to be told.
-    pub fn unsaid(&mut self, now: Time, report: &LoadReport) {
+    pub fn not_sent(&mut self, now: Time, report: &LoadReport) {
         self.book.give_back(now, &report.clusters);
     }
 
     /// What has happened since this was asked last.
-    pub fn events(&mut self) -> Vec<LoadEvent> {
+    pub fn take_events(&mut self) -> Vec<LoadEvent> {
         std::mem::take(&mut self.events)
     }
 
-    fn last_word(&mut self, now: Time) -> Option<Said> {
+    fn last_word(&mut self, now: Time) -> Option<LoadMessage> {
         let State::Open(stream) = &mut self.state else { return None };
         if stream.ending == Ending::No {
             stream.ending = Ending::Told;
             let terms = stream.terms.as_ref().filter(|_| !stream.unusable);
             let clusters = terms.map(|terms| self.book.take(now, &terms.clusters));
             if let Some(clusters) = clusters.filter(|clusters| !clusters.is_empty()) {
-                return Some(Said::Report(LoadReport { node: None, clusters }));
+                return Some(LoadMessage::Report(LoadReport { node: None, clusters }));
             }
         }
-        (std::mem::replace(&mut stream.ending, Ending::Said) == Ending::Told).then_some(Said::End)
+        (std::mem::replace(&mut stream.ending, Ending::Said) == Ending::Told)
+            .then_some(LoadMessage::End)
     }
 
     /// Nobody reports and there is no stream: nothing is kept for one that will not come.

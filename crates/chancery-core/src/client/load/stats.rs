@@ -71,23 +71,23 @@ pub struct MetricStats {
 
 /// A `LoadStatsResponse`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadAnswer {
+pub struct LoadResponse {
     /// Of which clusters.
-    pub clusters: Asked,
+    pub clusters: ClusterSelection,
     /// How often; `None` if it is not said, or is no time.
     pub interval: Option<Duration>,
 }
 
 /// The clusters a server wants to hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum ClusterSelection {
     /// All there are.
     All,
     /// These.
     Named(BTreeSet<Arc<str>>),
 }
 
-impl Asked {
+impl ClusterSelection {
     pub(super) fn covers(&self, cluster: &str) -> bool {
         match self {
             Self::All => true,

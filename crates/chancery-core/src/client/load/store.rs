@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::stats::{Asked, ClusterStats, LoadKey};
-use super::tally::Tally;
+use super::counters::ClusterCounters;
+use super::stats::{ClusterSelection, ClusterStats, LoadKey};
 use crate::Time;
 
 /// All clusters that report, and those that did and have something to tell yet.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct LoadStore {
     pages: BTreeMap<LoadKey, Page>,
     /// How many of them somebody counts for.
     open: usize,
@@ -17,7 +17,7 @@ pub(super) struct Book {
 
 #[derive(Debug)]
 struct Page {
-    tally: Arc<Tally>,
+    tally: Arc<ClusterCounters>,
     /// How many count for it.
     users: usize,
     /// What is in the tally happened since.
@@ -28,9 +28,9 @@ struct Page {
 /// come and go for as long as a server cannot be reached.
 const MOST_LEFT: usize = 1000;
 
-impl Book {
+impl LoadStore {
     /// Somebody counts for a cluster.
-    pub(super) fn open(&mut self, now: Time, key: LoadKey) -> Arc<Tally> {
+    pub(super) fn open(&mut self, now: Time, key: LoadKey) -> Arc<ClusterCounters> {
         let new = || Page { tally: Arc::default(), users: 0, since: now };
         let page = self.pages.entry(key).or_insert_with(new);
         self.open += usize::from(page.users == 0);
@@ -60,7 +60,7 @@ impl Book {
     }
 
     /// Takes out what happened until now.
-    pub(super) fn take(&mut self, now: Time, asked: &Asked) -> Vec<ClusterStats> {
+    pub(super) fn take(&mut self, now: Time, asked: &ClusterSelection) -> Vec<ClusterStats> {
         let mut all = Vec::new();
         self.pages.retain(|key, page| {
             if !asked.covers(&key.cluster) {

@@ -12,14 +12,14 @@ use crate::Locality;
 
 /// The calls to one cluster.
 #[derive(Debug, Default)]
-pub struct Tally {
-    localities: Mutex<BTreeMap<Locality, Arc<LocalityTally>>>,
+pub struct ClusterCounters {
+    localities: Mutex<BTreeMap<Locality, Arc<LocalityCounters>>>,
     drops: Mutex<Drops>,
 }
 
 /// The calls to one locality of it.
 #[derive(Debug, Default)]
-pub struct LocalityTally(Mutex<LocalityStats>);
+pub struct LocalityCounters(Mutex<LocalityStats>);
 
 #[derive(Debug, Default)]
 struct Drops {
@@ -27,9 +27,9 @@ struct Drops {
     total: u64,
 }
 
-impl Tally {
+impl ClusterCounters {
     /// Where the calls to a locality are counted.
-    pub fn locality(&self, locality: &Locality) -> Arc<LocalityTally> {
+    pub fn locality(&self, locality: &Locality) -> Arc<LocalityCounters> {
         let mut localities = lock(&self.localities);
         if let Some(known) = localities.get(locality) {
             return Arc::clone(known);
@@ -85,7 +85,7 @@ impl Tally {
     }
 }
 
-impl LocalityTally {
+impl LocalityCounters {
     /// A call has begun.
     pub fn started(&self) {
         let mut stats = lock(&self.0);
