@@ -204,7 +204,7 @@ impl Client {
     /// that.
     pub fn server_of(&self, name: &str) -> Option<&XdsServer> {
         let authority = AuthorityKey::of(&ResourceName::read(name).ok()?);
-        let server = self.0.engine.look(|machine| machine.believed(&authority))?;
+        let server = self.0.engine.look(|machine| machine.active_server(&authority))?;
         self.server(server)
     }
 

@@ -230,7 +230,7 @@ impl Engine {
     /// Returns true if there may be a request for a stream.
     pub(crate) fn may_ask(&self, ticket: &Ticket) -> bool {
         let (now, state) = (self.now(), self.lock());
-        state.has(ticket) && state.machine.may_ask(now, &ticket.stream)
+        state.has(ticket) && state.machine.may_request(now, &ticket.stream)
     }
 
     /// Waits until the stream may be read (C-038); `false` if it is closed.
@@ -415,7 +415,7 @@ impl State {
                 }
                 Effect::Send(stream) => wakes.extend(self.line(&stream, |line| &mut line.writer)),
                 Effect::Read(stream) => wakes.extend(self.line(&stream, |line| &mut line.reader)),
-                Effect::Tell(watch) => wakes.extend(self.watches.remove(&watch)),
+                Effect::Notify(watch) => wakes.extend(self.watches.remove(&watch)),
             }
         }
         let ring = self.is_sooner();

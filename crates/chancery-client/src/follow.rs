@@ -105,7 +105,7 @@ impl Follow {
         while let Some(watch) = self.watches.get_mut(key) {
             match watch.poll_heard(&cx) {
                 Poll::Ready(Some(WatchEvent::Changed { value, .. })) => news = Some(value),
-                Poll::Ready(Some(WatchEvent::Ambient { .. } | WatchEvent::Settled)) => {}
+                Poll::Ready(Some(WatchEvent::Ambient { .. } | WatchEvent::Complete)) => {}
                 Poll::Ready(None) => {
                     self.ended = true;
                     break;

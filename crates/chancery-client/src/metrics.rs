@@ -109,7 +109,7 @@ impl Counts {
 
 impl ResourceLabels {
     fn of(status: &ResourceStatus<'_>) -> Self {
-        let is_held = status.held.is_some();
+        let is_held = status.cached.is_some();
         Self {
             authority: status.authority.label().into(),
             cache_state: match (status.state, is_held) {

@@ -40,7 +40,7 @@ impl Observer {
         });
         for event in events {
             match event {
-                Event::Became { server, type_url, name, state, version } => {
+                Event::StateChanged { server, type_url, name, state, version } => {
                     let version = version.as_deref().unwrap_or_default();
                     let nonce = nonce.unwrap_or_default();
                     self.became(*server, type_url, name.as_str(), *state, (version, nonce));
@@ -140,22 +140,22 @@ impl Observer {
                 let type_url = stream.type_url.as_ref().map_or("", |type_url| type_url.short());
                 warn!(node, server = uri(stream.server), type_url, "nothing can be used: {why}");
             }
-            Event::Unasked { stream, type_url } => {
+            Event::Unrequested { stream, type_url } => {
                 let (server, type_url) = (uri(stream.server), type_url.as_str());
                 warn!(node, server, type_url, "a response of a type nobody asked for is ignored");
             }
-            Event::Overdue { server, type_url, name } => {
+            Event::TimedOut { server, type_url, name } => {
                 let (server, type_url) = (uri(*server), type_url.short());
                 warn!(node, server, type_url, %name, "did not come in time");
             }
             Event::FellBack { authority, server } => {
                 warn!(node, %authority, server = uri(*server), "fell back to another server");
             }
-            Event::CameBack { authority, server } => {
+            Event::Reverted { authority, server } => {
                 info!(node, %authority, server = uri(*server), "back at a better server");
             }
             // These are many, and have lines of their own.
-            Event::Received { .. } | Event::Became { .. } => {}
+            Event::Received { .. } | Event::StateChanged { .. } => {}
         }
     }
 

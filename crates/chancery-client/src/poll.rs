@@ -112,7 +112,7 @@ impl Source {
         match self {
             Self::Rest(rest) => Ok(Line::Rest(rest.line(of))),
             Self::Files(files) => {
-                let is_known = || engine.look(|machine| machine.trouble(stream).is_some());
+                let is_known = || engine.look(|machine| machine.connection_error(stream).is_some());
                 files.wait(is_known).await?;
                 Ok(Line::Files(files.line(of)))
             }

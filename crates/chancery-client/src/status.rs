@@ -60,7 +60,7 @@ impl Seen {
             type_url: status.type_url.clone(),
             name: status.name.clone(),
             state: status.state,
-            held: status.held.cloned(),
+            held: status.cached.cloned(),
             error: status.error.cloned(),
             rejection: status.rejection.cloned(),
         }

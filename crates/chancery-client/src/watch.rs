@@ -126,7 +126,7 @@ impl RawWatch {
                 Event::Changed { name, value }
             }
             WatchEvent::Ambient { name, error } => Event::Ambient { name, error },
-            WatchEvent::Settled => Event::Settled,
+            WatchEvent::Complete => Event::Settled,
         }
     }
 

@@ -134,7 +134,7 @@ async fn every_state_of_a_resource_is_shown() {
     client.resources(|resource| {
         let told = find(&status, resource.name.as_str());
         assert_eq!(told.client_status, Some(resource.state));
-        assert_eq!(told.xds_config.as_ref(), resource.held.map(|held| held.resource.body()));
+        assert_eq!(told.xds_config.as_ref(), resource.cached.map(|held| held.resource.body()));
         all += 1;
     });
     assert_eq!(all, status.generic_xds_configs.len());

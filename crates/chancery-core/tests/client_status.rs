@@ -108,7 +108,7 @@ impl Life {
         let body = |held: &chancery_core::client::CachedResource| {
             String::from_utf8(held.resource.body().to_vec()).unwrap()
         };
-        (status.state, status.held.map(body))
+        (status.state, status.cached.map(body))
     }
 
     /// What the watcher is told last, if it is an error.
@@ -213,7 +213,7 @@ fn the_last_rejection_is_kept_beside_what_is_used() {
     life.waits(Duration::from_secs(3));
     life.says(Said::Bad("no port"));
     let status = life.client.resources().next().unwrap();
-    let held = status.held.unwrap();
+    let held = status.cached.unwrap();
     assert_eq!(
         (&*held.version, &held.resource.body()[..], held.last_updated),
         ("1", &b"x"[..], Time::default())
@@ -310,7 +310,7 @@ fn what_may_be_the_nameless_one_is_not_known_to_be_missing() {
 fn the_next_attempt_is_known_while_a_server_cannot_be_reached() {
     let mut life = Life::new(ServerFeatures::default());
     let server = life.stream.server;
-    assert_eq!(life.client.believed(&AuthorityKey::Old), Some(server));
+    assert_eq!(life.client.active_server(&AuthorityKey::Old), Some(server));
     assert_eq!(life.client.next_attempt(server), None, "one goes on");
     for _ in 0..2 {
         while life.client.poll().is_some() {}

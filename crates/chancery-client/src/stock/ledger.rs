@@ -169,7 +169,7 @@ impl Ledger {
             !machine.is_known_missing(type_url, name)
         });
         for status in machine.resources() {
-            let Some(held) = status.held else { continue };
+            let Some(held) = status.cached else { continue };
             let resource = &held.resource;
             let is_secret = status.type_url.api() == Api::Sds && !stock.secrets;
             if is_secret

@@ -45,14 +45,14 @@ pub enum Event {
         why: String,
     },
     /// A response was of a type that was never asked for: it is ignored (C-035).
-    Unasked {
+    Unrequested {
         /// On which stream.
         stream: StreamId,
         /// Of which type.
         type_url: TypeUrl,
     },
     /// What is known of a resource is something else now, by what a server said.
-    Became {
+    StateChanged {
         /// Who said it.
         server: ServerId,
         /// Its type.
@@ -65,7 +65,7 @@ pub enum Event {
         version: Option<Arc<str>>,
     },
     /// A resource did not come in time (C-065).
-    Overdue {
+    TimedOut {
         /// Who did not give it.
         server: ServerId,
         /// Its type.
@@ -81,7 +81,7 @@ pub enum Event {
         server: ServerId,
     },
     /// An authority is back at a better server (C-089).
-    CameBack {
+    Reverted {
         /// Which authority.
         authority: AuthorityKey,
         /// Whom it believes.

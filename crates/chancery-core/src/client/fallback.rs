@@ -13,7 +13,7 @@ impl Machine {
     pub(super) fn fall_back(&mut self, now: Time) {
         let mut back = Vec::new();
         for (authority, realm) in &mut self.realms {
-            while let Some(believed) = realm.believed() {
+            while let Some(believed) = realm.active_server() {
                 let in_trouble = |server: &ServerId| {
                     let channel = self.channels.get(server.index());
                     channel.is_some_and(|channel| realm.trouble_with(channel).is_some())
@@ -62,7 +62,7 @@ impl Machine {
     ) -> Vec<AuthorityKey> {
         let mut back = Vec::new();
         for (authority, realm) in &mut self.realms {
-            if realm.believed() == Some(server) || !realm.asks(server) {
+            if realm.active_server() == Some(server) || !realm.asks(server) {
                 continue;
             }
             let channel = self.channels.get(server.index());
@@ -111,7 +111,7 @@ impl Machine {
                 }
             }
         }
-        self.events.push(Event::CameBack { authority, server });
+        self.events.push(Event::Reverted { authority, server });
     }
 
     /// What a server said before it was believed has to be said again.

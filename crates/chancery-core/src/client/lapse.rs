@@ -54,7 +54,7 @@ impl Machine {
     /// means nothing.
     fn overdue(&mut self, server: ServerId, type_url: &TypeUrl, name: &ResourceName) {
         let realm = self.realms.get(&AuthorityKey::of(name));
-        if realm.and_then(Realm::believed) != Some(server) {
+        if realm.and_then(Realm::active_server) != Some(server) {
             return;
         }
         // While a source cannot be used, what it does not say means nothing (C-043).
@@ -77,7 +77,7 @@ impl Machine {
         if let Some(news) = news.flatten() {
             self.watchers.tell(&shelf.listeners(name), name, news, None);
             let (type_url, name) = (type_url.clone(), name.clone());
-            self.events.push(Event::Overdue { server, type_url, name });
+            self.events.push(Event::TimedOut { server, type_url, name });
         }
     }
 

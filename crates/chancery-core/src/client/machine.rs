@@ -71,7 +71,7 @@ pub enum Effect {
     /// It [may be read](Machine::may_read) again.
     Read(StreamId),
     /// There may be an [event](Machine::event) for it.
-    Tell(WatchId),
+    Notify(WatchId),
 }
 
 /// Effects that are due, each once.
@@ -181,7 +181,7 @@ impl Machine {
             return Some(Effect::Send(stream));
         }
         if let Some(watch) = self.watchers.next_ready() {
-            return Some(Effect::Tell(watch));
+            return Some(Effect::Notify(watch));
         }
         self.watchers.next_resumed().map(Effect::Read)
     }
@@ -244,7 +244,7 @@ impl Machine {
     }
 
     /// Returns true if there may be a request for a stream.
-    pub fn may_ask(&self, now: Time, stream: &StreamId) -> bool {
+    pub fn may_request(&self, now: Time, stream: &StreamId) -> bool {
         let channel = self.channels.get(stream.server.index());
         let open = channel.and_then(|channel| {
             let is_polled = channel.server.protocol.refresh.is_some();
@@ -278,7 +278,7 @@ impl Machine {
         let name = ResourceName::read_of(name, type_url)
             .map_err(|fault| refused(ErrorKind::Name, fault.to_string()))?;
         let authority = AuthorityKey::of(&name);
-        let why = match self.realms.get(&authority).map(Realm::believed) {
+        let why = match self.realms.get(&authority).map(Realm::active_server) {
             Some(Some(_)) => None,
             Some(None) => Some(format!("authority `{authority}` has no servers")),
             None => Some(format!("the bootstrap has no authority `{authority}`")),

@@ -60,7 +60,7 @@ impl Machine {
         let Some(topic) = channel.and_then(|it| it.topic(taking.type_url)) else {
             return Vec::new();
         };
-        let believing = self.realms.values().filter(|realm| realm.believed() == Some(server));
+        let believing = self.realms.values().filter(|realm| realm.active_server() == Some(server));
         let shelves = believing.filter_map(|realm| realm.shelves.get(taking.type_url));
         let waiting = shelves.flat_map(|shelf| {
             shelf.wanted().filter(|name| {
@@ -91,7 +91,8 @@ impl Machine {
         if let Some(topic) = channel.topic(taking.type_url) {
             topic.resume(until);
         }
-        for realm in self.realms.values_mut().filter(|realm| realm.believed() == Some(server)) {
+        for realm in self.realms.values_mut().filter(|realm| realm.active_server() == Some(server))
+        {
             let Some(shelf) = realm.shelves.get_mut(taking.type_url) else { continue };
             for (name, group) in &mut shelf.groups {
                 if group.rejected.take().is_some() {

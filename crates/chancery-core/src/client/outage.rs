@@ -44,7 +44,7 @@ impl Machine {
     /// C-090: watchers hear of servers that cannot be reached when there is no other to ask.
     pub(super) fn spread_trouble(&mut self) {
         for realm in self.realms.values_mut() {
-            let believed = realm.believed().and_then(|id| self.channels.get(id.index()));
+            let believed = realm.active_server().and_then(|id| self.channels.get(id.index()));
             let is_last = realm.is_at_last();
             for (type_url, shelf) in &mut realm.shelves {
                 let trouble = believed.and_then(|channel| channel.trouble(type_url));
@@ -58,7 +58,7 @@ impl Machine {
 
     /// A stream failed that had failed before.
     fn repeat_trouble(&mut self, id: &StreamId) {
-        for realm in self.realms.values_mut().filter(|it| it.believed() == Some(id.server)) {
+        for realm in self.realms.values_mut().filter(|it| it.active_server() == Some(id.server)) {
             let is_last = realm.is_at_last();
             let shelves = realm.shelves.iter_mut().filter(|(type_url, _)| id.carries(type_url));
             shelves.for_each(|(_, shelf)| shelf.repeat_trouble(is_last, &mut self.watchers));

@@ -81,7 +81,7 @@ impl Realm {
     }
 
     /// The server that is believed.
-    pub(super) fn believed(&self) -> Option<ServerId> {
+    pub(super) fn active_server(&self) -> Option<ServerId> {
         self.setup.servers.get(self.active).copied()
     }
 
@@ -349,7 +349,7 @@ impl<'a> Wants<'a> {
     pub(super) fn holds_its_version(&self) -> bool {
         let asking = self.asking().filter(|realm| realm.shelves.contains_key(self.type_url));
         let mut shelves = asking.map(|realm| {
-            let is_believed = realm.believed() == Some(self.server);
+            let is_believed = realm.active_server() == Some(self.server);
             realm.shelves.get(self.type_url).filter(|_| is_believed)
         });
         let mut some = false;
@@ -364,7 +364,7 @@ impl<'a> Wants<'a> {
     /// is wrong with it all the same, the server has to say again what is true now; and all of it
     /// while another one is believed, because that is how it shows that it is back (C-089).
     pub(super) fn versions(&self) -> Versions {
-        let believing = self.asking().filter(|realm| realm.believed() == Some(self.server));
+        let believing = self.asking().filter(|realm| realm.active_server() == Some(self.server));
         let shelves = believing.filter_map(|realm| realm.shelves.get(self.type_url));
         let mut all = BTreeMap::new();
         for shelf in shelves {
@@ -395,7 +395,7 @@ impl<'a> Wants<'a> {
         let asking = realms.into_iter().flatten().filter(|realm| realm.asks(self.server));
         let mut shelves = asking.filter_map(|realm| {
             let shelf = realm.shelves.get(self.type_url)?;
-            Some((shelf, realm.believed() == Some(self.server)))
+            Some((shelf, realm.active_server() == Some(self.server)))
         });
         shelves.all(|(shelf, is_believed)| {
             let is_wanted = shelf.wants(name) || !shelf.groups_of(name).is_empty();

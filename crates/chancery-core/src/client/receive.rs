@@ -101,7 +101,7 @@ impl Machine {
             self.respond(id);
         } else {
             let (stream, type_url) = (id.clone(), type_url.clone());
-            self.events.push(Event::Unasked { stream, type_url });
+            self.events.push(Event::Unrequested { stream, type_url });
         }
         asked
     }
@@ -144,7 +144,7 @@ impl Machine {
         let is_nameless = kind == ErrorKind::Rejected;
         let error = WatchError { kind, text, server, is_nameless };
         for realm in self.realms.values_mut() {
-            if realm.believed() != Some(id.server) {
+            if realm.active_server() != Some(id.server) {
                 continue;
             }
             let Some(shelf) = realm.shelves.get_mut(type_url) else { continue };
@@ -165,7 +165,7 @@ impl Machine {
         let Taking { now, stream, type_url, .. } = *taking;
         let node = Arc::clone(&self.setup.node);
         for realm in self.realms.values_mut() {
-            if realm.believed() != Some(stream.server) {
+            if realm.active_server() != Some(stream.server) {
                 continue;
             }
             let Some(shelf) = realm.shelves.get_mut(type_url) else { continue };
@@ -189,7 +189,7 @@ impl Machine {
     fn counts(&mut self, taking: &Taking<'_>, name: &ResourceName) -> bool {
         let server = taking.stream.server;
         let realm = self.realms.get(&AuthorityKey::of(name));
-        let counts = realm.is_none_or(|it| it.believed() == Some(server) || !it.asks(server));
+        let counts = realm.is_none_or(|it| it.active_server() == Some(server) || !it.asks(server));
         let channel = self.channels.get_mut(server.index());
         let Some(topic) = channel.and_then(|it| it.topic(taking.type_url)) else { return counts };
         if counts {
@@ -256,7 +256,7 @@ impl Machine {
         let server = taking.stream.server;
         let Some(channel) = self.channels.get_mut(server.index()) else { return };
         let Some(topic) = channel.topic(taking.type_url) else { return };
-        let believing = self.realms.values().filter(|realm| realm.believed() == Some(server));
+        let believing = self.realms.values().filter(|realm| realm.active_server() == Some(server));
         for shelf in believing.filter_map(|realm| realm.shelves.get(taking.type_url)) {
             shelf.groups_of(name).iter().for_each(|group| topic.forget(group));
             if shelf.wants(name) {
@@ -346,7 +346,7 @@ impl Machine {
     /// a group has was received. Only this server's authorities are judged.
     fn remove_absent(&mut self, taking: &Taking<'_>, present: &BTreeSet<ResourceName>) {
         let server = taking.stream.server;
-        let believing = self.realms.values().filter(|realm| realm.believed() == Some(server));
+        let believing = self.realms.values().filter(|realm| realm.active_server() == Some(server));
         let slots = believing.filter_map(|realm| realm.shelves.get(taking.type_url));
         let held = slots
             .flat_map(|shelf| &shelf.slots)
@@ -380,14 +380,14 @@ impl Machine {
         self.counts(taking, name);
         let mut expiring = Vec::new();
         for (authority, realm) in &mut self.realms {
-            if realm.believed() != Some(server) {
+            if realm.active_server() != Some(server) {
                 continue;
             }
             let Some(found) = change(realm, taking.type_url, name, how, &act) else { continue };
             found.tell(&mut self.watchers, name, Some((taking.stream, taking.now)));
             if let Some((state, version)) = found.stands {
                 let (type_url, name) = (taking.type_url.clone(), name.clone());
-                self.events.push(Event::Became { server, type_url, name, state, version });
+                self.events.push(Event::StateChanged { server, type_url, name, state, version });
             }
             if let Some(at) = found.expires {
                 let (authority, type_url) = (authority.clone(), taking.type_url.clone());
@@ -404,7 +404,7 @@ impl Machine {
     fn settle_groups(&mut self, taking: &Taking<'_>, present: &BTreeSet<ResourceName>) {
         let server = taking.stream.server;
         let mut spoken = Vec::new();
-        for realm in self.realms.values().filter(|realm| realm.believed() == Some(server)) {
+        for realm in self.realms.values().filter(|realm| realm.active_server() == Some(server)) {
             let Some(shelf) = realm.shelves.get(taking.type_url) else { continue };
             let alone = shelf.wanted().nth(1).is_none();
             for (name, group) in shelf.groups.iter().filter(|(_, group)| !group.settled) {

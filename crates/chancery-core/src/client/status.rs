@@ -21,7 +21,7 @@ pub struct ResourceStatus<'a> {
     /// How it stands.
     pub state: ResourceState,
     /// What is held of it.
-    pub held: Option<&'a CachedResource>,
+    pub cached: Option<&'a CachedResource>,
     /// What is wrong with it.
     pub error: Option<&'a Arc<WatchError>>,
     /// What of it was rejected last.
@@ -38,7 +38,7 @@ impl Machine {
                     type_url,
                     name,
                     state: slot.entry.state(),
-                    held: slot.entry.held(),
+                    cached: slot.entry.held(),
                     error: slot.entry.error(),
                     rejection: slot.entry.rejection(),
                 })
@@ -59,14 +59,14 @@ impl Machine {
     }
 
     /// Why nothing is heard on a stream, as far as that is known.
-    pub fn trouble(&self, stream: &StreamId) -> Option<&Arc<WatchError>> {
+    pub fn connection_error(&self, stream: &StreamId) -> Option<&Arc<WatchError>> {
         let channel = self.channels.get(stream.server.index())?;
         channel.streams.get(&stream.type_url)?.trouble.as_ref()
     }
 
     /// The server whose word counts for an authority (C-052).
-    pub fn believed(&self, authority: &AuthorityKey) -> Option<ServerId> {
-        self.realms.get(authority).and_then(Realm::believed)
+    pub fn active_server(&self, authority: &AuthorityKey) -> Option<ServerId> {
+        self.realms.get(authority).and_then(Realm::active_server)
     }
 
     /// When it is tried again to reach a server, if nothing is heard of it and no attempt goes on

@@ -30,7 +30,7 @@ pub enum WatchEvent {
         error: Option<Arc<WatchError>>,
     },
     /// All that a group had when it was first asked for has been told.
-    Settled,
+    Complete,
 }
 
 impl Machine {
@@ -76,7 +76,7 @@ impl Machine {
                 return event;
             }
         }
-        std::mem::take(&mut watcher.settled).then_some(WatchEvent::Settled)
+        std::mem::take(&mut watcher.settled).then_some(WatchEvent::Complete)
     }
 }
 
@@ -128,7 +128,7 @@ impl Watcher {
         match event {
             Some(WatchEvent::Changed { value: Ok(_), .. }) => self.known.insert(name.clone()),
             Some(WatchEvent::Changed { value: Err(_), .. }) => self.known.remove(name),
-            Some(WatchEvent::Ambient { .. } | WatchEvent::Settled) | None => false,
+            Some(WatchEvent::Ambient { .. } | WatchEvent::Complete) | None => false,
         };
         event
     }

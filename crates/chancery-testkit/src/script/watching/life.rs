@@ -171,7 +171,7 @@ impl Life {
                     self.unsaid.insert(stream);
                 }
                 Effect::Send(stream) => self.send(&stream),
-                Effect::Tell(watch) => {
+                Effect::Notify(watch) => {
                     if self.watches.get(&watch).is_some_and(|watch| !watch.slow) {
                         self.take(watch);
                     }
@@ -309,7 +309,7 @@ fn heard(event: &WatchEvent) -> String {
             format!("{name} but {}", kind(error.kind))
         }
         WatchEvent::Ambient { name, error: None } => format!("{name} fine"),
-        WatchEvent::Settled => "settled".to_owned(),
+        WatchEvent::Complete => "settled".to_owned(),
     }
 }
 

@@ -73,8 +73,8 @@ impl View {
     pub(super) fn hear(&mut self, event: &WatchEvent, prompt: bool) -> Result<(), String> {
         self.heard = true;
         match event {
-            WatchEvent::Settled if self.settled => return Err("it settles twice".to_owned()),
-            WatchEvent::Settled => self.settled = true,
+            WatchEvent::Complete if self.settled => return Err("it settles twice".to_owned()),
+            WatchEvent::Complete => self.settled = true,
             WatchEvent::Changed { name, value } => {
                 let known = self.resources.entry(Arc::clone(name)).or_default();
                 match value {
@@ -113,6 +113,6 @@ pub(super) fn told(event: &WatchEvent) -> String {
         WatchEvent::Changed { name, value: Err(error) } => format!("{name} none: {error}"),
         WatchEvent::Ambient { name, error: Some(error) } => format!("{name} but: {error}"),
         WatchEvent::Ambient { name, error: None } => format!("{name} fine"),
-        WatchEvent::Settled => "settled".to_owned(),
+        WatchEvent::Complete => "settled".to_owned(),
     }
 }

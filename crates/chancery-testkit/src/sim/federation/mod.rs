@@ -303,7 +303,7 @@ impl Federation {
                 Event::FellBack { authority, server } => {
                     self.note(|| format!("    {authority} falls back to s{}", server.index()));
                 }
-                Event::CameBack { authority, server } => {
+                Event::Reverted { authority, server } => {
                     self.note(|| format!("    {authority} comes back to s{}", server.index()));
                 }
                 _ => {}
@@ -334,7 +334,7 @@ impl Federation {
                         link.due = true;
                     }
                 }
-                Effect::Tell(id) => {
+                Effect::Notify(id) => {
                     let watch = self.watches.iter_mut().find(|watch| watch.id == id);
                     watch.into_iter().for_each(|watch| watch.ready = true);
                 }

@@ -227,7 +227,7 @@ impl Referee {
         }
         let of_type = client.resources().filter(|one| one.type_url == type_url);
         for one in of_type.filter(|one| self.is_asked(plan, one.authority, server)) {
-            if one.held.is_some_and(|held| held.server != server) {
+            if one.cached.is_some_and(|held| held.server != server) {
                 let name = one.name;
                 return Err(format!("a version is claimed, and `{name}` is not of it (C-031)"));
             }
@@ -256,7 +256,7 @@ impl Referee {
                 }
                 self.believed.insert(authority.clone(), *server);
             }
-            Event::CameBack { authority, server } => {
+            Event::Reverted { authority, server } => {
                 let before = self.believed(plan, authority);
                 if before == *server || !self.is_asked(plan, authority, *server) {
                     return Err(format!("{authority} comes back to no better server (C-089)"));
@@ -301,7 +301,9 @@ impl Referee {
                 }
                 Ok(())
             }
-            WatchEvent::Changed { .. } | WatchEvent::Ambient { .. } | WatchEvent::Settled => Ok(()),
+            WatchEvent::Changed { .. } | WatchEvent::Ambient { .. } | WatchEvent::Complete => {
+                Ok(())
+            }
         }
     }
 }
