@@ -78,16 +78,11 @@ impl Default for Options {
 impl Options {
     /// How this server is spoken to.
     pub(crate) fn protocol(&self, server: &XdsServer) -> Protocol {
-        let polled = |refresh| Protocol {
-            variant: Variant::Sotw,
-            aggregated: false,
-            refresh: Some(refresh),
-        };
         match Scheme::of(server) {
-            Ok(Scheme::Rest(_)) => polled(self.rest_refresh),
-            Ok(Scheme::Files(_)) => polled(self.file_refresh),
+            Ok(Scheme::Rest(_)) => Protocol::Poll { refresh: self.rest_refresh },
+            Ok(Scheme::Files(_)) => Protocol::Poll { refresh: self.file_refresh },
             Ok(Scheme::Grpc) | Err(_) => {
-                Protocol { variant: self.variant, aggregated: self.aggregated, refresh: None }
+                Protocol::Stream { variant: self.variant, aggregated: self.aggregated }
             }
         }
     }

@@ -180,8 +180,8 @@ pub enum Variant {
     Delta,
 }
 
-/// What a stream is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The types that a stream carries.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// Every type the client asks for (ADS).
     Aggregated,

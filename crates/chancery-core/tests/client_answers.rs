@@ -23,7 +23,7 @@ impl Conversation {
         let mut setup = Setup::new(Arc::new(Node::default()), Settings::default());
         let features = ServerFeatures::default();
         let key = ServerKey { uri: "one".into(), credentials: "insecure".into(), features };
-        let protocol = Protocol { variant: Variant::Sotw, aggregated: true, refresh: None };
+        let protocol = Protocol::Stream { variant: Variant::Sotw, aggregated: true };
         let server = setup.server(key, protocol);
         setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
         let mut client = Machine::new(setup);

@@ -262,7 +262,7 @@ fn a_group_begins_with_what_is_left_of_an_earlier_run() {
         credentials: "insecure".into(),
         features: ServerFeatures::default(),
     };
-    let protocol = Protocol { variant: Variant::Delta, aggregated: true, refresh: None };
+    let protocol = Protocol::Stream { variant: Variant::Delta, aggregated: true };
     let server = setup.server(key, protocol);
     setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
     setup.authority(AuthorityKey::Named("a".into()), vec![server], Fallback::Needed);
@@ -296,14 +296,14 @@ fn a_group_begins_with_what_is_left_of_an_earlier_run() {
 /// had no room meanwhile.
 #[test]
 fn a_server_is_asked_again_for_what_was_forgotten() {
-    let all = |variant, refresh, name: &str| {
+    let all = |protocol, name: &str| {
         let mut setup = Setup::new(Arc::new(Node::default()), Settings::default());
         let key = ServerKey {
             uri: "one".into(),
             credentials: "insecure".into(),
             features: ServerFeatures::default(),
         };
-        let server = setup.server(key, Protocol { variant, aggregated: false, refresh });
+        let server = setup.server(key, protocol);
         setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
         let mut client = Machine::new(setup);
         let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
@@ -326,11 +326,13 @@ fn a_server_is_asked_again_for_what_was_forgotten() {
         });
         said.take(5).collect::<Vec<_>>()
     };
-    assert_eq!(all(Variant::Sotw, None, "a"), ["", "a"]);
-    assert_eq!(all(Variant::Delta, None, "a"), ["+a"]);
-    assert_eq!(all(Variant::Sotw, Some(std::time::Duration::from_secs(9)), "a"), ["a"]);
-    assert_eq!(all(Variant::Sotw, None, "*"), ["*", "", "*"]);
-    assert_eq!(all(Variant::Delta, None, "*"), ["+*"]);
+    let stream = |variant| Protocol::Stream { variant, aggregated: false };
+    let poll = Protocol::Poll { refresh: std::time::Duration::from_secs(9) };
+    assert_eq!(all(stream(Variant::Sotw), "a"), ["", "a"]);
+    assert_eq!(all(stream(Variant::Delta), "a"), ["+a"]);
+    assert_eq!(all(poll, "a"), ["a"]);
+    assert_eq!(all(stream(Variant::Sotw), "*"), ["*", "", "*"]);
+    assert_eq!(all(stream(Variant::Delta), "*"), ["+*"]);
 }
 
 /// C-040, C-067: a server of delta says nothing to who has everything, and is there all the same.

@@ -41,7 +41,7 @@ impl Life {
         let mut setup = Setup::new(Arc::new(node), Settings::default());
         let key = ServerKey { uri: "one".into(), credentials: "insecure".into(), features };
         let server =
-            setup.server(key, Protocol { variant: Variant::Sotw, aggregated: true, refresh: None });
+            setup.server(key, Protocol::Stream { variant: Variant::Sotw, aggregated: true });
         setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
         let mut client = Machine::new(setup);
         let watch = client.watch(Time::default(), &TypeUrl::new(CDS), "a");

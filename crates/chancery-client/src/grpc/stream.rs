@@ -60,7 +60,7 @@ impl Line {
         sender: SendRequest<Bytes>,
     ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
         let type_url = self.ticket.stream.type_url.as_ref();
-        let path = self.paths.method(type_url, self.server.protocol.variant);
+        let path = self.paths.method(type_url, self.server.protocol.variant());
         let path =
             path.ok_or_else(|| unavailable("the type has no service of its own".to_owned()))?;
         self.caller.open(sender, path).await
@@ -140,7 +140,7 @@ impl Line {
 
     fn decoded(&self, message: &Bytes) -> Result<Response, ErrorDetail> {
         let expected = self.ticket.stream.type_url.as_ref();
-        let variant = self.server.protocol.variant;
+        let variant = self.server.protocol.variant();
         let reply = self.reader.read(variant, expected, message);
         reply.map_err(|error| internal(told(&error)))
     }

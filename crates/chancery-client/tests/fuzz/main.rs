@@ -100,7 +100,7 @@ fn bootstraps() {
             let _ = bootstrap.target(&target.unwrap());
         }
         let _ = bootstrap.listener("[::1]:80");
-        let protocol = Protocol { variant: Variant::Sotw, aggregated: true, refresh: None };
+        let protocol = Protocol::Stream { variant: Variant::Sotw, aggregated: true };
         let plan = bootstrap.plan(protocol, Settings::default());
         let mut client = Machine::new(plan.setup);
         client.watch(Time::default(), &TypeUrl::new(CLUSTER), "a");
@@ -201,7 +201,7 @@ fn hear(variant: Variant, reply: Response) {
     let mut setup = Setup::new(Arc::new(Node::default()), Settings::default());
     let features = ServerFeatures::default();
     let key = ServerKey { uri: "one".into(), credentials: "insecure".into(), features };
-    let server = setup.server(key, Protocol { variant, aggregated: true, refresh: None });
+    let server = setup.server(key, Protocol::Stream { variant, aggregated: true });
     setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
     setup.authority(AuthorityKey::Named("a".into()), vec![server], Fallback::Needed);
     let mut client = Machine::new(setup);

@@ -90,7 +90,10 @@ impl Channel {
 
     /// The stream that carries a type.
     pub(super) fn stream_of(&self, type_url: &TypeUrl) -> Option<TypeUrl> {
-        (!self.server.protocol.aggregated).then(|| type_url.clone())
+        match self.server.protocol.scope_of(type_url) {
+            crate::Scope::Aggregated => None,
+            crate::Scope::Only(type_url) => Some(type_url),
+        }
     }
 
     /// Why nothing is heard of a type.

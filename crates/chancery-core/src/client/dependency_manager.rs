@@ -236,8 +236,7 @@ mod tests {
         let key =
             ServerKey { uri: "s".into(), credentials: "".into(), features: Default::default() };
         let mut setup = Setup::new(Arc::default(), Default::default());
-        let protocol =
-            super::super::Protocol { variant: Variant::Sotw, aggregated: true, refresh: None };
+        let protocol = super::super::Protocol::Stream { variant: Variant::Sotw, aggregated: true };
         let server = setup.server(key, protocol);
         let (_, name) = self::key(text);
         let resource = Arc::new(Resource::new(name, Bytes::from_static(b"x")));

@@ -19,7 +19,7 @@ impl Machine {
     pub(super) fn pass(&mut self, now: Time) {
         self.watchers.lose_patience(now, self.setup.settings.patience);
         for channel in &mut self.channels {
-            let variant = channel.server.protocol.variant;
+            let variant = channel.server.protocol.variant();
             let mut recovers = false;
             for stream in channel.streams.values_mut() {
                 recovers |= stream.hear_silence(now, variant);

@@ -23,7 +23,7 @@ use super::realm::{Realm, Realms, Shelf, Wants};
 use super::stock::Stock;
 use super::watchers::{Subject, Watchers};
 use super::{
-    AuthorityKey, CachedResource, ErrorKind, Event, Protocol, Response, ServerId, Setup, StreamId,
+    AuthorityKey, CachedResource, ErrorKind, Event, Response, ServerId, Setup, StreamId,
     WatchError, WatchId,
 };
 use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
@@ -194,10 +194,11 @@ impl Machine {
             open.is_due = false;
             return None;
         }
-        let Protocol { variant, refresh, .. } = channel.server.protocol;
+        let protocol = channel.server.protocol;
+        let (variant, is_polled) = (protocol.variant(), protocol.is_polled());
         // What is polled has a pace of its own.
         let limit = self.setup.settings.rate_limit;
-        if refresh.is_none() && open.is_paused(now, limit) {
+        if !is_polled && open.is_paused(now, limit) {
             open.is_due = false;
             return None;
         }
@@ -208,7 +209,7 @@ impl Machine {
             let type_url = topic.type_url.clone();
             let wants = Wants { realms: &self.realms, server: stream.server, type_url: &type_url };
             match variant {
-                _ if refresh.is_some() => {
+                _ if is_polled => {
                     let version = channel.accepted.get(&type_url).cloned().unwrap_or_default();
                     topic.poll(&wants, &version, until, is_time).map(Request::Sotw)
                 }
@@ -233,11 +234,11 @@ impl Machine {
         if was_full && open.may_owe() {
             self.watchers.resume(stream);
         }
-        open.is_asked = refresh.is_some();
-        if refresh.is_none() {
+        open.is_asked = is_polled;
+        if !is_polled {
             open.ask(until);
         }
-        if !std::mem::replace(&mut open.introduced, true) || refresh.is_some() {
+        if !std::mem::replace(&mut open.introduced, true) || is_polled {
             request.introduce(&self.setup.node);
         }
         Some(request)
@@ -247,7 +248,7 @@ impl Machine {
     pub fn may_request(&self, now: Time, stream: &StreamId) -> bool {
         let channel = self.channels.get(stream.server.index());
         let open = channel.and_then(|channel| {
-            let is_polled = channel.server.protocol.refresh.is_some();
+            let is_polled = channel.server.protocol.is_polled();
             channel.streams.get(&stream.type_url).map(|open| (open, is_polled))
         });
         open.is_some_and(|(open, is_polled)| open.is_open() && open.may_be_due(now, is_polled))
@@ -299,7 +300,7 @@ impl Machine {
         let servers = self.realms.get(authority).map(Realm::servers).unwrap_or_default();
         let mut protocols = servers.iter().filter_map(|id| self.setup.find(*id));
         protocols.any(|server| {
-            server.protocol.variant == Variant::Delta || server.protocol.refresh.is_some()
+            server.protocol.variant() == Variant::Delta || server.protocol.is_polled()
         })
     }
 
@@ -398,7 +399,7 @@ impl Machine {
             return;
         }
         stream.open(now);
-        let is_polled = channel.server.protocol.refresh.is_some();
+        let is_polled = channel.server.protocol.is_polled();
         let asking = self.realms.values().filter(|realm| realm.asks(id.server));
         for type_url in asking.flat_map(|realm| realm.shelves.keys()) {
             if id.carries(type_url) {
@@ -422,7 +423,7 @@ impl Machine {
             for type_url in needed_streams(&self.realms, server, channel) {
                 channel.streams.entry(type_url).or_default();
             }
-            let is_polled = channel.server.protocol.refresh.is_some();
+            let is_polled = channel.server.protocol.is_polled();
             let mut recovers = false;
             for (type_url, stream) in &mut channel.streams {
                 let id = StreamId { server, type_url: type_url.clone() };

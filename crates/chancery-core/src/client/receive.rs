@@ -126,7 +126,7 @@ impl Machine {
     fn answered(&mut self, now: Time, id: &StreamId) {
         let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
         let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
-        if let Some(refresh) = channel.server.protocol.refresh {
+        if let super::Protocol::Poll { refresh } = channel.server.protocol {
             stream.poll_again(now, refresh, &self.setup.settings, id.server.index() as u64);
         }
     }

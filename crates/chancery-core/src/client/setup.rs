@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{AuthorityKey, RateLimit};
-use crate::{Node, TypeUrl, Variant};
+use crate::{Node, Scope, TypeUrl, Variant};
 
 /// What makes two servers of a bootstrap the same one, with one channel (C-075).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,17 +32,47 @@ pub struct ServerFeatures {
     pub trusted: bool,
 }
 
-/// How a server is spoken to.
+/// The way a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Protocol {
-    /// State of the world, or delta.
-    pub variant: Variant,
-    /// Whether one stream carries all types (ADS); otherwise each has its own (C-042).
-    pub aggregated: bool,
-    /// Of a source that is polled, how long after an answer it is asked again (C-044): each type is
-    /// a stream of its own then, on which each request is a whole question. `None` for a server that
-    /// speaks by itself.
-    pub refresh: Option<Duration>,
+pub enum Protocol {
+    /// The server sends responses by itself.
+    Stream {
+        /// State of the world, or delta.
+        variant: Variant,
+        /// True if one stream carries all types (ADS); otherwise each has its own (C-042).
+        aggregated: bool,
+    },
+    /// The source is polled (C-044). Each type is a stream of its own, on which each request is a
+    /// whole question of state of the world.
+    Poll {
+        /// The time from a response to the next request.
+        refresh: Duration,
+    },
+}
+
+impl Protocol {
+    /// Returns the form of its messages.
+    pub fn variant(self) -> Variant {
+        match self {
+            Self::Stream { variant, .. } => variant,
+            Self::Poll { .. } => Variant::Sotw,
+        }
+    }
+
+    /// Returns true if the source is polled.
+    pub fn is_polled(self) -> bool {
+        matches!(self, Self::Poll { .. })
+    }
+
+    /// Returns the scope of the stream that carries a type.
+    pub fn scope_of(self, type_url: &TypeUrl) -> Scope {
+        match self {
+            Self::Stream { aggregated: true, .. } => Scope::Aggregated,
+            Self::Stream { aggregated: false, .. } | Self::Poll { .. } => {
+                Scope::Only(type_url.clone())
+            }
+        }
+    }
 }
 
 /// One server of a client.

@@ -499,7 +499,7 @@ fn what_is_behind_a_switch_that_is_off_is_not_even_looked_at() {
 }
 
 fn protocol() -> Protocol {
-    Protocol { variant: Variant::Sotw, aggregated: true, refresh: None }
+    Protocol::Stream { variant: Variant::Sotw, aggregated: true }
 }
 
 /// K6, C-075, C-076.

@@ -143,8 +143,11 @@ impl Life {
         let mut stream = self.stream(&place)?;
         let protocol = self.client.setup().find(stream.server).map(|server| server.protocol);
         let protocol = protocol.ok_or("no such server")?;
-        let reply = said.reply(protocol.variant);
-        stream.type_url = (!protocol.aggregated).then(|| reply.type_url.clone());
+        let reply = said.reply(protocol.variant());
+        stream.type_url = match protocol.scope_of(&reply.type_url) {
+            chancery_core::Scope::Aggregated => None,
+            chancery_core::Scope::Only(type_url) => Some(type_url),
+        };
         if !self.client.may_read(&stream) {
             return Err("the stream waits for a slow watcher".to_owned());
         }
@@ -241,9 +244,11 @@ fn server(setup: &mut Setup, name: &str, words: &[String]) -> ServerId {
     let key = ServerKey { uri: name.into(), credentials: "insecure".into(), features };
     let variant = if has("delta") { Variant::Delta } else { Variant::Sotw };
     let refresh = words.iter().find_map(|word| word.strip_prefix("refresh="));
-    let refresh = refresh.and_then(|time| duration(time).ok());
-    let aggregated = !has("per-type") && refresh.is_none();
-    setup.server(key, Protocol { variant, aggregated, refresh })
+    let protocol = match refresh.and_then(|time| duration(time).ok()) {
+        Some(refresh) => Protocol::Poll { refresh },
+        None => Protocol::Stream { variant, aggregated: !has("per-type") },
+    };
+    setup.server(key, protocol)
 }
 
 fn set(settings: &mut Settings, key: &str, value: &str) {

@@ -320,7 +320,7 @@ impl Federation {
                 Effect::Open(id) => {
                     self.referee.opens(self.now, &id).map_err(Fault)?;
                     let at = self.now + self.plan.delay(&mut self.rng);
-                    let variant = self.plan.protocol(id.server).variant;
+                    let variant = self.plan.protocol(id.server).variant();
                     let link = Link::new(at, variant, &id, &self.plan.settings);
                     self.links.insert(id, link);
                 }

@@ -120,7 +120,7 @@ impl Plan {
     pub(super) fn has_groups(&self, authority: &Authority) -> bool {
         let mut servers = authority.servers.iter();
         authority.key == AuthorityKey::Old
-            || servers.all(|id| self.protocol(*id).variant == Variant::Delta)
+            || servers.all(|id| self.protocol(*id).variant() == Variant::Delta)
     }
 
     /// For people.
@@ -129,8 +129,9 @@ impl Plan {
             format!("{:?}, delay {:?}, window {}", self.dangers, self.delay, self.window);
         for (id, server) in self.setup.servers() {
             let (protocol, features) = (server.protocol, server.key.features);
-            let shape = if protocol.aggregated { "ADS" } else { "per type" };
-            text += &format!("\n  s{}: {:?} {shape} {features:?}", id.index(), protocol.variant);
+            let is_aggregated = matches!(protocol, Protocol::Stream { aggregated: true, .. });
+            let shape = if is_aggregated { "ADS" } else { "per type" };
+            text += &format!("\n  s{}: {:?} {shape} {features:?}", id.index(), protocol.variant());
         }
         for authority in &self.authorities {
             let places: Vec<_> =
@@ -151,7 +152,7 @@ fn server(rng: &mut Rng, setup: &mut Setup, number: u64) -> ServerId {
     let uri = format!("s{number}").into();
     let key = ServerKey { uri, credentials: "insecure".into(), features };
     let variant = *rng.one_of(&[Variant::Sotw, Variant::Delta]);
-    setup.server(key, Protocol { variant, aggregated: rng.chance(70), refresh: None })
+    setup.server(key, Protocol::Stream { variant, aggregated: rng.chance(70) })
 }
 
 /// Some of the servers, in any order.

@@ -118,7 +118,7 @@ impl Verdict<'_> {
     }
 
     fn says_absence(&self, watch: &Watch, host: &Host) -> bool {
-        let variant = self.plan.protocol(host.id).variant;
+        let variant = self.plan.protocol(host.id).variant();
         variant == Variant::Delta || watch.type_url.rules().full_state
     }
 
