@@ -137,7 +137,7 @@ impl Observer {
                 info!(node, server = uri(stream.server), "stream ended: {}", error.message);
             }
             Event::Unusable { stream, why } => {
-                let type_url = stream.type_url.as_ref().map_or("", |type_url| type_url.short());
+                let type_url = stream.scope.only().map_or("", |type_url| type_url.short());
                 warn!(node, server = uri(stream.server), type_url, "nothing can be used: {why}");
             }
             Event::Unrequested { stream, type_url } => {

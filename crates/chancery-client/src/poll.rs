@@ -66,7 +66,7 @@ impl Channel {
 
 /// Answers the polls of one type until one fails.
 async fn run(source: Arc<Source>, engine: Arc<Engine>, ticket: Ticket) {
-    let Some(type_url) = ticket.stream.type_url.clone() else { return };
+    let Some(type_url) = ticket.stream.scope.only().cloned() else { return };
     let error = tokio::select! {
         error = source.converse(&engine, &ticket, &type_url) => error,
         () = engine.closed(&ticket) => return,

@@ -188,3 +188,18 @@ pub enum Scope {
     /// The type of one service.
     Only(TypeUrl),
 }
+
+impl Scope {
+    /// Returns true if a type is carried.
+    pub fn carries(&self, type_url: &TypeUrl) -> bool {
+        self.only().is_none_or(|only| only == type_url)
+    }
+
+    /// Returns the type of a stream that carries one.
+    pub fn only(&self) -> Option<&TypeUrl> {
+        match self {
+            Self::Aggregated => None,
+            Self::Only(type_url) => Some(type_url),
+        }
+    }
+}

@@ -9,7 +9,7 @@ use chancery_core::client::{
     AuthorityKey, Effect, Fallback, Input, Machine, Protocol, Response, ServerFeatures, ServerKey,
     Settings, Setup, StreamId,
 };
-use chancery_core::{Node, Request, Time, TypeUrl, Variant};
+use chancery_core::{Node, Request, Scope, Time, TypeUrl, Variant};
 use chancery_testkit::script::client;
 
 /// A client with one stream of SotW, on which it asks for clusters.
@@ -27,7 +27,7 @@ impl Conversation {
         let server = setup.server(key, protocol);
         setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
         let mut client = Machine::new(setup);
-        let stream = StreamId { server, type_url: None };
+        let stream = StreamId { server, scope: Scope::Aggregated };
         client.watch(Time::default(), &clusters(), "a");
         client.handle(Time::default(), Input::Opened(stream.clone()));
         Self { client, stream }

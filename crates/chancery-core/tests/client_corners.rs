@@ -9,7 +9,7 @@ use chancery_core::client::{
     AuthorityKey, CachedResource, Fallback, Input, Machine, Protocol, ServerFeatures, ServerKey,
     Settings, Setup, StreamId, WatchEvent,
 };
-use chancery_core::{Node, Request, Resource, ResourceName, Time, TypeUrl, Variant};
+use chancery_core::{Node, Request, Resource, ResourceName, Scope, Time, TypeUrl, Variant};
 use chancery_testkit::script::client;
 
 #[test]
@@ -286,7 +286,7 @@ fn a_group_begins_with_what_is_left_of_an_earlier_run() {
     let Some(WatchEvent::Changed { name, value: Ok(_) }) = client.event(watch) else { panic!() };
     assert_eq!(&*name, "x");
     assert!(client.event(watch).is_none());
-    let stream = StreamId { server, type_url: None };
+    let stream = StreamId { server, scope: Scope::Aggregated };
     client.handle(Time::default(), Input::Opened(stream.clone()));
     let Some(Request::Delta(request)) = client.request(Time::default(), &stream) else { panic!() };
     assert_eq!(request.initial_versions.iter().collect::<Vec<_>>(), [("x", "1")]);
@@ -309,7 +309,7 @@ fn a_server_is_asked_again_for_what_was_forgotten() {
         let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
         let now = Time::default();
         let watch = client.watch(now, &clusters, name);
-        let stream = StreamId { server, type_url: Some(clusters.clone()) };
+        let stream = StreamId { server, scope: Scope::Only(clusters.clone()) };
         client.handle(now, Input::Opened(stream.clone()));
         client.request(now, &stream).expect("there is a name to ask for");
         client.handle(now, Input::Unchanged(stream.clone()));

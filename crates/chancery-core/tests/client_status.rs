@@ -12,7 +12,7 @@ use chancery_core::client::{
     ReceivedResource, ResourceState, Response, ResponseItem, ServerFeatures, ServerKey, Settings,
     Setup, StreamId, WatchError, WatchEvent, WatchId,
 };
-use chancery_core::{ErrorDetail, NameError, Node, Resource, Time, TypeUrl, Variant};
+use chancery_core::{ErrorDetail, NameError, Node, Resource, Scope, Time, TypeUrl, Variant};
 
 const CDS: &str = "envoy.config.cluster.v3.Cluster";
 
@@ -45,7 +45,7 @@ impl Life {
         setup.authority(AuthorityKey::Old, vec![server], Fallback::Needed);
         let mut client = Machine::new(setup);
         let watch = client.watch(Time::default(), &TypeUrl::new(CDS), "a");
-        let stream = StreamId { server, type_url: None };
+        let stream = StreamId { server, scope: Scope::Aggregated };
         Self { client, stream, watch, now: Time::default(), version: 0 }
     }
 

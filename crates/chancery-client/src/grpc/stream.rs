@@ -59,7 +59,7 @@ impl Line {
         &self,
         sender: SendRequest<Bytes>,
     ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
-        let type_url = self.ticket.stream.type_url.as_ref();
+        let type_url = self.ticket.stream.scope.only();
         let path = self.paths.method(type_url, self.server.protocol.variant());
         let path =
             path.ok_or_else(|| unavailable("the type has no service of its own".to_owned()))?;
@@ -139,7 +139,7 @@ impl Line {
     }
 
     fn decoded(&self, message: &Bytes) -> Result<Response, ErrorDetail> {
-        let expected = self.ticket.stream.type_url.as_ref();
+        let expected = self.ticket.stream.scope.only();
         let variant = self.server.protocol.variant();
         let reply = self.reader.read(variant, expected, message);
         reply.map_err(|error| internal(told(&error)))

@@ -30,7 +30,7 @@ use chancery_client::{
 use chancery_core::client::{
     Effect, Input, Machine, Protocol, Response, ServerFeatures, ServerKey, Setup, StreamId,
 };
-use chancery_core::{ErrorDetail, Node, Time};
+use chancery_core::{ErrorDetail, Node, Scope, Time};
 use chancery_proto::frames::Messages;
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
@@ -208,7 +208,7 @@ fn hear(variant: Variant, reply: Response) {
     let (now, cluster) = (Time::default(), TypeUrl::new(CLUSTER));
     let glob = format!("xdstp://a/{CLUSTER}/g/*");
     let watches = ["a", "b", "*", glob.as_str()].map(|name| client.watch(now, &cluster, name));
-    let stream = StreamId { server, type_url: None };
+    let stream = StreamId { server, scope: Scope::Aggregated };
     client.handle(now, Input::Opened(stream.clone()));
     while client.request(now, &stream).is_some() {}
     for _ in 0..2 {

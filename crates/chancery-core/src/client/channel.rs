@@ -25,7 +25,7 @@ use super::backoff::Backoff;
 use super::token_bucket::TokenBucket;
 use super::topic::Topic;
 use super::{RateLimit, ServerSetup, Settings, WatchError};
-use crate::{ResourceName, Time, TypeUrl, Variant};
+use crate::{ResourceName, Scope, Time, TypeUrl, Variant};
 
 /// How often a stream may reject. Some servers answer a rejection with the same again, at once: that
 /// would keep both busy for as long as the resource is bad.
@@ -39,8 +39,8 @@ const UNANSWERED: usize = 16;
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) server: ServerSetup,
-    /// By type; under `None` the one that carries all.
-    pub(super) streams: BTreeMap<Option<TypeUrl>, Stream>,
+    /// The streams that are needed, by the types they carry.
+    pub(super) streams: BTreeMap<Scope, Stream>,
     /// The versions accepted from this server (C-031).
     pub(super) accepted: BTreeMap<TypeUrl, Arc<str>>,
 }
@@ -89,11 +89,8 @@ impl Channel {
     }
 
     /// The stream that carries a type.
-    pub(super) fn stream_of(&self, type_url: &TypeUrl) -> Option<TypeUrl> {
-        match self.server.protocol.scope_of(type_url) {
-            crate::Scope::Aggregated => None,
-            crate::Scope::Only(type_url) => Some(type_url),
-        }
+    pub(super) fn stream_of(&self, type_url: &TypeUrl) -> Scope {
+        self.server.protocol.scope_of(type_url)
     }
 
     /// Why nothing is heard of a type.

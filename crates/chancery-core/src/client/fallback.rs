@@ -131,8 +131,8 @@ impl Machine {
                 let Some(topic) = channel.topic(type_url) else { continue };
                 shelf.wanted().for_each(|name| topic.change(name));
             }
-            for (type_url, stream) in &mut channel.streams {
-                let id = StreamId { server: *server, type_url: type_url.clone() };
+            for (scope, stream) in &mut channel.streams {
+                let id = StreamId { server: *server, scope: scope.clone() };
                 if !is_needed(&self.realms, &id) {
                     stream.closes = Some(Time::default());
                 }

@@ -26,7 +26,7 @@ use super::{
     AuthorityKey, CachedResource, ErrorKind, Event, Response, ServerId, Setup, StreamId,
     WatchError, WatchId,
 };
-use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
+use crate::{ErrorDetail, Request, ResourceName, Scope, Time, TypeUrl, Variant};
 
 /// A client of any number of servers, as a value.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ impl Machine {
     /// The next request for a stream that has room for one.
     pub fn request(&mut self, now: Time, stream: &StreamId) -> Option<Request> {
         let channel = self.channels.get_mut(stream.server.index())?;
-        let open = channel.streams.get_mut(&stream.type_url)?;
+        let open = channel.streams.get_mut(&stream.scope)?;
         if open.state != State::Open || open.is_asked {
             open.is_due = false;
             return None;
@@ -249,7 +249,7 @@ impl Machine {
         let channel = self.channels.get(stream.server.index());
         let open = channel.and_then(|channel| {
             let is_polled = channel.server.protocol.is_polled();
-            channel.streams.get(&stream.type_url).map(|open| (open, is_polled))
+            channel.streams.get(&stream.scope).map(|open| (open, is_polled))
         });
         open.is_some_and(|(open, is_polled)| open.is_open() && open.may_be_due(now, is_polled))
     }
@@ -258,7 +258,7 @@ impl Machine {
     /// answered, so that more may be read (C-038, C-062).
     pub fn may_read(&self, stream: &StreamId) -> bool {
         let channel = self.channels.get(stream.server.index());
-        let open = channel.and_then(|channel| channel.streams.get(&stream.type_url));
+        let open = channel.and_then(|channel| channel.streams.get(&stream.scope));
         self.watchers.have_applied(stream) && open.is_none_or(Stream::may_owe)
     }
 
@@ -394,7 +394,7 @@ impl Machine {
 
     fn opened(&mut self, now: Time, id: &StreamId) {
         let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
-        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
+        let Some(stream) = channel.streams.get_mut(&id.scope) else { return };
         if stream.state != State::Opening {
             return;
         }
@@ -402,7 +402,7 @@ impl Machine {
         let is_polled = channel.server.protocol.is_polled();
         let asking = self.realms.values().filter(|realm| realm.asks(id.server));
         for type_url in asking.flat_map(|realm| realm.shelves.keys()) {
-            if id.carries(type_url) {
+            if id.scope.carries(type_url) {
                 stream.topic(type_url);
             }
         }
@@ -420,13 +420,13 @@ impl Machine {
 
     fn keep_streams(&mut self, now: Time) {
         for ((server, _), channel) in self.setup.servers().zip(&mut self.channels) {
-            for type_url in needed_streams(&self.realms, server, channel) {
-                channel.streams.entry(type_url).or_default();
+            for scope in needed_streams(&self.realms, server, channel) {
+                channel.streams.entry(scope).or_default();
             }
             let is_polled = channel.server.protocol.is_polled();
             let mut recovers = false;
-            for (type_url, stream) in &mut channel.streams {
-                let id = StreamId { server, type_url: type_url.clone() };
+            for (scope, stream) in &mut channel.streams {
+                let id = StreamId { server, scope: scope.clone() };
                 let is_needed = is_needed(&self.realms, &id);
                 // The server is reached or not whatever becomes of this stream from now on.
                 recovers |= !is_needed && stream.closes.is_none() && stream.trouble.is_some();
@@ -436,8 +436,8 @@ impl Machine {
             if recovers {
                 channel.recover();
             }
-            for (type_url, stream) in &mut channel.streams {
-                let id = StreamId { server, type_url: type_url.clone() };
+            for (scope, stream) in &mut channel.streams {
+                let id = StreamId { server, scope: scope.clone() };
                 self.effects.say(now, &id, stream, is_polled);
             }
         }
@@ -503,11 +503,7 @@ pub(super) fn missing_after(setup: &Setup, features: super::ServerFeatures) -> D
     if wait.is_zero() { Duration::MAX } else { wait }
 }
 
-fn needed_streams(
-    realms: &Realms,
-    server: ServerId,
-    channel: &Channel,
-) -> BTreeSet<Option<TypeUrl>> {
+fn needed_streams(realms: &Realms, server: ServerId, channel: &Channel) -> BTreeSet<Scope> {
     let asking = realms.values().filter(|realm| realm.asks(server));
     let watched =
         asking.flat_map(|realm| realm.shelves.iter()).filter(|(_, shelf)| shelf.is_watched());
@@ -516,8 +512,8 @@ fn needed_streams(
 
 pub(super) fn is_needed(realms: &Realms, id: &StreamId) -> bool {
     let mut asking = realms.values().filter(|realm| realm.asks(id.server));
-    asking.any(|realm| match &id.type_url {
-        Some(type_url) => realm.shelves.get(type_url).is_some_and(Shelf::is_watched),
-        None => realm.is_watched(),
+    asking.any(|realm| match &id.scope {
+        Scope::Only(type_url) => realm.shelves.get(type_url).is_some_and(Shelf::is_watched),
+        Scope::Aggregated => realm.is_watched(),
     })
 }

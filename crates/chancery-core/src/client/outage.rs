@@ -13,7 +13,7 @@ impl Machine {
     /// A stream ended, or could not be opened.
     pub(super) fn ended(&mut self, now: Time, id: &StreamId, error: &ErrorDetail) {
         let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
-        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
+        let Some(stream) = channel.streams.get_mut(&id.scope) else { return };
         if !matches!(stream.state, State::Open | State::Opening) {
             return;
         }
@@ -60,7 +60,8 @@ impl Machine {
     fn repeat_trouble(&mut self, id: &StreamId) {
         for realm in self.realms.values_mut().filter(|it| it.active_server() == Some(id.server)) {
             let is_last = realm.is_at_last();
-            let shelves = realm.shelves.iter_mut().filter(|(type_url, _)| id.carries(type_url));
+            let shelves =
+                realm.shelves.iter_mut().filter(|(type_url, _)| id.scope.carries(type_url));
             shelves.for_each(|(_, shelf)| shelf.repeat_trouble(is_last, &mut self.watchers));
         }
     }

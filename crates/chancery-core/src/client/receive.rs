@@ -95,7 +95,7 @@ impl Machine {
     fn hears(&mut self, now: Time, id: &StreamId, type_url: &TypeUrl) -> bool {
         self.answered(now, id);
         let Some(channel) = self.channels.get_mut(id.server.index()) else { return false };
-        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return false };
+        let Some(stream) = channel.streams.get_mut(&id.scope) else { return false };
         let asked = stream.topics.get(type_url).is_some_and(super::topic::Topic::was_asked);
         if asked {
             self.respond(id);
@@ -116,7 +116,7 @@ impl Machine {
     /// not count while it was not, or it may have nothing to come back with (C-089).
     fn respond(&mut self, id: &StreamId) {
         let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
-        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
+        let Some(stream) = channel.streams.get_mut(&id.scope) else { return };
         if stream.respond() {
             channel.recover();
         }
@@ -125,7 +125,7 @@ impl Machine {
     /// A poll is over, if it was one.
     fn answered(&mut self, now: Time, id: &StreamId) {
         let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
-        let Some(stream) = channel.streams.get_mut(&id.type_url) else { return };
+        let Some(stream) = channel.streams.get_mut(&id.scope) else { return };
         if let super::Protocol::Poll { refresh } = channel.server.protocol {
             stream.poll_again(now, refresh, &self.setup.settings, id.server.index() as u64);
         }
@@ -135,7 +135,7 @@ impl Machine {
     /// so all of it stays, also if the source is believed when it takes a resource away (C-043).
     pub(super) fn unusable(&mut self, now: Time, id: &StreamId, kind: ErrorKind, why: &str) {
         self.unchanged(now, id);
-        let Some(type_url) = &id.type_url else { return };
+        let Some(type_url) = id.scope.only() else { return };
         let uri = self.setup.find(id.server).map_or("", |server| &server.key.uri);
         let (short, node) = (type_url.short(), &self.setup.node.id);
         let text = format!("{short} from {uri} (node `{node}`): {why}").into();

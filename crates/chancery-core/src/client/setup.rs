@@ -213,15 +213,8 @@ impl ServerId {
 /// One stream of a client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
-    /// Whose stream it is.
+    /// The server at its other end.
     pub server: ServerId,
-    /// The only type on it; `None` if it carries all.
-    pub type_url: Option<TypeUrl>,
-}
-
-impl StreamId {
-    /// Returns true if a type is spoken of on it.
-    pub(super) fn carries(&self, type_url: &TypeUrl) -> bool {
-        self.type_url.as_ref().is_none_or(|only| only == type_url)
-    }
+    /// The types on it.
+    pub scope: Scope,
 }

@@ -61,7 +61,7 @@ impl Machine {
     /// Why nothing is heard on a stream, as far as that is known.
     pub fn connection_error(&self, stream: &StreamId) -> Option<&Arc<WatchError>> {
         let channel = self.channels.get(stream.server.index())?;
-        channel.streams.get(&stream.type_url)?.trouble.as_ref()
+        channel.streams.get(&stream.scope)?.trouble.as_ref()
     }
 
     /// The server whose word counts for an authority (C-052).

@@ -7,7 +7,7 @@ use chancery_core::client::{
     AuthorityKey, CachedResource, Effect, ErrorKind, Fallback, Input, Machine, Protocol, RateLimit,
     ServerFeatures, ServerId, ServerKey, Settings, Setup, StreamId, WatchEvent, WatchId,
 };
-use chancery_core::{ErrorDetail, Node, Request, Time, TypeUrl, Variant};
+use chancery_core::{ErrorDetail, Node, Request, Scope, Time, TypeUrl, Variant};
 
 use super::line::{Line, Place};
 use crate::script::line::duration;
@@ -139,15 +139,12 @@ impl Life {
     }
 
     fn said(&mut self, server: &str, said: super::line::Said) -> Result<(), String> {
-        let place = Place { server: server.to_owned(), type_url: None };
+        let place = Place { server: server.to_owned(), scope: Scope::Aggregated };
         let mut stream = self.stream(&place)?;
         let protocol = self.client.setup().find(stream.server).map(|server| server.protocol);
         let protocol = protocol.ok_or("no such server")?;
         let reply = said.reply(protocol.variant());
-        stream.type_url = match protocol.scope_of(&reply.type_url) {
-            chancery_core::Scope::Aggregated => None,
-            chancery_core::Scope::Only(type_url) => Some(type_url),
-        };
+        stream.scope = protocol.scope_of(&reply.type_url);
         if !self.client.may_read(&stream) {
             return Err("the stream waits for a slow watcher".to_owned());
         }
@@ -190,7 +187,7 @@ impl Life {
 
     fn send(&mut self, stream: &StreamId) {
         while let Some(request) = self.client.request(self.now, stream) {
-            let server = self.label(&StreamId { server: stream.server, type_url: None });
+            let server = self.label(&StreamId { server: stream.server, scope: Scope::Aggregated });
             self.note(&format!("< {server} {}", said(&request)));
         }
     }
@@ -216,15 +213,15 @@ impl Life {
     fn stream(&self, place: &Place) -> Result<StreamId, String> {
         let server = self.servers.get(&place.server).copied();
         let server = server.ok_or_else(|| format!("there is no server `{}`", place.server))?;
-        Ok(StreamId { server, type_url: place.type_url.clone() })
+        Ok(StreamId { server, scope: place.scope.clone() })
     }
 
     fn label(&self, stream: &StreamId) -> String {
         let name = self.servers.iter().find(|(_, id)| **id == stream.server);
         let name = name.map(|(name, _)| name.as_str()).unwrap_or_default();
-        match &stream.type_url {
-            Some(type_url) => format!("{name}/{}", type_url.short()),
-            None => name.to_owned(),
+        match &stream.scope {
+            Scope::Only(type_url) => format!("{name}/{}", type_url.short()),
+            Scope::Aggregated => name.to_owned(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chancery_core::client::{
     HeartbeatResource, InvalidResource, ReceivedResource, Response, ResponseItem,
 };
-use chancery_core::{ErrorDetail, NameError, Resource, ResourceName, TypeUrl, Variant};
+use chancery_core::{ErrorDetail, NameError, Resource, ResourceName, Scope, TypeUrl, Variant};
 
 use crate::script::line::duration;
 use crate::script::resource::term;
@@ -30,7 +30,7 @@ pub(super) enum Line {
 /// `s` or `s/cds`.
 pub(super) struct Place {
     pub(super) server: String,
-    pub(super) type_url: Option<TypeUrl>,
+    pub(super) scope: Scope,
 }
 
 /// A response, of which the variant is the server's.
@@ -124,9 +124,9 @@ fn restored(text: &str) -> Result<Resource, String> {
 fn place(word: &str) -> Place {
     match word.split_once('/') {
         Some((server, short)) => {
-            Place { server: server.to_owned(), type_url: Some(type_url(short)) }
+            Place { server: server.to_owned(), scope: Scope::Only(type_url(short)) }
         }
-        None => Place { server: word.to_owned(), type_url: None },
+        None => Place { server: word.to_owned(), scope: Scope::Aggregated },
     }
 }
 

@@ -7,9 +7,7 @@ use chancery_core::client::{
     self, HeartbeatResource, InvalidResource, ReceivedResource, ResponseItem, StreamId,
 };
 use chancery_core::server::{Event, Input, Response, ResponseEntry, Settings};
-use chancery_core::{
-    Request, Resource, ResourceName, Scope, Snapshot, Time, TypeUrl, Variant, server,
-};
+use chancery_core::{Request, Resource, ResourceName, Snapshot, Time, TypeUrl, Variant, server};
 
 use super::double::Draft;
 use super::host::is_bad;
@@ -46,14 +44,13 @@ pub(super) enum State {
 
 impl Link {
     pub(super) fn new(at: Time, variant: Variant, id: &StreamId, settings: &Arc<Settings>) -> Self {
-        let scope = id.type_url.clone().map_or(Scope::Aggregated, Scope::Only);
         Self {
             state: State::Opening(at),
             due: false,
             writes_from: at,
             up: Lane::new(),
             down: Lane::new(),
-            server: Twin::new(variant, scope, Arc::clone(settings)),
+            server: Twin::new(variant, id.scope.clone(), Arc::clone(settings)),
             identified: false,
             sent: 0,
             heard: false,

@@ -579,7 +579,7 @@ fn says_something(response: &Response) -> bool {
 }
 
 fn label(id: &StreamId) -> String {
-    let short = id.type_url.as_ref().map(|url| format!("/{}", url.short())).unwrap_or_default();
+    let short = id.scope.only().map(|url| format!("/{}", url.short())).unwrap_or_default();
     format!("s{}{short}", id.server.index())
 }
 
