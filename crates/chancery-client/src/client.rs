@@ -141,7 +141,8 @@ impl Client {
         loop {
             match watch.next().await {
                 Some(Event::Changed { value, .. }) => return value,
-                Some(Event::Ambient { .. } | Event::Settled) => {}
+                Some(Event::Failed { error }) => return Err(error),
+                Some(Event::Ambient { .. } | Event::Complete) => {}
                 None => return Err(Arc::new(WatchError::broken("the client has come to an end"))),
             }
         }

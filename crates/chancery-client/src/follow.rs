@@ -105,6 +105,7 @@ impl Follow {
         while let Some(watch) = self.watches.get_mut(key) {
             match watch.poll_heard(&cx) {
                 Poll::Ready(Some(WatchEvent::Changed { value, .. })) => news = Some(value),
+                Poll::Ready(Some(WatchEvent::Failed { error })) => news = Some(Err(error)),
                 Poll::Ready(Some(WatchEvent::Ambient { .. } | WatchEvent::Complete)) => {}
                 Poll::Ready(None) => {
                     self.ended = true;

@@ -177,7 +177,7 @@ impl Observer {
                 info!(node, server, ?interval, "the server asks for loads of {clusters} clusters");
             }
             LoadEvent::Unusable { why } => warn!(node, server, "loads are not reported: {why}"),
-            LoadEvent::Untold { calls } => {
+            LoadEvent::Lost { calls } => {
                 warn!(node, server, calls, "calls were counted that could not be reported");
             }
         }

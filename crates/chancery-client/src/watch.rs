@@ -29,7 +29,13 @@ pub enum Event<T> {
         error: Option<Arc<WatchError>>,
     },
     /// All that a group had when it was first asked for has been told.
-    Settled,
+    Complete,
+    /// Nothing can be watched: the name is none or nobody is responsible for it, or the client itself
+    /// has come to an end. This is the last event of the watch.
+    Failed {
+        /// The reason.
+        error: Arc<WatchError>,
+    },
 }
 
 /// A watch of resources as values of `T`, until it is dropped.
@@ -101,8 +107,8 @@ impl RawWatch {
             }
             Told::Broken(text) => {
                 self.ended = true;
-                let value = Err(Arc::new(WatchError::broken(&text)));
-                Poll::Ready(Some(WatchEvent::Changed { name: "".into(), value }))
+                let error = Arc::new(WatchError::broken(&text));
+                Poll::Ready(Some(WatchEvent::Failed { error }))
             }
         }
     }
@@ -126,7 +132,8 @@ impl RawWatch {
                 Event::Changed { name, value }
             }
             WatchEvent::Ambient { name, error } => Event::Ambient { name, error },
-            WatchEvent::Complete => Event::Settled,
+            WatchEvent::Complete => Event::Complete,
+            WatchEvent::Failed { error } => Event::Failed { error },
         }
     }
 

@@ -87,7 +87,8 @@ async fn next(watch: &mut RawWatch) -> String {
         Event::Changed { name, value: Err(error) } => format!("{name} none {:?}", error.kind),
         Event::Ambient { name, error: Some(error) } => format!("{name} but {:?}", error.kind),
         Event::Ambient { name, error: None } => format!("{name} fine"),
-        Event::Settled => "settled".to_owned(),
+        Event::Complete => "settled".to_owned(),
+        Event::Failed { error } => format!("failed {:?}", error.kind),
     }
 }
 

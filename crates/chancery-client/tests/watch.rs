@@ -191,11 +191,11 @@ async fn a_panic_is_heard_of_by_every_watch() {
     let Err(error) = within(client.get::<Broken>("a")).await else { panic!() };
     assert_eq!(error.kind, ErrorKind::Broken);
     assert!(error.to_string().contains("the decoder has a bug"), "{error}");
-    assert_eq!(heard(&mut other).await, " none Broken");
+    assert_eq!(heard(&mut other).await, "failed Broken");
     assert!(other.next().await.is_none());
     let late = client.watch_raw(&clusters(), "late");
     let mut late = late;
-    assert_eq!(heard(&mut late).await, " none Broken");
+    assert_eq!(heard(&mut late).await, "failed Broken");
 }
 
 /// C-038, C-053: everybody adds watches before they are done with what they were told.

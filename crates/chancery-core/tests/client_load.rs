@@ -117,7 +117,7 @@ fn a_stream_that_nobody_needs_any_more_is_not_opened_again() {
     assert!(!reporter.is_due(at(1000)) && reporter.is_at_rest());
     // Nothing is lost in silence.
     let events = reporter.take_events();
-    assert!(events.contains(&LoadEvent::Untold { calls: 1 }), "{events:?}");
+    assert!(events.contains(&LoadEvent::Lost { calls: 1 }), "{events:?}");
     assert!(matches!(events[0], LoadEvent::Ended { is_trouble: false, .. }), "{events:?}");
 }
 

@@ -31,6 +31,12 @@ pub enum WatchEvent {
     },
     /// All that a group had when it was first asked for has been told.
     Complete,
+    /// Nothing can be watched: the name is none or nobody is responsible for it, or the client itself
+    /// has come to an end. This is the last event of the watch.
+    Failed {
+        /// The reason.
+        error: Arc<WatchError>,
+    },
 }
 
 impl Machine {
@@ -86,7 +92,7 @@ impl Watcher {
         if !std::mem::take(&mut self.settled) {
             return None;
         }
-        Some(WatchEvent::Changed { name: "".into(), value: Err(error) })
+        Some(WatchEvent::Failed { error })
     }
 
     /// What there is to tell of a resource with which this is wrong.
@@ -128,7 +134,8 @@ impl Watcher {
         match event {
             Some(WatchEvent::Changed { value: Ok(_), .. }) => self.known.insert(name.clone()),
             Some(WatchEvent::Changed { value: Err(_), .. }) => self.known.remove(name),
-            Some(WatchEvent::Ambient { .. } | WatchEvent::Complete) | None => false,
+            Some(WatchEvent::Ambient { .. } | WatchEvent::Complete | WatchEvent::Failed { .. })
+            | None => false,
         };
         event
     }

@@ -76,7 +76,8 @@ impl Question {
                     found.insert(Arc::clone(&name), self.answer(name, value));
                     return None;
                 }
-                Some(Event::Ambient { .. } | Event::Settled) => {}
+                Some(Event::Failed { error }) => return Some(self.trouble(&error)),
+                Some(Event::Ambient { .. } | Event::Complete) => {}
                 None => return Some(Trouble::ended()),
             }
         }
@@ -87,11 +88,6 @@ impl Question {
         loop {
             match watch.next().await {
                 Some(Event::Changed { name, value }) => {
-                    // Nothing can be asked for under this name.
-                    let refused = value.as_ref().err().filter(|_| name.is_empty());
-                    if let Some(error) = refused {
-                        return Some(self.trouble(error));
-                    }
                     let answer = self.answer(Arc::clone(&name), value);
                     members.insert(name, answer);
                 }
@@ -107,8 +103,9 @@ impl Question {
                     members.clear();
                     return Some(self.trouble(&error));
                 }
+                Some(Event::Failed { error }) => return Some(self.trouble(&error)),
                 Some(Event::Ambient { .. }) => {}
-                Some(Event::Settled) => break,
+                Some(Event::Complete) => break,
                 None => return Some(Trouble::ended()),
             }
         }
@@ -120,7 +117,9 @@ impl Question {
         }
         if !self.is_whole || rejected.is_some() {
             let pause = took.clamp(SHORTEST_PAUSE, patience.max(SHORTEST_PAUSE));
-            self.rest(watch, members, pause).await;
+            if let Some(failure) = self.rest(watch, members, pause).await {
+                return Some(failure);
+            }
         }
         rejected
     }
@@ -128,10 +127,19 @@ impl Question {
     /// A large answer may come in several responses, and none says that it is the last. What has
     /// not begun to come in the time that the first one took will not come; changes of what came
     /// are no part of it, and may never end.
-    async fn rest(&self, watch: &mut RawWatch, members: &mut Members, pause: Duration) {
+    async fn rest(
+        &self,
+        watch: &mut RawWatch,
+        members: &mut Members,
+        pause: Duration,
+    ) -> Option<Trouble> {
         let mut until = Instant::now() + pause;
         while let Ok(Some(event)) = timeout_at(until, watch.next()).await {
-            let Event::Changed { name, value } = event else { continue };
+            let (name, value) = match event {
+                Event::Changed { name, value } => (name, value),
+                Event::Failed { error } => return Some(self.trouble(&error)),
+                Event::Ambient { .. } | Event::Complete => continue,
+            };
             if !members.contains_key(&name) {
                 until = Instant::now() + pause;
             }
@@ -140,6 +148,7 @@ impl Question {
                 value => members.insert(Arc::clone(&name), self.answer(name, value)),
             };
         }
+        None
     }
 
     fn answer(

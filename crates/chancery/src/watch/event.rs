@@ -43,7 +43,9 @@ impl Event {
             }
             Heard::Changed { name, value: Err(error) } => (name, What::Error(error)),
             Heard::Ambient { name, error } => (name, What::Ambient(error)),
-            Heard::Settled => return None,
+            // What is printed of a watch that failed has no name.
+            Heard::Failed { error } => (Arc::from(""), What::Error(error)),
+            Heard::Complete => return None,
         };
         let mut event = Self { type_url, name, what, wait: None };
         let outage = event.error().filter(|error| error.kind == ErrorKind::Unreachable);

@@ -6,8 +6,9 @@
 //!      +------ nobody reports -------+-------> Waiting, longer each time <---------+
 //! ```
 //!
-//! A driver opens a stream when it [is due](Reporter::is_due), asks for the [next](Reporter::next)
-//! thing to say whenever the wire has room, and looks again at the [deadline](Reporter::deadline).
+//! A driver opens a stream when it [is due](LoadReporter::is_due), asks for the
+//! [next message](LoadReporter::next_message) whenever the wire has room, and looks again at the
+//! [deadline](LoadReporter::deadline).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +106,7 @@ pub enum LoadEvent {
         why: String,
     },
     /// Calls that the server will never hear of: it was not there until their clusters were gone.
-    Untold {
+    Lost {
         /// How many.
         calls: u64,
     },
@@ -296,7 +297,7 @@ impl LoadReporter {
 
     fn untold(&mut self, calls: u64) {
         if calls > 0 {
-            self.events.push(LoadEvent::Untold { calls });
+            self.events.push(LoadEvent::Lost { calls });
         }
     }
 }

@@ -10,13 +10,13 @@ use crate::Time;
 /// All clusters that report, and those that did and have something to tell yet.
 #[derive(Debug, Default)]
 pub(super) struct LoadStore {
-    pages: BTreeMap<LoadKey, Page>,
+    pages: BTreeMap<LoadKey, ReportingCluster>,
     /// How many of them somebody counts for.
     open: usize,
 }
 
 #[derive(Debug)]
-struct Page {
+struct ReportingCluster {
     tally: Arc<ClusterCounters>,
     /// How many count for it.
     users: usize,
@@ -31,7 +31,7 @@ const MOST_LEFT: usize = 1000;
 impl LoadStore {
     /// Somebody counts for a cluster.
     pub(super) fn open(&mut self, now: Time, key: LoadKey) -> Arc<ClusterCounters> {
-        let new = || Page { tally: Arc::default(), users: 0, since: now };
+        let new = || ReportingCluster { tally: Arc::default(), users: 0, since: now };
         let page = self.pages.entry(key).or_insert_with(new);
         self.open += usize::from(page.users == 0);
         page.users += 1;
@@ -79,7 +79,7 @@ impl LoadStore {
     pub(super) fn give_back(&mut self, now: Time, all: &[ClusterStats]) {
         for stats in all {
             let since = Time(now.0.saturating_sub(stats.interval));
-            let new = || Page { tally: Arc::default(), users: 0, since };
+            let new = || ReportingCluster { tally: Arc::default(), users: 0, since };
             let page = self.pages.entry(stats.key.clone()).or_insert_with(new);
             page.since = page.since.min(since);
             page.tally.give_back(stats);
@@ -99,7 +99,7 @@ impl LoadStore {
     }
 }
 
-impl Page {
+impl ReportingCluster {
     fn take(&mut self, now: Time, key: &LoadKey) -> ClusterStats {
         let interval = now.0.saturating_sub(self.since.0);
         self.since = now;

@@ -304,7 +304,6 @@ fn heard(event: &WatchEvent) -> String {
             format!("{name}@{}", String::from_utf8_lossy(held.resource.body()))
         }
         WatchEvent::Changed { name, value: Err(error) } => {
-            let name = if name.is_empty() { "-" } else { name };
             format!("{name} none {}", kind(error.kind))
         }
         WatchEvent::Ambient { name, error: Some(error) } => {
@@ -312,6 +311,7 @@ fn heard(event: &WatchEvent) -> String {
         }
         WatchEvent::Ambient { name, error: None } => format!("{name} fine"),
         WatchEvent::Complete => "settled".to_owned(),
+        WatchEvent::Failed { error } => format!("- none {}", kind(error.kind)),
     }
 }
 

@@ -75,6 +75,7 @@ impl View {
         match event {
             WatchEvent::Complete if self.settled => return Err("it settles twice".to_owned()),
             WatchEvent::Complete => self.settled = true,
+            WatchEvent::Failed { error } => return Err(format!("nothing is watched: {error}")),
             WatchEvent::Changed { name, value } => {
                 let known = self.resources.entry(Arc::clone(name)).or_default();
                 match value {
@@ -114,5 +115,6 @@ pub(super) fn told(event: &WatchEvent) -> String {
         WatchEvent::Ambient { name, error: Some(error) } => format!("{name} but: {error}"),
         WatchEvent::Ambient { name, error: None } => format!("{name} fine"),
         WatchEvent::Complete => "settled".to_owned(),
+        WatchEvent::Failed { error } => format!("failed: {error}"),
     }
 }

@@ -301,9 +301,10 @@ impl Referee {
                 }
                 Ok(())
             }
-            WatchEvent::Changed { .. } | WatchEvent::Ambient { .. } | WatchEvent::Complete => {
-                Ok(())
-            }
+            WatchEvent::Changed { .. }
+            | WatchEvent::Ambient { .. }
+            | WatchEvent::Complete
+            | WatchEvent::Failed { .. } => Ok(()),
         }
     }
 }
