@@ -96,6 +96,6 @@ pub struct DecodedBody(pub Arc<dyn Any + Send + Sync>);
 /// What was read may hold secrets (S-138).
 impl fmt::Debug for DecodedBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reading")
+        f.write_str("DecodedBody")
     }
 }

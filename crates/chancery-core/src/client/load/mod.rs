@@ -1,19 +1,19 @@
 //! Load reports, the client's half: what is counted, and when which server is told of it.
 //!
 //! ```text
-//!   calls, drops --> [Tally] of a cluster --+
-//!                                           +--> [Reporter] of a server --> [LoadReport]
-//!   which clusters, how often ([LoadAnswer]) +
+//!   calls, drops --> [ClusterCounters] --------+
+//!                                              +--> [LoadReporter] of a server --> [LoadReport]
+//!   which clusters, how often ([LoadResponse]) +
 //! ```
 //!
-//! Whoever makes calls counts them in a [`Tally`], from any thread, and knows nothing of streams. A
-//! [`Reporter`] knows one report server (C-134): it has a stream opened while a cluster needs it,
-//! and takes out of the tallies what a report says at the moment that is written.
+//! The caller of a service counts its calls in [`ClusterCounters`], from any thread, and knows
+//! nothing of streams. A [`LoadReporter`] knows one report server (C-134): it has a stream opened
+//! while a cluster needs it, and takes the contents of a report out of the counters at the moment
+//! that the report is written.
 //!
-//! What was taken is not counted again. So nothing is ever told twice, and what is lost with a
-//! stream is at most what was written to it and not read by the server; LRS has no acknowledgement
-//! by which a client could know. All that is counted while there is no stream waits for the next
-//! one.
+//! Counts that were taken are not counted again. So nothing is reported twice, and a lost stream
+//! costs at most what was written to it and not read by the server; LRS has no acknowledgement by
+//! which a client could know. All that is counted while there is no stream waits for the next one.
 //!
 //! Not here: bytes (`chancery_proto::wire`), and connections (`chancery-client`).
 
