@@ -62,7 +62,7 @@ pub struct Rejection {
 
 /// What a watcher has to be told about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum Change {
     /// The value is another, or there is none any more.
     Changed,
     /// What is wrong is something else now, or nothing.
@@ -72,8 +72,8 @@ pub(super) enum News {
 
 /// A resource that somebody watches.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Entry {
-    held: Option<CachedResource>,
+pub(super) struct CacheEntry {
+    cached: Option<CachedResource>,
     error: Option<Arc<WatchError>>,
     rejection: Option<Rejection>,
     /// Whether its time to live ran out, which says nothing of whether there is one.
@@ -87,9 +87,9 @@ pub(super) struct Entry {
     doubted: bool,
 }
 
-impl Entry {
-    pub(super) fn held(&self) -> Option<&CachedResource> {
-        self.held.as_ref()
+impl CacheEntry {
+    pub(super) fn cached(&self) -> Option<&CachedResource> {
+        self.cached.as_ref()
     }
 
     pub(super) fn error(&self) -> Option<&Arc<WatchError>> {
@@ -107,23 +107,23 @@ impl Entry {
     }
 
     /// The servers cannot be reached, or can be again.
-    pub(super) fn cut_off(&mut self, is_away: bool) -> News {
+    pub(super) fn cut_off(&mut self, is_away: bool) -> Change {
         let was_cut_off = std::mem::replace(&mut self.cut_off, is_away);
         if !is_away && !was_cut_off && self.error.is_some() {
-            return News::None; // That error is what was heard last.
+            return Change::None; // That error is what was heard last.
         }
-        if self.held.is_some() { News::Ambient } else { News::Changed }
+        if self.cached.is_some() { Change::Ambient } else { Change::Changed }
     }
 
     /// The servers could not be reached before, and cannot now. That is news if something else was
     /// heard meanwhile.
-    pub(super) fn cut_off_again(&mut self) -> News {
-        if self.cut_off || self.error.is_none() { News::None } else { self.cut_off(true) }
+    pub(super) fn cut_off_again(&mut self) -> Change {
+        if self.cut_off || self.error.is_none() { Change::None } else { self.cut_off(true) }
     }
 
     /// Whether what is held is from this server.
     pub(super) fn is_from(&self, server: ServerId) -> bool {
-        self.held.as_ref().is_some_and(|held| held.server == server)
+        self.cached.as_ref().is_some_and(|held| held.server == server)
     }
 
     /// Whether anything that is known of it is from this server.
@@ -134,7 +134,7 @@ impl Entry {
 
     /// Whether it is as this server said last, or nothing is known of it.
     pub(super) fn is_as_said_by(&self, server: ServerId) -> bool {
-        let value = self.held.as_ref().is_none_or(|held| held.server == server);
+        let value = self.cached.as_ref().is_none_or(|held| held.server == server);
         let error = self.error.as_ref().is_none_or(|error| error.server == Some(server));
         value && error && !self.outlived && !self.is_old()
     }
@@ -147,13 +147,13 @@ impl Entry {
     pub(super) fn restore(&mut self, held: CachedResource) -> bool {
         let is_news = self.is_unknown();
         if is_news {
-            *self = Self { held: Some(held), restored: true, ..Self::default() };
+            *self = Self { cached: Some(held), restored: true, ..Self::default() };
         }
         is_news
     }
 
     /// The server that gave it is given up: when it is back, it has to say this again.
-    pub(super) fn doubt(&mut self, server: ServerId) {
+    pub(super) fn mark_unconfirmed(&mut self, server: ServerId) {
         self.doubted |= self.is_from(server);
     }
 
@@ -180,12 +180,12 @@ impl Entry {
     /// Whether it is neither held nor known not to exist (C-087).
     pub(super) fn is_unresolved(&self) -> bool {
         let missing = self.error.as_ref().is_some_and(|error| error.is_missing());
-        self.held.is_none() && (self.outlived || !missing)
+        self.cached.is_none() && (self.outlived || !missing)
     }
 
     /// Whether nothing at all is known of it.
     pub(super) fn is_unknown(&self) -> bool {
-        self.held.is_none() && self.error.is_none()
+        self.cached.is_none() && self.error.is_none()
     }
 
     /// Returns true if a resource that nobody can name may be this one: there is no value, and
@@ -194,17 +194,17 @@ impl Entry {
         let is_open = |error: &Arc<WatchError>| {
             error.is_nameless || matches!(error.kind, ErrorKind::Missing | ErrorKind::Late)
         };
-        self.held.is_none() && self.error.as_ref().is_none_or(is_open)
+        self.cached.is_none() && self.error.as_ref().is_none_or(is_open)
     }
 
     /// Returns true if something is known of it, and there is no value.
     pub(super) fn is_without_value(&self) -> bool {
-        self.held.is_none() && self.error.is_some()
+        self.cached.is_none() && self.error.is_some()
     }
 
     /// A good body came. The same body again is no news (C-049), unless what it means has changed
     /// with the server (C-082).
-    pub(super) fn give(&mut self, new: CachedResource) -> News {
+    pub(super) fn accept(&mut self, new: CachedResource) -> Change {
         self.rejection = None;
         self.outlived = false;
         self.restored = false;
@@ -212,19 +212,19 @@ impl Entry {
         self.doubted = false;
         let had_error = self.error.take().is_some();
         let follows = new.resource.facts().reports_to_server;
-        let same = self.held.as_ref().is_some_and(|old| {
+        let same = self.cached.as_ref().is_some_and(|old| {
             old.resource.body() == new.resource.body() && !(follows && old.server != new.server)
         });
-        let reading = self.held.take().and_then(|old| old.decoded);
+        let reading = self.cached.take().and_then(|old| old.decoded);
         let mut new = new;
         if same {
             new.decoded = reading.or(new.decoded);
         }
-        self.held = Some(new);
+        self.cached = Some(new);
         match (same, had_error) {
-            (false, _) => News::Changed,
-            (true, true) => News::Ambient,
-            (true, false) => News::None,
+            (false, _) => Change::Changed,
+            (true, true) => Change::Ambient,
+            (true, false) => Change::None,
         }
     }
 
@@ -232,50 +232,50 @@ impl Entry {
     pub(super) fn renew(&mut self, now: Time, expires: Option<Time>) {
         self.restored = false;
         self.doubted = false;
-        if let Some(held) = &mut self.held {
+        if let Some(held) = &mut self.cached {
             held.last_updated = now;
             held.expires = expires;
         }
     }
 
     /// Something is wrong. What is held is kept, unless it must be dropped (C-070).
-    pub(super) fn fault(&mut self, error: WatchError, drops: bool) -> News {
-        let drops = drops && self.held.is_some();
+    pub(super) fn set_error(&mut self, error: WatchError, drops: bool) -> Change {
+        let drops = drops && self.cached.is_some();
         let was_cut_off = std::mem::take(&mut self.cut_off);
         if !drops && !was_cut_off && self.error.as_deref() == Some(&error) {
-            return News::None;
+            return Change::None;
         }
         let was_missing = self.error.as_ref().is_some_and(|error| error.is_missing());
-        if self.held.is_none() && was_missing && error.is_missing() && !was_cut_off {
+        if self.cached.is_none() && was_missing && error.is_missing() && !was_cut_off {
             // Another reason why there is none is no news to who knows that there is none.
             self.error = Some(Arc::new(error));
-            return News::None;
+            return Change::None;
         }
         self.outlived = false;
         self.error = Some(Arc::new(error));
         if drops {
-            self.held = None;
+            self.cached = None;
         }
-        if self.held.is_some() { News::Ambient } else { News::Changed }
+        if self.cached.is_some() { Change::Ambient } else { Change::Changed }
     }
 
     /// Its time to live is over: what is held is dropped, wherever there may be more (C-045).
-    pub(super) fn outlive(&mut self, error: WatchError) -> News {
-        let news = self.fault(error, true);
+    pub(super) fn expire(&mut self, error: WatchError) -> Change {
+        let news = self.set_error(error, true);
         self.outlived = true;
         news
     }
 
     /// An error is over, if it is this one. Without a value there is another one to be told.
-    pub(super) fn recover(&mut self, from: &WatchError, missing: WatchError) -> News {
+    pub(super) fn recover(&mut self, from: &WatchError, missing: WatchError) -> Change {
         if self.error.as_deref() != Some(from) {
-            return News::None;
+            return Change::None;
         }
-        if self.held.is_none() {
-            return self.fault(missing, false);
+        if self.cached.is_none() {
+            return self.set_error(missing, false);
         }
         self.error = None;
-        News::Ambient
+        Change::Ambient
     }
 
     pub(super) fn reject(&mut self, rejection: Rejection) {
@@ -284,7 +284,7 @@ impl Entry {
 
     pub(super) fn state(&self) -> ResourceState {
         match self.error.as_ref().map(|error| error.kind) {
-            None if self.held.is_some() => ResourceState::Acked,
+            None if self.cached.is_some() => ResourceState::Acked,
             None => ResourceState::Requested,
             Some(ErrorKind::Rejected) => ResourceState::Nacked,
             Some(ErrorKind::Missing) => ResourceState::DoesNotExist,

@@ -16,12 +16,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::channel::{Channel, State, Stream};
-use super::entry::News;
-use super::expiry::Expiries;
-use super::realm::{Realm, Realms, Shelf, Wants};
-use super::stock::Stock;
-use super::watchers::{Subject, Watchers};
+use super::authority::{Authorities, Authority, TypeCache, WantedNames};
+use super::entry::Change;
+use super::expiries::Expiries;
+use super::restored::RestoredResources;
+use super::server::{Server, Stream, StreamState};
+use super::watchers::{WatchSubject, Watchers};
 use super::{
     AuthorityKey, CachedResource, ErrorKind, Event, Response, ServerId, Setup, StreamId,
     WatchError, WatchId,
@@ -32,12 +32,12 @@ use crate::{ErrorDetail, Request, ResourceName, Scope, Time, TypeUrl, Variant};
 #[derive(Debug)]
 pub struct Machine {
     pub(super) setup: Setup,
-    pub(super) realms: Realms,
-    pub(super) channels: Vec<Channel>,
+    pub(super) authorities: Authorities,
+    pub(super) servers: Vec<Server>,
     pub(super) watchers: Watchers,
     pub(super) expiries: Expiries,
     pub(super) events: Vec<Event>,
-    stock: Stock,
+    stock: RestoredResources,
     pub(super) effects: Effects,
 }
 
@@ -87,12 +87,14 @@ impl Machine {
     pub fn new(setup: Setup) -> Self {
         let realms = setup.authorities().iter();
         Self {
-            realms: realms.map(|(key, setup)| (key.clone(), Realm::new(setup.clone()))).collect(),
-            channels: setup.servers().map(|(_, server)| Channel::new(server.clone())).collect(),
+            authorities: realms
+                .map(|(key, setup)| (key.clone(), Authority::new(setup.clone())))
+                .collect(),
+            servers: setup.servers().map(|(_, server)| Server::new(server.clone())).collect(),
             watchers: Watchers::default(),
             expiries: Expiries::default(),
             events: Vec::new(),
-            stock: Stock::default(),
+            stock: RestoredResources::default(),
             effects: Effects::default(),
             setup,
         }
@@ -109,21 +111,21 @@ impl Machine {
     pub fn restore(&mut self, type_url: TypeUrl, held: CachedResource) {
         let name = held.resource.name().clone();
         let is_gone = self.is_known_missing(&type_url, &name);
-        let realm = self.realms.get_mut(&AuthorityKey::of(&name));
-        let Some(shelf) = realm.and_then(|realm| realm.shelves.get_mut(&type_url)) else {
+        let realm = self.authorities.get_mut(&AuthorityKey::of(&name));
+        let Some(shelf) = realm.and_then(|realm| realm.types.get_mut(&type_url)) else {
             return self.stock.put(type_url, held);
         };
         if is_gone {
-            let groups = shelf.groups_of(&name);
-            let watchers = groups.iter().filter_map(|group| shelf.groups.get(group));
+            let groups = shelf.collections_of(&name);
+            let watchers = groups.iter().filter_map(|group| shelf.collections.get(group));
             let watchers: Vec<_> = watchers.flat_map(|group| group.watchers.clone()).collect();
-            self.watchers.believe(&watchers, &name);
-            return self.watchers.tell(&watchers, &name, News::Changed, None);
+            self.watchers.assume_known(&watchers, &name);
+            return self.watchers.notify(&watchers, &name, Change::Changed, None);
         }
         match shelf.restore(held) {
             Ok(listeners) => {
-                self.watchers.believe(&listeners, &name);
-                self.watchers.tell(&listeners, &name, News::Changed, None);
+                self.watchers.assume_known(&listeners, &name);
+                self.watchers.notify(&listeners, &name, Change::Changed, None);
             }
             Err(held) => self.stock.put(type_url, held),
         }
@@ -148,8 +150,8 @@ impl Machine {
         self.strike(id, &subject);
         self.renamed(&subject);
         self.forgotten(&subject);
-        if let Some(realm) = self.realms.get_mut(&subject.authority) {
-            realm.sweep(&subject.type_url);
+        if let Some(realm) = self.authorities.get_mut(&subject.authority) {
+            realm.remove_unwatched_type(&subject.type_url);
         }
         self.settle(now);
     }
@@ -188,13 +190,13 @@ impl Machine {
 
     /// The next request for a stream that has room for one.
     pub fn request(&mut self, now: Time, stream: &StreamId) -> Option<Request> {
-        let channel = self.channels.get_mut(stream.server.index())?;
+        let channel = self.servers.get_mut(stream.server.index())?;
         let open = channel.streams.get_mut(&stream.scope)?;
-        if open.state != State::Open || open.is_asked {
+        if open.state != StreamState::Open || open.is_asked {
             open.is_due = false;
             return None;
         }
-        let protocol = channel.server.protocol;
+        let protocol = channel.setup.protocol;
         let (variant, is_polled) = (protocol.variant(), protocol.is_polled());
         // What is polled has a pace of its own.
         let limit = self.setup.settings.rate_limit;
@@ -204,10 +206,14 @@ impl Machine {
         }
         let is_time = open.is_time_to_poll(now);
         let was_full = !open.may_owe();
-        let until = now + missing_after(&self.setup, channel.server.key.features);
-        let request = open.topics.values_mut().find_map(|topic| {
+        let until = now + missing_after(&self.setup, channel.setup.key.features);
+        let request = open.subscriptions.values_mut().find_map(|topic| {
             let type_url = topic.type_url.clone();
-            let wants = Wants { realms: &self.realms, server: stream.server, type_url: &type_url };
+            let wants = WantedNames {
+                realms: &self.authorities,
+                server: stream.server,
+                type_url: &type_url,
+            };
             match variant {
                 _ if is_polled => {
                     let version = channel.accepted.get(&type_url).cloned().unwrap_or_default();
@@ -246,9 +252,9 @@ impl Machine {
 
     /// Returns true if there may be a request for a stream.
     pub fn may_request(&self, now: Time, stream: &StreamId) -> bool {
-        let channel = self.channels.get(stream.server.index());
+        let channel = self.servers.get(stream.server.index());
         let open = channel.and_then(|channel| {
-            let is_polled = channel.server.protocol.is_polled();
+            let is_polled = channel.setup.protocol.is_polled();
             channel.streams.get(&stream.scope).map(|open| (open, is_polled))
         });
         open.is_some_and(|(open, is_polled)| open.is_open() && open.may_be_due(now, is_polled))
@@ -257,20 +263,20 @@ impl Machine {
     /// Returns true if the watchers have applied what came on the stream, and most of it was
     /// answered, so that more may be read (C-038, C-062).
     pub fn may_read(&self, stream: &StreamId) -> bool {
-        let channel = self.channels.get(stream.server.index());
+        let channel = self.servers.get(stream.server.index());
         let open = channel.and_then(|channel| channel.streams.get(&stream.scope));
         self.watchers.have_applied(stream) && open.is_none_or(Stream::may_owe)
     }
 
     /// When [`handle`](Self::handle) must be called, if nothing happens before.
     pub fn deadline(&mut self) -> Option<Time> {
-        let streams = self.channels.iter_mut().flat_map(|channel| channel.streams.values_mut());
+        let streams = self.servers.iter_mut().flat_map(|channel| channel.streams.values_mut());
         let waits = streams.filter_map(Stream::deadline).min();
         let patience = self.watchers.deadline(self.setup.settings.patience);
         [waits, self.expiries.next(), patience].into_iter().flatten().min()
     }
 
-    fn subject(&self, type_url: &TypeUrl, name: &str) -> Result<Subject, WatchError> {
+    fn subject(&self, type_url: &TypeUrl, name: &str) -> Result<WatchSubject, WatchError> {
         let refused = |kind, why: String| {
             let node = &self.setup.node.id;
             let text = format!("{} `{name}` (node `{node}`): {why}", type_url.short()).into();
@@ -279,7 +285,7 @@ impl Machine {
         let name = ResourceName::read_of(name, type_url)
             .map_err(|fault| refused(ErrorKind::Name, fault.to_string()))?;
         let authority = AuthorityKey::of(&name);
-        let why = match self.realms.get(&authority).map(Realm::active_server) {
+        let why = match self.authorities.get(&authority).map(Authority::active_server) {
             Some(Some(_)) => None,
             Some(None) => Some(format!("authority `{authority}` has no servers")),
             None => Some(format!("the bootstrap has no authority `{authority}`")),
@@ -291,13 +297,13 @@ impl Machine {
             let why = "a collection can be asked for over streams of delta alone".to_owned();
             return Err(refused(ErrorKind::Name, why));
         }
-        Ok(Subject { authority, type_url: type_url.clone(), name })
+        Ok(WatchSubject { authority, type_url: type_url.clone(), name })
     }
 
     /// Whether any server of an authority can be asked for a collection, or has all there is, as
     /// sources that are polled do (C-027).
     fn knows_globs(&self, authority: &AuthorityKey) -> bool {
-        let servers = self.realms.get(authority).map(Realm::servers).unwrap_or_default();
+        let servers = self.authorities.get(authority).map(Authority::servers).unwrap_or_default();
         let mut protocols = servers.iter().filter_map(|id| self.setup.find(*id));
         protocols.any(|server| {
             server.protocol.variant() == Variant::Delta || server.protocol.is_polled()
@@ -305,33 +311,34 @@ impl Machine {
     }
 
     /// Adds a watcher, and has it told what is known (C-048).
-    fn enrol(&mut self, id: WatchId, subject: &Subject) {
-        let Some(realm) = self.realms.get_mut(&subject.authority) else { return };
-        let shelf = realm.shelves.entry(subject.type_url.clone()).or_default();
-        let unreachable = shelf.trouble.is_some();
+    fn enrol(&mut self, id: WatchId, subject: &WatchSubject) {
+        let Some(realm) = self.authorities.get_mut(&subject.authority) else { return };
+        let shelf = realm.types.entry(subject.type_url.clone()).or_default();
+        let unreachable = shelf.outage.is_some();
         if subject.is_group() {
             for held in self.stock.take_in(&subject.type_url, &subject.name) {
                 let name = held.resource.name().clone();
                 shelf.slots.put(&name, |slot| slot.entry.restore(held));
             }
-            let group = shelf.group(&subject.name);
+            let group = shelf.collection(&subject.name);
             group.watchers.push(id);
             for name in &group.members {
-                self.watchers.tell(&[id], name, News::Changed, None);
+                self.watchers.notify(&[id], name, Change::Changed, None);
             }
             let is_wrong = group.error.is_some() || group.rejected.is_some();
-            let settled = group.settled;
+            let settled = group.complete;
             let slots = &shelf.slots;
-            let members = shelf.groups.get(&subject.name).into_iter().flat_map(|it| &it.members);
+            let members =
+                shelf.collections.get(&subject.name).into_iter().flat_map(|it| &it.members);
             let restored = |name: &ResourceName| slots.get(name).map(|it| it.entry.is_restored());
             for name in members.filter(|name| restored(name) == Some(true)) {
-                self.watchers.believe(&[id], name);
+                self.watchers.assume_known(&[id], name);
             }
             if settled {
-                self.watchers.settle(&[id], None);
+                self.watchers.mark_complete(&[id], None);
             }
             if unreachable || is_wrong || shelf.unusable.is_some() {
-                self.watchers.tell(&[id], &subject.name, News::Ambient, None);
+                self.watchers.notify(&[id], &subject.name, Change::Ambient, None);
             }
             return;
         }
@@ -345,63 +352,63 @@ impl Machine {
             slot.entry.is_unknown()
         });
         if !is_unknown || unreachable {
-            self.watchers.tell(&[id], &subject.name, News::Changed, None);
-            self.watchers.tell(&[id], &subject.name, News::Ambient, None);
+            self.watchers.notify(&[id], &subject.name, Change::Changed, None);
+            self.watchers.notify(&[id], &subject.name, Change::Ambient, None);
         }
     }
 
-    fn strike(&mut self, id: WatchId, subject: &Subject) {
-        let Some(realm) = self.realms.get_mut(&subject.authority) else { return };
-        let Some(shelf) = realm.shelves.get_mut(&subject.type_url) else { return };
+    fn strike(&mut self, id: WatchId, subject: &WatchSubject) {
+        let Some(realm) = self.authorities.get_mut(&subject.authority) else { return };
+        let Some(shelf) = realm.types.get_mut(&subject.type_url) else { return };
         if !subject.is_group() {
             shelf.slots.change(&subject.name, |slot| slot.watchers.retain(|one| *one != id));
             return shelf.drop_unwatched(&subject.name);
         }
-        let Some(group) = shelf.groups.get_mut(&subject.name) else { return };
+        let Some(group) = shelf.collections.get_mut(&subject.name) else { return };
         group.watchers.retain(|watcher| *watcher != id);
         if group.watchers.is_empty() {
             let members = std::mem::take(&mut group.members);
-            shelf.groups.remove(&subject.name);
+            shelf.collections.remove(&subject.name);
             members.iter().for_each(|name| shelf.drop_unwatched(name));
         }
     }
 
     /// If nothing is left of what was watched, whoever watches it again has to be told again (C-050).
-    fn forgotten(&mut self, subject: &Subject) {
-        let Some(realm) = self.realms.get(&subject.authority) else { return };
-        let shelf = realm.shelves.get(&subject.type_url);
+    fn forgotten(&mut self, subject: &WatchSubject) {
+        let Some(realm) = self.authorities.get(&subject.authority) else { return };
+        let shelf = realm.types.get(&subject.type_url);
         if shelf.is_some_and(|shelf| shelf.wants(&subject.name)) {
             return;
         }
-        for server in realm.asked() {
-            let Some(channel) = self.channels.get_mut(server.index()) else { continue };
+        for server in realm.asked_servers() {
+            let Some(channel) = self.servers.get_mut(server.index()) else { continue };
             if let Some(topic) = channel.topic(&subject.type_url) {
-                topic.forget(&subject.name);
+                topic.ask_again(&subject.name);
             }
         }
     }
 
     /// A name may have become wanted or unwanted.
-    fn renamed(&mut self, subject: &Subject) {
-        let Some(realm) = self.realms.get(&subject.authority) else { return };
-        for server in realm.asked() {
-            let Some(channel) = self.channels.get_mut(server.index()) else { continue };
+    fn renamed(&mut self, subject: &WatchSubject) {
+        let Some(realm) = self.authorities.get(&subject.authority) else { return };
+        for server in realm.asked_servers() {
+            let Some(channel) = self.servers.get_mut(server.index()) else { continue };
             if let Some(topic) = channel.topic(&subject.type_url) {
-                topic.change(&subject.name);
+                topic.names_changed(&subject.name);
             }
         }
     }
 
     fn opened(&mut self, now: Time, id: &StreamId) {
-        let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
+        let Some(channel) = self.servers.get_mut(id.server.index()) else { return };
         let Some(stream) = channel.streams.get_mut(&id.scope) else { return };
-        if stream.state != State::Opening {
+        if stream.state != StreamState::Opening {
             return;
         }
         stream.open(now);
-        let is_polled = channel.server.protocol.is_polled();
-        let asking = self.realms.values().filter(|realm| realm.asks(id.server));
-        for type_url in asking.flat_map(|realm| realm.shelves.keys()) {
+        let is_polled = channel.setup.protocol.is_polled();
+        let asking = self.authorities.values().filter(|realm| realm.asks(id.server));
+        for type_url in asking.flat_map(|realm| realm.types.keys()) {
             if id.scope.carries(type_url) {
                 stream.topic(type_url);
             }
@@ -419,22 +426,22 @@ impl Machine {
     }
 
     fn keep_streams(&mut self, now: Time) {
-        for ((server, _), channel) in self.setup.servers().zip(&mut self.channels) {
-            for scope in needed_streams(&self.realms, server, channel) {
+        for ((server, _), channel) in self.setup.servers().zip(&mut self.servers) {
+            for scope in needed_streams(&self.authorities, server, channel) {
                 channel.streams.entry(scope).or_default();
             }
-            let is_polled = channel.server.protocol.is_polled();
+            let is_polled = channel.setup.protocol.is_polled();
             let mut recovers = false;
             for (scope, stream) in &mut channel.streams {
                 let id = StreamId { server, scope: scope.clone() };
-                let is_needed = is_needed(&self.realms, &id);
+                let is_needed = is_needed(&self.authorities, &id);
                 // The server is reached or not whatever becomes of this stream from now on.
-                recovers |= !is_needed && stream.closes.is_none() && stream.trouble.is_some();
+                recovers |= !is_needed && stream.closes.is_none() && stream.outage.is_some();
                 self.effects.keep(now, self.setup.settings.idle, &id, stream, is_needed);
             }
-            channel.streams.retain(|_, stream| stream.state != State::Closed);
+            channel.streams.retain(|_, stream| stream.state != StreamState::Closed);
             if recovers {
-                channel.recover();
+                channel.ask_again_for_ignored();
             }
             for (scope, stream) in &mut channel.streams {
                 let id = StreamId { server, scope: scope.clone() };
@@ -443,8 +450,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn shelf(&self, authority: &AuthorityKey, type_url: &TypeUrl) -> Option<&Shelf> {
-        self.realms.get(authority)?.shelves.get(type_url)
+    pub(super) fn shelf(&self, authority: &AuthorityKey, type_url: &TypeUrl) -> Option<&TypeCache> {
+        self.authorities.get(authority)?.types.get(type_url)
     }
 }
 
@@ -464,12 +471,12 @@ impl Effects {
             return self.drop_stream(id, stream);
         }
         let due = match stream.state {
-            State::Closed => true,
-            State::Waiting(at) => is_needed && at <= now,
-            State::Opening | State::Open => false,
+            StreamState::Closed => true,
+            StreamState::Waiting(at) => is_needed && at <= now,
+            StreamState::Opening | StreamState::Open => false,
         };
         if due {
-            stream.state = State::Opening;
+            stream.state = StreamState::Opening;
             self.open.insert(id.clone());
         }
     }
@@ -484,7 +491,7 @@ impl Effects {
     }
 
     fn drop_stream(&mut self, id: &StreamId, stream: &mut Stream) {
-        let was_there = matches!(stream.state, State::Open | State::Opening);
+        let was_there = matches!(stream.state, StreamState::Open | StreamState::Opening);
         stream.close();
         self.send.remove(id);
         // The driver has not heard of a stream that it was not yet told to open.
@@ -503,17 +510,17 @@ pub(super) fn missing_after(setup: &Setup, features: super::ServerFeatures) -> D
     if wait.is_zero() { Duration::MAX } else { wait }
 }
 
-fn needed_streams(realms: &Realms, server: ServerId, channel: &Channel) -> BTreeSet<Scope> {
+fn needed_streams(realms: &Authorities, server: ServerId, channel: &Server) -> BTreeSet<Scope> {
     let asking = realms.values().filter(|realm| realm.asks(server));
     let watched =
-        asking.flat_map(|realm| realm.shelves.iter()).filter(|(_, shelf)| shelf.is_watched());
-    watched.map(|(type_url, _)| channel.stream_of(type_url)).collect()
+        asking.flat_map(|realm| realm.types.iter()).filter(|(_, shelf)| shelf.is_watched());
+    watched.map(|(type_url, _)| channel.scope_of(type_url)).collect()
 }
 
-pub(super) fn is_needed(realms: &Realms, id: &StreamId) -> bool {
+pub(super) fn is_needed(realms: &Authorities, id: &StreamId) -> bool {
     let mut asking = realms.values().filter(|realm| realm.asks(id.server));
     asking.any(|realm| match &id.scope {
-        Scope::Only(type_url) => realm.shelves.get(type_url).is_some_and(Shelf::is_watched),
+        Scope::Only(type_url) => realm.types.get(type_url).is_some_and(TypeCache::is_watched),
         Scope::Aggregated => realm.is_watched(),
     })
 }

@@ -1,31 +1,31 @@
 //! The client's half of the protocol: what is watched, what is held, and which server is asked.
 
+mod authority;
 mod backoff;
-mod channel;
 mod dependency_manager;
 mod entry;
 mod error;
 mod event;
-mod expiry;
+mod events;
+mod expiries;
 mod fallback;
-mod lapse;
 pub mod load;
 mod machine;
 mod nameless;
 mod naming;
 mod outage;
-mod realm;
 mod receive;
 mod response;
+mod restored;
+mod server;
 mod setup;
 mod slots;
 mod status;
-mod stock;
+mod subscription;
 mod target;
-mod tell;
 mod template;
+mod timeouts;
 mod token_bucket;
-mod topic;
 mod watchers;
 
 pub use dependency_manager::{
@@ -34,6 +34,7 @@ pub use dependency_manager::{
 pub use entry::{CachedResource, Rejection, ResourceState};
 pub use error::{ErrorKind, WatchError};
 pub use event::Event;
+pub use events::WatchEvent;
 pub use machine::{Effect, Input, Machine};
 pub use naming::{AuthorityKey, Naming, NamingError, ResolvedName};
 pub use response::{
@@ -45,7 +46,6 @@ pub use setup::{
 };
 pub use status::ResourceStatus;
 pub use target::{InvalidTarget, Target};
-pub use tell::WatchEvent;
 pub use template::Template;
 pub use token_bucket::{RateLimit, TokenBucket};
 pub use watchers::WatchId;

@@ -9,10 +9,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::entry::News;
+use super::entry::Change;
 use super::machine::missing_after;
-use super::receive::{Taking, Touch};
-use super::slots::Slot;
+use super::receive::{Presence, Reception};
+use super::slots::CacheSlot;
 use super::watchers::is_group;
 use super::{AuthorityKey, ErrorKind, InvalidResource, Machine, WatchError};
 use crate::ResourceName;
@@ -22,7 +22,7 @@ impl Machine {
     /// that this is over.
     pub(super) fn weigh_nameless(
         &mut self,
-        taking: &Taking<'_>,
+        taking: &Reception<'_>,
         present: &BTreeSet<ResourceName>,
         flaws: &[InvalidResource],
     ) {
@@ -39,12 +39,12 @@ impl Machine {
             } else {
                 let why = format!("it may be the resource without a name that was rejected: {why}");
                 let error = self.nameless(taking, &name, &why);
-                let act = |slot: &mut Slot| slot.entry.fault(error.clone(), false);
-                self.touch(taking, &name, Touch::Finds, act);
+                let act = |slot: &mut CacheSlot| slot.entry.set_error(error.clone(), false);
+                self.touch(taking, &name, Presence::Finds, act);
             }
-            let channel = self.channels.get_mut(taking.stream.server.index());
+            let channel = self.servers.get_mut(taking.stream.server.index());
             let topic = channel.and_then(|channel| channel.topic(taking.type_url));
-            topic.into_iter().for_each(|topic| topic.suspend(&name));
+            topic.into_iter().for_each(|topic| topic.suspend_timer(&name));
         }
     }
 
@@ -52,58 +52,60 @@ impl Machine {
     /// for, and that the response does not name.
     fn names_that_wait(
         &mut self,
-        taking: &Taking<'_>,
+        taking: &Reception<'_>,
         present: &BTreeSet<ResourceName>,
     ) -> Vec<ResourceName> {
         let server = taking.stream.server;
-        let channel = self.channels.get_mut(server.index());
+        let channel = self.servers.get_mut(server.index());
         let Some(topic) = channel.and_then(|it| it.topic(taking.type_url)) else {
             return Vec::new();
         };
-        let believing = self.realms.values().filter(|realm| realm.active_server() == Some(server));
-        let shelves = believing.filter_map(|realm| realm.shelves.get(taking.type_url));
+        let believing =
+            self.authorities.values().filter(|realm| realm.active_server() == Some(server));
+        let shelves = believing.filter_map(|realm| realm.types.get(taking.type_url));
         let waiting = shelves.flat_map(|shelf| {
             shelf.wanted().filter(|name| {
                 let slot = shelf.slots.get(name);
                 is_group(name) || slot.is_some_and(|slot| slot.entry.may_be_nameless())
             })
         });
-        let asked = waiting.filter(|name| topic.told(name) && !present.contains(*name));
+        let asked = waiting.filter(|name| topic.is_subscribed(name) && !present.contains(*name));
         asked.cloned().collect()
     }
 
-    fn reject_group(&mut self, taking: &Taking<'_>, name: &ResourceName, error: WatchError) {
-        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
-        let Some(shelf) = realm.shelves.get_mut(taking.type_url) else { return };
-        let Some(group) = shelf.groups.get_mut(name) else { return };
+    fn reject_group(&mut self, taking: &Reception<'_>, name: &ResourceName, error: WatchError) {
+        let Some(realm) = self.authorities.get_mut(&AuthorityKey::of(name)) else { return };
+        let Some(shelf) = realm.types.get_mut(taking.type_url) else { return };
+        let Some(group) = shelf.collections.get_mut(name) else { return };
         if group.rejected.as_deref() != Some(&error) {
             group.rejected = Some(Arc::new(error));
             let stream = Some((taking.stream, taking.now));
-            self.watchers.tell(&group.watchers, name, News::Ambient, stream);
+            self.watchers.notify(&group.watchers, name, Change::Ambient, stream);
         }
     }
 
     /// Everything in a response has a name.
-    fn forget_nameless(&mut self, taking: &Taking<'_>) {
+    fn forget_nameless(&mut self, taking: &Reception<'_>) {
         let server = taking.stream.server;
-        let Some(channel) = self.channels.get_mut(server.index()) else { return };
-        let until = taking.now + missing_after(&self.setup, channel.server.key.features);
+        let Some(channel) = self.servers.get_mut(server.index()) else { return };
+        let until = taking.now + missing_after(&self.setup, channel.setup.key.features);
         if let Some(topic) = channel.topic(taking.type_url) {
-            topic.resume(until);
+            topic.resume_timers(until);
         }
-        for realm in self.realms.values_mut().filter(|realm| realm.active_server() == Some(server))
+        for realm in
+            self.authorities.values_mut().filter(|realm| realm.active_server() == Some(server))
         {
-            let Some(shelf) = realm.shelves.get_mut(taking.type_url) else { continue };
-            for (name, group) in &mut shelf.groups {
+            let Some(shelf) = realm.types.get_mut(taking.type_url) else { continue };
+            for (name, group) in &mut shelf.collections {
                 if group.rejected.take().is_some() {
                     let stream = Some((taking.stream, taking.now));
-                    self.watchers.tell(&group.watchers, name, News::Ambient, stream);
+                    self.watchers.notify(&group.watchers, name, Change::Ambient, stream);
                 }
             }
         }
     }
 
-    fn nameless(&self, taking: &Taking<'_>, name: &ResourceName, why: &str) -> WatchError {
+    fn nameless(&self, taking: &Reception<'_>, name: &ResourceName, why: &str) -> WatchError {
         let error = self.error(ErrorKind::Rejected, taking, name, why);
         WatchError { is_nameless: true, ..error }
     }

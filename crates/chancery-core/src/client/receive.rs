@@ -8,11 +8,11 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::entry::{News, Rejection};
-use super::expiry::Expiry;
-use super::lapse::expires;
-use super::realm::Realm;
-use super::slots::Slot;
+use super::authority::Authority;
+use super::entry::{Change, Rejection};
+use super::expiries::Expiry;
+use super::slots::CacheSlot;
+use super::timeouts::expires;
 use super::watchers::{EVERYTHING, Watchers, is_group};
 use super::{
     AuthorityKey, CachedResource, ErrorKind, Event, HeartbeatResource, InvalidResource, Machine,
@@ -21,7 +21,7 @@ use super::{
 use crate::{ErrorDetail, NameError, ResourceName, Time, TypeUrl, Variant, Version};
 
 /// A response that is being taken in.
-pub(super) struct Taking<'a> {
+pub(super) struct Reception<'a> {
     pub(super) now: Time,
     pub(super) stream: &'a StreamId,
     pub(super) type_url: &'a TypeUrl,
@@ -34,7 +34,7 @@ impl Machine {
             return;
         }
         let back = self.come_back(now, stream.server, &reply);
-        let taking = Taking { now, stream, type_url: &reply.type_url, version: &reply.version };
+        let taking = Reception { now, stream, type_url: &reply.type_url, version: &reply.version };
         let mut present = BTreeSet::new();
         let mut flaws = Vec::new();
         let mut good = 0;
@@ -94,9 +94,12 @@ impl Machine {
     /// The server spoke. Whether it speaks of something it was asked for on this stream (C-035).
     fn hears(&mut self, now: Time, id: &StreamId, type_url: &TypeUrl) -> bool {
         self.answered(now, id);
-        let Some(channel) = self.channels.get_mut(id.server.index()) else { return false };
+        let Some(channel) = self.servers.get_mut(id.server.index()) else { return false };
         let Some(stream) = channel.streams.get_mut(&id.scope) else { return false };
-        let asked = stream.topics.get(type_url).is_some_and(super::topic::Topic::was_asked);
+        let asked = stream
+            .subscriptions
+            .get(type_url)
+            .is_some_and(super::subscription::ClientSubscription::was_asked);
         if asked {
             self.respond(id);
         } else {
@@ -115,18 +118,18 @@ impl Machine {
     /// The server is there. Once it is for all that it is asked for, it has to say again what did
     /// not count while it was not, or it may have nothing to come back with (C-089).
     fn respond(&mut self, id: &StreamId) {
-        let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
+        let Some(channel) = self.servers.get_mut(id.server.index()) else { return };
         let Some(stream) = channel.streams.get_mut(&id.scope) else { return };
         if stream.respond() {
-            channel.recover();
+            channel.ask_again_for_ignored();
         }
     }
 
     /// A poll is over, if it was one.
     fn answered(&mut self, now: Time, id: &StreamId) {
-        let Some(channel) = self.channels.get_mut(id.server.index()) else { return };
+        let Some(channel) = self.servers.get_mut(id.server.index()) else { return };
         let Some(stream) = channel.streams.get_mut(&id.scope) else { return };
-        if let super::Protocol::Poll { refresh } = channel.server.protocol {
+        if let super::Protocol::Poll { refresh } = channel.setup.protocol {
             stream.poll_again(now, refresh, &self.setup.settings, id.server.index() as u64);
         }
     }
@@ -143,32 +146,32 @@ impl Machine {
         // If what it says was rejected, any resource may be in it.
         let is_nameless = kind == ErrorKind::Rejected;
         let error = WatchError { kind, text, server, is_nameless };
-        for realm in self.realms.values_mut() {
+        for realm in self.authorities.values_mut() {
             if realm.active_server() != Some(id.server) {
                 continue;
             }
-            let Some(shelf) = realm.shelves.get_mut(type_url) else { continue };
+            let Some(shelf) = realm.types.get_mut(type_url) else { continue };
             shelf.unusable = Some(Arc::new(error.clone()));
             shelf.slots.change_all(|name, slot| {
-                let news = slot.entry.fault(error.clone(), false);
-                self.watchers.tell(&slot.watchers, name, news, Some((id, now)));
+                let news = slot.entry.set_error(error.clone(), false);
+                self.watchers.notify(&slot.watchers, name, news, Some((id, now)));
             });
-            for (name, group) in &shelf.groups {
-                self.watchers.tell(&group.watchers, name, News::Ambient, Some((id, now)));
+            for (name, group) in &shelf.collections {
+                self.watchers.notify(&group.watchers, name, Change::Ambient, Some((id, now)));
             }
         }
         self.events.push(Event::Unusable { stream: id.clone(), why: why.to_owned() });
     }
 
     /// The source can be used again: what was wrong with it as a whole is over.
-    fn recover(&mut self, taking: &Taking<'_>) {
-        let Taking { now, stream, type_url, .. } = *taking;
+    fn recover(&mut self, taking: &Reception<'_>) {
+        let Reception { now, stream, type_url, .. } = *taking;
         let node = Arc::clone(&self.setup.node);
-        for realm in self.realms.values_mut() {
+        for realm in self.authorities.values_mut() {
             if realm.active_server() != Some(stream.server) {
                 continue;
             }
-            let Some(shelf) = realm.shelves.get_mut(type_url) else { continue };
+            let Some(shelf) = realm.types.get_mut(type_url) else { continue };
             let Some(was) = shelf.unusable.take() else { continue };
             shelf.slots.change_all(|name, slot| {
                 let (short, node) = (type_url.short(), &node.id);
@@ -176,34 +179,34 @@ impl Machine {
                 let (kind, server) = (ErrorKind::Missing, Some(stream.server));
                 let missing = WatchError { kind, text, server, is_nameless: false };
                 let news = slot.entry.recover(&was, missing);
-                self.watchers.tell(&slot.watchers, name, news, Some((stream, now)));
+                self.watchers.notify(&slot.watchers, name, news, Some((stream, now)));
             });
-            for (name, group) in &shelf.groups {
-                self.watchers.tell(&group.watchers, name, News::Ambient, Some((stream, now)));
+            for (name, group) in &shelf.collections {
+                self.watchers.notify(&group.watchers, name, Change::Ambient, Some((stream, now)));
             }
         }
     }
 
     /// Whether what a server says of a name counts: not while a worse one is believed (C-089). If it
     /// does not, that is noted.
-    fn counts(&mut self, taking: &Taking<'_>, name: &ResourceName) -> bool {
+    fn counts(&mut self, taking: &Reception<'_>, name: &ResourceName) -> bool {
         let server = taking.stream.server;
-        let realm = self.realms.get(&AuthorityKey::of(name));
+        let realm = self.authorities.get(&AuthorityKey::of(name));
         let counts = realm.is_none_or(|it| it.active_server() == Some(server) || !it.asks(server));
-        let channel = self.channels.get_mut(server.index());
+        let channel = self.servers.get_mut(server.index());
         let Some(topic) = channel.and_then(|it| it.topic(taking.type_url)) else { return counts };
         if counts {
-            topic.came(name);
+            topic.note_received(name);
             return true;
         }
-        let shelf = realm.and_then(|realm| realm.shelves.get(taking.type_url));
-        let groups = shelf.map(|shelf| shelf.groups_of(name)).unwrap_or_default();
-        groups.iter().chain([name]).for_each(|name| topic.miss(name));
+        let shelf = realm.and_then(|realm| realm.types.get(taking.type_url));
+        let groups = shelf.map(|shelf| shelf.collections_of(name)).unwrap_or_default();
+        groups.iter().chain([name]).for_each(|name| topic.note_ignored(name));
         false
     }
 
     /// A resource and its body.
-    fn give(&mut self, taking: &Taking<'_>, given: &ReceivedResource) {
+    fn give(&mut self, taking: &Reception<'_>, given: &ReceivedResource) {
         let resource = &given.resource;
         let expires = resource.ttl().map(|ttl| taking.now + ttl);
         let held = CachedResource {
@@ -217,15 +220,17 @@ impl Machine {
             server: taking.stream.server,
             expires,
         };
-        self.touch(taking, resource.name(), Touch::Creates, |slot| slot.entry.give(held.clone()));
+        self.touch(taking, resource.name(), Presence::Creates, |slot| {
+            slot.entry.accept(held.clone())
+        });
         for alias in resource.aliases() {
-            self.touch(taking, alias, Touch::Finds, |slot| slot.entry.give(held.clone()));
+            self.touch(taking, alias, Presence::Finds, |slot| slot.entry.accept(held.clone()));
         }
     }
 
     /// A wrapper without a body. With a time to live it is a heartbeat: what this server gave lives
     /// on. Without one, what is not held does not exist.
-    fn renew(&mut self, taking: &Taking<'_>, bare: &HeartbeatResource) {
+    fn renew(&mut self, taking: &Reception<'_>, bare: &HeartbeatResource) {
         let (server, is_beat) = (taking.stream.server, bare.ttl.is_some());
         let expires = bare.ttl.map(|ttl| taking.now + ttl);
         let missing = self.error(
@@ -236,13 +241,13 @@ impl Machine {
         );
         for name in std::iter::once(&bare.name).chain(&bare.aliases) {
             let lives = Cell::new(false);
-            self.touch(taking, name, Touch::Finds, |slot| {
-                if slot.entry.is_from(server) || (!is_beat && slot.entry.held().is_some()) {
+            self.touch(taking, name, Presence::Finds, |slot| {
+                if slot.entry.is_from(server) || (!is_beat && slot.entry.cached().is_some()) {
                     slot.entry.renew(taking.now, expires);
                     lives.set(true);
-                    return News::None;
+                    return Change::None;
                 }
-                if is_beat { News::None } else { slot.entry.fault(missing.clone(), false) }
+                if is_beat { Change::None } else { slot.entry.set_error(missing.clone(), false) }
             });
             if is_beat && !lives.get() {
                 self.ask_again(taking, name);
@@ -252,21 +257,22 @@ impl Machine {
 
     /// The server believes that the client has this resource, and it has not, or not any more: it
     /// must say it again (C-045).
-    fn ask_again(&mut self, taking: &Taking<'_>, name: &ResourceName) {
+    fn ask_again(&mut self, taking: &Reception<'_>, name: &ResourceName) {
         let server = taking.stream.server;
-        let Some(channel) = self.channels.get_mut(server.index()) else { return };
+        let Some(channel) = self.servers.get_mut(server.index()) else { return };
         let Some(topic) = channel.topic(taking.type_url) else { return };
-        let believing = self.realms.values().filter(|realm| realm.active_server() == Some(server));
-        for shelf in believing.filter_map(|realm| realm.shelves.get(taking.type_url)) {
-            shelf.groups_of(name).iter().for_each(|group| topic.forget(group));
+        let believing =
+            self.authorities.values().filter(|realm| realm.active_server() == Some(server));
+        for shelf in believing.filter_map(|realm| realm.types.get(taking.type_url)) {
+            shelf.collections_of(name).iter().for_each(|group| topic.ask_again(group));
             if shelf.wants(name) {
-                topic.forget(name);
+                topic.ask_again(name);
             }
         }
     }
 
     /// A resource that cannot be used.
-    fn reject(&mut self, taking: &Taking<'_>, flaw: &InvalidResource) {
+    fn reject(&mut self, taking: &Reception<'_>, flaw: &InvalidResource) {
         let Some(name) = &flaw.name else { return };
         let drops = self.drops(taking.stream.server);
         let error = self.error(ErrorKind::Rejected, taking, name, &flaw.why);
@@ -275,16 +281,16 @@ impl Machine {
             why: flaw.why.as_str().into(),
             at: taking.now,
         };
-        self.touch(taking, name, Touch::Creates, |slot| {
+        self.touch(taking, name, Presence::Creates, |slot| {
             slot.entry.reject(rejection.clone());
-            slot.entry.fault(error.clone(), drops)
+            slot.entry.set_error(error.clone(), drops)
         });
     }
 
     /// The server says why it does not give a resource (C-071).
     fn refuse(
         &mut self,
-        taking: &Taking<'_>,
+        taking: &Reception<'_>,
         name: &ResourceName,
         detail: &ErrorDetail,
         is_removed: bool,
@@ -297,28 +303,28 @@ impl Machine {
             return self.refuse_group(taking, name, error);
         }
         let is_gone = is_removed || error.is_missing();
-        let how = if is_gone { Touch::Removes } else { Touch::Finds };
-        self.touch(taking, name, how, |slot| slot.entry.fault(error.clone(), drops));
+        let how = if is_gone { Presence::Removes } else { Presence::Finds };
+        self.touch(taking, name, how, |slot| slot.entry.set_error(error.clone(), drops));
     }
 
     /// Nothing is known of the members of a group, and whoever watches it hears why.
-    fn refuse_group(&mut self, taking: &Taking<'_>, name: &ResourceName, error: WatchError) {
+    fn refuse_group(&mut self, taking: &Reception<'_>, name: &ResourceName, error: WatchError) {
         if !self.counts(taking, name) {
             return;
         }
-        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
-        let Some(shelf) = realm.shelves.get_mut(taking.type_url) else { return };
-        let Some(group) = shelf.groups.get_mut(name) else { return };
+        let Some(realm) = self.authorities.get_mut(&AuthorityKey::of(name)) else { return };
+        let Some(shelf) = realm.types.get_mut(taking.type_url) else { return };
+        let Some(group) = shelf.collections.get_mut(name) else { return };
         if group.error.as_deref() != Some(&error) {
             group.error = Some(Arc::new(error));
             let stream = Some((taking.stream, taking.now));
-            self.watchers.tell(&group.watchers, name, News::Ambient, stream);
+            self.watchers.notify(&group.watchers, name, Change::Ambient, stream);
         }
         self.settle_group(taking, name);
     }
 
     /// The server took a resource away.
-    fn remove(&mut self, taking: &Taking<'_>, name: &ResourceName) {
+    fn remove(&mut self, taking: &Reception<'_>, name: &ResourceName) {
         if is_group(name) {
             if self.counts(taking, name) {
                 self.settle_group(taking, name);
@@ -328,29 +334,32 @@ impl Machine {
         let drops = self.drops(taking.stream.server);
         let error = self.error(ErrorKind::Missing, taking, name, "the server removed it");
         for name in self.aliases(taking, name).iter().chain([name]) {
-            self.touch(taking, name, Touch::Removes, |slot| slot.entry.fault(error.clone(), drops));
+            self.touch(taking, name, Presence::Removes, |slot| {
+                slot.entry.set_error(error.clone(), drops)
+            });
         }
     }
 
     /// Other names under which a resource is watched.
-    fn aliases(&self, taking: &Taking<'_>, name: &ResourceName) -> Vec<ResourceName> {
-        let shelves = self.realms.values().filter_map(|it| it.shelves.get(taking.type_url));
+    fn aliases(&self, taking: &Reception<'_>, name: &ResourceName) -> Vec<ResourceName> {
+        let shelves = self.authorities.values().filter_map(|it| it.types.get(taking.type_url));
         let slots = shelves.filter(|shelf| shelf.has_aliases).flat_map(|shelf| &shelf.slots);
         let same = slots.filter(|(watched, slot)| {
-            *watched != name && slot.entry.held().is_some_and(|held| held.resource.name() == name)
+            *watched != name && slot.entry.cached().is_some_and(|held| held.resource.name() == name)
         });
         same.map(|(watched, _)| watched.clone()).collect()
     }
 
     /// C-056, C-077: what was received before and is not in a whole state is no more, and what only
     /// a group has was received. Only this server's authorities are judged.
-    fn remove_absent(&mut self, taking: &Taking<'_>, present: &BTreeSet<ResourceName>) {
+    fn remove_absent(&mut self, taking: &Reception<'_>, present: &BTreeSet<ResourceName>) {
         let server = taking.stream.server;
-        let believing = self.realms.values().filter(|realm| realm.active_server() == Some(server));
-        let slots = believing.filter_map(|realm| realm.shelves.get(taking.type_url));
+        let believing =
+            self.authorities.values().filter(|realm| realm.active_server() == Some(server));
+        let slots = believing.filter_map(|realm| realm.types.get(taking.type_url));
         let held = slots
             .flat_map(|shelf| &shelf.slots)
-            .filter(|(_, slot)| slot.entry.held().is_some() || slot.watchers.is_empty())
+            .filter(|(_, slot)| slot.entry.cached().is_some() || slot.watchers.is_empty())
             .filter(|(name, _)| !present.contains(*name));
         let absent: BTreeSet<_> = held.map(|(name, _)| name.clone()).collect();
         let known: Vec<_> = absent.into_iter().filter(|name| self.was_told(taking, name)).collect();
@@ -359,27 +368,27 @@ impl Machine {
 
     /// Returns true if the server knows that the name is wanted, by itself, with its collection or
     /// with all others.
-    fn was_told(&mut self, taking: &Taking<'_>, name: &ResourceName) -> bool {
-        let Some(channel) = self.channels.get_mut(taking.stream.server.index()) else {
+    fn was_told(&mut self, taking: &Reception<'_>, name: &ResourceName) -> bool {
+        let Some(channel) = self.servers.get_mut(taking.stream.server.index()) else {
             return false;
         };
         let Some(topic) = channel.topic(taking.type_url) else { return false };
-        let in_collection = name.collection().is_some_and(|glob| topic.told(&glob));
-        topic.told(name) || in_collection || topic.told_everything()
+        let in_collection = name.collection().is_some_and(|glob| topic.is_subscribed(&glob));
+        topic.is_subscribed(name) || in_collection || topic.is_subscribed_to_all()
     }
 
     /// Does something to a resource wherever it is watched, and tells whoever has to hear of it.
     pub(super) fn touch(
         &mut self,
-        taking: &Taking<'_>,
+        taking: &Reception<'_>,
         name: &ResourceName,
-        how: Touch,
-        act: impl Fn(&mut Slot) -> News,
+        how: Presence,
+        act: impl Fn(&mut CacheSlot) -> Change,
     ) {
         let server = taking.stream.server;
         self.counts(taking, name);
         let mut expiring = Vec::new();
-        for (authority, realm) in &mut self.realms {
+        for (authority, realm) in &mut self.authorities {
             if realm.active_server() != Some(server) {
                 continue;
             }
@@ -395,19 +404,20 @@ impl Machine {
             }
         }
         for expiry in expiring {
-            self.expiries.add(expiry, |one| expires(&self.realms, one));
+            self.expiries.add(expiry, |one| expires(&self.authorities, one));
         }
     }
 
     /// A group has been told all there is once the server spoke of it: of `*` with any response, of
     /// a collection with one that names a member, or if nothing else was asked for.
-    fn settle_groups(&mut self, taking: &Taking<'_>, present: &BTreeSet<ResourceName>) {
+    fn settle_groups(&mut self, taking: &Reception<'_>, present: &BTreeSet<ResourceName>) {
         let server = taking.stream.server;
         let mut spoken = Vec::new();
-        for realm in self.realms.values().filter(|realm| realm.active_server() == Some(server)) {
-            let Some(shelf) = realm.shelves.get(taking.type_url) else { continue };
+        for realm in self.authorities.values().filter(|realm| realm.active_server() == Some(server))
+        {
+            let Some(shelf) = realm.types.get(taking.type_url) else { continue };
             let alone = shelf.wanted().nth(1).is_none();
-            for (name, group) in shelf.groups.iter().filter(|(_, group)| !group.settled) {
+            for (name, group) in shelf.collections.iter().filter(|(_, group)| !group.complete) {
                 let member = || present.iter().any(|one| group.members.contains(one));
                 if name.as_str() == EVERYTHING || alone || member() {
                     spoken.push(name.clone());
@@ -415,15 +425,15 @@ impl Machine {
             }
         }
         for name in &spoken {
-            if self.channels.get_mut(server.index()).is_some_and(|channel| {
-                channel.topic(taking.type_url).is_some_and(|topic| topic.told(name))
+            if self.servers.get_mut(server.index()).is_some_and(|channel| {
+                channel.topic(taking.type_url).is_some_and(|topic| topic.is_subscribed(name))
             }) {
                 self.settle_group(taking, name);
             }
         }
     }
 
-    fn settle_group(&mut self, taking: &Taking<'_>, name: &ResourceName) {
+    fn settle_group(&mut self, taking: &Reception<'_>, name: &ResourceName) {
         self.settled(Some((taking.stream, taking.now)), taking.type_url, name);
     }
 
@@ -433,16 +443,16 @@ impl Machine {
         type_url: &TypeUrl,
         name: &ResourceName,
     ) {
-        let Some(realm) = self.realms.get_mut(&AuthorityKey::of(name)) else { return };
-        let Some(shelf) = realm.shelves.get_mut(type_url) else { return };
-        let Some(group) = shelf.groups.get_mut(name) else { return };
-        if !std::mem::replace(&mut group.settled, true) {
-            self.watchers.settle(&group.watchers, stream);
+        let Some(realm) = self.authorities.get_mut(&AuthorityKey::of(name)) else { return };
+        let Some(shelf) = realm.types.get_mut(type_url) else { return };
+        let Some(group) = shelf.collections.get_mut(name) else { return };
+        if !std::mem::replace(&mut group.complete, true) {
+            self.watchers.mark_complete(&group.watchers, stream);
         }
     }
 
-    fn answer(&mut self, taking: &Taking<'_>, nonce: &Arc<str>, flaws: &[InvalidResource]) {
-        let Some(channel) = self.channels.get_mut(taking.stream.server.index()) else { return };
+    fn answer(&mut self, taking: &Reception<'_>, nonce: &Arc<str>, flaws: &[InvalidResource]) {
+        let Some(channel) = self.servers.get_mut(taking.stream.server.index()) else { return };
         if flaws.is_empty() {
             channel.accepted.insert(taking.type_url.clone(), Arc::clone(taking.version));
         }
@@ -452,7 +462,7 @@ impl Machine {
             let all: Vec<_> = flaws.iter().map(ToString::to_string).collect();
             ErrorDetail { code: ErrorDetail::INVALID_ARGUMENT, message: all.join("; ") }
         });
-        topic.owe(nonce, version, error);
+        topic.owe_answer(nonce, version, error);
     }
 
     /// Whether a data error of this server makes the client drop what it holds (C-070).
@@ -463,7 +473,7 @@ impl Machine {
     pub(super) fn error(
         &self,
         kind: ErrorKind,
-        taking: &Taking<'_>,
+        taking: &Reception<'_>,
         name: &ResourceName,
         why: &str,
     ) -> WatchError {
@@ -487,7 +497,7 @@ impl Machine {
 
 /// What happens to a resource that a response speaks of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Touch {
+pub(super) enum Presence {
     /// A member of a group comes to be.
     Creates,
     /// Only what is watched by name, or is a member already, is concerned.
@@ -497,11 +507,11 @@ pub(super) enum Touch {
 }
 
 /// Who has to hear of it.
-pub(super) struct Found {
+pub(super) struct Outcome {
     watchers: Vec<super::WatchId>,
-    news: News,
+    news: Change,
     groups: Vec<super::WatchId>,
-    news_of_group: News,
+    news_of_group: Change,
     /// Groups of which nothing is wrong any more, and who watches them.
     mended: Vec<(ResourceName, Vec<super::WatchId>)>,
     /// When it must not be used any more.
@@ -510,58 +520,58 @@ pub(super) struct Found {
     stands: Option<(ResourceState, Option<Arc<str>>)>,
 }
 
-impl Found {
+impl Outcome {
     pub(super) fn tell(
         &self,
         watchers: &mut Watchers,
         name: &ResourceName,
         stream: Option<(&StreamId, Time)>,
     ) {
-        watchers.tell(&self.watchers, name, self.news, stream);
-        watchers.tell(&self.groups, name, self.news_of_group, stream);
+        watchers.notify(&self.watchers, name, self.news, stream);
+        watchers.notify(&self.groups, name, self.news_of_group, stream);
         for (group, ids) in &self.mended {
-            watchers.tell(ids, group, News::Ambient, stream);
+            watchers.notify(ids, group, Change::Ambient, stream);
         }
     }
 }
 
 pub(super) fn change(
-    realm: &mut Realm,
+    realm: &mut Authority,
     type_url: &TypeUrl,
     name: &ResourceName,
-    how: Touch,
-    act: &impl Fn(&mut Slot) -> News,
-) -> Option<Found> {
-    let shelf = realm.shelves.get_mut(type_url)?;
-    let groups = shelf.groups_of(name);
-    let news = if how == Touch::Creates && !groups.is_empty() {
+    how: Presence,
+    act: &impl Fn(&mut CacheSlot) -> Change,
+) -> Option<Outcome> {
+    let shelf = realm.types.get_mut(type_url)?;
+    let groups = shelf.collections_of(name);
+    let news = if how == Presence::Creates && !groups.is_empty() {
         shelf.slots.put(name, act)
     } else {
         shelf.slots.change(name, act)?
     };
     let slot = shelf.slots.get(name)?;
-    shelf.has_aliases |= slot.entry.held().is_some_and(|held| held.resource.name() != name);
+    shelf.has_aliases |= slot.entry.cached().is_some_and(|held| held.resource.name() != name);
     let watchers = slot.watchers.clone();
-    let held = slot.entry.held();
+    let held = slot.entry.cached();
     let expires = held.and_then(|held| held.expires);
     let version = || held.map(|held| Arc::clone(&held.version));
-    let stands = (news != News::None).then(|| (slot.entry.state(), version()));
+    let stands = (news != Change::None).then(|| (slot.entry.state(), version()));
     let (mut listeners, mut membership, mut mended) = (Vec::new(), false, Vec::new());
     for name_of_group in groups {
-        let Some(group) = shelf.groups.get_mut(&name_of_group) else { continue };
-        if how == Touch::Creates && group.error.take().is_some() {
+        let Some(group) = shelf.collections.get_mut(&name_of_group) else { continue };
+        if how == Presence::Creates && group.error.take().is_some() {
             mended.push((name_of_group, group.watchers.clone()));
         }
         membership |= match how {
-            Touch::Creates => group.members.insert(name.clone()),
-            Touch::Removes => group.members.remove(name),
-            Touch::Finds => false,
+            Presence::Creates => group.members.insert(name.clone()),
+            Presence::Removes => group.members.remove(name),
+            Presence::Finds => false,
         };
         listeners.extend(&group.watchers);
     }
     shelf.drop_unwatched(name);
-    let news_of_group = if membership { News::Changed } else { news };
-    Some(Found { watchers, news, groups: listeners, news_of_group, mended, expires, stands })
+    let news_of_group = if membership { Change::Changed } else { news };
+    Some(Outcome { watchers, news, groups: listeners, news_of_group, mended, expires, stands })
 }
 
 pub(super) fn names_of(item: &ResponseItem) -> impl Iterator<Item = &ResourceName> {

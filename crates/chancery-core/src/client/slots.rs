@@ -6,27 +6,27 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 
-use super::entry::Entry;
+use super::entry::CacheEntry;
 use super::watchers::WatchId;
 use crate::ResourceName;
 
 /// One resource, and who watches it by its name.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
-    pub(super) entry: Entry,
+pub(super) struct CacheSlot {
+    pub(super) entry: CacheEntry,
     pub(super) watchers: Vec<WatchId>,
 }
 
 /// All resources of a shelf.
 #[derive(Debug, Default)]
-pub(super) struct Slots {
-    all: BTreeMap<ResourceName, Slot>,
+pub(super) struct CacheSlots {
+    all: BTreeMap<ResourceName, CacheSlot>,
     /// Those that are neither held nor known not to exist.
     unresolved: BTreeSet<ResourceName>,
 }
 
-impl Slots {
-    pub(super) fn get(&self, name: &ResourceName) -> Option<&Slot> {
+impl CacheSlots {
+    pub(super) fn get(&self, name: &ResourceName) -> Option<&CacheSlot> {
         self.all.get(name)
     }
 
@@ -34,11 +34,11 @@ impl Slots {
         self.all.contains_key(name)
     }
 
-    pub(super) fn iter(&self) -> btree_map::Iter<'_, ResourceName, Slot> {
+    pub(super) fn iter(&self) -> btree_map::Iter<'_, ResourceName, CacheSlot> {
         self.all.iter()
     }
 
-    pub(super) fn values(&self) -> impl Iterator<Item = &Slot> {
+    pub(super) fn values(&self) -> impl Iterator<Item = &CacheSlot> {
         self.all.values()
     }
 
@@ -55,7 +55,7 @@ impl Slots {
     pub(super) fn change<T>(
         &mut self,
         name: &ResourceName,
-        act: impl FnOnce(&mut Slot) -> T,
+        act: impl FnOnce(&mut CacheSlot) -> T,
     ) -> Option<T> {
         let slot = self.all.get_mut(name)?;
         let answer = act(slot);
@@ -64,7 +64,11 @@ impl Slots {
     }
 
     /// Changes one, and makes it first if it is not there.
-    pub(super) fn put<T>(&mut self, name: &ResourceName, act: impl FnOnce(&mut Slot) -> T) -> T {
+    pub(super) fn put<T>(
+        &mut self,
+        name: &ResourceName,
+        act: impl FnOnce(&mut CacheSlot) -> T,
+    ) -> T {
         let slot = self.all.entry(name.clone()).or_default();
         let answer = act(slot);
         note(&mut self.unresolved, name, slot);
@@ -72,7 +76,7 @@ impl Slots {
     }
 
     /// Changes each of them.
-    pub(super) fn change_all(&mut self, mut act: impl FnMut(&ResourceName, &mut Slot)) {
+    pub(super) fn change_all(&mut self, mut act: impl FnMut(&ResourceName, &mut CacheSlot)) {
         for (name, slot) in &mut self.all {
             act(name, slot);
             note(&mut self.unresolved, name, slot);
@@ -85,16 +89,16 @@ impl Slots {
     }
 }
 
-impl<'a> IntoIterator for &'a Slots {
-    type Item = (&'a ResourceName, &'a Slot);
-    type IntoIter = btree_map::Iter<'a, ResourceName, Slot>;
+impl<'a> IntoIterator for &'a CacheSlots {
+    type Item = (&'a ResourceName, &'a CacheSlot);
+    type IntoIter = btree_map::Iter<'a, ResourceName, CacheSlot>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-fn note(unresolved: &mut BTreeSet<ResourceName>, name: &ResourceName, slot: &Slot) {
+fn note(unresolved: &mut BTreeSet<ResourceName>, name: &ResourceName, slot: &CacheSlot) {
     if !slot.entry.is_unresolved() {
         unresolved.remove(name);
     } else if !unresolved.contains(name) {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::channel::Stream;
-use super::realm::{Group, Realm};
+use super::authority::{Authority, Collection};
+use super::server::Stream;
 use super::{
     AuthorityKey, CachedResource, Machine, Rejection, ResourceState, ServerId, StreamId, WatchError,
 };
@@ -31,14 +31,14 @@ pub struct ResourceStatus<'a> {
 impl Machine {
     /// All resources that are watched, by name or with a group.
     pub fn resources(&self) -> impl Iterator<Item = ResourceStatus<'_>> {
-        self.realms.iter().flat_map(|(authority, realm)| {
-            realm.shelves.iter().flat_map(move |(type_url, shelf)| {
+        self.authorities.iter().flat_map(|(authority, realm)| {
+            realm.types.iter().flat_map(move |(type_url, shelf)| {
                 shelf.slots.iter().map(move |(name, slot)| ResourceStatus {
                     authority,
                     type_url,
                     name,
                     state: slot.entry.state(),
-                    cached: slot.entry.held(),
+                    cached: slot.entry.cached(),
                     error: slot.entry.error(),
                     rejection: slot.entry.rejection(),
                 })
@@ -52,36 +52,38 @@ impl Machine {
         let Some(shelf) = self.shelf(&AuthorityKey::of(name), type_url) else { return false };
         if let Some(slot) = shelf.slots.get(name) {
             let error = slot.entry.error();
-            return slot.entry.held().is_none() && error.is_some_and(|error| error.is_missing());
+            return slot.entry.cached().is_none() && error.is_some_and(|error| error.is_missing());
         }
-        let mut groups = shelf.groups.iter();
-        groups.any(|(group, it)| it.settled && it.rejected.is_none() && Group::covers(group, name))
+        let mut groups = shelf.collections.iter();
+        groups.any(|(group, it)| {
+            it.complete && it.rejected.is_none() && Collection::covers(group, name)
+        })
     }
 
     /// Why nothing is heard on a stream, as far as that is known.
     pub fn connection_error(&self, stream: &StreamId) -> Option<&Arc<WatchError>> {
-        let channel = self.channels.get(stream.server.index())?;
-        channel.streams.get(&stream.scope)?.trouble.as_ref()
+        let channel = self.servers.get(stream.server.index())?;
+        channel.streams.get(&stream.scope)?.outage.as_ref()
     }
 
     /// The server whose word counts for an authority (C-052).
     pub fn active_server(&self, authority: &AuthorityKey) -> Option<ServerId> {
-        self.realms.get(authority).and_then(Realm::active_server)
+        self.authorities.get(authority).and_then(Authority::active_server)
     }
 
     /// When it is tried again to reach a server, if nothing is heard of it and no attempt goes on
     /// (C-069).
     pub fn next_attempt(&self, server: ServerId) -> Option<Time> {
-        let channel = self.channels.get(server.index())?;
+        let channel = self.servers.get(server.index())?;
         channel.streams.values().filter_map(Stream::next_attempt).min()
     }
 
     /// Whether a server can be reached, as far as is known: after a failure, only when it has spoken
     /// again (C-137). `None` if nobody asks it.
     pub fn is_connected(&self, server: ServerId) -> Option<bool> {
-        let channel = self.channels.get(server.index())?;
+        let channel = self.servers.get(server.index())?;
         let mut streams = channel.streams.values().peekable();
         streams.peek()?;
-        Some(streams.all(|stream| stream.trouble.is_none()))
+        Some(streams.all(|stream| stream.outage.is_none()))
     }
 }

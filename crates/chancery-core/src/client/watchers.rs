@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::News;
+use super::entry::Change;
 use super::{AuthorityKey, StreamId, WatchError};
 use crate::{ResourceName, Time, TypeUrl};
 
@@ -19,14 +19,14 @@ pub struct WatchId(u64);
 
 /// What somebody watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Subject {
+pub(super) struct WatchSubject {
     pub(super) authority: AuthorityKey,
     pub(super) type_url: TypeUrl,
     /// A resource, `*`, or the glob of a collection.
     pub(super) name: ResourceName,
 }
 
-impl Subject {
+impl WatchSubject {
     /// Whether more than one resource is watched.
     pub(super) fn is_group(&self) -> bool {
         is_group(&self.name)
@@ -42,7 +42,7 @@ pub(super) const EVERYTHING: &str = "*";
 
 /// What there is to say about one name.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Untold {
+pub(super) struct PendingNews {
     pub(super) changed: bool,
     pub(super) ambient: bool,
 }
@@ -50,13 +50,13 @@ pub(super) struct Untold {
 #[derive(Debug)]
 pub(super) struct Watcher {
     /// What is watched, or why nothing is.
-    pub(super) subject: Result<Subject, Arc<WatchError>>,
-    pub(super) untold: BTreeMap<ResourceName, Untold>,
+    pub(super) subject: Result<WatchSubject, Arc<WatchError>>,
+    pub(super) pending: BTreeMap<ResourceName, PendingNews>,
     /// Of a group: whether to say that all there was has been told. Where nothing can be watched:
     /// whether to say why.
     pub(super) settled: bool,
     /// The names for which the watcher believes that something is wrong.
-    pub(super) troubled: BTreeSet<ResourceName>,
+    pub(super) with_errors: BTreeSet<ResourceName>,
     /// Of a group: the names it believes to be there.
     pub(super) known: BTreeSet<ResourceName>,
     /// Whether it was told something that it has not applied yet.
@@ -77,7 +77,7 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    pub(super) fn add(&mut self, subject: Result<Subject, Arc<WatchError>>) -> WatchId {
+    pub(super) fn add(&mut self, subject: Result<WatchSubject, Arc<WatchError>>) -> WatchId {
         self.last += 1;
         let id = WatchId(self.last);
         if subject.is_err() {
@@ -88,9 +88,9 @@ impl Watchers {
             id,
             Watcher {
                 subject,
-                untold: BTreeMap::new(),
+                pending: BTreeMap::new(),
                 settled,
-                troubled: BTreeSet::new(),
+                with_errors: BTreeSet::new(),
                 known: BTreeSet::new(),
                 is_busy: false,
                 owes: Vec::new(),
@@ -111,28 +111,28 @@ impl Watchers {
     }
 
     /// Some watchers have news of `name`, which came on `stream`.
-    pub(super) fn tell(
+    pub(super) fn notify(
         &mut self,
         ids: &[WatchId],
         name: &ResourceName,
-        news: News,
+        news: Change,
         stream: Option<(&StreamId, Time)>,
     ) {
-        if news == News::None {
+        if news == Change::None {
             return;
         }
         for id in ids {
             let Some(watcher) = self.all.get_mut(id) else { continue };
-            let untold = watcher.untold.entry(name.clone()).or_default();
-            untold.changed |= news == News::Changed;
-            untold.ambient |= news == News::Ambient;
+            let untold = watcher.pending.entry(name.clone()).or_default();
+            untold.changed |= news == Change::Changed;
+            untold.ambient |= news == Change::Ambient;
             self.wake(*id, stream);
         }
     }
 
     /// An earlier run told that there is this member of a group: if it is gone before these watchers
     /// read, they have to hear of that.
-    pub(super) fn believe(&mut self, ids: &[WatchId], name: &ResourceName) {
+    pub(super) fn assume_known(&mut self, ids: &[WatchId], name: &ResourceName) {
         for id in ids {
             if let Some(watcher) = self.all.get_mut(id) {
                 watcher.known.insert(name.clone());
@@ -141,7 +141,7 @@ impl Watchers {
     }
 
     /// All that a group had when it was asked for has been told.
-    pub(super) fn settle(&mut self, ids: &[WatchId], stream: Option<(&StreamId, Time)>) {
+    pub(super) fn mark_complete(&mut self, ids: &[WatchId], stream: Option<(&StreamId, Time)>) {
         for id in ids {
             let Some(watcher) = self.all.get_mut(id) else { continue };
             watcher.settled = true;
@@ -162,7 +162,7 @@ impl Watchers {
     pub(super) fn applied(&mut self, id: WatchId) {
         let Some(watcher) = self.all.get_mut(&id) else { return };
         watcher.is_busy = false;
-        if watcher.untold.is_empty() && !watcher.settled {
+        if watcher.pending.is_empty() && !watcher.settled {
             let owes = std::mem::take(&mut watcher.owes);
             self.release(owes);
         }
@@ -185,7 +185,7 @@ impl Watchers {
     }
 
     /// Streams that have waited for too long read on.
-    pub(super) fn lose_patience(&mut self, now: Time, patience: Duration) {
+    pub(super) fn stop_waiting(&mut self, now: Time, patience: Duration) {
         let late = self.owed.iter().filter(|(_, (_, since))| *since + patience <= now);
         let late: Vec<_> = late.map(|(stream, _)| stream.clone()).collect();
         for stream in late {

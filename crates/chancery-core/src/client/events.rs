@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::realm::Shelf;
-use super::watchers::{Subject, Untold, Watcher};
+use super::authority::TypeCache;
+use super::entry::CacheEntry;
+use super::watchers::{PendingNews, WatchSubject, Watcher};
 use super::{CachedResource, ErrorKind, Machine, WatchError, WatchId};
 use crate::ResourceName;
 
@@ -67,14 +67,14 @@ impl Machine {
                 return watcher.refusal(error);
             }
         };
-        let shelf = self.realms.get(&subject.authority)?.shelves.get(&subject.type_url)?;
-        while let Some((name, untold)) = watcher.untold.pop_first() {
+        let shelf = self.authorities.get(&subject.authority)?.types.get(&subject.type_url)?;
+        while let Some((name, untold)) = watcher.pending.pop_first() {
             let event = if subject.is_group() {
                 watcher.of_group(shelf, &subject, &name, untold)
             } else {
                 let entry = shelf.slots.get(&name).map(|slot| &slot.entry);
                 entry.and_then(|entry| {
-                    let error = entry.reason(shelf.trouble.as_ref());
+                    let error = entry.reason(shelf.outage.as_ref());
                     watcher.of_entry(entry, error, &name, untold)
                 })
             };
@@ -98,12 +98,12 @@ impl Watcher {
     /// What there is to tell of a resource with which this is wrong.
     fn of_entry(
         &mut self,
-        entry: &Entry,
+        entry: &CacheEntry,
         error: Option<&Arc<WatchError>>,
         name: &ResourceName,
-        untold: Untold,
+        untold: PendingNews,
     ) -> Option<WatchEvent> {
-        match (entry.held(), error) {
+        match (entry.cached(), error) {
             (Some(held), _) if untold.changed => Some(self.changed(name, Ok(held.clone()), error)),
             (None, Some(error)) if untold.changed => {
                 Some(self.changed(name, Err(Arc::clone(error)), None))
@@ -115,19 +115,19 @@ impl Watcher {
 
     fn of_group(
         &mut self,
-        shelf: &Shelf,
-        subject: &Subject,
+        shelf: &TypeCache,
+        subject: &WatchSubject,
         name: &ResourceName,
-        untold: Untold,
+        untold: PendingNews,
     ) -> Option<WatchEvent> {
         if *name == subject.name {
-            let group = shelf.groups.get(name);
+            let group = shelf.collections.get(name);
             let error = group.and_then(|group| group.error.as_ref().or(group.rejected.as_ref()));
             // A server that is away has said nothing since.
-            let error = shelf.trouble.as_ref().or(error).or(shelf.unusable.as_ref());
+            let error = shelf.outage.as_ref().or(error).or(shelf.unusable.as_ref());
             return self.ambient(name, error);
         }
-        let members = shelf.groups.get(&subject.name).map(|group| &group.members);
+        let members = shelf.collections.get(&subject.name).map(|group| &group.members);
         let slot = shelf.slots.get(name).filter(|_| members.is_some_and(|all| all.contains(name)));
         let Some(entry) = slot.map(|slot| &slot.entry) else { return self.gone(subject, name) };
         let event = self.of_entry(entry, entry.error(), name, untold);
@@ -147,9 +147,9 @@ impl Watcher {
         value: Result<CachedResource, Arc<WatchError>>,
         ambient: Option<&Arc<WatchError>>,
     ) -> WatchEvent {
-        self.troubled.remove(name);
+        self.with_errors.remove(name);
         if ambient.is_some() {
-            self.untold.insert(name.clone(), Untold { changed: false, ambient: true });
+            self.pending.insert(name.clone(), PendingNews { changed: false, ambient: true });
         }
         WatchEvent::Changed { name: name.shared(), value }
     }
@@ -161,17 +161,17 @@ impl Watcher {
     ) -> Option<WatchEvent> {
         let news = match error {
             Some(_) => {
-                self.troubled.insert(name.clone());
+                self.with_errors.insert(name.clone());
                 true
             }
-            None => self.troubled.remove(name),
+            None => self.with_errors.remove(name),
         };
         news.then(|| WatchEvent::Ambient { name: name.shared(), error: error.cloned() })
     }
 
     /// A member of the group is no more. Who never heard of it hears nothing.
-    fn gone(&mut self, subject: &Subject, name: &ResourceName) -> Option<WatchEvent> {
-        self.troubled.remove(name);
+    fn gone(&mut self, subject: &WatchSubject, name: &ResourceName) -> Option<WatchEvent> {
+        self.with_errors.remove(name);
         if !self.known.remove(name) {
             return None;
         }

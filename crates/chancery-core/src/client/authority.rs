@@ -8,31 +8,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::channel::Channel;
-use super::entry::{Entry, News};
-use super::slots::Slots;
+use super::entry::{CacheEntry, Change};
+use super::server::Server;
+use super::slots::CacheSlots;
 use super::watchers::{EVERYTHING, WatchId, Watchers, is_group};
 use super::{AuthorityKey, AuthoritySetup, CachedResource, Fallback, ServerId, WatchError};
 use crate::{ResourceName, TypeUrl, Version, Versions};
 
 /// All authorities.
-pub(super) type Realms = BTreeMap<AuthorityKey, Realm>;
+pub(super) type Authorities = BTreeMap<AuthorityKey, Authority>;
 
 #[derive(Debug)]
-pub(super) struct Realm {
+pub(super) struct Authority {
     setup: AuthoritySetup,
     /// The place of the server that is believed.
     active: usize,
-    pub(super) shelves: BTreeMap<TypeUrl, Shelf>,
+    pub(super) types: BTreeMap<TypeUrl, TypeCache>,
 }
 
 /// What is watched and held of one type.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
-    pub(super) slots: Slots,
-    pub(super) groups: BTreeMap<ResourceName, Group>,
+pub(super) struct TypeCache {
+    pub(super) slots: CacheSlots,
+    pub(super) collections: BTreeMap<ResourceName, Collection>,
     /// Why no server can be reached, once that is known.
-    pub(super) trouble: Option<Arc<WatchError>>,
+    pub(super) outage: Option<Arc<WatchError>>,
     /// Whether a resource was ever given under a name that is not its own.
     pub(super) has_aliases: bool,
     /// Why the newest of what there is cannot be used as a whole (C-043).
@@ -41,32 +41,32 @@ pub(super) struct Shelf {
 
 /// A collection, or all resources of a type.
 #[derive(Debug, Default)]
-pub(super) struct Group {
+pub(super) struct Collection {
     pub(super) watchers: Vec<WatchId>,
     pub(super) members: BTreeSet<ResourceName>,
     /// Whether the server has said what there is, or has had the time to.
-    pub(super) settled: bool,
+    pub(super) complete: bool,
     /// Why the server does not say.
     pub(super) error: Option<Arc<WatchError>>,
     /// Why a resource was rejected that nobody can name, if the newest response had one.
     pub(super) rejected: Option<Arc<WatchError>>,
 }
 
-impl Group {
+impl Collection {
     /// Whether a resource of this name is in the group of that one.
     pub(super) fn covers(group: &ResourceName, name: &ResourceName) -> bool {
         group.as_str() == EVERYTHING || name.collection().as_ref() == Some(group)
     }
 }
 
-impl Realm {
+impl Authority {
     pub(super) fn new(setup: AuthoritySetup) -> Self {
-        Self { setup, active: 0, shelves: BTreeMap::new() }
+        Self { setup, active: 0, types: BTreeMap::new() }
     }
 
     /// Why a server cannot be reached, if that is so for anything that is watched.
-    pub(super) fn trouble_with<'c>(&self, channel: &'c Channel) -> Option<&'c Arc<WatchError>> {
-        self.shelves.keys().find_map(|type_url| channel.trouble(type_url))
+    pub(super) fn outage_of<'c>(&self, channel: &'c Server) -> Option<&'c Arc<WatchError>> {
+        self.types.keys().find_map(|type_url| channel.outage_of(type_url))
     }
 
     /// The servers that can be asked, the best first.
@@ -75,7 +75,7 @@ impl Realm {
     }
 
     /// The servers that are asked, the best first.
-    pub(super) fn asked(&self) -> &[ServerId] {
+    pub(super) fn asked_servers(&self) -> &[ServerId] {
         let end = self.setup.servers.len().min(self.active + 1);
         &self.setup.servers[..end]
     }
@@ -93,14 +93,14 @@ impl Realm {
     /// The server to turn to now that the believed one cannot be reached (C-087, C-091).
     pub(super) fn next(&self) -> Option<ServerId> {
         let next = self.setup.servers.get(self.active + 1).copied()?;
-        self.is_wanting().then_some(next)
+        self.needs_another_server().then_some(next)
     }
 
     /// Whether a server that cannot be reached is worth another one.
-    pub(super) fn is_wanting(&self) -> bool {
+    pub(super) fn needs_another_server(&self) -> bool {
         match self.setup.fallback {
             Fallback::Reachability => self.is_watched(),
-            Fallback::Needed => self.shelves.values().any(Shelf::is_unresolved),
+            Fallback::Needed => self.types.values().any(TypeCache::is_unresolved),
         }
     }
 
@@ -111,54 +111,54 @@ impl Realm {
 
     /// Believes a better server again. The servers that are not asked any more.
     pub(super) fn revert_to(&mut self, server: ServerId) -> Vec<ServerId> {
-        let place = self.asked().iter().position(|asked| *asked == server);
+        let place = self.asked_servers().iter().position(|asked| *asked == server);
         let Some(place) = place.filter(|place| *place < self.active) else { return Vec::new() };
-        let left = self.asked()[place + 1..].to_vec();
+        let left = self.asked_servers()[place + 1..].to_vec();
         self.active = place;
         left
     }
 
     pub(super) fn asks(&self, server: ServerId) -> bool {
-        self.asked().contains(&server)
+        self.asked_servers().contains(&server)
     }
 
     pub(super) fn is_watched(&self) -> bool {
-        self.shelves.values().any(Shelf::is_watched)
+        self.types.values().any(TypeCache::is_watched)
     }
 
     /// Takes away what nobody watches.
-    pub(super) fn sweep(&mut self, type_url: &TypeUrl) {
-        if self.shelves.get(type_url).is_some_and(Shelf::is_empty) {
-            self.shelves.remove(type_url);
+    pub(super) fn remove_unwatched_type(&mut self, type_url: &TypeUrl) {
+        if self.types.get(type_url).is_some_and(TypeCache::is_empty) {
+            self.types.remove(type_url);
         }
-        if self.shelves.is_empty() {
+        if self.types.is_empty() {
             self.active = 0; // Nothing is left that only the worse server had.
         }
     }
 }
 
-impl Shelf {
+impl TypeCache {
     fn is_unresolved(&self) -> bool {
-        self.slots.is_any_unresolved() || self.groups.values().any(|group| !group.settled)
+        self.slots.is_any_unresolved() || self.collections.values().any(|group| !group.complete)
     }
 
     fn is_empty(&self) -> bool {
-        self.slots.is_empty() && self.groups.is_empty()
+        self.slots.is_empty() && self.collections.is_empty()
     }
 
     pub(super) fn is_watched(&self) -> bool {
-        !self.groups.is_empty() || self.slots.values().any(|slot| !slot.watchers.is_empty())
+        !self.collections.is_empty() || self.slots.values().any(|slot| !slot.watchers.is_empty())
     }
 
     pub(super) fn wants(&self, name: &ResourceName) -> bool {
-        self.groups.contains_key(name)
+        self.collections.contains_key(name)
             || self.slots.get(name).is_some_and(|slot| !slot.watchers.is_empty())
     }
 
     /// All that is to be asked for.
     pub(super) fn wanted(&self) -> impl Iterator<Item = &ResourceName> {
         let slots = self.slots.iter().filter(|(_, slot)| !slot.watchers.is_empty());
-        self.groups.keys().chain(slots.map(|(name, _)| name))
+        self.collections.keys().chain(slots.map(|(name, _)| name))
     }
 
     /// All that this server has still to speak of.
@@ -172,9 +172,10 @@ impl Shelf {
         if !is_group(name) {
             return self.slots.get(name).is_some_and(|slot| !slot.entry.is_from(server));
         }
-        let is_open =
-            |group: &Group| !group.settled || self.strangers(group, server).next().is_some();
-        self.groups.get(name).is_some_and(is_open)
+        let is_open = |group: &Collection| {
+            !group.complete || self.members_not_from(group, server).next().is_some()
+        };
+        self.collections.get(name).is_some_and(is_open)
     }
 
     /// Whether something is held, and nothing that another server gave or said, or that had to be
@@ -186,13 +187,13 @@ impl Shelf {
             some |= slot.entry.is_from(server);
             slot.entry.is_as_said_by(server)
         });
-        some && all && self.groups.values().all(|group| group.settled)
+        some && all && self.collections.values().all(|group| group.complete)
     }
 
     /// Members of a group that this server has not spoken of.
-    pub(super) fn strangers<'a>(
+    pub(super) fn members_not_from<'a>(
         &'a self,
-        group: &'a Group,
+        group: &'a Collection,
         server: ServerId,
     ) -> impl Iterator<Item = &'a ResourceName> {
         let knows = move |name: &ResourceName| {
@@ -208,7 +209,7 @@ impl Shelf {
         name: &'a ResourceName,
         server: ServerId,
     ) -> impl Iterator<Item = &'a ResourceName> {
-        let group = self.groups.get(name).into_iter().flat_map(|group| &group.members);
+        let group = self.collections.get(name).into_iter().flat_map(|group| &group.members);
         let slot = |name: &ResourceName| self.slots.get(name);
         let all = group.chain([name]);
         all.filter(move |name| slot(name).is_some_and(|slot| slot.entry.is_old_to(server)))
@@ -217,50 +218,51 @@ impl Shelf {
     /// Tells the watchers that servers cannot be reached, or can be again. While there is another
     /// server, a resource that is known not to exist is no reason to ask it, and its watchers hear
     /// nothing (C-090).
-    pub(super) fn spread_trouble(&mut self, is_last: bool, watchers: &mut Watchers) {
-        let is_away = self.trouble.is_some();
+    pub(super) fn set_outage(&mut self, is_last: bool, watchers: &mut Watchers) {
+        let is_away = self.outage.is_some();
         self.slots.change_all(|name, slot| {
             if is_away && !is_last && slot.entry.is_without_value() {
                 return;
             }
             let news = slot.entry.cut_off(is_away);
-            watchers.tell(&slot.watchers, name, news, None);
+            watchers.notify(&slot.watchers, name, news, None);
         });
-        for (name, group) in &self.groups {
-            watchers.tell(&group.watchers, name, News::Ambient, None);
+        for (name, group) in &self.collections {
+            watchers.notify(&group.watchers, name, Change::Ambient, None);
         }
     }
 
     /// Tells those who heard something else meanwhile, as that a resource did not come in time, that
     /// servers can still not be reached.
-    pub(super) fn repeat_trouble(&mut self, is_last: bool, watchers: &mut Watchers) {
+    pub(super) fn repeat_outage(&mut self, is_last: bool, watchers: &mut Watchers) {
         self.slots.change_all(|name, slot| {
             if !is_last && slot.entry.is_without_value() {
                 return;
             }
             let news = slot.entry.cut_off_again();
-            watchers.tell(&slot.watchers, name, news, None);
+            watchers.notify(&slot.watchers, name, news, None);
         });
     }
 
     /// Adds a group, with those of its members that are held already: a delta server does not send
     /// them again. What is held although its server says that it is no more is no member.
-    pub(super) fn group(&mut self, name: &ResourceName) -> &mut Group {
+    pub(super) fn collection(&mut self, name: &ResourceName) -> &mut Collection {
         let slots = &self.slots;
-        self.groups.entry(name.clone()).or_insert_with(|| {
-            let is_gone = |entry: &Entry| entry.error().is_some_and(|error| error.is_missing());
+        self.collections.entry(name.clone()).or_insert_with(|| {
+            let is_gone =
+                |entry: &CacheEntry| entry.error().is_some_and(|error| error.is_missing());
             let held = slots
                 .iter()
-                .filter(|(_, slot)| slot.entry.held().is_some() && !is_gone(&slot.entry));
-            let members = held.map(|(one, _)| one).filter(|one| Group::covers(name, one));
-            Group { members: members.cloned().collect(), ..Group::default() }
+                .filter(|(_, slot)| slot.entry.cached().is_some() && !is_gone(&slot.entry));
+            let members = held.map(|(one, _)| one).filter(|one| Collection::covers(name, one));
+            Collection { members: members.cloned().collect(), ..Collection::default() }
         })
     }
 
     /// The groups that a resource of this name is in, if they are watched.
-    pub(super) fn groups_of(&self, name: &ResourceName) -> Vec<ResourceName> {
-        let everything = self.groups.get_key_value(EVERYTHING);
-        let collection = name.collection().and_then(|name| self.groups.get_key_value(&name));
+    pub(super) fn collections_of(&self, name: &ResourceName) -> Vec<ResourceName> {
+        let everything = self.collections.get_key_value(EVERYTHING);
+        let collection = name.collection().and_then(|name| self.collections.get_key_value(&name));
         everything.into_iter().chain(collection).map(|(group, _)| group.clone()).collect()
     }
 
@@ -268,7 +270,9 @@ impl Shelf {
     pub(super) fn listeners(&self, name: &ResourceName) -> Vec<WatchId> {
         let slot = self.slots.get(name).map(|slot| slot.watchers.as_slice()).unwrap_or_default();
         let mut all = slot.to_vec();
-        for group in self.groups_of(name).iter().filter_map(|group| self.groups.get(group)) {
+        for group in
+            self.collections_of(name).iter().filter_map(|group| self.collections.get(group))
+        {
             all.extend(&group.watchers);
         }
         all
@@ -278,7 +282,7 @@ impl Shelf {
     /// hears of it; or it is handed back, to be kept for others.
     pub(super) fn restore(&mut self, held: CachedResource) -> Result<Vec<WatchId>, CachedResource> {
         let name = held.resource.name().clone();
-        let groups = self.groups_of(&name);
+        let groups = self.collections_of(&name);
         if groups.is_empty() && !self.slots.contains(&name) {
             return Err(held);
         }
@@ -287,7 +291,7 @@ impl Shelf {
             return Ok(Vec::new());
         }
         for group in groups {
-            let group = self.groups.get_mut(&group);
+            let group = self.collections.get_mut(&group);
             group.into_iter().for_each(|group| {
                 group.members.insert(name.clone());
             });
@@ -297,7 +301,7 @@ impl Shelf {
 
     /// Forgets a resource that neither a watcher nor a group has.
     pub(super) fn drop_unwatched(&mut self, name: &ResourceName) {
-        let grouped = self.groups.values().any(|group| group.members.contains(name));
+        let grouped = self.collections.values().any(|group| group.members.contains(name));
         let watched = self.slots.get(name).is_some_and(|slot| !slot.watchers.is_empty());
         if !grouped && !watched {
             self.slots.remove(name);
@@ -306,26 +310,26 @@ impl Shelf {
 }
 
 /// What one server is asked for of one type.
-pub(super) struct Wants<'a> {
-    pub(super) realms: &'a Realms,
+pub(super) struct WantedNames<'a> {
+    pub(super) realms: &'a Authorities,
     pub(super) server: ServerId,
     pub(super) type_url: &'a TypeUrl,
 }
 
-impl<'a> Wants<'a> {
+impl<'a> WantedNames<'a> {
     /// All names that are wanted.
     pub(super) fn names(&self) -> BTreeSet<ResourceName> {
-        self.shelves().flat_map(Shelf::wanted).cloned().collect()
+        self.type_caches().flat_map(TypeCache::wanted).cloned().collect()
     }
 
     /// Whether one name is wanted.
     pub(super) fn wants(&self, name: &ResourceName) -> bool {
-        self.shelf_of(name).is_some_and(|shelf| shelf.wants(name))
+        self.type_cache_of(name).is_some_and(|shelf| shelf.wants(name))
     }
 
     /// Whether the server has to speak of it, so that its time runs once it was asked for (C-065).
     pub(super) fn is_awaited(&self, name: &ResourceName) -> bool {
-        self.shelf_of(name).is_some_and(|shelf| shelf.is_unconfirmed(name, self.server))
+        self.type_cache_of(name).is_some_and(|shelf| shelf.is_unconfirmed(name, self.server))
     }
 
     /// The same, or it is only known from before: a server that repeats what it has must repeat this
@@ -341,16 +345,16 @@ impl<'a> Wants<'a> {
         'a: 'n,
     {
         let server = self.server;
-        self.shelf_of(name).into_iter().flat_map(move |shelf| shelf.old(name, server))
+        self.type_cache_of(name).into_iter().flat_map(move |shelf| shelf.old(name, server))
     }
 
     /// Whether a version of this server stands for what is held of the type, under all authorities
     /// that ask it (C-031). Servers that compare nothing else would be silent about the others.
     pub(super) fn holds_its_version(&self) -> bool {
-        let asking = self.asking().filter(|realm| realm.shelves.contains_key(self.type_url));
+        let asking = self.asking().filter(|realm| realm.types.contains_key(self.type_url));
         let mut shelves = asking.map(|realm| {
             let is_believed = realm.active_server() == Some(self.server);
-            realm.shelves.get(self.type_url).filter(|_| is_believed)
+            realm.types.get(self.type_url).filter(|_| is_believed)
         });
         let mut some = false;
         let all = shelves.all(|shelf| {
@@ -365,17 +369,17 @@ impl<'a> Wants<'a> {
     /// while another one is believed, because that is how it shows that it is back (C-089).
     pub(super) fn versions(&self) -> Versions {
         let believing = self.asking().filter(|realm| realm.active_server() == Some(self.server));
-        let shelves = believing.filter_map(|realm| realm.shelves.get(self.type_url));
+        let shelves = believing.filter_map(|realm| realm.types.get(self.type_url));
         let mut all = BTreeMap::new();
         for shelf in shelves {
             for (name, slot) in &shelf.slots {
-                let held = slot.entry.held().filter(|held| held.server == self.server);
+                let held = slot.entry.cached().filter(|held| held.server == self.server);
                 let Some(Version::Explicit(version)) = held.map(|it| it.resource.version()) else {
                     continue;
                 };
                 if slot.entry.error().is_none() && self.is_held_by_all(name) {
                     all.insert(name, &**version);
-                } else if shelf.groups.values().any(|group| group.members.contains(name)) {
+                } else if shelf.collections.values().any(|group| group.members.contains(name)) {
                     // No version is the one it has: it must be sent, or be said to be gone.
                     all.insert(name, "");
                 }
@@ -394,27 +398,28 @@ impl<'a> Wants<'a> {
         let realms = [self.realms.get(&AuthorityKey::Old), self.realms.get(&own)];
         let asking = realms.into_iter().flatten().filter(|realm| realm.asks(self.server));
         let mut shelves = asking.filter_map(|realm| {
-            let shelf = realm.shelves.get(self.type_url)?;
+            let shelf = realm.types.get(self.type_url)?;
             Some((shelf, realm.active_server() == Some(self.server)))
         });
         shelves.all(|(shelf, is_believed)| {
-            let is_wanted = shelf.wants(name) || !shelf.groups_of(name).is_empty();
+            let is_wanted = shelf.wants(name) || !shelf.collections_of(name).is_empty();
             let slot = shelf.slots.get(name);
-            let is_right = |entry: &Entry| entry.is_from(self.server) && entry.error().is_none();
+            let is_right =
+                |entry: &CacheEntry| entry.is_from(self.server) && entry.error().is_none();
             !is_wanted || (is_believed && slot.is_some_and(|slot| is_right(&slot.entry)))
         })
     }
 
-    fn shelves(&self) -> impl Iterator<Item = &'a Shelf> {
-        self.asking().filter_map(|realm| realm.shelves.get(self.type_url))
+    fn type_caches(&self) -> impl Iterator<Item = &'a TypeCache> {
+        self.asking().filter_map(|realm| realm.types.get(self.type_url))
     }
 
-    fn asking(&self) -> impl Iterator<Item = &'a Realm> {
+    fn asking(&self) -> impl Iterator<Item = &'a Authority> {
         self.realms.values().filter(|realm| realm.asks(self.server))
     }
 
-    fn shelf_of(&self, name: &ResourceName) -> Option<&'a Shelf> {
+    fn type_cache_of(&self, name: &ResourceName) -> Option<&'a TypeCache> {
         let realm = self.realms.get(&AuthorityKey::of(name))?;
-        if realm.asks(self.server) { realm.shelves.get(self.type_url) } else { None }
+        if realm.asks(self.server) { realm.types.get(self.type_url) } else { None }
     }
 }

@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backoff::Backoff;
+use super::subscription::ClientSubscription;
 use super::token_bucket::TokenBucket;
-use super::topic::Topic;
 use super::{RateLimit, ServerSetup, Settings, WatchError};
 use crate::{ResourceName, Scope, Time, TypeUrl, Variant};
 
@@ -37,8 +37,8 @@ const UNANSWERED: usize = 16;
 
 /// One server.
 #[derive(Debug)]
-pub(super) struct Channel {
-    pub(super) server: ServerSetup,
+pub(super) struct Server {
+    pub(super) setup: ServerSetup,
     /// The streams that are needed, by the types they carry.
     pub(super) streams: BTreeMap<Scope, Stream>,
     /// The versions accepted from this server (C-031).
@@ -48,10 +48,10 @@ pub(super) struct Channel {
 /// One stream of one server.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    pub(super) state: State,
-    pub(super) topics: BTreeMap<TypeUrl, Topic>,
+    pub(super) state: StreamState,
+    pub(super) subscriptions: BTreeMap<TypeUrl, ClientSubscription>,
     /// Why nothing is heard on it.
-    pub(super) trouble: Option<Arc<WatchError>>,
+    pub(super) outage: Option<Arc<WatchError>>,
     backoff: Backoff,
     pace: TokenBucket,
     rejections: TokenBucket,
@@ -75,7 +75,7 @@ pub(super) struct Stream {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum StreamState {
     #[default]
     Closed,
     Opening,
@@ -83,62 +83,65 @@ pub(super) enum State {
     Waiting(Time),
 }
 
-impl Channel {
+impl Server {
     pub(super) fn new(server: ServerSetup) -> Self {
-        Self { server, streams: BTreeMap::new(), accepted: BTreeMap::new() }
+        Self { setup: server, streams: BTreeMap::new(), accepted: BTreeMap::new() }
     }
 
     /// The stream that carries a type.
-    pub(super) fn stream_of(&self, type_url: &TypeUrl) -> Scope {
-        self.server.protocol.scope_of(type_url)
+    pub(super) fn scope_of(&self, type_url: &TypeUrl) -> Scope {
+        self.setup.protocol.scope_of(type_url)
     }
 
     /// Why nothing is heard of a type.
-    pub(super) fn trouble(&self, type_url: &TypeUrl) -> Option<&Arc<WatchError>> {
-        self.streams.get(&self.stream_of(type_url))?.trouble.as_ref()
+    pub(super) fn outage_of(&self, type_url: &TypeUrl) -> Option<&Arc<WatchError>> {
+        self.streams.get(&self.scope_of(type_url))?.outage.as_ref()
     }
 
     /// Returns true if it can be reached for all that it is asked for. A stream that nobody needs
     /// is not opened again, so what was wrong with it says nothing.
     fn is_reached(&self) -> bool {
-        self.streams.values().all(|stream| stream.trouble.is_none() || stream.closes.is_some())
+        self.streams.values().all(|stream| stream.outage.is_none() || stream.closes.is_some())
     }
 
     /// Returns true if it knows which version the client has of a resource from before.
     pub(super) fn claimed(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
-        let stream = self.streams.get(&self.stream_of(type_url));
-        let topic = stream.and_then(|stream| stream.topics.get(type_url));
-        topic.is_some_and(|topic| topic.claimed(name))
+        let stream = self.streams.get(&self.scope_of(type_url));
+        let topic = stream.and_then(|stream| stream.subscriptions.get(type_url));
+        topic.is_some_and(|topic| topic.was_announced(name))
     }
 
     /// It can be reached again: what it said before that did not count.
-    pub(super) fn recover(&mut self) {
+    pub(super) fn ask_again_for_ignored(&mut self) {
         if self.is_reached() {
-            self.topics().for_each(|topic| topic.ask_unheard(|_| true));
+            self.subscriptions().for_each(|topic| topic.ask_again_for_ignored(|_| true));
         }
     }
 
     /// All that is said.
-    pub(super) fn topics(&mut self) -> impl Iterator<Item = &mut Topic> {
-        self.streams.values_mut().flat_map(|stream| stream.topics.values_mut())
+    pub(super) fn subscriptions(&mut self) -> impl Iterator<Item = &mut ClientSubscription> {
+        self.streams.values_mut().flat_map(|stream| stream.subscriptions.values_mut())
     }
 
     /// What is said of a type, on its stream if that is open.
-    pub(super) fn topic(&mut self, type_url: &TypeUrl) -> Option<&mut Topic> {
-        let key = self.stream_of(type_url);
-        let stream = self.streams.get_mut(&key).filter(|stream| stream.state == State::Open)?;
+    pub(super) fn topic(&mut self, type_url: &TypeUrl) -> Option<&mut ClientSubscription> {
+        let key = self.scope_of(type_url);
+        let stream =
+            self.streams.get_mut(&key).filter(|stream| stream.state == StreamState::Open)?;
         Some(stream.topic(type_url))
     }
 }
 
 impl Stream {
-    pub(super) fn topic(&mut self, type_url: &TypeUrl) -> &mut Topic {
-        self.topics.entry(type_url.clone()).or_insert_with(|| Topic::new(type_url.clone()))
+    pub(super) fn topic(&mut self, type_url: &TypeUrl) -> &mut ClientSubscription {
+        self.subscriptions
+            .entry(type_url.clone())
+            .or_insert_with(|| ClientSubscription::new(type_url.clone()))
     }
 
     pub(super) fn open(&mut self, now: Time) {
         self.lose();
-        self.state = State::Open;
+        self.state = StreamState::Open;
         self.opened = now;
     }
 
@@ -149,7 +152,7 @@ impl Stream {
         // What is to be said may be something else now.
         self.paused = None;
         self.backoff.reset();
-        self.trouble.take().is_some()
+        self.outage.take().is_some()
     }
 
     /// The server was asked something, and has until then.
@@ -166,10 +169,10 @@ impl Stream {
             return false;
         }
         self.silence = None;
-        if self.topics.values().all(Topic::owes_nothing) {
+        if self.subscriptions.values().all(ClientSubscription::awaits_nothing) {
             return self.respond();
         }
-        variant == Variant::Sotw && self.trouble.take().is_some()
+        variant == Variant::Sotw && self.outage.take().is_some()
     }
 
     /// It ended, or could not be opened. Whether that is trouble.
@@ -183,32 +186,37 @@ impl Stream {
             self.backoff.reset();
         }
         self.lose();
-        self.state = State::Waiting(at);
+        self.state = StreamState::Waiting(at);
         trouble
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.state == State::Open
+        self.state == StreamState::Open
     }
 
     /// Whether there may be something to say. A poll carries the answer to the one before, and is
     /// not made for that.
     pub(super) fn may_be_due(&self, now: Time, is_polled: bool) -> bool {
-        let topic = if is_polled { Topic::may_ask_more } else { Topic::may_be_due };
+        let topic = if is_polled {
+            ClientSubscription::may_ask_more
+        } else {
+            ClientSubscription::may_be_due
+        };
         !self.is_asked
             && self.paused.is_none()
-            && (self.topics.values().any(topic) || self.is_time_to_poll(now))
+            && (self.subscriptions.values().any(topic) || self.is_time_to_poll(now))
     }
 
     /// Returns true if another response may be read, and its answer be owed.
     pub(super) fn may_owe(&self) -> bool {
-        self.topics.values().map(Topic::owed).sum::<usize>() < UNANSWERED
+        self.subscriptions.values().map(ClientSubscription::owed_answers).sum::<usize>()
+            < UNANSWERED
     }
 
     /// Whether nothing may be said yet. It is asked again when that is over.
     pub(super) fn is_paused(&mut self, now: Time, limit: Option<RateLimit>) -> bool {
         let pace = limit.map(|limit| self.pace.next_token(limit));
-        let rejects = self.topics.values().any(Topic::rejects);
+        let rejects = self.subscriptions.values().any(ClientSubscription::rejects);
         let rejection = rejects.then(|| self.rejections.next_token(REJECTIONS));
         self.paused = pace.max(rejection).filter(|next| *next > now);
         self.paused.is_some()
@@ -243,14 +251,14 @@ impl Stream {
     /// When it is opened again, if it ended and is needed.
     pub(super) fn next_attempt(&self) -> Option<Time> {
         match self.state {
-            State::Waiting(at) => Some(at).filter(|_| self.closes.is_none()),
-            State::Closed | State::Opening | State::Open => None,
+            StreamState::Waiting(at) => Some(at).filter(|_| self.closes.is_none()),
+            StreamState::Closed | StreamState::Opening | StreamState::Open => None,
         }
     }
 
     /// When something follows from the time alone.
     pub(super) fn deadline(&mut self) -> Option<Time> {
-        let topics = self.topics.values_mut().filter_map(Topic::deadline).min();
+        let topics = self.subscriptions.values_mut().filter_map(ClientSubscription::deadline).min();
         let topics = topics.filter(|_| !self.is_asked);
         let retry = self.next_attempt();
         let poll = self.next_poll.filter(|_| !self.is_due);
@@ -260,13 +268,13 @@ impl Stream {
 
     pub(super) fn close(&mut self) {
         self.lose();
-        self.trouble = None;
-        self.state = State::Closed;
+        self.outage = None;
+        self.state = StreamState::Closed;
     }
 
     /// What belongs to the stream goes with it.
     fn lose(&mut self) {
-        self.topics.clear();
+        self.subscriptions.clear();
         self.responded = false;
         self.silence = None;
         self.introduced = false;

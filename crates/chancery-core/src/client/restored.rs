@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::realm::Group;
+use super::authority::Collection;
 use super::{AuthorityKey, CachedResource};
 use crate::{ResourceName, TypeUrl};
 
 /// Resources by type and name.
 #[derive(Debug, Default)]
-pub(super) struct Stock(BTreeMap<TypeUrl, BTreeMap<ResourceName, CachedResource>>);
+pub(super) struct RestoredResources(BTreeMap<TypeUrl, BTreeMap<ResourceName, CachedResource>>);
 
-impl Stock {
+impl RestoredResources {
     pub(super) fn put(&mut self, type_url: TypeUrl, held: CachedResource) {
         let name = held.resource.name().clone();
         self.0.entry(type_url).or_default().insert(name, held);
@@ -25,7 +25,7 @@ impl Stock {
         let Some(all) = self.0.get_mut(type_url) else { return Vec::new() };
         let of_realm = |name: &ResourceName| AuthorityKey::of(name) == AuthorityKey::of(group);
         let named: Vec<_> = all.keys().filter(|name| of_realm(name)).cloned().collect();
-        let within = named.into_iter().filter(|name| Group::covers(group, name));
+        let within = named.into_iter().filter(|name| Collection::covers(group, name));
         within.filter_map(|name| all.remove(&name)).collect()
     }
 

@@ -42,7 +42,7 @@ impl Expiries {
     }
 
     /// One that is over.
-    pub(super) fn over(&mut self, now: Time) -> Option<Expiry> {
+    pub(super) fn next_expired(&mut self, now: Time) -> Option<Expiry> {
         if self.next()? <= now { self.all.pop_first() } else { None }
     }
 }

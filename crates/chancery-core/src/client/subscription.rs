@@ -11,13 +11,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::realm::Wants;
+use super::authority::WantedNames;
 use super::watchers::{EVERYTHING, is_group};
 use crate::{DeltaRequest, ErrorDetail, Names, ResourceName, SotwRequest, Time, TypeUrl};
 
 /// One type on one stream.
 #[derive(Debug)]
-pub(super) struct Topic {
+pub(super) struct ClientSubscription {
     pub(super) type_url: TypeUrl,
     /// Names that may have become wanted or unwanted since the server was told.
     changed: BTreeSet<ResourceName>,
@@ -28,14 +28,14 @@ pub(super) struct Topic {
     /// has to say that again once it is believed itself (C-089).
     unheard: BTreeSet<ResourceName>,
     /// What the server was told; `None` before the first request.
-    told: Option<BTreeSet<ResourceName>>,
+    subscribed: Option<BTreeSet<ResourceName>>,
     /// Whether a name was ever said: if not, an empty list means everything (C-033).
     named: bool,
     /// The nonce of the newest response.
     nonce: Arc<str>,
     /// The answers that are owed, in the order of their responses.
-    owed: VecDeque<Answer>,
-    awaited: Awaited,
+    owed: VecDeque<OwedAnswer>,
+    awaited: ResourceTimers,
     /// Names whose time stands still, because they may be those of resources that nobody can name.
     suspended: BTreeSet<ResourceName>,
     /// Resources from before the stream whose versions the server was told in the first request
@@ -45,7 +45,7 @@ pub(super) struct Topic {
 
 /// The answer to a response.
 #[derive(Debug)]
-struct Answer {
+struct OwedAnswer {
     nonce: Arc<str>,
     /// The version that is accepted by then: that of the response, or the one before it.
     version: Arc<str>,
@@ -53,18 +53,18 @@ struct Answer {
     error: Option<ErrorDetail>,
 }
 
-impl Topic {
+impl ClientSubscription {
     pub(super) fn new(type_url: TypeUrl) -> Self {
         Self {
             type_url,
             changed: BTreeSet::new(),
             forgotten: BTreeSet::new(),
             unheard: BTreeSet::new(),
-            told: None,
+            subscribed: None,
             named: false,
             nonce: "".into(),
             owed: VecDeque::new(),
-            awaited: Awaited::default(),
+            awaited: ResourceTimers::default(),
             suspended: BTreeSet::new(),
             claimed: BTreeSet::new(),
         }
@@ -72,55 +72,55 @@ impl Topic {
 
     /// Whether anything was ever asked for.
     pub(super) fn was_asked(&self) -> bool {
-        self.told.is_some()
+        self.subscribed.is_some()
     }
 
     /// Whether the server was told that this is wanted.
-    pub(super) fn told(&self, name: &ResourceName) -> bool {
-        self.told.as_ref().is_some_and(|told| told.contains(name))
+    pub(super) fn is_subscribed(&self, name: &ResourceName) -> bool {
+        self.subscribed.as_ref().is_some_and(|told| told.contains(name))
     }
 
     /// Whether it was told that everything is.
-    pub(super) fn told_everything(&self) -> bool {
-        self.told.as_ref().is_some_and(|told| told.contains(EVERYTHING))
+    pub(super) fn is_subscribed_to_all(&self) -> bool {
+        self.subscribed.as_ref().is_some_and(|told| told.contains(EVERYTHING))
     }
 
     /// Returns true if the server knows which version the client has of a resource from before.
-    pub(super) fn claimed(&self, name: &ResourceName) -> bool {
+    pub(super) fn was_announced(&self, name: &ResourceName) -> bool {
         self.claimed.contains(name)
     }
 
     /// Something about the names may have changed.
-    pub(super) fn change(&mut self, name: &ResourceName) {
+    pub(super) fn names_changed(&mut self, name: &ResourceName) {
         self.changed.insert(name.clone());
     }
 
     /// All that was known of a name is forgotten.
-    pub(super) fn forget(&mut self, name: &ResourceName) {
-        if self.told(name) {
+    pub(super) fn ask_again(&mut self, name: &ResourceName) {
+        if self.is_subscribed(name) {
             self.forgotten.insert(name.clone());
         }
     }
 
     /// Something was said of a name, and does not count.
-    pub(super) fn miss(&mut self, name: &ResourceName) {
-        if self.told(name) {
+    pub(super) fn note_ignored(&mut self, name: &ResourceName) {
+        if self.is_subscribed(name) {
             self.unheard.insert(name.clone());
         }
     }
 
     /// What the server says of these names counts from now on.
-    pub(super) fn ask_unheard(&mut self, counts: impl Fn(&ResourceName) -> bool) {
+    pub(super) fn ask_again_for_ignored(&mut self, counts: impl Fn(&ResourceName) -> bool) {
         let again = self.unheard.extract_if(.., |name| counts(name));
         self.forgotten.extend(again);
     }
 
     /// Names that are wanted again before the server heard that they are not. From now on it counts
     /// as not told of them.
-    fn wanted_again(&mut self, wants: &Wants<'_>) -> BTreeSet<ResourceName> {
+    fn wanted_again(&mut self, wants: &WantedNames<'_>) -> BTreeSet<ResourceName> {
         let mut again = std::mem::take(&mut self.forgotten);
         again.retain(|name| wants.wants(name));
-        if let Some(told) = &mut self.told {
+        if let Some(told) = &mut self.subscribed {
             again.retain(|name| told.remove(name));
         }
         again.iter().for_each(|name| self.awaited.forget(name));
@@ -129,26 +129,31 @@ impl Topic {
 
     /// A response came and has to be answered: with the version that is accepted now, and with what
     /// is wrong with it, if anything is.
-    pub(super) fn owe(&mut self, nonce: &Arc<str>, version: Arc<str>, error: Option<ErrorDetail>) {
+    pub(super) fn owe_answer(
+        &mut self,
+        nonce: &Arc<str>,
+        version: Arc<str>,
+        error: Option<ErrorDetail>,
+    ) {
         self.nonce = Arc::clone(nonce);
-        self.owed.push_back(Answer { nonce: Arc::clone(nonce), version, error });
+        self.owed.push_back(OwedAnswer { nonce: Arc::clone(nonce), version, error });
     }
 
     /// Returns the number of responses that are not answered.
-    pub(super) fn owed(&self) -> usize {
+    pub(super) fn owed_answers(&self) -> usize {
         self.owed.len()
     }
 
     /// A name that the server was asked for has until then.
-    pub(super) fn expect(&mut self, name: &ResourceName, until: Time) {
-        if self.told(name) {
+    pub(super) fn start_timer(&mut self, name: &ResourceName, until: Time) {
+        if self.is_subscribed(name) {
             self.awaited.add(name, until);
         }
     }
 
     /// The server spoke of a name. The wait for a resource is over then; what there is in a group
     /// may come in more than one response.
-    pub(super) fn came(&mut self, name: &ResourceName) {
+    pub(super) fn note_received(&mut self, name: &ResourceName) {
         self.unheard.remove(name);
         self.suspended.remove(name);
         if !is_group(name) {
@@ -157,25 +162,25 @@ impl Topic {
     }
 
     /// The time of a name stands still.
-    pub(super) fn suspend(&mut self, name: &ResourceName) {
+    pub(super) fn suspend_timer(&mut self, name: &ResourceName) {
         self.awaited.forget(name);
         self.suspended.insert(name.clone());
     }
 
     /// Names whose time stood still have until then.
-    pub(super) fn resume(&mut self, until: Time) {
+    pub(super) fn resume_timers(&mut self, until: Time) {
         for name in std::mem::take(&mut self.suspended) {
-            self.expect(&name, until);
+            self.start_timer(&name, until);
         }
     }
 
     /// Whether the server has spoken of all it was asked for, or need not.
-    pub(super) fn owes_nothing(&self) -> bool {
+    pub(super) fn awaits_nothing(&self) -> bool {
         self.awaited.until.is_empty()
     }
 
     /// The next name whose time is over.
-    pub(super) fn overdue(&mut self, now: Time) -> Option<ResourceName> {
+    pub(super) fn next_timed_out(&mut self, now: Time) -> Option<ResourceName> {
         self.awaited.overdue(now)
     }
 
@@ -196,7 +201,7 @@ impl Topic {
 
     /// Whether there may be something to ask for that was not asked for before.
     pub(super) fn may_ask_more(&self) -> bool {
-        self.told.is_none() || !self.changed.is_empty() || !self.forgotten.is_empty()
+        self.subscribed.is_none() || !self.changed.is_empty() || !self.forgotten.is_empty()
     }
 
     /// The next poll (C-044), if it is time for one or there are new names. What is polled keeps no
@@ -206,7 +211,7 @@ impl Topic {
     /// would say that nothing is new.
     pub(super) fn poll(
         &mut self,
-        wants: &Wants<'_>,
+        wants: &WantedNames<'_>,
         version: &Arc<str>,
         until: Time,
         is_time: bool,
@@ -215,12 +220,12 @@ impl Topic {
         self.wanted_again(wants);
         self.changed.clear();
         self.suspended.retain(|name| wanted.contains(name));
-        let mut told = self.told.take().unwrap_or_default();
+        let mut told = self.subscribed.take().unwrap_or_default();
         told.difference(&wanted).for_each(|name| self.awaited.forget(name));
         let is_new = !wanted.is_subset(&told);
         if wanted.is_empty() || !(is_new || is_time) {
             told.retain(|name| wanted.contains(name));
-            self.told = Some(told);
+            self.subscribed = Some(told);
             return None;
         }
         for name in wanted.difference(&told).filter(|name| wants.is_awaited_whole(name)) {
@@ -230,7 +235,7 @@ impl Topic {
         if !(self.type_url.rules().legacy_wildcard && is_everything(&wanted)) {
             wanted.iter().for_each(|name| names.push(name.as_str()));
         }
-        self.told = Some(wanted);
+        self.subscribed = Some(wanted);
         Some(SotwRequest {
             node: None,
             type_url: self.type_url.as_str().into(),
@@ -245,7 +250,7 @@ impl Topic {
     /// response: servers ignore what comes with an older nonce.
     pub(super) fn sotw(
         &mut self,
-        wants: &Wants<'_>,
+        wants: &WantedNames<'_>,
         version: &Arc<str>,
         until: Time,
     ) -> Option<SotwRequest> {
@@ -266,13 +271,13 @@ impl Topic {
     /// The names that the server was told last.
     fn same_names(&self) -> Names {
         let mut names = Names::default();
-        let told = self.told.as_ref().filter(|told| !self.is_said_silently(told));
+        let told = self.subscribed.as_ref().filter(|told| !self.is_said_silently(told));
         told.into_iter().flatten().for_each(|name| names.push(name.as_str()));
         names
     }
 
     /// The names that are wanted now, which the server is about to be told.
-    fn renew_names(&mut self, wants: &Wants<'_>, until: Time) -> Names {
+    fn renew_names(&mut self, wants: &WantedNames<'_>, until: Time) -> Names {
         let mut wanted = wants.names();
         // The only way out of an empty list that means everything is to say `*` first, and the
         // empty list again then.
@@ -288,7 +293,7 @@ impl Topic {
             self.forgotten.extend(self.changed.take(EVERYTHING));
             self.changed.insert(everything());
         }
-        let told = self.told.take().unwrap_or_default();
+        let told = self.subscribed.take().unwrap_or_default();
         for name in wanted.difference(&told).filter(|name| wants.is_awaited_whole(name)) {
             self.awaited.add(name, until);
         }
@@ -298,18 +303,18 @@ impl Topic {
             wanted.iter().for_each(|name| names.push(name.as_str()));
             self.named |= !wanted.is_empty();
         }
-        self.told = Some(wanted);
+        self.subscribed = Some(wanted);
         names
     }
 
     /// The next delta request, if one is due.
-    pub(super) fn delta(&mut self, wants: &Wants<'_>, until: Time) -> Option<DeltaRequest> {
+    pub(super) fn delta(&mut self, wants: &WantedNames<'_>, until: Time) -> Option<DeltaRequest> {
         if !self.is_due(wants) {
             return None;
         }
         let mut request =
             DeltaRequest { type_url: self.type_url.as_str().into(), ..DeltaRequest::default() };
-        if self.told.is_none() {
+        if self.subscribed.is_none() {
             let wanted = wants.names();
             request.initial_versions = wants.versions();
             if !self.is_said_silently(&wanted) {
@@ -324,7 +329,7 @@ impl Topic {
                     self.awaited.add(name, until);
                 }
             }
-            self.told = Some(wanted);
+            self.subscribed = Some(wanted);
             self.changed.clear();
         } else {
             self.edit(wants, until, &mut request);
@@ -337,12 +342,12 @@ impl Topic {
         Some(request)
     }
 
-    fn edit(&mut self, wants: &Wants<'_>, until: Time, request: &mut DeltaRequest) {
+    fn edit(&mut self, wants: &WantedNames<'_>, until: Time, request: &mut DeltaRequest) {
         // Whoever subscribes again is told again.
         let again = self.wanted_again(wants);
         self.changed.extend(again);
         for name in std::mem::take(&mut self.changed) {
-            let Some(told) = &mut self.told else { return };
+            let Some(told) = &mut self.subscribed else { return };
             if !wants.wants(&name) {
                 if told.remove(&name) {
                     self.awaited.forget(&name);
@@ -360,12 +365,12 @@ impl Topic {
 
     /// Returns true if a server of delta has to speak of a name: also of what is left from before,
     /// if it does not know that the client has that.
-    fn is_awaited(&self, wants: &Wants<'_>, name: &ResourceName) -> bool {
-        wants.is_awaited(name) || wants.old(name).any(|one| !self.claimed(one))
+    fn is_awaited(&self, wants: &WantedNames<'_>, name: &ResourceName) -> bool {
+        wants.is_awaited(name) || wants.old(name).any(|one| !self.was_announced(one))
     }
 
-    fn is_due(&mut self, wants: &Wants<'_>) -> bool {
-        let Some(told) = &self.told else { return !wants.names().is_empty() };
+    fn is_due(&mut self, wants: &WantedNames<'_>) -> bool {
+        let Some(told) = &self.subscribed else { return !wants.names().is_empty() };
         self.changed.retain(|name| wants.wants(name) != told.contains(name));
         self.forgotten.retain(|name| told.contains(name));
         self.unheard.retain(|name| told.contains(name));
@@ -376,7 +381,7 @@ impl Topic {
 
     /// Whether the server was told by an empty list that everything is wanted.
     fn is_silent_wildcard(&self) -> bool {
-        !self.named && self.told_everything()
+        !self.named && self.is_subscribed_to_all()
     }
 
     /// Old servers know no `*`, so it is left out where that means the same (C-033).
@@ -395,13 +400,13 @@ fn everything() -> ResourceName {
 
 /// Names that were asked for and have not come.
 #[derive(Debug, Default)]
-struct Awaited {
+struct ResourceTimers {
     until: BTreeMap<ResourceName, Time>,
     /// In the order their time ends, with some that came meanwhile.
     order: VecDeque<(Time, ResourceName)>,
 }
 
-impl Awaited {
+impl ResourceTimers {
     fn add(&mut self, name: &ResourceName, until: Time) {
         self.until.insert(name.clone(), until);
         self.order.push_back((until, name.clone()));
