@@ -16,12 +16,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::authority::{Authorities, Authority, TypeCache, WantedNames};
-use super::entry::Change;
-use super::expiries::Expiries;
-use super::restored::RestoredResources;
-use super::server::{Server, Stream, StreamState};
-use super::watchers::{WatchSubject, Watchers};
+use super::cache::authority::{Authorities, Authority, TypeCache, WantedNames};
+use super::cache::entry::Change;
+use super::cache::expiries::Expiries;
+use super::cache::restored::RestoredResources;
+use super::servers::server::{Server, Stream, StreamState};
+use super::watching::watchers::{WatchSubject, Watchers};
 use super::{
     AuthorityKey, CachedResource, ErrorKind, Event, Response, ServerId, Setup, StreamId,
     WatchError, WatchId,

@@ -1,14 +1,11 @@
 //! The client's half of the protocol: what is watched, what is held, and which server is asked.
 
-mod authority;
-mod backoff;
+mod cache;
 mod dependency_manager;
-mod entry;
 mod error;
 mod event;
-mod events;
-mod expiries;
 mod fallback;
+mod lifecycle;
 pub mod load;
 mod machine;
 mod nameless;
@@ -16,27 +13,23 @@ mod naming;
 mod outage;
 mod receive;
 mod response;
-mod restored;
-mod server;
+mod servers;
 mod setup;
-mod slots;
 mod status;
-mod subscription;
-mod target;
-mod template;
 mod timeouts;
-mod token_bucket;
-mod watchers;
+mod watching;
 
+pub use cache::entry::{CachedResource, Rejection, ResourceState};
 pub use dependency_manager::{
     DependencyManager, ResourceKey, ResourceResult, WatchChange, XdsConfig, XdsConfigResult,
 };
-pub use entry::{CachedResource, Rejection, ResourceState};
 pub use error::{ErrorKind, WatchError};
 pub use event::Event;
-pub use events::WatchEvent;
+pub use lifecycle::token_bucket::{RateLimit, TokenBucket};
 pub use machine::{Effect, Input, Machine};
-pub use naming::{AuthorityKey, Naming, NamingError, ResolvedName};
+pub use naming::{
+    AuthorityKey, InvalidTarget, Naming, NamingError, ResolvedName, Target, Template,
+};
 pub use response::{
     DecodedBody, HeartbeatResource, InvalidResource, ReceivedResource, Response, ResponseItem,
 };
@@ -45,7 +38,5 @@ pub use setup::{
     Setup, StreamId,
 };
 pub use status::ResourceStatus;
-pub use target::{InvalidTarget, Target};
-pub use template::Template;
-pub use token_bucket::{RateLimit, TokenBucket};
-pub use watchers::WatchId;
+pub use watching::events::WatchEvent;
+pub use watching::watchers::WatchId;

@@ -9,11 +9,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::entry::Change;
+use super::cache::entry::Change;
+use super::cache::slots::CacheSlot;
 use super::machine::missing_after;
 use super::receive::{Presence, Reception};
-use super::slots::CacheSlot;
-use super::watchers::is_group;
+use super::watching::watchers::is_group;
 use super::{AuthorityKey, ErrorKind, InvalidResource, Machine, WatchError};
 use crate::ResourceName;
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::server::StreamState;
+use super::servers::server::StreamState;
 use super::{ErrorKind, Event, Machine, StreamId, WatchError};
 use crate::{ErrorDetail, Time};
 

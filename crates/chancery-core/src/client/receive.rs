@@ -8,12 +8,12 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::authority::Authority;
-use super::entry::{Change, Rejection};
-use super::expiries::Expiry;
-use super::slots::CacheSlot;
+use super::cache::authority::Authority;
+use super::cache::entry::{Change, Rejection};
+use super::cache::expiries::Expiry;
+use super::cache::slots::CacheSlot;
 use super::timeouts::expires;
-use super::watchers::{EVERYTHING, Watchers, is_group};
+use super::watching::watchers::{EVERYTHING, Watchers, is_group};
 use super::{
     AuthorityKey, CachedResource, ErrorKind, Event, HeartbeatResource, InvalidResource, Machine,
     ReceivedResource, ResourceState, Response, ResponseItem, ServerId, StreamId, WatchError,
@@ -99,7 +99,7 @@ impl Machine {
         let asked = stream
             .subscriptions
             .get(type_url)
-            .is_some_and(super::subscription::ClientSubscription::was_asked);
+            .is_some_and(super::servers::subscription::ClientSubscription::was_asked);
         if asked {
             self.respond(id);
         } else {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::authority::{Authority, Collection};
-use super::server::Stream;
+use super::cache::authority::{Authority, Collection};
+use super::servers::server::Stream;
 use super::{
     AuthorityKey, CachedResource, Machine, Rejection, ResourceState, ServerId, StreamId, WatchError,
 };

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use super::authority::{Authorities, Authority};
-use super::expiries::Expiry;
+use super::cache::authority::{Authorities, Authority};
+use super::cache::expiries::Expiry;
+use super::cache::slots::CacheSlot;
 use super::machine::missing_after;
 use super::receive::{Presence, change};
-use super::slots::CacheSlot;
-use super::watchers::is_group;
+use super::watching::watchers::is_group;
 use super::{AuthorityKey, ErrorKind, Event, Machine, ServerId, WatchError};
 use crate::{ResourceName, Time, TypeUrl};
 

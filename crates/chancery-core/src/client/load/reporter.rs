@@ -17,7 +17,7 @@ use super::counters::ClusterCounters;
 use super::stats::{ClusterSelection, LoadKey, LoadReport, LoadResponse};
 use super::store::LoadStore;
 use crate::client::Settings;
-use crate::client::backoff::Backoff;
+use crate::client::lifecycle::backoff::Backoff;
 use crate::{ErrorDetail, Node, Time};
 
 /// The load reports to one server.

@@ -11,14 +11,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::authority::WantedNames;
-use super::watchers::{EVERYTHING, is_group};
+use crate::client::cache::authority::WantedNames;
+use crate::client::watching::watchers::{EVERYTHING, is_group};
 use crate::{DeltaRequest, ErrorDetail, Names, ResourceName, SotwRequest, Time, TypeUrl};
 
 /// One type on one stream.
 #[derive(Debug)]
-pub(super) struct ClientSubscription {
-    pub(super) type_url: TypeUrl,
+pub(in crate::client) struct ClientSubscription {
+    pub(in crate::client) type_url: TypeUrl,
     /// Names that may have become wanted or unwanted since the server was told.
     changed: BTreeSet<ResourceName>,
     /// Names of which all was forgotten since the server was told that they are wanted. Who wants
@@ -54,7 +54,7 @@ struct OwedAnswer {
 }
 
 impl ClientSubscription {
-    pub(super) fn new(type_url: TypeUrl) -> Self {
+    pub(in crate::client) fn new(type_url: TypeUrl) -> Self {
         Self {
             type_url,
             changed: BTreeSet::new(),
@@ -71,46 +71,49 @@ impl ClientSubscription {
     }
 
     /// Whether anything was ever asked for.
-    pub(super) fn was_asked(&self) -> bool {
+    pub(in crate::client) fn was_asked(&self) -> bool {
         self.subscribed.is_some()
     }
 
     /// Whether the server was told that this is wanted.
-    pub(super) fn is_subscribed(&self, name: &ResourceName) -> bool {
+    pub(in crate::client) fn is_subscribed(&self, name: &ResourceName) -> bool {
         self.subscribed.as_ref().is_some_and(|told| told.contains(name))
     }
 
     /// Whether it was told that everything is.
-    pub(super) fn is_subscribed_to_all(&self) -> bool {
+    pub(in crate::client) fn is_subscribed_to_all(&self) -> bool {
         self.subscribed.as_ref().is_some_and(|told| told.contains(EVERYTHING))
     }
 
     /// Returns true if the server knows which version the client has of a resource from before.
-    pub(super) fn was_announced(&self, name: &ResourceName) -> bool {
+    pub(in crate::client) fn was_announced(&self, name: &ResourceName) -> bool {
         self.claimed.contains(name)
     }
 
     /// Something about the names may have changed.
-    pub(super) fn names_changed(&mut self, name: &ResourceName) {
+    pub(in crate::client) fn names_changed(&mut self, name: &ResourceName) {
         self.changed.insert(name.clone());
     }
 
     /// All that was known of a name is forgotten.
-    pub(super) fn ask_again(&mut self, name: &ResourceName) {
+    pub(in crate::client) fn ask_again(&mut self, name: &ResourceName) {
         if self.is_subscribed(name) {
             self.forgotten.insert(name.clone());
         }
     }
 
     /// Something was said of a name, and does not count.
-    pub(super) fn note_ignored(&mut self, name: &ResourceName) {
+    pub(in crate::client) fn note_ignored(&mut self, name: &ResourceName) {
         if self.is_subscribed(name) {
             self.unheard.insert(name.clone());
         }
     }
 
     /// What the server says of these names counts from now on.
-    pub(super) fn ask_again_for_ignored(&mut self, counts: impl Fn(&ResourceName) -> bool) {
+    pub(in crate::client) fn ask_again_for_ignored(
+        &mut self,
+        counts: impl Fn(&ResourceName) -> bool,
+    ) {
         let again = self.unheard.extract_if(.., |name| counts(name));
         self.forgotten.extend(again);
     }
@@ -129,7 +132,7 @@ impl ClientSubscription {
 
     /// A response came and has to be answered: with the version that is accepted now, and with what
     /// is wrong with it, if anything is.
-    pub(super) fn owe_answer(
+    pub(in crate::client) fn owe_answer(
         &mut self,
         nonce: &Arc<str>,
         version: Arc<str>,
@@ -140,12 +143,12 @@ impl ClientSubscription {
     }
 
     /// Returns the number of responses that are not answered.
-    pub(super) fn owed_answers(&self) -> usize {
+    pub(in crate::client) fn owed_answers(&self) -> usize {
         self.owed.len()
     }
 
     /// A name that the server was asked for has until then.
-    pub(super) fn start_timer(&mut self, name: &ResourceName, until: Time) {
+    pub(in crate::client) fn start_timer(&mut self, name: &ResourceName, until: Time) {
         if self.is_subscribed(name) {
             self.awaited.add(name, until);
         }
@@ -153,7 +156,7 @@ impl ClientSubscription {
 
     /// The server spoke of a name. The wait for a resource is over then; what there is in a group
     /// may come in more than one response.
-    pub(super) fn note_received(&mut self, name: &ResourceName) {
+    pub(in crate::client) fn note_received(&mut self, name: &ResourceName) {
         self.unheard.remove(name);
         self.suspended.remove(name);
         if !is_group(name) {
@@ -162,45 +165,45 @@ impl ClientSubscription {
     }
 
     /// The time of a name stands still.
-    pub(super) fn suspend_timer(&mut self, name: &ResourceName) {
+    pub(in crate::client) fn suspend_timer(&mut self, name: &ResourceName) {
         self.awaited.forget(name);
         self.suspended.insert(name.clone());
     }
 
     /// Names whose time stood still have until then.
-    pub(super) fn resume_timers(&mut self, until: Time) {
+    pub(in crate::client) fn resume_timers(&mut self, until: Time) {
         for name in std::mem::take(&mut self.suspended) {
             self.start_timer(&name, until);
         }
     }
 
     /// Whether the server has spoken of all it was asked for, or need not.
-    pub(super) fn awaits_nothing(&self) -> bool {
+    pub(in crate::client) fn awaits_nothing(&self) -> bool {
         self.awaited.until.is_empty()
     }
 
     /// The next name whose time is over.
-    pub(super) fn next_timed_out(&mut self, now: Time) -> Option<ResourceName> {
+    pub(in crate::client) fn next_timed_out(&mut self, now: Time) -> Option<ResourceName> {
         self.awaited.overdue(now)
     }
 
     /// When the next wait ends.
-    pub(super) fn deadline(&mut self) -> Option<Time> {
+    pub(in crate::client) fn deadline(&mut self) -> Option<Time> {
         self.awaited.next()
     }
 
     /// Whether the next request rejects something.
-    pub(super) fn rejects(&self) -> bool {
+    pub(in crate::client) fn rejects(&self) -> bool {
         self.owed.front().is_some_and(|answer| answer.error.is_some())
     }
 
     /// Whether there may be something to say.
-    pub(super) fn may_be_due(&self) -> bool {
+    pub(in crate::client) fn may_be_due(&self) -> bool {
         self.may_ask_more() || !self.owed.is_empty()
     }
 
     /// Whether there may be something to ask for that was not asked for before.
-    pub(super) fn may_ask_more(&self) -> bool {
+    pub(in crate::client) fn may_ask_more(&self) -> bool {
         self.subscribed.is_none() || !self.changed.is_empty() || !self.forgotten.is_empty()
     }
 
@@ -209,7 +212,7 @@ impl ClientSubscription {
     ///
     /// A poll with new names carries no version, because many servers compare nothing else, and
     /// would say that nothing is new.
-    pub(super) fn poll(
+    pub(in crate::client) fn poll(
         &mut self,
         wants: &WantedNames<'_>,
         version: &Arc<str>,
@@ -248,7 +251,7 @@ impl ClientSubscription {
 
     /// The next SotW request, if one is due. Names that have changed wait for the answer to the newest
     /// response: servers ignore what comes with an older nonce.
-    pub(super) fn sotw(
+    pub(in crate::client) fn sotw(
         &mut self,
         wants: &WantedNames<'_>,
         version: &Arc<str>,
@@ -308,7 +311,11 @@ impl ClientSubscription {
     }
 
     /// The next delta request, if one is due.
-    pub(super) fn delta(&mut self, wants: &WantedNames<'_>, until: Time) -> Option<DeltaRequest> {
+    pub(in crate::client) fn delta(
+        &mut self,
+        wants: &WantedNames<'_>,
+        until: Time,
+    ) -> Option<DeltaRequest> {
         if !self.is_due(wants) {
             return None;
         }

@@ -5,22 +5,22 @@
 
 use std::collections::BTreeSet;
 
-use super::AuthorityKey;
+use crate::client::AuthorityKey;
 use crate::{ResourceName, Time, TypeUrl};
 
 /// A resource where it is held, which need not be under its own authority: everything may be
 /// watched under another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Expiry {
-    pub(super) at: Time,
-    pub(super) authority: AuthorityKey,
-    pub(super) type_url: TypeUrl,
-    pub(super) name: ResourceName,
+pub(in crate::client) struct Expiry {
+    pub(in crate::client) at: Time,
+    pub(in crate::client) authority: AuthorityKey,
+    pub(in crate::client) type_url: TypeUrl,
+    pub(in crate::client) name: ResourceName,
 }
 
 /// All times to live, and some that are over.
 #[derive(Debug, Default)]
-pub(super) struct Expiries {
+pub(in crate::client) struct Expiries {
     all: BTreeSet<Expiry>,
     /// How many there were when they were last cleared.
     live: usize,
@@ -28,7 +28,7 @@ pub(super) struct Expiries {
 
 impl Expiries {
     /// Notes one. `lives` says which are still true.
-    pub(super) fn add(&mut self, expiry: Expiry, lives: impl Fn(&Expiry) -> bool) {
+    pub(in crate::client) fn add(&mut self, expiry: Expiry, lives: impl Fn(&Expiry) -> bool) {
         self.all.insert(expiry);
         if self.all.len() > 2 * self.live + FEW {
             self.all.retain(lives);
@@ -37,12 +37,12 @@ impl Expiries {
     }
 
     /// When the next is over.
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(in crate::client) fn next(&self) -> Option<Time> {
         self.all.first().map(|expiry| expiry.at)
     }
 
     /// One that is over.
-    pub(super) fn next_expired(&mut self, now: Time) -> Option<Expiry> {
+    pub(in crate::client) fn next_expired(&mut self, now: Time) -> Option<Expiry> {
         if self.next()? <= now { self.all.pop_first() } else { None }
     }
 }

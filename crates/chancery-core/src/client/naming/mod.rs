@@ -13,11 +13,15 @@
 //!
 //! [gRFC A47]: https://github.com/grpc/proposal/blob/master/A47-xds-federation.md
 
+mod target;
+mod template;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Target, Template};
+pub use self::target::{InvalidTarget, Target};
+pub use self::template::Template;
 use crate::{InvalidName, ResourceName, TypeUrl, percent};
 
 /// Who is responsible for a name. Old names have a key of their own, which no authority can have,

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use super::authority::TypeCache;
-use super::entry::CacheEntry;
-use super::watchers::{PendingNews, WatchSubject, Watcher};
-use super::{CachedResource, ErrorKind, Machine, WatchError, WatchId};
 use crate::ResourceName;
+use crate::client::cache::authority::TypeCache;
+use crate::client::cache::entry::CacheEntry;
+use crate::client::watching::watchers::{PendingNews, WatchSubject, Watcher};
+use crate::client::{CachedResource, ErrorKind, Machine, WatchError, WatchId};
 
 /// What a watcher is told.
 #[derive(Clone, Debug)]

@@ -21,10 +21,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::backoff::Backoff;
-use super::subscription::ClientSubscription;
-use super::token_bucket::TokenBucket;
-use super::{RateLimit, ServerSetup, Settings, WatchError};
+use crate::client::lifecycle::backoff::Backoff;
+use crate::client::lifecycle::token_bucket::TokenBucket;
+use crate::client::servers::subscription::ClientSubscription;
+use crate::client::{RateLimit, ServerSetup, Settings, WatchError};
 use crate::{ResourceName, Scope, Time, TypeUrl, Variant};
 
 /// How often a stream may reject. Some servers answer a rejection with the same again, at once: that
@@ -37,45 +37,45 @@ const UNANSWERED: usize = 16;
 
 /// One server.
 #[derive(Debug)]
-pub(super) struct Server {
-    pub(super) setup: ServerSetup,
+pub(in crate::client) struct Server {
+    pub(in crate::client) setup: ServerSetup,
     /// The streams that are needed, by the types they carry.
-    pub(super) streams: BTreeMap<Scope, Stream>,
+    pub(in crate::client) streams: BTreeMap<Scope, Stream>,
     /// The versions accepted from this server (C-031).
-    pub(super) accepted: BTreeMap<TypeUrl, Arc<str>>,
+    pub(in crate::client) accepted: BTreeMap<TypeUrl, Arc<str>>,
 }
 
 /// One stream of one server.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
-    pub(super) state: StreamState,
-    pub(super) subscriptions: BTreeMap<TypeUrl, ClientSubscription>,
+pub(in crate::client) struct Stream {
+    pub(in crate::client) state: StreamState,
+    pub(in crate::client) subscriptions: BTreeMap<TypeUrl, ClientSubscription>,
     /// Why nothing is heard on it.
-    pub(super) outage: Option<Arc<WatchError>>,
+    pub(in crate::client) outage: Option<Arc<WatchError>>,
     backoff: Backoff,
     pace: TokenBucket,
     rejections: TokenBucket,
     /// Until when nothing may be asked, although there may be something to ask (C-045).
-    pub(super) paused: Option<Time>,
+    pub(in crate::client) paused: Option<Time>,
     /// Whether the server has said anything on it.
     responded: bool,
     /// How long the server has to say something, if it has not and was asked.
     silence: Option<Time>,
     opened: Time,
     /// Whether it was said who is asking.
-    pub(super) introduced: bool,
+    pub(in crate::client) introduced: bool,
     /// Whether the driver knows that there may be something to say.
-    pub(super) is_due: bool,
+    pub(in crate::client) is_due: bool,
     /// When it is closed, because nobody needs it (C-039).
-    pub(super) closes: Option<Time>,
+    pub(in crate::client) closes: Option<Time>,
     /// When it is polled again, if it is polled and has answered.
-    pub(super) next_poll: Option<Time>,
+    pub(in crate::client) next_poll: Option<Time>,
     /// Whether an answer to a poll is awaited: there is one at a time (C-044).
-    pub(super) is_asked: bool,
+    pub(in crate::client) is_asked: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum StreamState {
+pub(in crate::client) enum StreamState {
     #[default]
     Closed,
     Opening,
@@ -84,17 +84,17 @@ pub(super) enum StreamState {
 }
 
 impl Server {
-    pub(super) fn new(server: ServerSetup) -> Self {
+    pub(in crate::client) fn new(server: ServerSetup) -> Self {
         Self { setup: server, streams: BTreeMap::new(), accepted: BTreeMap::new() }
     }
 
     /// The stream that carries a type.
-    pub(super) fn scope_of(&self, type_url: &TypeUrl) -> Scope {
+    pub(in crate::client) fn scope_of(&self, type_url: &TypeUrl) -> Scope {
         self.setup.protocol.scope_of(type_url)
     }
 
     /// Why nothing is heard of a type.
-    pub(super) fn outage_of(&self, type_url: &TypeUrl) -> Option<&Arc<WatchError>> {
+    pub(in crate::client) fn outage_of(&self, type_url: &TypeUrl) -> Option<&Arc<WatchError>> {
         self.streams.get(&self.scope_of(type_url))?.outage.as_ref()
     }
 
@@ -105,26 +105,31 @@ impl Server {
     }
 
     /// Returns true if it knows which version the client has of a resource from before.
-    pub(super) fn claimed(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
+    pub(in crate::client) fn claimed(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
         let stream = self.streams.get(&self.scope_of(type_url));
         let topic = stream.and_then(|stream| stream.subscriptions.get(type_url));
         topic.is_some_and(|topic| topic.was_announced(name))
     }
 
     /// It can be reached again: what it said before that did not count.
-    pub(super) fn ask_again_for_ignored(&mut self) {
+    pub(in crate::client) fn ask_again_for_ignored(&mut self) {
         if self.is_reached() {
             self.subscriptions().for_each(|topic| topic.ask_again_for_ignored(|_| true));
         }
     }
 
     /// All that is said.
-    pub(super) fn subscriptions(&mut self) -> impl Iterator<Item = &mut ClientSubscription> {
+    pub(in crate::client) fn subscriptions(
+        &mut self,
+    ) -> impl Iterator<Item = &mut ClientSubscription> {
         self.streams.values_mut().flat_map(|stream| stream.subscriptions.values_mut())
     }
 
     /// What is said of a type, on its stream if that is open.
-    pub(super) fn topic(&mut self, type_url: &TypeUrl) -> Option<&mut ClientSubscription> {
+    pub(in crate::client) fn topic(
+        &mut self,
+        type_url: &TypeUrl,
+    ) -> Option<&mut ClientSubscription> {
         let key = self.scope_of(type_url);
         let stream =
             self.streams.get_mut(&key).filter(|stream| stream.state == StreamState::Open)?;
@@ -133,20 +138,20 @@ impl Server {
 }
 
 impl Stream {
-    pub(super) fn topic(&mut self, type_url: &TypeUrl) -> &mut ClientSubscription {
+    pub(in crate::client) fn topic(&mut self, type_url: &TypeUrl) -> &mut ClientSubscription {
         self.subscriptions
             .entry(type_url.clone())
             .or_insert_with(|| ClientSubscription::new(type_url.clone()))
     }
 
-    pub(super) fn open(&mut self, now: Time) {
+    pub(in crate::client) fn open(&mut self, now: Time) {
         self.lose();
         self.state = StreamState::Open;
         self.opened = now;
     }
 
     /// The server said something. Whether it was in trouble until now.
-    pub(super) fn respond(&mut self) -> bool {
+    pub(in crate::client) fn respond(&mut self) -> bool {
         self.responded = true;
         self.silence = None;
         // What is to be said may be something else now.
@@ -156,7 +161,7 @@ impl Stream {
     }
 
     /// The server was asked something, and has until then.
-    pub(super) fn ask(&mut self, until: Time) {
+    pub(in crate::client) fn ask(&mut self, until: Time) {
         if !self.responded {
             self.silence.get_or_insert(until);
         }
@@ -164,7 +169,7 @@ impl Stream {
 
     /// A server that has had its time may be there although it says nothing. Whether it was in
     /// trouble until now.
-    pub(super) fn hear_silence(&mut self, now: Time, variant: Variant) -> bool {
+    pub(in crate::client) fn hear_silence(&mut self, now: Time, variant: Variant) -> bool {
         if self.silence.is_none_or(|until| until > now) || !self.is_open() {
             return false;
         }
@@ -176,7 +181,7 @@ impl Stream {
     }
 
     /// It ended, or could not be opened. Whether that is trouble.
-    pub(super) fn end(&mut self, now: Time, settings: &Settings, number: u64) -> bool {
+    pub(in crate::client) fn end(&mut self, now: Time, settings: &Settings, number: u64) -> bool {
         let trouble = !self.responded;
         let wait = self.backoff.wait(settings, number);
         // One that lived for a while is opened again at once; one that is closed after each
@@ -190,13 +195,13 @@ impl Stream {
         trouble
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    pub(in crate::client) fn is_open(&self) -> bool {
         self.state == StreamState::Open
     }
 
     /// Whether there may be something to say. A poll carries the answer to the one before, and is
     /// not made for that.
-    pub(super) fn may_be_due(&self, now: Time, is_polled: bool) -> bool {
+    pub(in crate::client) fn may_be_due(&self, now: Time, is_polled: bool) -> bool {
         let topic = if is_polled {
             ClientSubscription::may_ask_more
         } else {
@@ -208,13 +213,13 @@ impl Stream {
     }
 
     /// Returns true if another response may be read, and its answer be owed.
-    pub(super) fn may_owe(&self) -> bool {
+    pub(in crate::client) fn may_owe(&self) -> bool {
         self.subscriptions.values().map(ClientSubscription::owed_answers).sum::<usize>()
             < UNANSWERED
     }
 
     /// Whether nothing may be said yet. It is asked again when that is over.
-    pub(super) fn is_paused(&mut self, now: Time, limit: Option<RateLimit>) -> bool {
+    pub(in crate::client) fn is_paused(&mut self, now: Time, limit: Option<RateLimit>) -> bool {
         let pace = limit.map(|limit| self.pace.next_token(limit));
         let rejects = self.subscriptions.values().any(ClientSubscription::rejects);
         let rejection = rejects.then(|| self.rejections.next_token(REJECTIONS));
@@ -223,7 +228,12 @@ impl Stream {
     }
 
     /// Something is said.
-    pub(super) fn said(&mut self, now: Time, limit: Option<RateLimit>, is_rejection: bool) {
+    pub(in crate::client) fn said(
+        &mut self,
+        now: Time,
+        limit: Option<RateLimit>,
+        is_rejection: bool,
+    ) {
         if let Some(limit) = limit {
             self.pace.take(now, limit);
         }
@@ -232,12 +242,12 @@ impl Stream {
         }
     }
 
-    pub(super) fn is_time_to_poll(&self, now: Time) -> bool {
+    pub(in crate::client) fn is_time_to_poll(&self, now: Time) -> bool {
         self.next_poll.is_some_and(|at| at <= now)
     }
 
     /// A poll was answered (C-044).
-    pub(super) fn poll_again(
+    pub(in crate::client) fn poll_again(
         &mut self,
         now: Time,
         refresh: Duration,
@@ -249,7 +259,7 @@ impl Stream {
     }
 
     /// When it is opened again, if it ended and is needed.
-    pub(super) fn next_attempt(&self) -> Option<Time> {
+    pub(in crate::client) fn next_attempt(&self) -> Option<Time> {
         match self.state {
             StreamState::Waiting(at) => Some(at).filter(|_| self.closes.is_none()),
             StreamState::Closed | StreamState::Opening | StreamState::Open => None,
@@ -257,7 +267,7 @@ impl Stream {
     }
 
     /// When something follows from the time alone.
-    pub(super) fn deadline(&mut self) -> Option<Time> {
+    pub(in crate::client) fn deadline(&mut self) -> Option<Time> {
         let topics = self.subscriptions.values_mut().filter_map(ClientSubscription::deadline).min();
         let topics = topics.filter(|_| !self.is_asked);
         let retry = self.next_attempt();
@@ -266,7 +276,7 @@ impl Stream {
         all.into_iter().flatten().min()
     }
 
-    pub(super) fn close(&mut self) {
+    pub(in crate::client) fn close(&mut self) {
         self.lose();
         self.outage = None;
         self.state = StreamState::Closed;

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::Change;
-use super::{AuthorityKey, StreamId, WatchError};
+use crate::client::cache::entry::Change;
+use crate::client::{AuthorityKey, StreamId, WatchError};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// One watch.
@@ -19,55 +19,55 @@ pub struct WatchId(u64);
 
 /// What somebody watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct WatchSubject {
-    pub(super) authority: AuthorityKey,
-    pub(super) type_url: TypeUrl,
+pub(in crate::client) struct WatchSubject {
+    pub(in crate::client) authority: AuthorityKey,
+    pub(in crate::client) type_url: TypeUrl,
     /// A resource, `*`, or the glob of a collection.
-    pub(super) name: ResourceName,
+    pub(in crate::client) name: ResourceName,
 }
 
 impl WatchSubject {
     /// Whether more than one resource is watched.
-    pub(super) fn is_group(&self) -> bool {
+    pub(in crate::client) fn is_group(&self) -> bool {
         is_group(&self.name)
     }
 }
 
-pub(super) fn is_group(name: &ResourceName) -> bool {
+pub(in crate::client) fn is_group(name: &ResourceName) -> bool {
     name.as_str() == EVERYTHING || name.is_glob()
 }
 
 /// The name that stands for all resources of a type.
-pub(super) const EVERYTHING: &str = "*";
+pub(in crate::client) const EVERYTHING: &str = "*";
 
 /// What there is to say about one name.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PendingNews {
-    pub(super) changed: bool,
-    pub(super) ambient: bool,
+pub(in crate::client) struct PendingNews {
+    pub(in crate::client) changed: bool,
+    pub(in crate::client) ambient: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(in crate::client) struct Watcher {
     /// What is watched, or why nothing is.
-    pub(super) subject: Result<WatchSubject, Arc<WatchError>>,
-    pub(super) pending: BTreeMap<ResourceName, PendingNews>,
+    pub(in crate::client) subject: Result<WatchSubject, Arc<WatchError>>,
+    pub(in crate::client) pending: BTreeMap<ResourceName, PendingNews>,
     /// Of a group: whether to say that all there was has been told. Where nothing can be watched:
     /// whether to say why.
-    pub(super) settled: bool,
+    pub(in crate::client) settled: bool,
     /// The names for which the watcher believes that something is wrong.
-    pub(super) with_errors: BTreeSet<ResourceName>,
+    pub(in crate::client) with_errors: BTreeSet<ResourceName>,
     /// Of a group: the names it believes to be there.
-    pub(super) known: BTreeSet<ResourceName>,
+    pub(in crate::client) known: BTreeSet<ResourceName>,
     /// Whether it was told something that it has not applied yet.
-    pub(super) is_busy: bool,
+    pub(in crate::client) is_busy: bool,
     /// The streams that wait for this watcher.
     owes: Vec<StreamId>,
 }
 
 /// All watchers.
 #[derive(Debug, Default)]
-pub(super) struct Watchers {
+pub(in crate::client) struct Watchers {
     all: BTreeMap<WatchId, Watcher>,
     last: u64,
     ready: BTreeSet<WatchId>,
@@ -77,7 +77,10 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    pub(super) fn add(&mut self, subject: Result<WatchSubject, Arc<WatchError>>) -> WatchId {
+    pub(in crate::client) fn add(
+        &mut self,
+        subject: Result<WatchSubject, Arc<WatchError>>,
+    ) -> WatchId {
         self.last += 1;
         let id = WatchId(self.last);
         if subject.is_err() {
@@ -99,19 +102,19 @@ impl Watchers {
         id
     }
 
-    pub(super) fn remove(&mut self, id: WatchId) -> Option<Watcher> {
+    pub(in crate::client) fn remove(&mut self, id: WatchId) -> Option<Watcher> {
         self.ready.remove(&id);
         let mut watcher = self.all.remove(&id)?;
         self.release(std::mem::take(&mut watcher.owes));
         Some(watcher)
     }
 
-    pub(super) fn get_mut(&mut self, id: WatchId) -> Option<&mut Watcher> {
+    pub(in crate::client) fn get_mut(&mut self, id: WatchId) -> Option<&mut Watcher> {
         self.all.get_mut(&id)
     }
 
     /// Some watchers have news of `name`, which came on `stream`.
-    pub(super) fn notify(
+    pub(in crate::client) fn notify(
         &mut self,
         ids: &[WatchId],
         name: &ResourceName,
@@ -132,7 +135,7 @@ impl Watchers {
 
     /// An earlier run told that there is this member of a group: if it is gone before these watchers
     /// read, they have to hear of that.
-    pub(super) fn assume_known(&mut self, ids: &[WatchId], name: &ResourceName) {
+    pub(in crate::client) fn assume_known(&mut self, ids: &[WatchId], name: &ResourceName) {
         for id in ids {
             if let Some(watcher) = self.all.get_mut(id) {
                 watcher.known.insert(name.clone());
@@ -141,7 +144,11 @@ impl Watchers {
     }
 
     /// All that a group had when it was asked for has been told.
-    pub(super) fn mark_complete(&mut self, ids: &[WatchId], stream: Option<(&StreamId, Time)>) {
+    pub(in crate::client) fn mark_complete(
+        &mut self,
+        ids: &[WatchId],
+        stream: Option<(&StreamId, Time)>,
+    ) {
         for id in ids {
             let Some(watcher) = self.all.get_mut(id) else { continue };
             watcher.settled = true;
@@ -159,7 +166,7 @@ impl Watchers {
     }
 
     /// The watcher has applied all it was told, if it was told all there is.
-    pub(super) fn applied(&mut self, id: WatchId) {
+    pub(in crate::client) fn applied(&mut self, id: WatchId) {
         let Some(watcher) = self.all.get_mut(&id) else { return };
         watcher.is_busy = false;
         if watcher.pending.is_empty() && !watcher.settled {
@@ -180,12 +187,12 @@ impl Watchers {
     }
 
     /// When a stream stops waiting for its watchers.
-    pub(super) fn deadline(&self, patience: Duration) -> Option<Time> {
+    pub(in crate::client) fn deadline(&self, patience: Duration) -> Option<Time> {
         self.owed.values().map(|(_, since)| *since + patience).min()
     }
 
     /// Streams that have waited for too long read on.
-    pub(super) fn stop_waiting(&mut self, now: Time, patience: Duration) {
+    pub(in crate::client) fn stop_waiting(&mut self, now: Time, patience: Duration) {
         let late = self.owed.iter().filter(|(_, (_, since))| *since + patience <= now);
         let late: Vec<_> = late.map(|(stream, _)| stream.clone()).collect();
         for stream in late {
@@ -198,22 +205,22 @@ impl Watchers {
     }
 
     /// A stream may be read again, for another reason.
-    pub(super) fn resume(&mut self, stream: &StreamId) {
+    pub(in crate::client) fn resume(&mut self, stream: &StreamId) {
         self.resumed.insert(stream.clone());
     }
 
     /// Whether no watcher has still to apply what came on this stream.
-    pub(super) fn have_applied(&self, stream: &StreamId) -> bool {
+    pub(in crate::client) fn have_applied(&self, stream: &StreamId) -> bool {
         !self.owed.contains_key(stream)
     }
 
     /// The next watcher that has news.
-    pub(super) fn next_ready(&mut self) -> Option<WatchId> {
+    pub(in crate::client) fn next_ready(&mut self) -> Option<WatchId> {
         self.ready.pop_first()
     }
 
     /// The next stream that may be read again.
-    pub(super) fn next_resumed(&mut self) -> Option<StreamId> {
+    pub(in crate::client) fn next_resumed(&mut self) -> Option<StreamId> {
         self.resumed.pop_first()
     }
 }

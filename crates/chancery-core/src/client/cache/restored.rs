@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::authority::Collection;
-use super::{AuthorityKey, CachedResource};
+use crate::client::cache::authority::Collection;
+use crate::client::{AuthorityKey, CachedResource};
 use crate::{ResourceName, TypeUrl};
 
 /// Resources by type and name.
 #[derive(Debug, Default)]
-pub(super) struct RestoredResources(BTreeMap<TypeUrl, BTreeMap<ResourceName, CachedResource>>);
+pub(in crate::client) struct RestoredResources(
+    BTreeMap<TypeUrl, BTreeMap<ResourceName, CachedResource>>,
+);
 
 impl RestoredResources {
-    pub(super) fn put(&mut self, type_url: TypeUrl, held: CachedResource) {
+    pub(in crate::client) fn put(&mut self, type_url: TypeUrl, held: CachedResource) {
         let name = held.resource.name().clone();
         self.0.entry(type_url).or_default().insert(name, held);
     }
 
     /// All that are in a group.
-    pub(super) fn take_in(
+    pub(in crate::client) fn take_in(
         &mut self,
         type_url: &TypeUrl,
         group: &ResourceName,
@@ -29,7 +31,7 @@ impl RestoredResources {
         within.filter_map(|name| all.remove(&name)).collect()
     }
 
-    pub(super) fn take(
+    pub(in crate::client) fn take(
         &mut self,
         type_url: &TypeUrl,
         name: &ResourceName,

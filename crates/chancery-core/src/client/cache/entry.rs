@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::{DecodedBody, ErrorKind, ServerId, WatchError};
+use crate::client::{DecodedBody, ErrorKind, ServerId, WatchError};
 use crate::{Resource, Time};
 
 /// A resource as the cache holds it.
@@ -62,7 +62,7 @@ pub struct Rejection {
 
 /// What a watcher has to be told about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(in crate::client) enum Change {
     /// The value is another, or there is none any more.
     Changed,
     /// What is wrong is something else now, or nothing.
@@ -72,7 +72,7 @@ pub(super) enum Change {
 
 /// A resource that somebody watches.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CacheEntry {
+pub(in crate::client) struct CacheEntry {
     cached: Option<CachedResource>,
     error: Option<Arc<WatchError>>,
     rejection: Option<Rejection>,
@@ -88,17 +88,17 @@ pub(super) struct CacheEntry {
 }
 
 impl CacheEntry {
-    pub(super) fn cached(&self) -> Option<&CachedResource> {
+    pub(in crate::client) fn cached(&self) -> Option<&CachedResource> {
         self.cached.as_ref()
     }
 
-    pub(super) fn error(&self) -> Option<&Arc<WatchError>> {
+    pub(in crate::client) fn error(&self) -> Option<&Arc<WatchError>> {
         self.error.as_ref()
     }
 
     /// Returns the error that holds now, if the servers are in this trouble or in none: whichever
     /// of the two came last (C-067).
-    pub(super) fn reason<'a>(
+    pub(in crate::client) fn reason<'a>(
         &'a self,
         trouble: Option<&'a Arc<WatchError>>,
     ) -> Option<&'a Arc<WatchError>> {
@@ -107,7 +107,7 @@ impl CacheEntry {
     }
 
     /// The servers cannot be reached, or can be again.
-    pub(super) fn cut_off(&mut self, is_away: bool) -> Change {
+    pub(in crate::client) fn cut_off(&mut self, is_away: bool) -> Change {
         let was_cut_off = std::mem::replace(&mut self.cut_off, is_away);
         if !is_away && !was_cut_off && self.error.is_some() {
             return Change::None; // That error is what was heard last.
@@ -117,34 +117,34 @@ impl CacheEntry {
 
     /// The servers could not be reached before, and cannot now. That is news if something else was
     /// heard meanwhile.
-    pub(super) fn cut_off_again(&mut self) -> Change {
+    pub(in crate::client) fn cut_off_again(&mut self) -> Change {
         if self.cut_off || self.error.is_none() { Change::None } else { self.cut_off(true) }
     }
 
     /// Whether what is held is from this server.
-    pub(super) fn is_from(&self, server: ServerId) -> bool {
+    pub(in crate::client) fn is_from(&self, server: ServerId) -> bool {
         self.cached.as_ref().is_some_and(|held| held.server == server)
     }
 
     /// Whether anything that is known of it is from this server.
-    pub(super) fn is_known_from(&self, server: ServerId) -> bool {
+    pub(in crate::client) fn is_known_from(&self, server: ServerId) -> bool {
         let error = self.error.as_ref().and_then(|error| error.server);
         self.is_from(server) || error == Some(server)
     }
 
     /// Whether it is as this server said last, or nothing is known of it.
-    pub(super) fn is_as_said_by(&self, server: ServerId) -> bool {
+    pub(in crate::client) fn is_as_said_by(&self, server: ServerId) -> bool {
         let value = self.cached.as_ref().is_none_or(|held| held.server == server);
         let error = self.error.as_ref().is_none_or(|error| error.server == Some(server));
         value && error && !self.outlived && !self.is_old()
     }
 
-    pub(super) fn rejection(&self) -> Option<&Rejection> {
+    pub(in crate::client) fn rejection(&self) -> Option<&Rejection> {
         self.rejection.as_ref()
     }
 
     /// Takes back a value from an earlier run, if nothing at all is known. Whether that was so.
-    pub(super) fn restore(&mut self, held: CachedResource) -> bool {
+    pub(in crate::client) fn restore(&mut self, held: CachedResource) -> bool {
         let is_news = self.is_unknown();
         if is_news {
             *self = Self { cached: Some(held), restored: true, ..Self::default() };
@@ -153,23 +153,23 @@ impl CacheEntry {
     }
 
     /// The server that gave it is given up: when it is back, it has to say this again.
-    pub(super) fn mark_unconfirmed(&mut self, server: ServerId) {
+    pub(in crate::client) fn mark_unconfirmed(&mut self, server: ServerId) {
         self.doubted |= self.is_from(server);
     }
 
     /// Whether what is held is from an earlier run, and nobody has said it again.
-    pub(super) fn is_restored(&self) -> bool {
+    pub(in crate::client) fn is_restored(&self) -> bool {
         self.restored
     }
 
     /// Returns true if what is held is from an earlier run, or from before its server was given up,
     /// and nobody has said it again.
-    pub(super) fn is_old(&self) -> bool {
+    pub(in crate::client) fn is_old(&self) -> bool {
         self.restored || self.doubted
     }
 
     /// The same, and this server has not said either that something is wrong with it.
-    pub(super) fn is_old_to(&self, server: ServerId) -> bool {
+    pub(in crate::client) fn is_old_to(&self, server: ServerId) -> bool {
         let names = |error: &Arc<WatchError>| {
             let is_word = matches!(error.kind, ErrorKind::Rejected | ErrorKind::Refused(_));
             is_word && error.server == Some(server)
@@ -178,19 +178,19 @@ impl CacheEntry {
     }
 
     /// Whether it is neither held nor known not to exist (C-087).
-    pub(super) fn is_unresolved(&self) -> bool {
+    pub(in crate::client) fn is_unresolved(&self) -> bool {
         let missing = self.error.as_ref().is_some_and(|error| error.is_missing());
         self.cached.is_none() && (self.outlived || !missing)
     }
 
     /// Whether nothing at all is known of it.
-    pub(super) fn is_unknown(&self) -> bool {
+    pub(in crate::client) fn is_unknown(&self) -> bool {
         self.cached.is_none() && self.error.is_none()
     }
 
     /// Returns true if a resource that nobody can name may be this one: there is no value, and
     /// nobody said of this name why.
-    pub(super) fn may_be_nameless(&self) -> bool {
+    pub(in crate::client) fn may_be_nameless(&self) -> bool {
         let is_open = |error: &Arc<WatchError>| {
             error.is_nameless || matches!(error.kind, ErrorKind::Missing | ErrorKind::Late)
         };
@@ -198,13 +198,13 @@ impl CacheEntry {
     }
 
     /// Returns true if something is known of it, and there is no value.
-    pub(super) fn is_without_value(&self) -> bool {
+    pub(in crate::client) fn is_without_value(&self) -> bool {
         self.cached.is_none() && self.error.is_some()
     }
 
     /// A good body came. The same body again is no news (C-049), unless what it means has changed
     /// with the server (C-082).
-    pub(super) fn accept(&mut self, new: CachedResource) -> Change {
+    pub(in crate::client) fn accept(&mut self, new: CachedResource) -> Change {
         self.rejection = None;
         self.outlived = false;
         self.restored = false;
@@ -229,7 +229,7 @@ impl CacheEntry {
     }
 
     /// The body lives on (a heartbeat).
-    pub(super) fn renew(&mut self, now: Time, expires: Option<Time>) {
+    pub(in crate::client) fn renew(&mut self, now: Time, expires: Option<Time>) {
         self.restored = false;
         self.doubted = false;
         if let Some(held) = &mut self.cached {
@@ -239,7 +239,7 @@ impl CacheEntry {
     }
 
     /// Something is wrong. What is held is kept, unless it must be dropped (C-070).
-    pub(super) fn set_error(&mut self, error: WatchError, drops: bool) -> Change {
+    pub(in crate::client) fn set_error(&mut self, error: WatchError, drops: bool) -> Change {
         let drops = drops && self.cached.is_some();
         let was_cut_off = std::mem::take(&mut self.cut_off);
         if !drops && !was_cut_off && self.error.as_deref() == Some(&error) {
@@ -260,14 +260,14 @@ impl CacheEntry {
     }
 
     /// Its time to live is over: what is held is dropped, wherever there may be more (C-045).
-    pub(super) fn expire(&mut self, error: WatchError) -> Change {
+    pub(in crate::client) fn expire(&mut self, error: WatchError) -> Change {
         let news = self.set_error(error, true);
         self.outlived = true;
         news
     }
 
     /// An error is over, if it is this one. Without a value there is another one to be told.
-    pub(super) fn recover(&mut self, from: &WatchError, missing: WatchError) -> Change {
+    pub(in crate::client) fn recover(&mut self, from: &WatchError, missing: WatchError) -> Change {
         if self.error.as_deref() != Some(from) {
             return Change::None;
         }
@@ -278,11 +278,11 @@ impl CacheEntry {
         Change::Ambient
     }
 
-    pub(super) fn reject(&mut self, rejection: Rejection) {
+    pub(in crate::client) fn reject(&mut self, rejection: Rejection) {
         self.rejection = Some(rejection);
     }
 
-    pub(super) fn state(&self) -> ResourceState {
+    pub(in crate::client) fn state(&self) -> ResourceState {
         match self.error.as_ref().map(|error| error.kind) {
             None if self.cached.is_some() => ResourceState::Acked,
             None => ResourceState::Requested,

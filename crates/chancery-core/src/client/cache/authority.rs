@@ -8,96 +8,99 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::entry::{CacheEntry, Change};
-use super::server::Server;
-use super::slots::CacheSlots;
-use super::watchers::{EVERYTHING, WatchId, Watchers, is_group};
-use super::{AuthorityKey, AuthoritySetup, CachedResource, Fallback, ServerId, WatchError};
+use crate::client::cache::entry::{CacheEntry, Change};
+use crate::client::cache::slots::CacheSlots;
+use crate::client::servers::server::Server;
+use crate::client::watching::watchers::{EVERYTHING, WatchId, Watchers, is_group};
+use crate::client::{AuthorityKey, AuthoritySetup, CachedResource, Fallback, ServerId, WatchError};
 use crate::{ResourceName, TypeUrl, Version, Versions};
 
 /// All authorities.
-pub(super) type Authorities = BTreeMap<AuthorityKey, Authority>;
+pub(in crate::client) type Authorities = BTreeMap<AuthorityKey, Authority>;
 
 #[derive(Debug)]
-pub(super) struct Authority {
+pub(in crate::client) struct Authority {
     setup: AuthoritySetup,
     /// The place of the server that is believed.
     active: usize,
-    pub(super) types: BTreeMap<TypeUrl, TypeCache>,
+    pub(in crate::client) types: BTreeMap<TypeUrl, TypeCache>,
 }
 
 /// What is watched and held of one type.
 #[derive(Debug, Default)]
-pub(super) struct TypeCache {
-    pub(super) slots: CacheSlots,
-    pub(super) collections: BTreeMap<ResourceName, Collection>,
+pub(in crate::client) struct TypeCache {
+    pub(in crate::client) slots: CacheSlots,
+    pub(in crate::client) collections: BTreeMap<ResourceName, Collection>,
     /// Why no server can be reached, once that is known.
-    pub(super) outage: Option<Arc<WatchError>>,
+    pub(in crate::client) outage: Option<Arc<WatchError>>,
     /// Whether a resource was ever given under a name that is not its own.
-    pub(super) has_aliases: bool,
+    pub(in crate::client) has_aliases: bool,
     /// Why the newest of what there is cannot be used as a whole (C-043).
-    pub(super) unusable: Option<Arc<WatchError>>,
+    pub(in crate::client) unusable: Option<Arc<WatchError>>,
 }
 
 /// A collection, or all resources of a type.
 #[derive(Debug, Default)]
-pub(super) struct Collection {
-    pub(super) watchers: Vec<WatchId>,
-    pub(super) members: BTreeSet<ResourceName>,
+pub(in crate::client) struct Collection {
+    pub(in crate::client) watchers: Vec<WatchId>,
+    pub(in crate::client) members: BTreeSet<ResourceName>,
     /// Whether the server has said what there is, or has had the time to.
-    pub(super) complete: bool,
+    pub(in crate::client) complete: bool,
     /// Why the server does not say.
-    pub(super) error: Option<Arc<WatchError>>,
+    pub(in crate::client) error: Option<Arc<WatchError>>,
     /// Why a resource was rejected that nobody can name, if the newest response had one.
-    pub(super) rejected: Option<Arc<WatchError>>,
+    pub(in crate::client) rejected: Option<Arc<WatchError>>,
 }
 
 impl Collection {
     /// Whether a resource of this name is in the group of that one.
-    pub(super) fn covers(group: &ResourceName, name: &ResourceName) -> bool {
+    pub(in crate::client) fn covers(group: &ResourceName, name: &ResourceName) -> bool {
         group.as_str() == EVERYTHING || name.collection().as_ref() == Some(group)
     }
 }
 
 impl Authority {
-    pub(super) fn new(setup: AuthoritySetup) -> Self {
+    pub(in crate::client) fn new(setup: AuthoritySetup) -> Self {
         Self { setup, active: 0, types: BTreeMap::new() }
     }
 
     /// Why a server cannot be reached, if that is so for anything that is watched.
-    pub(super) fn outage_of<'c>(&self, channel: &'c Server) -> Option<&'c Arc<WatchError>> {
+    pub(in crate::client) fn outage_of<'c>(
+        &self,
+        channel: &'c Server,
+    ) -> Option<&'c Arc<WatchError>> {
         self.types.keys().find_map(|type_url| channel.outage_of(type_url))
     }
 
     /// The servers that can be asked, the best first.
-    pub(super) fn servers(&self) -> &[ServerId] {
+    pub(in crate::client) fn servers(&self) -> &[ServerId] {
         &self.setup.servers
     }
 
     /// The servers that are asked, the best first.
-    pub(super) fn asked_servers(&self) -> &[ServerId] {
+    pub(in crate::client) fn asked_servers(&self) -> &[ServerId] {
         let end = self.setup.servers.len().min(self.active + 1);
         &self.setup.servers[..end]
     }
 
     /// The server that is believed.
-    pub(super) fn active_server(&self) -> Option<ServerId> {
+    pub(in crate::client) fn active_server(&self) -> Option<ServerId> {
         self.setup.servers.get(self.active).copied()
     }
 
     /// Returns true if no other server is left to turn to.
-    pub(super) fn is_at_last(&self) -> bool {
+    pub(in crate::client) fn is_at_last(&self) -> bool {
         self.active + 1 >= self.setup.servers.len()
     }
 
     /// The server to turn to now that the believed one cannot be reached (C-087, C-091).
-    pub(super) fn next(&self) -> Option<ServerId> {
+    pub(in crate::client) fn next(&self) -> Option<ServerId> {
         let next = self.setup.servers.get(self.active + 1).copied()?;
         self.needs_another_server().then_some(next)
     }
 
     /// Whether a server that cannot be reached is worth another one.
-    pub(super) fn needs_another_server(&self) -> bool {
+    pub(in crate::client) fn needs_another_server(&self) -> bool {
         match self.setup.fallback {
             Fallback::Reachability => self.is_watched(),
             Fallback::Needed => self.types.values().any(TypeCache::is_unresolved),
@@ -105,12 +108,12 @@ impl Authority {
     }
 
     /// Believes the next server.
-    pub(super) fn advance(&mut self) {
+    pub(in crate::client) fn advance(&mut self) {
         self.active += 1;
     }
 
     /// Believes a better server again. The servers that are not asked any more.
-    pub(super) fn revert_to(&mut self, server: ServerId) -> Vec<ServerId> {
+    pub(in crate::client) fn revert_to(&mut self, server: ServerId) -> Vec<ServerId> {
         let place = self.asked_servers().iter().position(|asked| *asked == server);
         let Some(place) = place.filter(|place| *place < self.active) else { return Vec::new() };
         let left = self.asked_servers()[place + 1..].to_vec();
@@ -118,16 +121,16 @@ impl Authority {
         left
     }
 
-    pub(super) fn asks(&self, server: ServerId) -> bool {
+    pub(in crate::client) fn asks(&self, server: ServerId) -> bool {
         self.asked_servers().contains(&server)
     }
 
-    pub(super) fn is_watched(&self) -> bool {
+    pub(in crate::client) fn is_watched(&self) -> bool {
         self.types.values().any(TypeCache::is_watched)
     }
 
     /// Takes away what nobody watches.
-    pub(super) fn remove_unwatched_type(&mut self, type_url: &TypeUrl) {
+    pub(in crate::client) fn remove_unwatched_type(&mut self, type_url: &TypeUrl) {
         if self.types.get(type_url).is_some_and(TypeCache::is_empty) {
             self.types.remove(type_url);
         }
@@ -146,23 +149,26 @@ impl TypeCache {
         self.slots.is_empty() && self.collections.is_empty()
     }
 
-    pub(super) fn is_watched(&self) -> bool {
+    pub(in crate::client) fn is_watched(&self) -> bool {
         !self.collections.is_empty() || self.slots.values().any(|slot| !slot.watchers.is_empty())
     }
 
-    pub(super) fn wants(&self, name: &ResourceName) -> bool {
+    pub(in crate::client) fn wants(&self, name: &ResourceName) -> bool {
         self.collections.contains_key(name)
             || self.slots.get(name).is_some_and(|slot| !slot.watchers.is_empty())
     }
 
     /// All that is to be asked for.
-    pub(super) fn wanted(&self) -> impl Iterator<Item = &ResourceName> {
+    pub(in crate::client) fn wanted(&self) -> impl Iterator<Item = &ResourceName> {
         let slots = self.slots.iter().filter(|(_, slot)| !slot.watchers.is_empty());
         self.collections.keys().chain(slots.map(|(name, _)| name))
     }
 
     /// All that this server has still to speak of.
-    pub(super) fn unconfirmed(&self, server: ServerId) -> impl Iterator<Item = &ResourceName> {
+    pub(in crate::client) fn unconfirmed(
+        &self,
+        server: ServerId,
+    ) -> impl Iterator<Item = &ResourceName> {
         self.wanted().filter(move |name| self.is_unconfirmed(name, server))
     }
 
@@ -191,7 +197,7 @@ impl TypeCache {
     }
 
     /// Members of a group that this server has not spoken of.
-    pub(super) fn members_not_from<'a>(
+    pub(in crate::client) fn members_not_from<'a>(
         &'a self,
         group: &'a Collection,
         server: ServerId,
@@ -204,7 +210,7 @@ impl TypeCache {
 
     /// Returns the resources that this server has to say again: that of this name, or members of
     /// the group.
-    pub(super) fn old<'a>(
+    pub(in crate::client) fn old<'a>(
         &'a self,
         name: &'a ResourceName,
         server: ServerId,
@@ -218,7 +224,7 @@ impl TypeCache {
     /// Tells the watchers that servers cannot be reached, or can be again. While there is another
     /// server, a resource that is known not to exist is no reason to ask it, and its watchers hear
     /// nothing (C-090).
-    pub(super) fn set_outage(&mut self, is_last: bool, watchers: &mut Watchers) {
+    pub(in crate::client) fn set_outage(&mut self, is_last: bool, watchers: &mut Watchers) {
         let is_away = self.outage.is_some();
         self.slots.change_all(|name, slot| {
             if is_away && !is_last && slot.entry.is_without_value() {
@@ -234,7 +240,7 @@ impl TypeCache {
 
     /// Tells those who heard something else meanwhile, as that a resource did not come in time, that
     /// servers can still not be reached.
-    pub(super) fn repeat_outage(&mut self, is_last: bool, watchers: &mut Watchers) {
+    pub(in crate::client) fn repeat_outage(&mut self, is_last: bool, watchers: &mut Watchers) {
         self.slots.change_all(|name, slot| {
             if !is_last && slot.entry.is_without_value() {
                 return;
@@ -246,7 +252,7 @@ impl TypeCache {
 
     /// Adds a group, with those of its members that are held already: a delta server does not send
     /// them again. What is held although its server says that it is no more is no member.
-    pub(super) fn collection(&mut self, name: &ResourceName) -> &mut Collection {
+    pub(in crate::client) fn collection(&mut self, name: &ResourceName) -> &mut Collection {
         let slots = &self.slots;
         self.collections.entry(name.clone()).or_insert_with(|| {
             let is_gone =
@@ -260,14 +266,14 @@ impl TypeCache {
     }
 
     /// The groups that a resource of this name is in, if they are watched.
-    pub(super) fn collections_of(&self, name: &ResourceName) -> Vec<ResourceName> {
+    pub(in crate::client) fn collections_of(&self, name: &ResourceName) -> Vec<ResourceName> {
         let everything = self.collections.get_key_value(EVERYTHING);
         let collection = name.collection().and_then(|name| self.collections.get_key_value(&name));
         everything.into_iter().chain(collection).map(|(group, _)| group.clone()).collect()
     }
 
     /// Everybody who hears of a resource: who watches it, and who watches a group it is in.
-    pub(super) fn listeners(&self, name: &ResourceName) -> Vec<WatchId> {
+    pub(in crate::client) fn listeners(&self, name: &ResourceName) -> Vec<WatchId> {
         let slot = self.slots.get(name).map(|slot| slot.watchers.as_slice()).unwrap_or_default();
         let mut all = slot.to_vec();
         for group in
@@ -280,7 +286,10 @@ impl TypeCache {
 
     /// Takes back what is left of an earlier run, if it is watched and nothing newer is known. Who
     /// hears of it; or it is handed back, to be kept for others.
-    pub(super) fn restore(&mut self, held: CachedResource) -> Result<Vec<WatchId>, CachedResource> {
+    pub(in crate::client) fn restore(
+        &mut self,
+        held: CachedResource,
+    ) -> Result<Vec<WatchId>, CachedResource> {
         let name = held.resource.name().clone();
         let groups = self.collections_of(&name);
         if groups.is_empty() && !self.slots.contains(&name) {
@@ -300,7 +309,7 @@ impl TypeCache {
     }
 
     /// Forgets a resource that neither a watcher nor a group has.
-    pub(super) fn drop_unwatched(&mut self, name: &ResourceName) {
+    pub(in crate::client) fn drop_unwatched(&mut self, name: &ResourceName) {
         let grouped = self.collections.values().any(|group| group.members.contains(name));
         let watched = self.slots.get(name).is_some_and(|slot| !slot.watchers.is_empty());
         if !grouped && !watched {
@@ -310,37 +319,40 @@ impl TypeCache {
 }
 
 /// What one server is asked for of one type.
-pub(super) struct WantedNames<'a> {
-    pub(super) realms: &'a Authorities,
-    pub(super) server: ServerId,
-    pub(super) type_url: &'a TypeUrl,
+pub(in crate::client) struct WantedNames<'a> {
+    pub(in crate::client) realms: &'a Authorities,
+    pub(in crate::client) server: ServerId,
+    pub(in crate::client) type_url: &'a TypeUrl,
 }
 
 impl<'a> WantedNames<'a> {
     /// All names that are wanted.
-    pub(super) fn names(&self) -> BTreeSet<ResourceName> {
+    pub(in crate::client) fn names(&self) -> BTreeSet<ResourceName> {
         self.type_caches().flat_map(TypeCache::wanted).cloned().collect()
     }
 
     /// Whether one name is wanted.
-    pub(super) fn wants(&self, name: &ResourceName) -> bool {
+    pub(in crate::client) fn wants(&self, name: &ResourceName) -> bool {
         self.type_cache_of(name).is_some_and(|shelf| shelf.wants(name))
     }
 
     /// Whether the server has to speak of it, so that its time runs once it was asked for (C-065).
-    pub(super) fn is_awaited(&self, name: &ResourceName) -> bool {
+    pub(in crate::client) fn is_awaited(&self, name: &ResourceName) -> bool {
         self.type_cache_of(name).is_some_and(|shelf| shelf.is_unconfirmed(name, self.server))
     }
 
     /// The same, or it is only known from before: a server that repeats what it has must repeat this
     /// too.
-    pub(super) fn is_awaited_whole(&self, name: &ResourceName) -> bool {
+    pub(in crate::client) fn is_awaited_whole(&self, name: &ResourceName) -> bool {
         self.is_awaited(name) || self.old(name).next().is_some()
     }
 
     /// Returns the resources that the server has to say again: that of this name, or members of the
     /// group.
-    pub(super) fn old<'n>(&self, name: &'n ResourceName) -> impl Iterator<Item = &'n ResourceName>
+    pub(in crate::client) fn old<'n>(
+        &self,
+        name: &'n ResourceName,
+    ) -> impl Iterator<Item = &'n ResourceName>
     where
         'a: 'n,
     {
@@ -350,7 +362,7 @@ impl<'a> WantedNames<'a> {
 
     /// Whether a version of this server stands for what is held of the type, under all authorities
     /// that ask it (C-031). Servers that compare nothing else would be silent about the others.
-    pub(super) fn holds_its_version(&self) -> bool {
+    pub(in crate::client) fn holds_its_version(&self) -> bool {
         let asking = self.asking().filter(|realm| realm.types.contains_key(self.type_url));
         let mut shelves = asking.map(|realm| {
             let is_believed = realm.active_server() == Some(self.server);
@@ -367,7 +379,7 @@ impl<'a> WantedNames<'a> {
     /// What is held from this very server, with the versions it gave (C-031, C-040). If something
     /// is wrong with it all the same, the server has to say again what is true now; and all of it
     /// while another one is believed, because that is how it shows that it is back (C-089).
-    pub(super) fn versions(&self) -> Versions {
+    pub(in crate::client) fn versions(&self) -> Versions {
         let believing = self.asking().filter(|realm| realm.active_server() == Some(self.server));
         let shelves = believing.filter_map(|realm| realm.types.get(self.type_url));
         let mut all = BTreeMap::new();

@@ -6,53 +6,53 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 
-use super::entry::CacheEntry;
-use super::watchers::WatchId;
 use crate::ResourceName;
+use crate::client::cache::entry::CacheEntry;
+use crate::client::watching::watchers::WatchId;
 
 /// One resource, and who watches it by its name.
 #[derive(Debug, Default)]
-pub(super) struct CacheSlot {
-    pub(super) entry: CacheEntry,
-    pub(super) watchers: Vec<WatchId>,
+pub(in crate::client) struct CacheSlot {
+    pub(in crate::client) entry: CacheEntry,
+    pub(in crate::client) watchers: Vec<WatchId>,
 }
 
 /// All resources of a shelf.
 #[derive(Debug, Default)]
-pub(super) struct CacheSlots {
+pub(in crate::client) struct CacheSlots {
     all: BTreeMap<ResourceName, CacheSlot>,
     /// Those that are neither held nor known not to exist.
     unresolved: BTreeSet<ResourceName>,
 }
 
 impl CacheSlots {
-    pub(super) fn get(&self, name: &ResourceName) -> Option<&CacheSlot> {
+    pub(in crate::client) fn get(&self, name: &ResourceName) -> Option<&CacheSlot> {
         self.all.get(name)
     }
 
-    pub(super) fn contains(&self, name: &ResourceName) -> bool {
+    pub(in crate::client) fn contains(&self, name: &ResourceName) -> bool {
         self.all.contains_key(name)
     }
 
-    pub(super) fn iter(&self) -> btree_map::Iter<'_, ResourceName, CacheSlot> {
+    pub(in crate::client) fn iter(&self) -> btree_map::Iter<'_, ResourceName, CacheSlot> {
         self.all.iter()
     }
 
-    pub(super) fn values(&self) -> impl Iterator<Item = &CacheSlot> {
+    pub(in crate::client) fn values(&self) -> impl Iterator<Item = &CacheSlot> {
         self.all.values()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::client) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// Whether any of them is neither held nor known not to exist (C-087).
-    pub(super) fn is_any_unresolved(&self) -> bool {
+    pub(in crate::client) fn is_any_unresolved(&self) -> bool {
         !self.unresolved.is_empty()
     }
 
     /// Changes one that is there.
-    pub(super) fn change<T>(
+    pub(in crate::client) fn change<T>(
         &mut self,
         name: &ResourceName,
         act: impl FnOnce(&mut CacheSlot) -> T,
@@ -64,7 +64,7 @@ impl CacheSlots {
     }
 
     /// Changes one, and makes it first if it is not there.
-    pub(super) fn put<T>(
+    pub(in crate::client) fn put<T>(
         &mut self,
         name: &ResourceName,
         act: impl FnOnce(&mut CacheSlot) -> T,
@@ -76,14 +76,17 @@ impl CacheSlots {
     }
 
     /// Changes each of them.
-    pub(super) fn change_all(&mut self, mut act: impl FnMut(&ResourceName, &mut CacheSlot)) {
+    pub(in crate::client) fn change_all(
+        &mut self,
+        mut act: impl FnMut(&ResourceName, &mut CacheSlot),
+    ) {
         for (name, slot) in &mut self.all {
             act(name, slot);
             note(&mut self.unresolved, name, slot);
         }
     }
 
-    pub(super) fn remove(&mut self, name: &ResourceName) {
+    pub(in crate::client) fn remove(&mut self, name: &ResourceName) {
         self.all.remove(name);
         self.unresolved.remove(name);
     }

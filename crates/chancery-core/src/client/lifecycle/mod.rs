@@ -1,0 +1,2 @@
+pub(super) mod backoff;
+pub(super) mod token_bucket;

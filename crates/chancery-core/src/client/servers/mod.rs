@@ -1,0 +1,2 @@
+pub(super) mod server;
+pub(super) mod subscription;

@@ -1,0 +1,2 @@
+pub(super) mod events;
+pub(super) mod watchers;
