@@ -1,143 +1,142 @@
-//! Which server of an authority is believed, and how that changes: down the list when one cannot be
-//! reached and something is missing (C-087, C-088), and up again when a better one delivers (C-089).
+//! The server that is active for each authority, and how that changes: down the list when one cannot
+//! be reached and something is missing (C-087, C-088), and up again when a better one delivers
+//! (C-089, [gRFC A71]).
 //!
-//! Not here: what a response means (`receive`), and which streams there are (`machine`).
+//! Not here: what a response means (`receive`), and which streams there are (`servers`).
+//!
+//! [gRFC A71]: https://github.com/grpc/proposal/blob/master/A71-xds-fallback.md
 
-use super::machine::{is_needed, missing_after};
-use super::receive::names_of;
-use super::{AuthorityKey, Event, Machine, Response, ResponseItem, ServerId, StreamId};
-use crate::Time;
+use super::cache::{Authority, Cache};
+use super::servers::{ClientSubscription, Server, Servers};
+use super::{AuthorityKey, Event, Response, ResponseItem, ServerId, Setup};
+use crate::{ResourceName, Time};
 
-impl Machine {
-    /// C-087: a server that cannot be reached, and something is missing.
-    pub(super) fn fall_back(&mut self, now: Time) {
-        let mut back = Vec::new();
-        for (authority, realm) in &mut self.authorities {
-            while let Some(believed) = realm.active_server() {
-                let in_trouble = |server: &ServerId| {
-                    let channel = self.servers.get(server.index());
-                    channel.is_some_and(|channel| realm.outage_of(channel).is_some())
-                };
-                if !in_trouble(&believed) {
+/// Chooses the active servers.
+pub(super) struct ServerChoice<'a> {
+    pub(super) now: Time,
+    pub(super) setup: &'a Setup,
+    pub(super) cache: &'a mut Cache,
+    pub(super) servers: &'a mut Servers,
+    pub(super) events: &'a mut Vec<Event>,
+}
+
+/// An authority that went back to a better server.
+struct Reversion {
+    authority: AuthorityKey,
+    server: ServerId,
+    /// The servers that are not asked any more.
+    left: Vec<ServerId>,
+}
+
+impl ServerChoice<'_> {
+    /// Turns to other servers where the active one cannot be reached and something is missing
+    /// (C-087).
+    pub(super) fn fall_back(&mut self) {
+        let mut reversions = Vec::new();
+        for (key, authority) in self.cache.iter_mut() {
+            while let Some(active) = authority.active_server() {
+                if !has_outage(&self.servers[active], authority) {
                     break;
                 }
-                // One that spoke since it was given up, and had nothing to deliver.
-                if let Some(better) =
-                    realm.asked_servers().iter().copied().find(|id| !in_trouble(id))
-                {
-                    back.push((authority.clone(), better, realm.revert_to(better)));
+                // A better one spoke since it was given up, and had nothing to deliver.
+                let mut asked = authority.asked_servers().iter().copied();
+                if let Some(server) = asked.find(|id| !has_outage(&self.servers[*id], authority)) {
+                    let left = authority.revert_to(server);
+                    reversions.push(Reversion { authority: key.clone(), server, left });
                     break;
                 }
-                let Some(server) = realm.next() else { break };
-                realm.advance();
-                for shelf in realm.types.values_mut() {
-                    shelf.slots.change_all(|_, slot| slot.entry.mark_unconfirmed(believed));
-                }
-                self.events.push(Event::FellBack { authority: authority.clone(), server });
+                let Some(server) = authority.fall_back() else { break };
+                self.events.push(Event::FellBack { authority: key.clone(), server });
                 // What it said on the streams that it still has does not count any more.
-                if let Some(channel) = self.servers.get_mut(believed.index()) {
-                    for (type_url, shelf) in &realm.types {
-                        let Some(topic) = channel.topic(type_url) else { continue };
-                        shelf.wanted().for_each(|name| topic.note_ignored(name));
-                    }
-                }
-                let Some(channel) = self.servers.get_mut(server.index()) else { break };
-                for (type_url, shelf) in &realm.types {
-                    let Some(topic) = channel.topic(type_url) else { continue };
-                    shelf.wanted().for_each(|name| topic.names_changed(name));
-                }
+                let ignore = ClientSubscription::note_ignored;
+                change_wanted(&mut self.servers[active], authority, ignore);
+                let ask = ClientSubscription::name_changed;
+                change_wanted(&mut self.servers[server], authority, ask);
             }
         }
-        for (authority, server, left) in back {
-            self.came_back(now, authority.clone(), server, &left);
-            self.ask_unheard(&authority, server);
+        for reversion in reversions {
+            self.finish(&reversion);
+            self.servers[reversion.server].ask_again_for_ignored(&reversion.authority);
         }
     }
 
-    /// C-089: a better server delivers, so the worse ones are let go. Nothing that it said before
-    /// counts, and all that it says from now on does.
-    pub(super) fn come_back(
-        &mut self,
-        now: Time,
-        server: ServerId,
-        reply: &Response,
-    ) -> Vec<AuthorityKey> {
-        let mut back = Vec::new();
-        for (authority, realm) in &mut self.authorities {
-            if realm.active_server() == Some(server) || !realm.asks(server) {
+    /// Goes back to a better server that delivers, so the worse ones are let go (C-089). Nothing that
+    /// it said before counts, and all that it says from now on does. Returns the authorities that
+    /// believe it again.
+    pub(super) fn revert(&mut self, server: ServerId, response: &Response) -> Vec<AuthorityKey> {
+        let mut reversions = Vec::new();
+        for (key, authority) in self.cache.iter_mut() {
+            if authority.believes(server) || !authority.asks(server) {
                 continue;
             }
-            let channel = self.servers.get(server.index());
-            let in_trouble = channel.is_some_and(|it| realm.outage_of(it).is_some());
-            if in_trouble && realm.needs_another_server() {
+            let has_outage = has_outage(&self.servers[server], authority);
+            if has_outage && authority.needs_another_server() {
                 continue; // It would be left again at once, because of another type.
             }
-            let Some(shelf) = realm.types.get(&reply.type_url) else { continue };
-            let good = reply
-                .resources
-                .iter()
-                .flatten()
-                .filter(|item| matches!(item, ResponseItem::Resource(_)));
-            let mut good = good.flat_map(names_of);
-            if !good.any(|name| shelf.wants(name) || !shelf.collections_of(name).is_empty()) {
-                continue;
-            }
-            back.push((authority.clone(), realm.revert_to(server)));
-        }
-        for (authority, left) in &back {
-            self.came_back(now, authority.clone(), server, left);
-        }
-        back.into_iter().map(|(authority, _)| authority).collect()
-    }
-
-    /// An authority believes a better server again (C-089). What that was silent about gets its
-    /// time now, also if a worse one has given it.
-    fn came_back(
-        &mut self,
-        now: Time,
-        authority: AuthorityKey,
-        server: ServerId,
-        left: &[ServerId],
-    ) {
-        self.leave(&authority, left);
-        let (realm, channel) =
-            (self.authorities.get(&authority), self.servers.get_mut(server.index()));
-        if let (Some(realm), Some(channel)) = (realm, channel) {
-            let until = now + missing_after(&self.setup, channel.setup.key.features);
-            for (type_url, shelf) in &realm.types {
-                let Some(topic) = channel.topic(type_url) else { continue };
-                shelf.unconfirmed(server).for_each(|name| topic.start_timer(name, until));
-                for name in shelf.wanted() {
-                    if shelf.old(name, server).any(|one| !topic.was_announced(one)) {
-                        topic.start_timer(name, until);
-                    }
-                }
+            if delivers(response, authority) {
+                let left = authority.revert_to(server);
+                reversions.push(Reversion { authority: key.clone(), server, left });
             }
         }
-        self.events.push(Event::Reverted { authority, server });
+        reversions.iter().for_each(|reversion| self.finish(reversion));
+        reversions.into_iter().map(|reversion| reversion.authority).collect()
     }
 
-    /// What a server said before it was believed has to be said again.
-    pub(super) fn ask_unheard(&mut self, authority: &AuthorityKey, server: ServerId) {
-        let Some(channel) = self.servers.get_mut(server.index()) else { return };
-        for topic in channel.subscriptions() {
-            topic.ask_again_for_ignored(|name| AuthorityKey::of(name) == *authority);
+    /// Lets the worse servers go. The better one gets its time now for what it was silent about, also
+    /// if a worse one has given that.
+    fn finish(&mut self, reversion: &Reversion) {
+        let Reversion { authority: key, server, left } = reversion;
+        if let Some(authority) = self.cache.get(key) {
+            for id in left {
+                let ask = ClientSubscription::name_changed;
+                change_wanted(&mut self.servers[*id], authority, ask);
+                self.servers[*id].release_unneeded(self.cache);
+            }
+            let features = self.servers[*server].setup().key.features;
+            let until = self.now + self.setup.settings.resource_timeout(features);
+            start_timers(&mut self.servers[*server], authority, until);
+        }
+        self.events.push(Event::Reverted { authority: key.clone(), server: *server });
+    }
+}
+
+/// Returns true if a server cannot be reached for anything that an authority watches.
+fn has_outage(server: &Server, authority: &Authority) -> bool {
+    authority.types().any(|type_url| server.outage_of(type_url).is_some())
+}
+
+/// Returns true if a response brings a resource that an authority watches.
+fn delivers(response: &Response, authority: &Authority) -> bool {
+    let Some(cache) = authority.cache(&response.type_url) else { return false };
+    let items = response.resources.iter().flatten();
+    let resources = items.filter(|item| matches!(item, ResponseItem::Resource(_)));
+    resources.flat_map(ResponseItem::names).any(|name| cache.concerns(name))
+}
+
+/// Changes the subscriptions of a server for every name that an authority wants.
+fn change_wanted(
+    server: &mut Server,
+    authority: &Authority,
+    change: impl Fn(&mut ClientSubscription, &ResourceName),
+) {
+    for (type_url, cache) in authority.caches() {
+        if let Some(subscription) = server.subscription(type_url) {
+            cache.wanted().for_each(|name| change(subscription, name));
         }
     }
+}
 
-    /// Servers that are not asked any more are let go at once (C-089).
-    fn leave(&mut self, authority: &AuthorityKey, servers: &[ServerId]) {
-        let Some(realm) = self.authorities.get(authority) else { return };
-        for server in servers {
-            let Some(channel) = self.servers.get_mut(server.index()) else { continue };
-            for (type_url, shelf) in &realm.types {
-                let Some(topic) = channel.topic(type_url) else { continue };
-                shelf.wanted().for_each(|name| topic.names_changed(name));
-            }
-            for (scope, stream) in &mut channel.streams {
-                let id = StreamId { server: *server, scope: scope.clone() };
-                if !is_needed(&self.authorities, &id) {
-                    stream.closes = Some(Time::default());
+/// Gives a server until then to speak of what it has not confirmed.
+fn start_timers(server: &mut Server, authority: &Authority, until: Time) {
+    let id = server.id();
+    for (type_url, cache) in authority.caches() {
+        if let Some(subscription) = server.subscription(type_url) {
+            for name in cache.wanted() {
+                let mut unconfirmed = cache.unconfirmed(name, id);
+                if cache.is_awaited(name, id)
+                    || unconfirmed.any(|one| !subscription.was_announced(one))
+                {
+                    subscription.start_timer(name, until);
                 }
             }
         }

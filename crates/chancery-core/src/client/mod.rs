@@ -1,16 +1,22 @@
 //! The client's half of the protocol: what is watched, what is held, and which server is asked.
+//!
+//! ```text
+//!   machine       the public face; receive, fallback and timeouts say what follows from what
+//!   servers/      streams and the requests on them        lifecycle/   one stream, of any kind
+//!   cache/        what is watched and held, by name       naming/      which name, which authority
+//!   watching/     what each watcher has still to hear     load/        load reports
+//! ```
 
 mod cache;
 mod dependency_manager;
 mod error;
 mod event;
 mod fallback;
+mod input;
 mod lifecycle;
 pub mod load;
 mod machine;
-mod nameless;
 mod naming;
-mod outage;
 mod receive;
 mod response;
 mod servers;
@@ -19,14 +25,15 @@ mod status;
 mod timeouts;
 mod watching;
 
-pub use cache::entry::{CachedResource, Rejection, ResourceState};
+pub use cache::{CachedResource, Rejection, ResourceState};
 pub use dependency_manager::{
     DependencyManager, ResourceKey, ResourceResult, WatchChange, XdsConfig, XdsConfigResult,
 };
 pub use error::{ErrorKind, WatchError};
 pub use event::Event;
-pub use lifecycle::token_bucket::{RateLimit, TokenBucket};
-pub use machine::{Effect, Input, Machine};
+pub use input::{Effect, Input};
+pub use lifecycle::{RateLimit, TokenBucket};
+pub use machine::Machine;
 pub use naming::{
     AuthorityKey, InvalidTarget, Naming, NamingError, ResolvedName, Target, Template,
 };
@@ -38,5 +45,4 @@ pub use setup::{
     Setup, StreamId,
 };
 pub use status::ResourceStatus;
-pub use watching::events::WatchEvent;
-pub use watching::watchers::WatchId;
+pub use watching::{WatchEvent, WatchId};

@@ -70,6 +70,33 @@ pub struct InvalidResource {
     pub why: String,
 }
 
+impl ResponseItem {
+    /// Returns all names of the resource.
+    pub(super) fn names(&self) -> impl Iterator<Item = &ResourceName> {
+        let (name, aliases) = match self {
+            Self::Resource(received) => (received.resource.name(), received.resource.aliases()),
+            Self::Heartbeat(heartbeat) => (&heartbeat.name, heartbeat.aliases.as_slice()),
+        };
+        std::iter::once(name).chain(aliases)
+    }
+}
+
+impl HeartbeatResource {
+    /// Returns all names of the resource.
+    pub(super) fn names(&self) -> impl Iterator<Item = &ResourceName> {
+        std::iter::once(&self.name).chain(&self.aliases)
+    }
+}
+
+impl fmt::Display for InvalidResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "`{name}`: {}", self.why),
+            None => f.write_str(&self.why),
+        }
+    }
+}
+
 impl Response {
     /// Finds this fault with all of it, also if there is nothing in it.
     pub fn reject(&mut self, why: &str) {

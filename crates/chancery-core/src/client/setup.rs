@@ -161,6 +161,19 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Returns the time after which a resource that was asked for counts as missing, or as late where
+    /// the server's timer is a transient error (C-065, C-066).
+    pub(super) fn resource_timeout(&self, features: ServerFeatures) -> Duration {
+        let timeout = if features.resource_timer_is_transient_error {
+            self.timeout_after
+        } else {
+            self.missing_after
+        };
+        if timeout.is_zero() { Duration::MAX } else { timeout }
+    }
+}
+
 impl Setup {
     /// A client that may ask nobody yet.
     pub fn new(node: Arc<Node>, settings: Settings) -> Self {
@@ -177,13 +190,15 @@ impl Setup {
         }))
     }
 
-    /// Says who answers for an authority.
+    /// Says who answers for an authority. Servers of another setup are left out, so that the machine
+    /// of this one knows every id that it meets.
     pub fn authority(
         &mut self,
         authority: AuthorityKey,
-        servers: Vec<ServerId>,
+        mut servers: Vec<ServerId>,
         fallback: Fallback,
     ) {
+        servers.retain(|server| self.find(*server).is_some());
         self.authorities.insert(authority, AuthoritySetup { servers, fallback });
     }
 
@@ -195,6 +210,16 @@ impl Setup {
     /// One server; `None` for an id of another setup.
     pub fn find(&self, server: ServerId) -> Option<&ServerSetup> {
         self.servers.get(server.0)
+    }
+
+    /// Returns the features of a server.
+    pub(super) fn features(&self, server: ServerId) -> ServerFeatures {
+        self.find(server).map(|server| server.key.features).unwrap_or_default()
+    }
+
+    /// Returns the URI of a server.
+    pub(super) fn uri(&self, server: ServerId) -> &str {
+        self.find(server).map_or("", |server| &server.key.uri)
     }
 
     /// All authorities and their servers.

@@ -1,4 +1,4 @@
-//! One resource in the cache: what is held of it, and what is wrong with it.
+//! One resource in the cache: the value that is held, and the error that goes with it.
 //!
 //! ```text
 //!              given, good                 given, good
@@ -8,67 +8,15 @@
 //!       +---------------------+--> Nacked, DoesNotExist, ReceivedError, Timeout
 //! ```
 //!
-//! Not here: who is told (`watchers`), and what follows for the stream (`receive`).
+//! Every change says what its watchers have to hear. Not here: who they are (`watching`), and what
+//! follows for the stream (`receive`).
 
 use std::sync::Arc;
 
-use crate::client::{DecodedBody, ErrorKind, ServerId, WatchError};
-use crate::{Resource, Time};
-
-/// A resource as the cache holds it.
-#[derive(Clone, Debug)]
-pub struct CachedResource {
-    /// Name and body, as the server sent them.
-    pub resource: Arc<Resource>,
-    /// What a decoder made of the body.
-    pub decoded: Option<DecodedBody>,
-    /// The resource's own version where the protocol gives one, else that of its response.
-    pub version: Arc<str>,
-    /// When it came, or was last confirmed.
-    pub last_updated: Time,
-    /// Who gave it.
-    pub server: ServerId,
-    /// When it must not be used any more.
-    pub expires: Option<Time>,
-}
-
-/// How a resource stands with its server, as CSDS tells it (C-054).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ResourceState {
-    /// It was asked for and nothing is known.
-    Requested,
-    /// The newest that was sent is held.
-    Acked,
-    /// The newest that was sent cannot be used.
-    Nacked,
-    /// There is no such resource.
-    DoesNotExist,
-    /// The server said why it does not give it.
-    ReceivedError,
-    /// The server did not answer in time.
-    Timeout,
-}
-
-/// The newest version that was rejected (C-061).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejection {
-    /// Which version.
-    pub version: Arc<str>,
-    /// Why.
-    pub why: Arc<str>,
-    /// When.
-    pub at: Time,
-}
-
-/// What a watcher has to be told about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Change {
-    /// The value is another, or there is none any more.
-    Changed,
-    /// What is wrong is something else now, or nothing.
-    Ambient,
-    None,
-}
+use super::{CachedResource, Rejection, ResourceState};
+use crate::Time;
+use crate::client::watching::Change;
+use crate::client::{ErrorKind, ServerFeatures, ServerId, WatchError};
 
 /// A resource that somebody watches.
 #[derive(Clone, Debug, Default)]
@@ -76,15 +24,40 @@ pub(in crate::client) struct CacheEntry {
     cached: Option<CachedResource>,
     error: Option<Arc<WatchError>>,
     rejection: Option<Rejection>,
-    /// Whether its time to live ran out, which says nothing of whether there is one.
-    outlived: bool,
-    /// Whether what is held is from an earlier run, and nobody has said it again.
-    restored: bool,
+    confirmation: Confirmation,
+    /// True if its time to live ran out, which says nothing of whether there is one.
+    expired: bool,
     /// True if the servers went away after all of this was said, so that their absence is what its
     /// watchers heard last.
-    cut_off: bool,
-    /// True if it is from before its server was given up, and nobody has said it again.
-    doubted: bool,
+    outage_is_newer: bool,
+}
+
+/// The trust in a value: it may be used, and its server may have to say it again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Confirmation {
+    /// The server said it, and was not given up since.
+    #[default]
+    Confirmed,
+    /// It is from an earlier run.
+    Restored,
+    /// It is from before its server was given up.
+    Unconfirmed,
+}
+
+/// The treatment of a value when an error comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::client) enum OnError {
+    /// The value is kept (gRFC A88).
+    Keep,
+    /// The value is dropped (C-070).
+    Drop,
+}
+
+impl OnError {
+    /// Returns the treatment of a value when its server says that data is wrong.
+    pub(in crate::client) fn of_data(features: ServerFeatures) -> Self {
+        if features.fail_on_data_errors { Self::Drop } else { Self::Keep }
+    }
 }
 
 impl CacheEntry {
@@ -96,190 +69,18 @@ impl CacheEntry {
         self.error.as_ref()
     }
 
-    /// Returns the error that holds now, if the servers are in this trouble or in none: whichever
-    /// of the two came last (C-067).
-    pub(in crate::client) fn reason<'a>(
-        &'a self,
-        trouble: Option<&'a Arc<WatchError>>,
-    ) -> Option<&'a Arc<WatchError>> {
-        let error = self.error.as_ref();
-        if self.cut_off { trouble.or(error) } else { error.or(trouble) }
-    }
-
-    /// The servers cannot be reached, or can be again.
-    pub(in crate::client) fn cut_off(&mut self, is_away: bool) -> Change {
-        let was_cut_off = std::mem::replace(&mut self.cut_off, is_away);
-        if !is_away && !was_cut_off && self.error.is_some() {
-            return Change::None; // That error is what was heard last.
-        }
-        if self.cached.is_some() { Change::Ambient } else { Change::Changed }
-    }
-
-    /// The servers could not be reached before, and cannot now. That is news if something else was
-    /// heard meanwhile.
-    pub(in crate::client) fn cut_off_again(&mut self) -> Change {
-        if self.cut_off || self.error.is_none() { Change::None } else { self.cut_off(true) }
-    }
-
-    /// Whether what is held is from this server.
-    pub(in crate::client) fn is_from(&self, server: ServerId) -> bool {
-        self.cached.as_ref().is_some_and(|held| held.server == server)
-    }
-
-    /// Whether anything that is known of it is from this server.
-    pub(in crate::client) fn is_known_from(&self, server: ServerId) -> bool {
-        let error = self.error.as_ref().and_then(|error| error.server);
-        self.is_from(server) || error == Some(server)
-    }
-
-    /// Whether it is as this server said last, or nothing is known of it.
-    pub(in crate::client) fn is_as_said_by(&self, server: ServerId) -> bool {
-        let value = self.cached.as_ref().is_none_or(|held| held.server == server);
-        let error = self.error.as_ref().is_none_or(|error| error.server == Some(server));
-        value && error && !self.outlived && !self.is_old()
-    }
-
     pub(in crate::client) fn rejection(&self) -> Option<&Rejection> {
         self.rejection.as_ref()
     }
 
-    /// Takes back a value from an earlier run, if nothing at all is known. Whether that was so.
-    pub(in crate::client) fn restore(&mut self, held: CachedResource) -> bool {
-        let is_news = self.is_unknown();
-        if is_news {
-            *self = Self { cached: Some(held), restored: true, ..Self::default() };
-        }
-        is_news
-    }
-
-    /// The server that gave it is given up: when it is back, it has to say this again.
-    pub(in crate::client) fn mark_unconfirmed(&mut self, server: ServerId) {
-        self.doubted |= self.is_from(server);
-    }
-
-    /// Whether what is held is from an earlier run, and nobody has said it again.
-    pub(in crate::client) fn is_restored(&self) -> bool {
-        self.restored
-    }
-
-    /// Returns true if what is held is from an earlier run, or from before its server was given up,
-    /// and nobody has said it again.
-    pub(in crate::client) fn is_old(&self) -> bool {
-        self.restored || self.doubted
-    }
-
-    /// The same, and this server has not said either that something is wrong with it.
-    pub(in crate::client) fn is_old_to(&self, server: ServerId) -> bool {
-        let names = |error: &Arc<WatchError>| {
-            let is_word = matches!(error.kind, ErrorKind::Rejected | ErrorKind::Refused(_));
-            is_word && error.server == Some(server)
-        };
-        self.is_old() && !self.error.as_ref().is_some_and(names)
-    }
-
-    /// Whether it is neither held nor known not to exist (C-087).
-    pub(in crate::client) fn is_unresolved(&self) -> bool {
-        let missing = self.error.as_ref().is_some_and(|error| error.is_missing());
-        self.cached.is_none() && (self.outlived || !missing)
-    }
-
-    /// Whether nothing at all is known of it.
-    pub(in crate::client) fn is_unknown(&self) -> bool {
-        self.cached.is_none() && self.error.is_none()
-    }
-
-    /// Returns true if a resource that nobody can name may be this one: there is no value, and
-    /// nobody said of this name why.
-    pub(in crate::client) fn may_be_nameless(&self) -> bool {
-        let is_open = |error: &Arc<WatchError>| {
-            error.is_nameless || matches!(error.kind, ErrorKind::Missing | ErrorKind::Late)
-        };
-        self.cached.is_none() && self.error.as_ref().is_none_or(is_open)
-    }
-
-    /// Returns true if something is known of it, and there is no value.
-    pub(in crate::client) fn is_without_value(&self) -> bool {
-        self.cached.is_none() && self.error.is_some()
-    }
-
-    /// A good body came. The same body again is no news (C-049), unless what it means has changed
-    /// with the server (C-082).
-    pub(in crate::client) fn accept(&mut self, new: CachedResource) -> Change {
-        self.rejection = None;
-        self.outlived = false;
-        self.restored = false;
-        self.cut_off = false;
-        self.doubted = false;
-        let had_error = self.error.take().is_some();
-        let follows = new.resource.facts().reports_to_server;
-        let same = self.cached.as_ref().is_some_and(|old| {
-            old.resource.body() == new.resource.body() && !(follows && old.server != new.server)
-        });
-        let reading = self.cached.take().and_then(|old| old.decoded);
-        let mut new = new;
-        if same {
-            new.decoded = reading.or(new.decoded);
-        }
-        self.cached = Some(new);
-        match (same, had_error) {
-            (false, _) => Change::Changed,
-            (true, true) => Change::Ambient,
-            (true, false) => Change::None,
-        }
-    }
-
-    /// The body lives on (a heartbeat).
-    pub(in crate::client) fn renew(&mut self, now: Time, expires: Option<Time>) {
-        self.restored = false;
-        self.doubted = false;
-        if let Some(held) = &mut self.cached {
-            held.last_updated = now;
-            held.expires = expires;
-        }
-    }
-
-    /// Something is wrong. What is held is kept, unless it must be dropped (C-070).
-    pub(in crate::client) fn set_error(&mut self, error: WatchError, drops: bool) -> Change {
-        let drops = drops && self.cached.is_some();
-        let was_cut_off = std::mem::take(&mut self.cut_off);
-        if !drops && !was_cut_off && self.error.as_deref() == Some(&error) {
-            return Change::None;
-        }
-        let was_missing = self.error.as_ref().is_some_and(|error| error.is_missing());
-        if self.cached.is_none() && was_missing && error.is_missing() && !was_cut_off {
-            // Another reason why there is none is no news to who knows that there is none.
-            self.error = Some(Arc::new(error));
-            return Change::None;
-        }
-        self.outlived = false;
-        self.error = Some(Arc::new(error));
-        if drops {
-            self.cached = None;
-        }
-        if self.cached.is_some() { Change::Ambient } else { Change::Changed }
-    }
-
-    /// Its time to live is over: what is held is dropped, wherever there may be more (C-045).
-    pub(in crate::client) fn expire(&mut self, error: WatchError) -> Change {
-        let news = self.set_error(error, true);
-        self.outlived = true;
-        news
-    }
-
-    /// An error is over, if it is this one. Without a value there is another one to be told.
-    pub(in crate::client) fn recover(&mut self, from: &WatchError, missing: WatchError) -> Change {
-        if self.error.as_deref() != Some(from) {
-            return Change::None;
-        }
-        if self.cached.is_none() {
-            return self.set_error(missing, false);
-        }
-        self.error = None;
-        Change::Ambient
-    }
-
-    pub(in crate::client) fn reject(&mut self, rejection: Rejection) {
-        self.rejection = Some(rejection);
+    /// Returns the error that holds now, during an outage of the servers or not: whichever of the two
+    /// came last (C-067).
+    pub(super) fn error_during<'a>(
+        &'a self,
+        outage: Option<&'a Arc<WatchError>>,
+    ) -> Option<&'a Arc<WatchError>> {
+        let error = self.error.as_ref();
+        if self.outage_is_newer { outage.or(error) } else { error.or(outage) }
     }
 
     pub(in crate::client) fn state(&self) -> ResourceState {
@@ -297,5 +98,204 @@ impl CacheEntry {
                 | ErrorKind::Broken,
             ) => ResourceState::ReceivedError,
         }
+    }
+
+    /// Returns true if the value is from this server.
+    pub(in crate::client) fn is_from(&self, server: ServerId) -> bool {
+        self.cached.as_ref().is_some_and(|cached| cached.server == server)
+    }
+
+    /// Returns true if anything that is known is from this server.
+    pub(super) fn is_known_from(&self, server: ServerId) -> bool {
+        let error = self.error.as_ref().and_then(|error| error.server);
+        self.is_from(server) || error == Some(server)
+    }
+
+    /// Returns true if all of it is as this server said last, or nothing is known.
+    pub(super) fn is_as_said_by(&self, server: ServerId) -> bool {
+        let value = self.cached.as_ref().is_none_or(|cached| cached.server == server);
+        let error = self.error.as_ref().is_none_or(|error| error.server == Some(server));
+        value && error && !self.expired && self.is_confirmed()
+    }
+
+    pub(super) fn is_restored(&self) -> bool {
+        self.confirmation == Confirmation::Restored
+    }
+
+    /// Returns true unless the value is from an earlier run, or from before its server was given up.
+    pub(in crate::client) fn is_confirmed(&self) -> bool {
+        self.confirmation == Confirmation::Confirmed
+    }
+
+    /// Returns true if this server has to say it again: it is not confirmed, and the server has not
+    /// said either that something is wrong with it.
+    pub(super) fn is_unconfirmed_by(&self, server: ServerId) -> bool {
+        let is_its_word = |error: &Arc<WatchError>| {
+            let is_word = matches!(error.kind, ErrorKind::Rejected | ErrorKind::Refused(_));
+            is_word && error.server == Some(server)
+        };
+        !self.is_confirmed() && !self.error.as_ref().is_some_and(is_its_word)
+    }
+
+    /// Returns true if it is neither held nor known not to exist (C-087).
+    pub(super) fn is_unresolved(&self) -> bool {
+        self.cached.is_none() && (self.expired || !self.has_missing_error())
+    }
+
+    /// Returns true if there is no such resource, as far as is known.
+    pub(super) fn is_known_missing(&self) -> bool {
+        self.cached.is_none() && self.has_missing_error()
+    }
+
+    /// Returns true if its server said that it is no more.
+    pub(super) fn has_missing_error(&self) -> bool {
+        self.error.as_ref().is_some_and(|error| error.is_missing())
+    }
+
+    /// Returns true if nothing at all is known.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.cached.is_none() && self.error.is_none()
+    }
+
+    /// Returns true if something is known, and there is no value.
+    pub(super) fn is_without_value(&self) -> bool {
+        self.cached.is_none() && self.error.is_some()
+    }
+
+    /// Returns true if a resource that nobody can name may be this one: there is no value, and
+    /// nobody said of this name why.
+    pub(super) fn may_be_nameless(&self) -> bool {
+        let is_open = |error: &Arc<WatchError>| {
+            error.is_nameless || matches!(error.kind, ErrorKind::Missing | ErrorKind::Late)
+        };
+        self.cached.is_none() && self.error.as_ref().is_none_or(is_open)
+    }
+
+    /// A good body came. The same body again is no news (C-049), unless what it means has changed
+    /// with the server (C-082).
+    pub(in crate::client) fn accept(&mut self, mut new: CachedResource) -> Option<Change> {
+        self.rejection = None;
+        self.expired = false;
+        self.outage_is_newer = false;
+        self.confirmation = Confirmation::Confirmed;
+        let had_error = self.error.take().is_some();
+        let follows_server = new.resource.facts().reports_to_server;
+        let is_same = self.cached.as_ref().is_some_and(|old| {
+            old.resource.body() == new.resource.body()
+                && !(follows_server && old.server != new.server)
+        });
+        let decoded = self.cached.take().and_then(|old| old.decoded);
+        if is_same {
+            new.decoded = decoded.or(new.decoded);
+        }
+        self.cached = Some(new);
+        match (is_same, had_error) {
+            (false, _) => Some(Change::Value),
+            (true, true) => Some(Change::Ambient),
+            (true, false) => None,
+        }
+    }
+
+    /// The body lives on (a heartbeat).
+    pub(in crate::client) fn renew(&mut self, now: Time, expires: Option<Time>) {
+        self.confirmation = Confirmation::Confirmed;
+        if let Some(cached) = &mut self.cached {
+            cached.last_updated = now;
+            cached.expires = expires;
+        }
+    }
+
+    /// A version was rejected.
+    pub(in crate::client) fn reject(&mut self, rejection: Rejection) {
+        self.rejection = Some(rejection);
+    }
+
+    /// Something is wrong.
+    pub(in crate::client) fn set_error(
+        &mut self,
+        error: WatchError,
+        on_error: OnError,
+    ) -> Option<Change> {
+        let drops = on_error == OnError::Drop && self.cached.is_some();
+        let outage_was_newer = std::mem::take(&mut self.outage_is_newer);
+        if !drops && !outage_was_newer && self.error.as_deref() == Some(&error) {
+            return None;
+        }
+        if self.is_known_missing() && error.is_missing() && !outage_was_newer {
+            // Another reason why there is none is no news to who knows that there is none.
+            self.error = Some(Arc::new(error));
+            return None;
+        }
+        self.expired = false;
+        self.error = Some(Arc::new(error));
+        if drops {
+            self.cached = None;
+        }
+        Some(self.change())
+    }
+
+    /// The time to live is over: the value is dropped, wherever there may be more (C-045).
+    pub(super) fn expire(&mut self, error: WatchError) -> Option<Change> {
+        let change = self.set_error(error, OnError::Drop);
+        self.expired = true;
+        change
+    }
+
+    /// An error is over, if it is this one. Without a value there is another one to be told.
+    pub(super) fn clear_error(
+        &mut self,
+        over: &WatchError,
+        missing: impl FnOnce() -> WatchError,
+    ) -> Option<Change> {
+        if self.error.as_deref() != Some(over) {
+            return None;
+        }
+        if self.cached.is_none() {
+            return self.set_error(missing(), OnError::Keep);
+        }
+        self.error = None;
+        Some(Change::Ambient)
+    }
+
+    /// Takes back a value from an earlier run, if nothing at all is known. Returns true if that was so.
+    pub(super) fn restore(&mut self, cached: CachedResource) -> bool {
+        let is_news = self.is_unknown();
+        if is_news {
+            let confirmation = Confirmation::Restored;
+            *self = Self { cached: Some(cached), confirmation, ..Self::default() };
+        }
+        is_news
+    }
+
+    /// The server that gave the value is given up: when it is back, it has to say this again.
+    pub(super) fn mark_unconfirmed(&mut self, server: ServerId) {
+        if self.is_from(server) && self.is_confirmed() {
+            self.confirmation = Confirmation::Unconfirmed;
+        }
+    }
+
+    /// An outage of the servers began.
+    pub(super) fn begin_outage(&mut self) -> Option<Change> {
+        self.outage_is_newer = true;
+        Some(self.change())
+    }
+
+    /// An outage of the servers is over.
+    pub(super) fn end_outage(&mut self) -> Option<Change> {
+        let outage_was_newer = std::mem::take(&mut self.outage_is_newer);
+        // An error that came after the outage began is what was heard last.
+        let is_news = outage_was_newer || self.error.is_none();
+        is_news.then(|| self.change())
+    }
+
+    /// The servers could not be reached before, and cannot now. That is news if something else was
+    /// heard meanwhile.
+    pub(super) fn repeat_outage(&mut self) -> Option<Change> {
+        if self.outage_is_newer || self.error.is_none() { None } else { self.begin_outage() }
+    }
+
+    /// Returns what an error changes: with a value it only goes with that.
+    fn change(&self) -> Change {
+        if self.cached.is_some() { Change::Ambient } else { Change::Value }
     }
 }

@@ -1,4 +1,4 @@
-//! When resources must not be used any more, unless they are renewed (C-045).
+//! The times from which on resources must not be used any more, unless they are renewed (C-045).
 //!
 //! A renewal leaves the time before it behind. Those are cleared away when there are more of them
 //! than of others, so that a server that renews often, and for long, costs no memory.
@@ -11,24 +11,24 @@ use crate::{ResourceName, Time, TypeUrl};
 /// A resource where it is held, which need not be under its own authority: everything may be
 /// watched under another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::client) struct Expiry {
-    pub(in crate::client) at: Time,
-    pub(in crate::client) authority: AuthorityKey,
-    pub(in crate::client) type_url: TypeUrl,
-    pub(in crate::client) name: ResourceName,
+pub(super) struct Expiry {
+    pub(super) at: Time,
+    pub(super) authority: AuthorityKey,
+    pub(super) type_url: TypeUrl,
+    pub(super) name: ResourceName,
 }
 
 /// All times to live, and some that are over.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Expiries {
+pub(super) struct Expiries {
     all: BTreeSet<Expiry>,
-    /// How many there were when they were last cleared.
+    /// The number of them when they were last cleared.
     live: usize,
 }
 
 impl Expiries {
-    /// Notes one. `lives` says which are still true.
-    pub(in crate::client) fn add(&mut self, expiry: Expiry, lives: impl Fn(&Expiry) -> bool) {
+    /// Adds one. `lives` says which are still true.
+    pub(super) fn add(&mut self, expiry: Expiry, lives: impl Fn(&Expiry) -> bool) {
         self.all.insert(expiry);
         if self.all.len() > 2 * self.live + FEW {
             self.all.retain(lives);
@@ -36,13 +36,13 @@ impl Expiries {
         }
     }
 
-    /// When the next is over.
-    pub(in crate::client) fn next(&self) -> Option<Time> {
+    /// Returns the next time.
+    pub(super) fn next(&self) -> Option<Time> {
         self.all.first().map(|expiry| expiry.at)
     }
 
-    /// One that is over.
-    pub(in crate::client) fn next_expired(&mut self, now: Time) -> Option<Expiry> {
+    /// Takes out one that is over.
+    pub(super) fn next_expired(&mut self, now: Time) -> Option<Expiry> {
         if self.next()? <= now { self.all.pop_first() } else { None }
     }
 }

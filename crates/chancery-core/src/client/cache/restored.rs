@@ -1,37 +1,38 @@
-//! What is left of an earlier run, until somebody watches it or its server says something newer.
+//! The resources of an earlier run, until somebody watches them or their server says something newer.
 
 use std::collections::BTreeMap;
 
-use crate::client::cache::authority::Collection;
-use crate::client::{AuthorityKey, CachedResource};
+use super::CachedResource;
+use super::collection::is_member;
+use crate::client::AuthorityKey;
 use crate::{ResourceName, TypeUrl};
 
 /// Resources by type and name.
 #[derive(Debug, Default)]
-pub(in crate::client) struct RestoredResources(
-    BTreeMap<TypeUrl, BTreeMap<ResourceName, CachedResource>>,
-);
+pub(super) struct RestoredResources(BTreeMap<TypeUrl, BTreeMap<ResourceName, CachedResource>>);
 
 impl RestoredResources {
-    pub(in crate::client) fn put(&mut self, type_url: TypeUrl, held: CachedResource) {
-        let name = held.resource.name().clone();
-        self.0.entry(type_url).or_default().insert(name, held);
+    pub(super) fn put(&mut self, type_url: TypeUrl, cached: CachedResource) {
+        let name = cached.resource.name().clone();
+        self.0.entry(type_url).or_default().insert(name, cached);
     }
 
-    /// All that are in a group.
-    pub(in crate::client) fn take_in(
+    /// Takes out the members of a collection.
+    pub(super) fn take_members(
         &mut self,
         type_url: &TypeUrl,
-        group: &ResourceName,
+        collection: &ResourceName,
     ) -> Vec<CachedResource> {
         let Some(all) = self.0.get_mut(type_url) else { return Vec::new() };
-        let of_realm = |name: &ResourceName| AuthorityKey::of(name) == AuthorityKey::of(group);
-        let named: Vec<_> = all.keys().filter(|name| of_realm(name)).cloned().collect();
-        let within = named.into_iter().filter(|name| Collection::covers(group, name));
-        within.filter_map(|name| all.remove(&name)).collect()
+        let authority = AuthorityKey::of(collection);
+        let is_taken = |name: &ResourceName, _: &mut CachedResource| {
+            AuthorityKey::of(name) == authority && is_member(collection, name)
+        };
+        all.extract_if(.., is_taken).map(|(_, cached)| cached).collect()
     }
 
-    pub(in crate::client) fn take(
+    /// Takes out one.
+    pub(super) fn take(
         &mut self,
         type_url: &TypeUrl,
         name: &ResourceName,

@@ -1,58 +1,58 @@
-//! The resources of one type under one authority, by name, and for which of them there is a need.
+//! The resources of one type under one authority, by name, and which of them are unresolved.
 //!
 //! While a server is away, each event asks whether anything is missing (C-087), so what is missing
-//! is kept here beside the resources, and every change of one goes through here. Not here: groups
-//! (`realm`), and what a change means (`receive`).
+//! is kept here beside the resources, and every change of one goes through here. Not here:
+//! collections (`type_cache`), and what a change means (`receive`).
 
-use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::CacheEntry;
 use crate::ResourceName;
-use crate::client::cache::entry::CacheEntry;
-use crate::client::watching::watchers::WatchId;
+use crate::client::WatchId;
 
-/// One resource, and who watches it by its name.
+/// One resource, and the watchers that have it by its name.
 #[derive(Debug, Default)]
 pub(in crate::client) struct CacheSlot {
     pub(in crate::client) entry: CacheEntry,
-    pub(in crate::client) watchers: Vec<WatchId>,
+    pub(super) watchers: Vec<WatchId>,
 }
 
-/// All resources of a shelf.
+/// All resources of a type.
 #[derive(Debug, Default)]
-pub(in crate::client) struct CacheSlots {
+pub(super) struct CacheSlots {
     all: BTreeMap<ResourceName, CacheSlot>,
     /// Those that are neither held nor known not to exist.
     unresolved: BTreeSet<ResourceName>,
 }
 
 impl CacheSlots {
-    pub(in crate::client) fn get(&self, name: &ResourceName) -> Option<&CacheSlot> {
+    pub(super) fn get(&self, name: &ResourceName) -> Option<&CacheSlot> {
         self.all.get(name)
     }
 
-    pub(in crate::client) fn contains(&self, name: &ResourceName) -> bool {
+    pub(super) fn entry(&self, name: &ResourceName) -> Option<&CacheEntry> {
+        self.all.get(name).map(|slot| &slot.entry)
+    }
+
+    pub(super) fn contains(&self, name: &ResourceName) -> bool {
         self.all.contains_key(name)
     }
 
-    pub(in crate::client) fn iter(&self) -> btree_map::Iter<'_, ResourceName, CacheSlot> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ResourceName, &CacheSlot)> {
         self.all.iter()
     }
 
-    pub(in crate::client) fn values(&self) -> impl Iterator<Item = &CacheSlot> {
-        self.all.values()
-    }
-
-    pub(in crate::client) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Whether any of them is neither held nor known not to exist (C-087).
-    pub(in crate::client) fn is_any_unresolved(&self) -> bool {
+    /// Returns true if any of them is neither held nor known not to exist (C-087).
+    pub(super) fn is_any_unresolved(&self) -> bool {
         !self.unresolved.is_empty()
     }
 
     /// Changes one that is there.
-    pub(in crate::client) fn change<T>(
+    pub(super) fn change<T>(
         &mut self,
         name: &ResourceName,
         act: impl FnOnce(&mut CacheSlot) -> T,
@@ -64,7 +64,7 @@ impl CacheSlots {
     }
 
     /// Changes one, and makes it first if it is not there.
-    pub(in crate::client) fn put<T>(
+    pub(super) fn put<T>(
         &mut self,
         name: &ResourceName,
         act: impl FnOnce(&mut CacheSlot) -> T,
@@ -76,28 +76,16 @@ impl CacheSlots {
     }
 
     /// Changes each of them.
-    pub(in crate::client) fn change_all(
-        &mut self,
-        mut act: impl FnMut(&ResourceName, &mut CacheSlot),
-    ) {
+    pub(super) fn change_all(&mut self, mut act: impl FnMut(&ResourceName, &mut CacheSlot)) {
         for (name, slot) in &mut self.all {
             act(name, slot);
             note(&mut self.unresolved, name, slot);
         }
     }
 
-    pub(in crate::client) fn remove(&mut self, name: &ResourceName) {
+    pub(super) fn remove(&mut self, name: &ResourceName) {
         self.all.remove(name);
         self.unresolved.remove(name);
-    }
-}
-
-impl<'a> IntoIterator for &'a CacheSlots {
-    type Item = (&'a ResourceName, &'a CacheSlot);
-    type IntoIter = btree_map::Iter<'a, ResourceName, CacheSlot>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::client::Settings;
 
 /// The waits of one stream.
 #[derive(Debug, Default)]
-pub(in crate::client) struct Backoff {
+pub(super) struct Backoff {
     /// The next wait; `None` stands for the first.
     next: Option<Duration>,
     drawn: u64,
@@ -19,12 +19,12 @@ pub(in crate::client) struct Backoff {
 
 impl Backoff {
     /// The server answered: the next failure is the first again.
-    pub(in crate::client) fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.next = None;
     }
 
     /// The next wait.
-    pub(in crate::client) fn wait(&mut self, settings: &Settings, stream: u64) -> Duration {
+    pub(super) fn wait(&mut self, settings: &Settings, stream: u64) -> Duration {
         let nominal = self.next.unwrap_or(settings.backoff).min(settings.backoff_max);
         let factor = if settings.backoff_factor > 1.0 { settings.backoff_factor } else { 1.0 };
         // At most a bounded time by a bounded factor: nothing overflows.
@@ -36,7 +36,7 @@ impl Backoff {
     }
 
     /// The wait until the next poll: never shorter than asked for, and never quite the same.
-    pub(in crate::client) fn spread(
+    pub(super) fn spread(
         &mut self,
         settings: &Settings,
         stream: u64,

@@ -1,23 +1,22 @@
-//! The stream of load reports to one server: when there is one, and what is said on it.
+//! The stream of load reports to one server: when there is one, and what is sent on it.
 //!
 //! ```text
-//!   Closed --a cluster reports--> Opening --> Open: introduced --> answered --> reports
-//!      ^                             |                                             |
-//!      +------ nobody reports -------+-------> Waiting, longer each time <---------+
+//!   needed: a cluster reports --> opened --> introduced --> answered --> a report at each interval
+//!   not needed any more       --> the last report --> the end of the client's half
 //! ```
 //!
 //! A driver opens a stream when it [is due](LoadReporter::is_due), asks for the
 //! [next message](LoadReporter::next_message) whenever the wire has room, and looks again at the
-//! [deadline](LoadReporter::deadline).
+//! [deadline](LoadReporter::deadline). The life of the stream is that of all streams (`lifecycle`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::counters::ClusterCounters;
-use super::stats::{ClusterSelection, LoadKey, LoadReport, LoadResponse};
+use super::stats::{ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse};
 use super::store::LoadStore;
 use crate::client::Settings;
-use crate::client::lifecycle::backoff::Backoff;
+use crate::client::lifecycle::{Lifecycle, StreamEnd};
 use crate::{ErrorDetail, Node, Time};
 
 /// The load reports to one server.
@@ -25,51 +24,42 @@ use crate::{ErrorDetail, Node, Time};
 pub struct LoadReporter {
     node: Arc<Node>,
     settings: Settings,
-    /// Tells its waits from those of others.
-    number: u64,
-    book: LoadStore,
-    state: State,
-    backoff: Backoff,
-    /// Whether no more is to be said than the last word.
-    closing: bool,
+    store: LoadStore,
+    life: Lifecycle<ReportStream>,
+    /// True if no more is to be reported than the last report.
+    is_closing: bool,
     events: Vec<LoadEvent>,
 }
 
+/// An open stream of reports.
 #[derive(Debug)]
-enum State {
-    Closed,
-    Waiting(Time),
-    Opening,
-    Open(Stream),
-}
-
-#[derive(Debug)]
-struct Stream {
-    opened: Time,
-    introduced: bool,
-    terms: Option<Terms>,
-    /// When the last report was written.
+struct ReportStream {
+    is_introduced: bool,
+    terms: ReportTerms,
+    /// The time of the last report.
     last: Time,
-    /// Whether the answer of the server cannot be obeyed.
-    unusable: bool,
     ending: Ending,
 }
 
-/// What the server wants.
+/// The reports that the server wants.
 #[derive(Debug)]
-struct Terms {
-    clusters: ClusterSelection,
-    interval: Duration,
+enum ReportTerms {
+    /// It has not said.
+    Unknown,
+    /// It wants these.
+    Known { clusters: ClusterSelection, interval: Duration },
+    /// It said something that cannot be obeyed.
+    Unusable,
 }
 
-/// How far the end of what is said has come.
+/// The progress of the end of the client's half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    No,
+    NotBegun,
     /// The last report has been made.
-    Told,
-    /// And the end has been said.
-    Said,
+    Reported,
+    /// And the end has been sent.
+    Ended,
 }
 
 /// What is to be said on the stream.
@@ -116,188 +106,183 @@ pub enum LoadEvent {
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
 impl LoadReporter {
-    /// Of a server to which nobody reports yet. `number` tells its waits from those of others.
+    /// The reporter of a server to which nobody reports yet. `number` tells its waits from those of
+    /// others.
     pub fn new(node: Arc<Node>, settings: Settings, number: u64) -> Self {
         Self {
             node,
             settings,
-            number,
-            book: LoadStore::default(),
-            state: State::Closed,
-            backoff: Backoff::default(),
-            closing: false,
+            store: LoadStore::default(),
+            life: Lifecycle::new(number),
+            is_closing: false,
             events: Vec::new(),
         }
     }
 
-    /// A cluster reports to this server, until it is [left](Self::leave) as often.
+    /// A cluster reports to this server, until it is [removed](Self::remove_cluster) as often.
     pub fn add_cluster(&mut self, now: Time, key: LoadKey) -> Arc<ClusterCounters> {
-        self.book.open(now, key)
+        self.store.open(now, key)
     }
 
-    /// A cluster reports no longer. What it has to tell yet is told if the stream is there, or
-    /// comes back while others need it.
+    /// A cluster reports no longer. Its last counts are reported if the stream is there, or comes
+    /// back while others need it.
     pub fn remove_cluster(&mut self, key: &LoadKey) {
-        let untold = self.book.close(key);
-        self.untold(untold);
-        self.rest();
+        let lost = self.store.close(key);
+        self.note_lost(lost);
+        self.rest_if_unneeded();
     }
 
     /// Nothing is reported any more but once, and that now (C-133).
     pub fn close(&mut self) {
-        self.closing = true;
-        self.rest();
+        self.is_closing = true;
+        self.rest_if_unneeded();
     }
 
-    /// Whether there is a stream, or one is being opened.
+    /// Returns true if there is no stream, and none is being opened.
     pub fn is_at_rest(&self) -> bool {
-        matches!(self.state, State::Closed | State::Waiting(_))
+        self.life.is_at_rest()
     }
 
-    /// Whether anybody reports.
+    /// Returns true if anybody reports.
     pub fn is_wanted(&self) -> bool {
-        !self.closing && self.book.is_open()
+        !self.is_closing && self.store.is_open()
     }
 
-    /// Whether a stream is to be opened now. It is asked once for each stream: whoever hears that
-    /// it is, opens it, and says how that went.
+    /// Returns true if a stream is to be opened now. It is asked once for each stream: whoever hears
+    /// that it is, opens it, and says how that went.
     pub fn is_due(&mut self, now: Time) -> bool {
-        let is_due = match self.state {
-            State::Closed => self.is_wanted(),
-            State::Waiting(at) => self.is_wanted() && at <= now,
-            State::Opening | State::Open(_) => false,
-        };
-        if is_due {
-            self.state = State::Opening;
-        }
-        is_due
+        self.is_wanted() && self.life.begin(now)
     }
 
-    /// The stream is there, and something can be said on it.
+    /// The stream is there, and something can be sent on it.
     pub fn opened(&mut self, now: Time) {
-        if !matches!(self.state, State::Opening) {
-            return;
-        }
-        self.state = State::Open(Stream {
-            opened: now,
-            introduced: false,
-            terms: None,
+        let stream = ReportStream {
+            is_introduced: false,
+            terms: ReportTerms::Unknown,
             last: now,
-            unusable: false,
-            ending: Ending::No,
-        });
-        self.events.push(LoadEvent::Opened);
+            ending: Ending::NotBegun,
+        };
+        if self.life.opened(now, stream) {
+            self.events.push(LoadEvent::Opened);
+        }
     }
 
     /// The stream ended, or could not be opened.
     pub fn ended(&mut self, now: Time, error: ErrorDetail) {
-        let (opened, responded) = match &self.state {
-            State::Opening => (now, false),
-            State::Open(stream) => (stream.opened, stream.terms.is_some()),
-            State::Closed | State::Waiting(_) => return,
-        };
-        let is_trouble = !responded && self.is_wanted();
-        let wait = self.backoff.wait(&self.settings, self.number);
-        // As for streams of discovery: one that lived is opened again at once.
-        let at = if responded { now.max(opened + wait) } else { now + wait };
-        if responded {
-            self.backoff.reset();
+        if let Some(end) = self.life.ended(now, &self.settings) {
+            let is_trouble = end == StreamEnd::WithoutResponse && self.is_wanted();
+            self.events.push(LoadEvent::Ended { error, is_trouble });
+            self.rest_if_unneeded();
         }
-        self.state = State::Waiting(at);
-        self.events.push(LoadEvent::Ended { error, is_trouble });
-        self.rest();
     }
 
     /// The server says what it wants to hear. A later word takes the place of an earlier one
     /// (C-131).
-    pub fn answered(&mut self, now: Time, answer: LoadResponse) {
-        let State::Open(stream) = &mut self.state else { return };
-        let interval = answer.interval.filter(|interval| !interval.is_zero());
-        let Some(interval) = interval else {
-            stream.unusable = true;
+    pub fn answered(&mut self, now: Time, response: LoadResponse) {
+        let Some(stream) = self.life.stream_mut() else { return };
+        let Some(interval) = response.interval.filter(|interval| !interval.is_zero()) else {
+            stream.terms = ReportTerms::Unusable;
             let why = "the interval between load reports is missing, or is none".to_owned();
             return self.events.push(LoadEvent::Unusable { why });
         };
-        self.backoff.reset();
-        if stream.terms.is_none() {
-            stream.last = now;
-        }
-        let clusters = answer.clusters;
+        let clusters = response.clusters;
         self.events.push(LoadEvent::Answered { clusters: clusters.clone(), interval });
-        let interval = interval.max(LEAST_INTERVAL);
-        stream.terms = Some(Terms { clusters, interval });
+        let terms = ReportTerms::Known { clusters, interval: interval.max(LEAST_INTERVAL) };
+        match stream.terms {
+            ReportTerms::Unknown => (stream.terms, stream.last) = (terms, now),
+            ReportTerms::Known { .. } => stream.terms = terms,
+            ReportTerms::Unusable => {}
+        }
+        self.life.respond();
     }
 
-    /// The next thing to say on a stream that has room for it.
+    /// Returns the next message for a stream that has room for it.
     pub fn next_message(&mut self, now: Time) -> Option<LoadMessage> {
         let is_wanted = self.is_wanted();
-        let State::Open(stream) = &mut self.state else { return None };
-        // A cluster that comes after the last word waits for the next stream.
-        if !is_wanted || stream.unusable || stream.ending != Ending::No {
-            return self.last_word(now);
+        let stream = self.life.stream_mut()?;
+        // A cluster that comes after the last report waits for the next stream.
+        if !is_wanted || stream.is_ending() {
+            return stream.next_at_end(now, &mut self.store);
         }
-        if !std::mem::replace(&mut stream.introduced, true) {
+        if !std::mem::replace(&mut stream.is_introduced, true) {
             let node = Some(Arc::clone(&self.node));
             return Some(LoadMessage::Report(LoadReport { node, clusters: Vec::new() }));
         }
-        let terms = stream.terms.as_ref()?;
-        if now < stream.last + terms.interval {
+        let due = stream.next_report()?;
+        if now < due {
             return None;
         }
         stream.last = now;
-        let clusters = self.book.take(now, &terms.clusters);
+        let clusters = stream.take(now, &mut self.store);
         Some(LoadMessage::Report(LoadReport { node: None, clusters }))
     }
 
-    /// When [`next`](Self::next) or [`is_due`](Self::is_due) has to be asked, if nothing happens
-    /// before.
+    /// Returns the time at which [`next_message`](Self::next_message) or [`is_due`](Self::is_due) has
+    /// to be asked, if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
-        match &self.state {
-            State::Waiting(at) => Some(*at).filter(|_| self.is_wanted()),
-            State::Open(stream) if stream.ending == Ending::No => {
-                stream.terms.as_ref().map(|terms| stream.last + terms.interval)
-            }
-            State::Closed | State::Opening | State::Open(_) => None,
-        }
+        let retry = self.life.next_attempt().filter(|_| self.is_wanted());
+        let open = self.life.stream().filter(|stream| stream.ending == Ending::NotBegun);
+        retry.or_else(|| open?.next_report())
     }
 
-    /// A report could not be written: what it tells is still to be told.
+    /// A report could not be written: its counts are still to be reported.
     pub fn not_sent(&mut self, now: Time, report: &LoadReport) {
-        self.book.give_back(now, &report.clusters);
+        self.store.give_back(now, &report.clusters);
     }
 
-    /// What has happened since this was asked last.
+    /// Returns what has happened since this was asked last.
     pub fn take_events(&mut self) -> Vec<LoadEvent> {
         std::mem::take(&mut self.events)
     }
 
-    fn last_word(&mut self, now: Time) -> Option<LoadMessage> {
-        let State::Open(stream) = &mut self.state else { return None };
-        if stream.ending == Ending::No {
-            stream.ending = Ending::Told;
-            let terms = stream.terms.as_ref().filter(|_| !stream.unusable);
-            let clusters = terms.map(|terms| self.book.take(now, &terms.clusters));
-            if let Some(clusters) = clusters.filter(|clusters| !clusters.is_empty()) {
-                return Some(LoadMessage::Report(LoadReport { node: None, clusters }));
-            }
-        }
-        (std::mem::replace(&mut stream.ending, Ending::Said) == Ending::Told)
-            .then_some(LoadMessage::End)
-    }
-
     /// Nobody reports and there is no stream: nothing is kept for one that will not come.
-    fn rest(&mut self) {
-        if self.is_wanted() || !self.is_at_rest() {
-            return;
+    fn rest_if_unneeded(&mut self) {
+        if !self.is_wanted() && self.is_at_rest() {
+            self.life.close();
+            let lost = self.store.forget_left();
+            self.note_lost(lost);
         }
-        self.state = State::Closed;
-        let untold = self.book.forget_left();
-        self.untold(untold);
     }
 
-    fn untold(&mut self, calls: u64) {
+    fn note_lost(&mut self, calls: u64) {
         if calls > 0 {
             self.events.push(LoadEvent::Lost { calls });
         }
+    }
+}
+
+impl ReportStream {
+    /// Returns true if no report is to follow but the last.
+    fn is_ending(&self) -> bool {
+        self.ending != Ending::NotBegun || matches!(self.terms, ReportTerms::Unusable)
+    }
+
+    /// Returns the time of the next report, once the server has said how often it wants one.
+    fn next_report(&self) -> Option<Time> {
+        match self.terms {
+            ReportTerms::Known { interval, .. } => Some(self.last + interval),
+            ReportTerms::Unknown | ReportTerms::Unusable => None,
+        }
+    }
+
+    /// Takes out what the server wants to hear.
+    fn take(&self, now: Time, store: &mut LoadStore) -> Vec<ClusterStats> {
+        match &self.terms {
+            ReportTerms::Known { clusters, .. } => store.take(now, clusters),
+            ReportTerms::Unknown | ReportTerms::Unusable => Vec::new(),
+        }
+    }
+
+    /// Returns the last report, if there is something to tell, and the end after it.
+    fn next_at_end(&mut self, now: Time, store: &mut LoadStore) -> Option<LoadMessage> {
+        if self.ending == Ending::NotBegun {
+            self.ending = Ending::Reported;
+            let clusters = self.take(now, store);
+            if !clusters.is_empty() {
+                return Some(LoadMessage::Report(LoadReport { node: None, clusters }));
+            }
+        }
+        let before = std::mem::replace(&mut self.ending, Ending::Ended);
+        (before == Ending::Reported).then_some(LoadMessage::End)
     }
 }

@@ -1,296 +1,269 @@
 //! One server: its streams, whether it can be reached, and the versions it is known to have given.
-//!
-//! ```text
-//!    Closed --needed--> Opening --opened--> Open
-//!      ^                   |                 |
-//!      |                   +---- ended ------+
-//!      |                   v
-//!      +--not needed-- Waiting --its time--> Opening
-//! ```
-//!
-//! A stream that cannot be opened, or that ends before the server said anything on it, is in trouble
-//! until the server says something (C-067); one that ends after a response is nothing to speak of
-//! (C-068). Silence is an answer once the server has had its time, if nothing is owed to the client,
-//! as to one of delta that has all there is. In SotW, which has no other word for what there is not,
-//! it shows at least that somebody is there.
-//!
-//! A stream nobody needs is kept for a while, open or not: whoever asks again soon does not begin
-//! with the first wait again (C-069).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::client::lifecycle::backoff::Backoff;
-use crate::client::lifecycle::token_bucket::TokenBucket;
-use crate::client::servers::subscription::ClientSubscription;
-use crate::client::{RateLimit, ServerSetup, Settings, WatchError};
-use crate::{ResourceName, Scope, Time, TypeUrl, Variant};
-
-/// How often a stream may reject. Some servers answer a rejection with the same again, at once: that
-/// would keep both busy for as long as the resource is bad.
-const REJECTIONS: RateLimit = RateLimit { burst: 100, interval: Duration::from_millis(100) };
-
-/// The number of responses of a stream that may be without an answer. Then no more is read until
-/// one was said, so that a server that says much and reads nothing costs no memory (C-062).
-const UNANSWERED: usize = 16;
+use super::requests::RequestContext;
+use super::stream::{OpenStream, Stream, StreamChange};
+use super::subscription::ClientSubscription;
+use crate::client::cache::{Authority, Cache};
+use crate::client::lifecycle::StreamEnd;
+use crate::client::{
+    AuthorityKey, Protocol, ServerId, ServerSetup, Settings, Setup, StreamId, WatchError,
+};
+use crate::{Request, ResourceName, Scope, Time, TypeUrl};
 
 /// One server.
 #[derive(Debug)]
 pub(in crate::client) struct Server {
-    pub(in crate::client) setup: ServerSetup,
-    /// The streams that are needed, by the types they carry.
-    pub(in crate::client) streams: BTreeMap<Scope, Stream>,
-    /// The versions accepted from this server (C-031).
-    pub(in crate::client) accepted: BTreeMap<TypeUrl, Arc<str>>,
-}
-
-/// One stream of one server.
-#[derive(Debug, Default)]
-pub(in crate::client) struct Stream {
-    pub(in crate::client) state: StreamState,
-    pub(in crate::client) subscriptions: BTreeMap<TypeUrl, ClientSubscription>,
-    /// Why nothing is heard on it.
-    pub(in crate::client) outage: Option<Arc<WatchError>>,
-    backoff: Backoff,
-    pace: TokenBucket,
-    rejections: TokenBucket,
-    /// Until when nothing may be asked, although there may be something to ask (C-045).
-    pub(in crate::client) paused: Option<Time>,
-    /// Whether the server has said anything on it.
-    responded: bool,
-    /// How long the server has to say something, if it has not and was asked.
-    silence: Option<Time>,
-    opened: Time,
-    /// Whether it was said who is asking.
-    pub(in crate::client) introduced: bool,
-    /// Whether the driver knows that there may be something to say.
-    pub(in crate::client) is_due: bool,
-    /// When it is closed, because nobody needs it (C-039).
-    pub(in crate::client) closes: Option<Time>,
-    /// When it is polled again, if it is polled and has answered.
-    pub(in crate::client) next_poll: Option<Time>,
-    /// Whether an answer to a poll is awaited: there is one at a time (C-044).
-    pub(in crate::client) is_asked: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::client) enum StreamState {
-    #[default]
-    Closed,
-    Opening,
-    Open,
-    Waiting(Time),
+    id: ServerId,
+    setup: ServerSetup,
+    /// The streams that are needed, or were a moment ago.
+    streams: BTreeMap<Scope, Stream>,
+    /// The versions that were accepted from this server (C-031).
+    accepted: BTreeMap<TypeUrl, Arc<str>>,
 }
 
 impl Server {
-    pub(in crate::client) fn new(server: ServerSetup) -> Self {
-        Self { setup: server, streams: BTreeMap::new(), accepted: BTreeMap::new() }
+    pub(super) fn new(id: ServerId, setup: ServerSetup) -> Self {
+        Self { id, setup, streams: BTreeMap::new(), accepted: BTreeMap::new() }
     }
 
-    /// The stream that carries a type.
-    pub(in crate::client) fn scope_of(&self, type_url: &TypeUrl) -> Scope {
-        self.setup.protocol.scope_of(type_url)
+    pub(in crate::client) fn id(&self) -> ServerId {
+        self.id
     }
 
-    /// Why nothing is heard of a type.
-    pub(in crate::client) fn outage_of(&self, type_url: &TypeUrl) -> Option<&Arc<WatchError>> {
-        self.streams.get(&self.scope_of(type_url))?.outage.as_ref()
+    pub(in crate::client) fn setup(&self) -> &ServerSetup {
+        &self.setup
     }
 
-    /// Returns true if it can be reached for all that it is asked for. A stream that nobody needs
-    /// is not opened again, so what was wrong with it says nothing.
-    fn is_reached(&self) -> bool {
-        self.streams.values().all(|stream| stream.outage.is_none() || stream.closes.is_some())
+    pub(in crate::client) fn stream(&self, scope: &Scope) -> Option<&Stream> {
+        self.streams.get(scope)
     }
 
-    /// Returns true if it knows which version the client has of a resource from before.
-    pub(in crate::client) fn claimed(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
-        let stream = self.streams.get(&self.scope_of(type_url));
-        let topic = stream.and_then(|stream| stream.subscriptions.get(type_url));
-        topic.is_some_and(|topic| topic.was_announced(name))
-    }
-
-    /// It can be reached again: what it said before that did not count.
-    pub(in crate::client) fn ask_again_for_ignored(&mut self) {
-        if self.is_reached() {
-            self.subscriptions().for_each(|topic| topic.ask_again_for_ignored(|_| true));
-        }
-    }
-
-    /// All that is said.
-    pub(in crate::client) fn subscriptions(
-        &mut self,
-    ) -> impl Iterator<Item = &mut ClientSubscription> {
-        self.streams.values_mut().flat_map(|stream| stream.subscriptions.values_mut())
-    }
-
-    /// What is said of a type, on its stream if that is open.
-    pub(in crate::client) fn topic(
+    /// Returns the subscription to a type, if its stream is open.
+    pub(in crate::client) fn subscription(
         &mut self,
         type_url: &TypeUrl,
     ) -> Option<&mut ClientSubscription> {
-        let key = self.scope_of(type_url);
-        let stream =
-            self.streams.get_mut(&key).filter(|stream| stream.state == StreamState::Open)?;
-        Some(stream.topic(type_url))
+        let stream = self.streams.get_mut(&self.setup.protocol.scope_of(type_url))?;
+        Some(stream.open_mut()?.subscription(type_url))
+    }
+
+    /// Returns true if the server was asked for a type on a stream (C-035).
+    pub(in crate::client) fn was_asked(&self, scope: &Scope, type_url: &TypeUrl) -> bool {
+        let open = self.streams.get(scope).and_then(Stream::open);
+        let subscription = open.and_then(|open| open.known_subscription(type_url));
+        subscription.is_some_and(ClientSubscription::was_asked)
+    }
+
+    /// Returns true if so many responses are without an answer that no more may be read (C-062).
+    pub(in crate::client) fn is_full(&self, scope: &Scope) -> bool {
+        let open = self.streams.get(scope).and_then(Stream::open);
+        open.is_some_and(|open| !open.may_owe())
+    }
+
+    /// Returns the subscription to a type, and the version that was accepted last, if the server was
+    /// asked for the type on a stream.
+    pub(in crate::client) fn asked_subscription(
+        &mut self,
+        scope: &Scope,
+        type_url: &TypeUrl,
+    ) -> Option<(&mut ClientSubscription, &mut Arc<str>)> {
+        let stream = self.streams.get_mut(scope)?.open_mut()?;
+        let subscription = stream.asked_subscription(type_url)?;
+        Some((subscription, self.accepted.entry(type_url.clone()).or_default()))
+    }
+
+    /// Returns true if the server knows which version the client has of a resource from before.
+    pub(in crate::client) fn was_announced(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
+        let stream = self.streams.get(&self.setup.protocol.scope_of(type_url));
+        let open = stream.and_then(Stream::open);
+        let subscription = open.and_then(|open| open.known_subscription(type_url));
+        subscription.is_some_and(|it| it.was_announced(name))
+    }
+
+    /// Returns the reason why nothing is heard of a type.
+    pub(in crate::client) fn outage_of(&self, type_url: &TypeUrl) -> Option<&Arc<WatchError>> {
+        self.streams.get(&self.setup.protocol.scope_of(type_url))?.outage()
+    }
+
+    /// Returns true if the server can be reached as far as is known: after a failure, only when it has
+    /// spoken again (C-137). `None` if nobody asks it.
+    pub(in crate::client) fn is_connected(&self) -> Option<bool> {
+        let all = self.streams.values().all(|stream| stream.outage().is_none());
+        (!self.streams.is_empty()).then_some(all)
+    }
+
+    /// Returns the time of the next attempt to reach it, if none goes on (C-069).
+    pub(in crate::client) fn next_attempt(&self) -> Option<Time> {
+        self.streams.values().filter_map(Stream::next_attempt).min()
+    }
+
+    /// A stream is there, for the types that its server is asked for.
+    pub(in crate::client) fn opened(&mut self, now: Time, scope: &Scope, cache: &Cache) -> bool {
+        let asking = cache.asking(self.id);
+        let types = asking.flat_map(Authority::types).filter(|type_url| scope.carries(type_url));
+        self.streams.get_mut(scope).is_some_and(|stream| stream.opened(now, types))
+    }
+
+    /// A stream ended, or could not be opened.
+    pub(in crate::client) fn ended(
+        &mut self,
+        now: Time,
+        scope: &Scope,
+        settings: &Settings,
+    ) -> Option<(StreamEnd, &mut Stream)> {
+        let stream = self.streams.get_mut(scope)?;
+        let end = stream.ended(now, settings)?;
+        Some((end, stream))
+    }
+
+    /// The server is there, and a poll is over, if it was one.
+    pub(in crate::client) fn responded(&mut self, now: Time, scope: &Scope, settings: &Settings) {
+        if let Some(stream) = self.streams.get_mut(scope) {
+            stream.end_poll(now, self.setup.protocol, settings);
+        }
+    }
+
+    /// The server is heard on a stream. Once it is on all of them, it has to say again what did not
+    /// count while it was not, or it may have nothing to come back with (C-089).
+    pub(in crate::client) fn heard(&mut self, scope: &Scope) {
+        if self.streams.get_mut(scope).is_some_and(Stream::respond) {
+            self.recovered();
+        }
+    }
+
+    /// The server may be there although it says nothing.
+    pub(in crate::client) fn hear_silence(&mut self, now: Time) {
+        let variant = self.setup.protocol.variant();
+        let mut recovers = false;
+        for stream in self.streams.values_mut() {
+            recovers |= stream.hear_silence(now, variant);
+        }
+        if recovers {
+            self.recovered();
+        }
+    }
+
+    /// An authority believes this server again: it has to say again what did not count before.
+    pub(in crate::client) fn ask_again_for_ignored(&mut self, authority: &AuthorityKey) {
+        for subscription in self.subscriptions() {
+            subscription.ask_again_for_ignored(|name| AuthorityKey::of(name) == *authority);
+        }
+    }
+
+    /// Returns the next resource that did not come in time.
+    pub(in crate::client) fn next_timed_out(
+        &mut self,
+        now: Time,
+    ) -> Option<(TypeUrl, ResourceName)> {
+        let mut open = self.streams.values_mut().filter_map(Stream::open_mut);
+        open.find_map(|stream| stream.next_timed_out(now))
+    }
+
+    /// Returns the next request on a stream, if one is due and may be sent.
+    pub(in crate::client) fn request(
+        &mut self,
+        now: Time,
+        scope: &Scope,
+        setup: &Setup,
+        cache: &Cache,
+    ) -> Option<Request> {
+        let timeout = setup.settings.resource_timeout(self.setup.key.features);
+        let context = RequestContext {
+            node: &setup.node,
+            settings: &setup.settings,
+            server: self.id,
+            protocol: self.setup.protocol,
+            accepted: &self.accepted,
+            cache,
+            until: now + timeout,
+        };
+        self.streams.get_mut(scope)?.request(now, &context)
+    }
+
+    /// Returns true if there may be a request for a stream.
+    pub(in crate::client) fn may_request(&self, now: Time, scope: &Scope) -> bool {
+        let open = self.streams.get(scope).and_then(Stream::open);
+        open.is_some_and(|open| open.may_be_due(now, self.setup.protocol.is_polled()))
+    }
+
+    /// Streams that nobody needs any more are closed at once (C-089).
+    pub(in crate::client) fn release_unneeded(&mut self, cache: &Cache) {
+        for stream in self.streams.values_mut() {
+            if !is_needed(cache, stream.id()) {
+                stream.release();
+            }
+        }
+    }
+
+    /// Opens the streams that are needed, and closes the others in time.
+    pub(super) fn keep_streams(
+        &mut self,
+        now: Time,
+        settings: &Settings,
+        cache: &Cache,
+    ) -> Vec<(StreamId, StreamChange)> {
+        for scope in self.needed_scopes(cache) {
+            let id = StreamId { server: self.id, scope };
+            self.streams.entry(id.scope.clone()).or_insert_with(|| Stream::new(id));
+        }
+        let mut changes = Vec::new();
+        let mut recovers = false;
+        for stream in self.streams.values_mut() {
+            let is_needed = is_needed(cache, stream.id());
+            // The server is reached or not whatever becomes of this stream from now on.
+            recovers |= !is_needed && stream.is_needed() && stream.outage().is_some();
+            let change = stream.keep(now, settings, is_needed);
+            changes.extend(change.map(|change| (stream.id().clone(), change)));
+        }
+        self.streams.retain(|_, stream| !stream.is_closed());
+        if recovers {
+            self.recovered();
+        }
+        changes
+    }
+
+    /// Returns the streams on which there may be something to say since the driver was told so last.
+    pub(super) fn take_send_due(&mut self, now: Time) -> Vec<StreamId> {
+        let is_polled = self.setup.protocol.is_polled();
+        let streams = self.streams.values_mut();
+        let due = streams.filter_map(|stream| {
+            let is_due = stream.open_mut()?.take_send_due(now, is_polled);
+            is_due.then(|| stream.id().clone())
+        });
+        due.collect()
+    }
+
+    pub(super) fn deadline(&mut self) -> Option<Time> {
+        self.streams.values_mut().filter_map(Stream::deadline).min()
+    }
+
+    /// The server can be reached again for one type. If it can for all that it is asked for, it has to
+    /// say again what did not count. A stream that nobody needs is not opened again, so its outage says
+    /// nothing.
+    fn recovered(&mut self) {
+        let is_out = |stream: &Stream| stream.outage().is_some() && stream.is_needed();
+        if !self.streams.values().any(is_out) {
+            for subscription in self.subscriptions() {
+                subscription.ask_again_for_ignored(|_| true);
+            }
+        }
+    }
+
+    fn subscriptions(&mut self) -> impl Iterator<Item = &mut ClientSubscription> {
+        let open = self.streams.values_mut().filter_map(Stream::open_mut);
+        open.flat_map(OpenStream::subscriptions)
+    }
+
+    fn needed_scopes(&self, cache: &Cache) -> BTreeSet<Scope> {
+        let asking = cache.asking(self.id);
+        let protocol: Protocol = self.setup.protocol;
+        asking.flat_map(Authority::watched_types).map(|it| protocol.scope_of(it)).collect()
     }
 }
 
-impl Stream {
-    pub(in crate::client) fn topic(&mut self, type_url: &TypeUrl) -> &mut ClientSubscription {
-        self.subscriptions
-            .entry(type_url.clone())
-            .or_insert_with(|| ClientSubscription::new(type_url.clone()))
-    }
-
-    pub(in crate::client) fn open(&mut self, now: Time) {
-        self.lose();
-        self.state = StreamState::Open;
-        self.opened = now;
-    }
-
-    /// The server said something. Whether it was in trouble until now.
-    pub(in crate::client) fn respond(&mut self) -> bool {
-        self.responded = true;
-        self.silence = None;
-        // What is to be said may be something else now.
-        self.paused = None;
-        self.backoff.reset();
-        self.outage.take().is_some()
-    }
-
-    /// The server was asked something, and has until then.
-    pub(in crate::client) fn ask(&mut self, until: Time) {
-        if !self.responded {
-            self.silence.get_or_insert(until);
-        }
-    }
-
-    /// A server that has had its time may be there although it says nothing. Whether it was in
-    /// trouble until now.
-    pub(in crate::client) fn hear_silence(&mut self, now: Time, variant: Variant) -> bool {
-        if self.silence.is_none_or(|until| until > now) || !self.is_open() {
-            return false;
-        }
-        self.silence = None;
-        if self.subscriptions.values().all(ClientSubscription::awaits_nothing) {
-            return self.respond();
-        }
-        variant == Variant::Sotw && self.outage.take().is_some()
-    }
-
-    /// It ended, or could not be opened. Whether that is trouble.
-    pub(in crate::client) fn end(&mut self, now: Time, settings: &Settings, number: u64) -> bool {
-        let trouble = !self.responded;
-        let wait = self.backoff.wait(settings, number);
-        // One that lived for a while is opened again at once; one that is closed after each
-        // response is not hammered.
-        let at = if trouble { now + wait } else { now.max(self.opened + wait) };
-        if !trouble {
-            self.backoff.reset();
-        }
-        self.lose();
-        self.state = StreamState::Waiting(at);
-        trouble
-    }
-
-    pub(in crate::client) fn is_open(&self) -> bool {
-        self.state == StreamState::Open
-    }
-
-    /// Whether there may be something to say. A poll carries the answer to the one before, and is
-    /// not made for that.
-    pub(in crate::client) fn may_be_due(&self, now: Time, is_polled: bool) -> bool {
-        let topic = if is_polled {
-            ClientSubscription::may_ask_more
-        } else {
-            ClientSubscription::may_be_due
-        };
-        !self.is_asked
-            && self.paused.is_none()
-            && (self.subscriptions.values().any(topic) || self.is_time_to_poll(now))
-    }
-
-    /// Returns true if another response may be read, and its answer be owed.
-    pub(in crate::client) fn may_owe(&self) -> bool {
-        self.subscriptions.values().map(ClientSubscription::owed_answers).sum::<usize>()
-            < UNANSWERED
-    }
-
-    /// Whether nothing may be said yet. It is asked again when that is over.
-    pub(in crate::client) fn is_paused(&mut self, now: Time, limit: Option<RateLimit>) -> bool {
-        let pace = limit.map(|limit| self.pace.next_token(limit));
-        let rejects = self.subscriptions.values().any(ClientSubscription::rejects);
-        let rejection = rejects.then(|| self.rejections.next_token(REJECTIONS));
-        self.paused = pace.max(rejection).filter(|next| *next > now);
-        self.paused.is_some()
-    }
-
-    /// Something is said.
-    pub(in crate::client) fn said(
-        &mut self,
-        now: Time,
-        limit: Option<RateLimit>,
-        is_rejection: bool,
-    ) {
-        if let Some(limit) = limit {
-            self.pace.take(now, limit);
-        }
-        if is_rejection {
-            self.rejections.take(now, REJECTIONS);
-        }
-    }
-
-    pub(in crate::client) fn is_time_to_poll(&self, now: Time) -> bool {
-        self.next_poll.is_some_and(|at| at <= now)
-    }
-
-    /// A poll was answered (C-044).
-    pub(in crate::client) fn poll_again(
-        &mut self,
-        now: Time,
-        refresh: Duration,
-        settings: &Settings,
-        number: u64,
-    ) {
-        self.is_asked = false;
-        self.next_poll = Some(now + self.backoff.spread(settings, number, refresh));
-    }
-
-    /// When it is opened again, if it ended and is needed.
-    pub(in crate::client) fn next_attempt(&self) -> Option<Time> {
-        match self.state {
-            StreamState::Waiting(at) => Some(at).filter(|_| self.closes.is_none()),
-            StreamState::Closed | StreamState::Opening | StreamState::Open => None,
-        }
-    }
-
-    /// When something follows from the time alone.
-    pub(in crate::client) fn deadline(&mut self) -> Option<Time> {
-        let topics = self.subscriptions.values_mut().filter_map(ClientSubscription::deadline).min();
-        let topics = topics.filter(|_| !self.is_asked);
-        let retry = self.next_attempt();
-        let poll = self.next_poll.filter(|_| !self.is_due);
-        let all = [topics, retry, poll, self.paused, self.silence, self.closes];
-        all.into_iter().flatten().min()
-    }
-
-    pub(in crate::client) fn close(&mut self) {
-        self.lose();
-        self.outage = None;
-        self.state = StreamState::Closed;
-    }
-
-    /// What belongs to the stream goes with it.
-    fn lose(&mut self) {
-        self.subscriptions.clear();
-        self.responded = false;
-        self.silence = None;
-        self.introduced = false;
-        self.is_due = false;
-        self.paused = None;
-        self.next_poll = None;
-        self.is_asked = false;
-    }
+fn is_needed(cache: &Cache, id: &StreamId) -> bool {
+    cache.asking(id.server).any(|authority| authority.needs(&id.scope))
 }

@@ -1,0 +1,63 @@
+//! The things that follow from a response as a whole: resources that a whole state lacks, a source
+//! that can be used again, and collections that have been told in full.
+
+use std::collections::BTreeSet;
+
+use super::Reception;
+use super::judge::Judged;
+use crate::ResourceName;
+use crate::client::cache::TypeCache;
+use crate::client::watching::Origin;
+use crate::client::{ErrorKind, WatchError};
+
+impl Reception<'_> {
+    /// Does what follows from a response as a whole.
+    pub(super) fn complete(&mut self, judged: &Judged) {
+        if judged.is_whole_state() {
+            self.remove_absent(&judged.present);
+        }
+        self.clear_unusable();
+        match judged.nameless().next() {
+            Some(first) => self.note_nameless(judged, first),
+            None => {
+                self.forget_nameless();
+                self.complete_collections(&judged.present);
+            }
+        }
+    }
+
+    /// A resource that was received before and is not in a whole state is no more (C-056, C-077), if
+    /// the server knows that it is wanted.
+    fn remove_absent(&mut self, present: &BTreeSet<ResourceName>) {
+        let absent = self.cache.absent(self.server(), self.type_url, present);
+        let known: Vec<_> = absent.iter().filter(|name| self.subscription.covers(name)).collect();
+        known.into_iter().for_each(|name| self.remove(name));
+    }
+
+    /// The source can be used again: what was wrong with it as a whole is over.
+    fn clear_unusable(&mut self) {
+        let (setup, type_url, server) = (self.setup, self.type_url, self.stream.server);
+        let missing = |name: &ResourceName| {
+            let (kind, name) = (ErrorKind::Missing, name.as_str());
+            let error = WatchError::of_name(kind, setup, type_url, name, "there is none");
+            WatchError { server: Some(server), ..error }
+        };
+        let notifier = &mut self.watchers.notifier(Origin { stream: self.stream, now: self.now });
+        for cache in self.cache.believing_mut(server, type_url) {
+            cache.clear_unusable(missing, notifier);
+        }
+    }
+
+    /// A collection has been told in full once the server spoke of it.
+    fn complete_collections(&mut self, present: &BTreeSet<ResourceName>) {
+        let caches = self.cache.believing(self.server(), self.type_url);
+        let told = |cache: &TypeCache| cache.collections_told_by(present);
+        let told: Vec<_> = caches.flat_map(told).collect();
+        for name in told.iter().filter(|name| self.subscription.is_subscribed(name)) {
+            if let Some(collection) = self.cache.collection_mut(self.type_url, name) {
+                let origin = Origin { stream: self.stream, now: self.now };
+                collection.mark_complete(&mut self.watchers.notifier(origin));
+            }
+        }
+    }
+}
