@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ServerId, Setup};
+use super::setup::{ServerId, Setup};
 use crate::{ErrorDetail, TypeUrl};
 
 /// Why a resource is not there, or not up to date. The text names the node, the resource and the

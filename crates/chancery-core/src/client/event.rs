@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AuthorityKey, InvalidResource, ResourceState, ServerId, StreamId};
+use super::cache::ResourceState;
+use super::naming::AuthorityKey;
+use super::response::InvalidResource;
+use super::setup::{ServerId, StreamId};
 use crate::{ErrorDetail, ResourceName, TypeUrl};
 
 /// Something worth a line in a log.

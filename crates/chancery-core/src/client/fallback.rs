@@ -7,8 +7,11 @@
 //! [gRFC A71]: https://github.com/grpc/proposal/blob/master/A71-xds-fallback.md
 
 use super::cache::{Authority, Cache};
+use super::event::Event;
+use super::naming::AuthorityKey;
+use super::response::{Response, ResponseItem};
 use super::servers::{ClientSubscription, Server, Servers};
-use super::{AuthorityKey, Event, Response, ResponseItem, ServerId, Setup};
+use super::setup::{ServerId, Setup};
 use crate::{ResourceName, Time};
 
 /// Chooses the active servers.

@@ -1,6 +1,9 @@
 //! The inputs of the machine, and the effects that it has on its driver.
 
-use super::{ErrorKind, Response, StreamId, WatchId};
+use super::error::ErrorKind;
+use super::response::Response;
+use super::setup::StreamId;
+use super::watching::WatchId;
 use crate::ErrorDetail;
 
 /// Something that happened.

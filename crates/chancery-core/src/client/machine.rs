@@ -13,13 +13,16 @@
 //! one ([`Machine::event`]), so that nothing is queued.
 
 use super::cache::{Authority, Cache, CachedResource};
+use super::error::{ErrorKind, WatchError};
+use super::event::Event;
 use super::fallback::ServerChoice;
+use super::input::{Effect, Input};
 use super::lifecycle::StreamEnd;
+use super::naming::AuthorityKey;
 use super::servers::{ClientSubscription, Servers};
+use super::setup::{Setup, StreamId};
+use super::watching::{WatchEvent, WatchId};
 use super::watching::{WatchSubject, Watchers};
-use super::{
-    AuthorityKey, Effect, ErrorKind, Event, Input, Setup, StreamId, WatchError, WatchEvent, WatchId,
-};
 use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
 
 /// A client of any number of servers, as a value.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AuthorityKey, RateLimit};
+use super::lifecycle::RateLimit;
+use super::naming::AuthorityKey;
 use crate::{Node, Scope, TypeUrl, Variant};
 
 /// What makes two servers of a bootstrap the same one, with one channel (C-075).

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use super::{
-    AuthorityKey, CachedResource, Machine, Rejection, ResourceState, ServerId, StreamId, WatchError,
-};
+use super::cache::{CachedResource, Rejection, ResourceState};
+use super::error::WatchError;
+use super::machine::Machine;
+use super::naming::AuthorityKey;
+use super::setup::{ServerId, StreamId};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// One resource of a client.

@@ -6,8 +6,11 @@
 //! [gRFC A88]: https://github.com/grpc/proposal/blob/master/A88-xds-data-error-handling.md
 
 use super::cache::{Membership, OnError, Statement};
+use super::error::{ErrorKind, WatchError};
+use super::event::Event;
+use super::machine::Machine;
+use super::setup::{ServerId, Setup};
 use super::watching::is_collection;
-use super::{ErrorKind, Event, Machine, ServerId, Setup, WatchError};
 use crate::{ResourceName, Time, TypeUrl};
 
 impl Machine {

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use super::TypeCache;
-use crate::client::{AuthoritySetup, Fallback, ServerId};
+use super::type_cache::TypeCache;
+use crate::client::setup::{AuthoritySetup, Fallback, ServerId};
 use crate::{Scope, TypeUrl};
 
 /// One authority.

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::ResourceName;
+use crate::client::error::WatchError;
+use crate::client::watching::WatchId;
 use crate::client::watching::{Change, EVERYTHING, Notifier};
-use crate::client::{WatchError, WatchId};
 
 /// A collection that somebody watches.
 #[derive(Debug)]

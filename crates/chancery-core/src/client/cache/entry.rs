@@ -13,10 +13,11 @@
 
 use std::sync::Arc;
 
-use super::{CachedResource, Rejection, ResourceState};
+use super::resource::{CachedResource, Rejection, ResourceState};
 use crate::Time;
+use crate::client::error::{ErrorKind, WatchError};
+use crate::client::setup::{ServerFeatures, ServerId};
 use crate::client::watching::Change;
-use crate::client::{ErrorKind, ServerFeatures, ServerId, WatchError};
 
 /// A resource that somebody watches.
 #[derive(Clone, Debug, Default)]

@@ -25,15 +25,18 @@ use std::sync::Arc;
 
 pub(super) use self::authority::Authority;
 pub(super) use self::collection::Collection;
-pub(super) use self::entry::{CacheEntry, OnError};
+pub(super) use self::entry::OnError;
 use self::expiries::{Expiries, Expiry};
 pub use self::resource::{CachedResource, Rejection, ResourceState};
 use self::restored::RestoredResources;
 pub(super) use self::slots::CacheSlot;
 pub(super) use self::type_cache::{Membership, StateChange, TypeCache};
 pub(super) use self::wanted::WantedNames;
+use super::error::WatchError;
+use super::naming::AuthorityKey;
+use super::setup::{ServerId, Setup, StreamId};
+use super::watching::WatchId;
 use super::watching::{Change, Notifier, WatchSubject, Watchers};
-use super::{AuthorityKey, ServerId, Setup, StreamId, WatchError, WatchId};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// All that a client watches and holds.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::CachedResource;
 use super::collection::is_member;
-use crate::client::AuthorityKey;
+use super::resource::CachedResource;
+use crate::client::naming::AuthorityKey;
 use crate::{ResourceName, TypeUrl};
 
 /// Resources by type and name.

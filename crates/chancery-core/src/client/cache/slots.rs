@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::CacheEntry;
+use super::entry::CacheEntry;
 use crate::ResourceName;
-use crate::client::WatchId;
+use crate::client::watching::WatchId;
 
 /// One resource, and the watchers that have it by its name.
 #[derive(Debug, Default)]

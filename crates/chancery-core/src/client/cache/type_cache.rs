@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::collection::Collection;
 use super::collection::is_member;
+use super::entry::{CacheEntry, OnError};
+use super::resource::{CachedResource, ResourceState};
+use super::slots::CacheSlot;
 use super::slots::CacheSlots;
-use super::{CacheEntry, CacheSlot, CachedResource, Collection, OnError, ResourceState};
+use crate::client::error::WatchError;
+use crate::client::setup::ServerId;
+use crate::client::watching::WatchId;
 use crate::client::watching::{
     Change, EVERYTHING, Notifier, ResourceView, WatchSubject, is_collection,
 };
-use crate::client::{ServerId, WatchError, WatchId};
 use crate::{ResourceName, Time};
 
 /// The resources of one type under one authority.

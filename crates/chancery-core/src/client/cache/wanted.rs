@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Authority, Cache, CacheEntry, TypeCache};
-use crate::client::{AuthorityKey, ServerId};
+use super::Cache;
+use super::authority::Authority;
+use super::entry::CacheEntry;
+use super::type_cache::TypeCache;
+use crate::client::naming::AuthorityKey;
+use crate::client::setup::ServerId;
 use crate::{ResourceName, TypeUrl, Version, Versions};
 
 /// The names that one server is asked for of one type.

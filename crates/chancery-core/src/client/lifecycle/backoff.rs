@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::client::Settings;
+use crate::client::setup::Settings;
 
 /// The waits of one stream.
 #[derive(Debug, Default)]

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use self::backoff::Backoff;
 pub use self::token_bucket::{RateLimit, TokenBucket};
-use super::Settings;
+use super::setup::Settings;
 use crate::Time;
 
 /// The state of one stream, with the waits between its attempts.

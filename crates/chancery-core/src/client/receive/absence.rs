@@ -7,8 +7,8 @@ use super::Reception;
 use super::judge::Judged;
 use crate::ResourceName;
 use crate::client::cache::TypeCache;
+use crate::client::error::{ErrorKind, WatchError};
 use crate::client::watching::Origin;
-use crate::client::{ErrorKind, WatchError};
 
 impl Reception<'_> {
     /// Does what follows from a response as a whole.

@@ -21,11 +21,13 @@ use std::sync::Arc;
 
 use self::judge::Judged;
 use super::cache::{Cache, CacheSlot, Membership, OnError, StateChange, Statement};
+use super::error::{ErrorKind, WatchError};
+use super::event::Event;
+use super::machine::Machine;
+use super::response::{InvalidResource, Response};
 use super::servers::ClientSubscription;
+use super::setup::{ServerId, Setup, StreamId};
 use super::watching::{Change, Origin, Watchers};
-use super::{
-    ErrorKind, Event, InvalidResource, Machine, Response, ServerId, Setup, StreamId, WatchError,
-};
 use crate::{ErrorDetail, ResourceName, Time, TypeUrl};
 
 /// A response that is being taken in, and the parts of the client that it concerns.

@@ -12,8 +12,9 @@ use super::Reception;
 use super::judge::Judged;
 use crate::ResourceName;
 use crate::client::cache::{Membership, OnError, TypeCache};
+use crate::client::error::{ErrorKind, WatchError};
+use crate::client::response::InvalidResource;
 use crate::client::watching::{Origin, is_collection};
-use crate::client::{ErrorKind, InvalidResource, WatchError};
 
 impl Reception<'_> {
     /// Tells those who may have asked for the nameless resources of a response.

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use super::Reception;
 use super::judge::Judged;
 use crate::client::cache::{CachedResource, Membership, OnError, Rejection};
+use crate::client::error::ErrorKind;
+use crate::client::response::{HeartbeatResource, InvalidResource, ReceivedResource, ResponseItem};
 use crate::client::watching::{Origin, is_collection};
-use crate::client::{
-    ErrorKind, HeartbeatResource, InvalidResource, ReceivedResource, ResponseItem,
-};
 use crate::{ErrorDetail, ResourceName, Version};
 
 impl Reception<'_> {

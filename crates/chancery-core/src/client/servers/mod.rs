@@ -23,8 +23,9 @@ pub(super) use self::server::Server;
 use self::stream::{Stream, StreamChange};
 pub(super) use self::subscription::ClientSubscription;
 use super::cache::Cache;
+use super::input::Effect;
 use super::lifecycle::StreamEnd;
-use super::{Effect, ServerId, Settings, Setup, StreamId};
+use super::setup::{ServerId, Settings, Setup, StreamId};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// All servers of a setup.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::subscription::ClientSubscription;
 use crate::client::cache::{Cache, WantedNames};
+use crate::client::setup::{Protocol, ServerId, Settings};
 use crate::client::watching::EVERYTHING;
-use crate::client::{Protocol, ServerId, Settings};
 use crate::{
     DeltaRequest, Names, Node, Request, ResourceName, SotwRequest, Time, TypeUrl, Variant,
 };

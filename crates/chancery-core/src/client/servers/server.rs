@@ -7,10 +7,10 @@ use super::requests::RequestContext;
 use super::stream::{OpenStream, Stream, StreamChange};
 use super::subscription::ClientSubscription;
 use crate::client::cache::{Authority, Cache};
+use crate::client::error::WatchError;
 use crate::client::lifecycle::StreamEnd;
-use crate::client::{
-    AuthorityKey, Protocol, ServerId, ServerSetup, Settings, Setup, StreamId, WatchError,
-};
+use crate::client::naming::AuthorityKey;
+use crate::client::setup::{Protocol, ServerId, ServerSetup, Settings, Setup, StreamId};
 use crate::{Request, ResourceName, Scope, Time, TypeUrl};
 
 /// One server.

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use super::requests::RequestContext;
 use super::subscription::ClientSubscription;
+use crate::client::error::WatchError;
 use crate::client::lifecycle::{Lifecycle, RateLimit, StreamEnd, TokenBucket};
-use crate::client::{Protocol, Settings, StreamId, WatchError};
+use crate::client::setup::{Protocol, Settings, StreamId};
 use crate::{Request, Time, TypeUrl, Variant};
 
 /// The bound on the rejections of a stream. Some servers answer a rejection with the same again, at

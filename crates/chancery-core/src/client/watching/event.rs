@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::client::{CachedResource, WatchError};
+use crate::client::cache::CachedResource;
+use crate::client::error::WatchError;
 
 /// An event of a watch.
 #[derive(Clone, Debug)]

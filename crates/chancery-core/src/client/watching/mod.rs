@@ -26,7 +26,9 @@ use std::time::Duration;
 pub use self::event::WatchEvent;
 pub(super) use self::watcher::{Change, ResourceView};
 use self::watcher::{Progress, Watcher};
-use super::{AuthorityKey, StreamId, WatchError};
+use super::error::WatchError;
+use super::naming::AuthorityKey;
+use super::setup::StreamId;
 use crate::{ResourceName, Time, TypeUrl};
 
 /// One watch.

@@ -7,9 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{WatchEvent, WatchSubject};
+use super::WatchSubject;
+use super::event::WatchEvent;
 use crate::ResourceName;
-use crate::client::{CachedResource, ErrorKind, StreamId, WatchError};
+use crate::client::cache::CachedResource;
+use crate::client::error::{ErrorKind, WatchError};
+use crate::client::setup::StreamId;
 
 /// The news of one name. The greater of two is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
