@@ -6,7 +6,7 @@
 //!
 //! [gRFC A71]: https://github.com/grpc/proposal/blob/master/A71-xds-fallback.md
 
-use super::cache::{Authority, Cache};
+use super::cache::{Authority, ResourceCache};
 use super::event::Event;
 use super::naming::AuthorityKey;
 use super::response::{Response, ResponseItem};
@@ -18,7 +18,7 @@ use crate::{ResourceName, Time};
 pub(super) struct ServerChoice<'a> {
     pub(super) now: Time,
     pub(super) setup: &'a Setup,
-    pub(super) cache: &'a mut Cache,
+    pub(super) cache: &'a mut ResourceCache,
     pub(super) servers: &'a mut Servers,
     pub(super) events: &'a mut Vec<Event>,
 }

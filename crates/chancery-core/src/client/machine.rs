@@ -12,7 +12,7 @@
 //! when the wire has room for it ([`Machine::request`]), and the event of a watcher when it can take
 //! one ([`Machine::event`]), so that nothing is queued.
 
-use super::cache::{Authority, Cache, CachedResource};
+use super::cache::{Authority, CachedResource, ResourceCache};
 use super::error::{ErrorKind, WatchError};
 use super::event::Event;
 use super::fallback::ServerChoice;
@@ -29,7 +29,7 @@ use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
 #[derive(Debug)]
 pub struct Machine {
     pub(super) setup: Setup,
-    pub(super) cache: Cache,
+    pub(super) cache: ResourceCache,
     pub(super) servers: Servers,
     pub(super) watchers: Watchers,
     pub(super) events: Vec<Event>,
@@ -39,7 +39,7 @@ impl Machine {
     /// A client that watches nothing and has asked nobody.
     pub fn new(setup: Setup) -> Self {
         Self {
-            cache: Cache::new(&setup),
+            cache: ResourceCache::new(&setup),
             servers: Servers::new(&setup),
             watchers: Watchers::default(),
             events: Vec::new(),

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Cache;
 use super::authority::Authority;
 use super::entry::CacheEntry;
+use super::resource_cache::ResourceCache;
 use super::type_cache::TypeCache;
 use crate::client::naming::AuthorityKey;
 use crate::client::setup::ServerId;
@@ -13,14 +13,14 @@ use crate::{ResourceName, TypeUrl, Version, Versions};
 /// The names that one server is asked for of one type.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client) struct WantedNames<'a> {
-    cache: &'a Cache,
+    cache: &'a ResourceCache,
     server: ServerId,
     type_url: &'a TypeUrl,
 }
 
 impl<'a> WantedNames<'a> {
     pub(in crate::client) fn new(
-        cache: &'a Cache,
+        cache: &'a ResourceCache,
         server: ServerId,
         type_url: &'a TypeUrl,
     ) -> Self {

@@ -20,7 +20,7 @@ mod statements;
 use std::sync::Arc;
 
 use self::judge::Judged;
-use super::cache::{Cache, CacheSlot, Membership, OnError, StateChange, Statement};
+use super::cache::{CacheSlot, Membership, OnError, ResourceCache, StateChange, Statement};
 use super::error::{ErrorKind, WatchError};
 use super::event::Event;
 use super::machine::Machine;
@@ -39,7 +39,7 @@ struct Reception<'a> {
     /// The treatment of what is held when data is wrong (C-070).
     on_data_error: OnError,
     setup: &'a Setup,
-    cache: &'a mut Cache,
+    cache: &'a mut ResourceCache,
     subscription: &'a mut ClientSubscription,
     watchers: &'a mut Watchers,
     events: &'a mut Vec<Event>,

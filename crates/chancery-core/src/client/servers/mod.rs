@@ -22,7 +22,7 @@ use std::ops::{Index, IndexMut};
 pub(super) use self::server::Server;
 use self::stream::{Stream, StreamChange};
 pub(super) use self::subscription::ClientSubscription;
-use super::cache::Cache;
+use super::cache::ResourceCache;
 use super::input::Effect;
 use super::lifecycle::StreamEnd;
 use super::setup::{ServerId, Settings, Setup, StreamId};
@@ -89,7 +89,7 @@ impl Servers {
     }
 
     /// Opens the streams that are needed, closes the others in time, and says what is due.
-    pub(super) fn keep_streams(&mut self, now: Time, settings: &Settings, cache: &Cache) {
+    pub(super) fn keep_streams(&mut self, now: Time, settings: &Settings, cache: &ResourceCache) {
         for server in &mut self.all {
             for (id, change) in server.keep_streams(now, settings, cache) {
                 self.effects.add(id, change);

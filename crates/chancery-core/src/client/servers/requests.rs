@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::subscription::ClientSubscription;
-use crate::client::cache::{Cache, WantedNames};
+use crate::client::cache::{ResourceCache, WantedNames};
 use crate::client::setup::{Protocol, ServerId, Settings};
 use crate::client::watching::EVERYTHING;
 use crate::{
@@ -25,7 +25,7 @@ pub(super) struct RequestContext<'a> {
     pub(super) protocol: Protocol,
     /// The versions that were accepted from the server.
     pub(super) accepted: &'a BTreeMap<TypeUrl, Arc<str>>,
-    pub(super) cache: &'a Cache,
+    pub(super) cache: &'a ResourceCache,
     /// The time that the server has to speak of names it is asked for.
     pub(super) until: Time,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::requests::RequestContext;
 use super::stream::{OpenStream, Stream, StreamChange};
 use super::subscription::ClientSubscription;
-use crate::client::cache::{Authority, Cache};
+use crate::client::cache::{Authority, ResourceCache};
 use crate::client::error::WatchError;
 use crate::client::lifecycle::StreamEnd;
 use crate::client::naming::AuthorityKey;
@@ -101,7 +101,12 @@ impl Server {
     }
 
     /// A stream is there, for the types that its server is asked for.
-    pub(in crate::client) fn opened(&mut self, now: Time, scope: &Scope, cache: &Cache) -> bool {
+    pub(in crate::client) fn opened(
+        &mut self,
+        now: Time,
+        scope: &Scope,
+        cache: &ResourceCache,
+    ) -> bool {
         let asking = cache.asking(self.id);
         let types = asking.flat_map(Authority::types).filter(|type_url| scope.carries(type_url));
         self.streams.get_mut(scope).is_some_and(|stream| stream.opened(now, types))
@@ -168,7 +173,7 @@ impl Server {
         now: Time,
         scope: &Scope,
         setup: &Setup,
-        cache: &Cache,
+        cache: &ResourceCache,
     ) -> Option<Request> {
         let timeout = setup.settings.resource_timeout(self.setup.key.features);
         let context = RequestContext {
@@ -190,7 +195,7 @@ impl Server {
     }
 
     /// Streams that nobody needs any more are closed at once (C-089).
-    pub(in crate::client) fn release_unneeded(&mut self, cache: &Cache) {
+    pub(in crate::client) fn release_unneeded(&mut self, cache: &ResourceCache) {
         for stream in self.streams.values_mut() {
             if !is_needed(cache, stream.id()) {
                 stream.release();
@@ -203,7 +208,7 @@ impl Server {
         &mut self,
         now: Time,
         settings: &Settings,
-        cache: &Cache,
+        cache: &ResourceCache,
     ) -> Vec<(StreamId, StreamChange)> {
         for scope in self.needed_scopes(cache) {
             let id = StreamId { server: self.id, scope };
@@ -257,13 +262,13 @@ impl Server {
         open.flat_map(OpenStream::subscriptions)
     }
 
-    fn needed_scopes(&self, cache: &Cache) -> BTreeSet<Scope> {
+    fn needed_scopes(&self, cache: &ResourceCache) -> BTreeSet<Scope> {
         let asking = cache.asking(self.id);
         let protocol: Protocol = self.setup.protocol;
         asking.flat_map(Authority::watched_types).map(|it| protocol.scope_of(it)).collect()
     }
 }
 
-fn is_needed(cache: &Cache, id: &StreamId) -> bool {
+fn is_needed(cache: &ResourceCache, id: &StreamId) -> bool {
     cache.asking(id.server).any(|authority| authority.needs(&id.scope))
 }

@@ -17,6 +17,7 @@
 //! [gRFC A88]: https://github.com/grpc/proposal/blob/master/A88-xds-data-error-handling.md
 
 mod event;
+mod subject;
 mod watcher;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,39 +25,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::event::WatchEvent;
+pub(super) use self::subject::{EVERYTHING, WatchSubject, is_collection};
 pub(super) use self::watcher::{Change, ResourceView};
 use self::watcher::{Progress, Watcher};
 use super::error::WatchError;
-use super::naming::AuthorityKey;
 use super::setup::StreamId;
-use crate::{ResourceName, Time, TypeUrl};
+use crate::{ResourceName, Time};
 
 /// One watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(u64);
-
-/// The name that stands for all resources of a type.
-pub(super) const EVERYTHING: &str = "*";
-
-/// Returns true if a name stands for many resources: `*`, or the glob of a collection.
-pub(super) fn is_collection(name: &ResourceName) -> bool {
-    name.as_str() == EVERYTHING || name.is_glob()
-}
-
-/// The resource or the collection of a watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct WatchSubject {
-    pub(super) authority: AuthorityKey,
-    pub(super) type_url: TypeUrl,
-    /// A resource, `*`, or the glob of a collection.
-    pub(super) name: ResourceName,
-}
-
-impl WatchSubject {
-    pub(super) fn is_collection(&self) -> bool {
-        is_collection(&self.name)
-    }
-}
 
 /// All watchers.
 #[derive(Debug, Default)]

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::WatchSubject;
 use super::event::WatchEvent;
+use super::subject::WatchSubject;
 use crate::ResourceName;
 use crate::client::cache::CachedResource;
 use crate::client::error::{ErrorKind, WatchError};

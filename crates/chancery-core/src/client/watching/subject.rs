@@ -1,0 +1,27 @@
+//! The subject of a watch: a resource, or a collection of them.
+
+use crate::client::naming::AuthorityKey;
+use crate::{ResourceName, TypeUrl};
+
+/// The name that stands for all resources of a type.
+pub(in crate::client) const EVERYTHING: &str = "*";
+
+/// Returns true if a name stands for many resources: `*`, or the glob of a collection.
+pub(in crate::client) fn is_collection(name: &ResourceName) -> bool {
+    name.as_str() == EVERYTHING || name.is_glob()
+}
+
+/// The resource or the collection of a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::client) struct WatchSubject {
+    pub(in crate::client) authority: AuthorityKey,
+    pub(in crate::client) type_url: TypeUrl,
+    /// A resource, `*`, or the glob of a collection.
+    pub(in crate::client) name: ResourceName,
+}
+
+impl WatchSubject {
+    pub(in crate::client) fn is_collection(&self) -> bool {
+        is_collection(&self.name)
+    }
+}
