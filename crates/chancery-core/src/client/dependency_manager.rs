@@ -18,8 +18,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::cache::CachedResource;
 use super::error::WatchError;
+use super::resource::CachedResource;
 use crate::{Api, Link, ResourceName, TypeUrl};
 
 /// A resource by type and name.

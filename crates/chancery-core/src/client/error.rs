@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::setup::{ServerId, Setup};
-use crate::{ErrorDetail, TypeUrl};
+use super::ids::ServerId;
+use crate::ErrorDetail;
 
 /// Why a resource is not there, or not up to date. The text names the node, the resource and the
 /// server, as far as there are any (C-072).
@@ -52,55 +52,6 @@ impl WatchError {
     /// The client itself has come to an end (C-074).
     pub fn broken(why: &str) -> Self {
         Self { kind: ErrorKind::Broken, text: why.into(), server: None, is_nameless: false }
-    }
-
-    /// Nobody can be asked for a name.
-    pub(super) fn of_name(
-        kind: ErrorKind,
-        setup: &Setup,
-        type_url: &TypeUrl,
-        name: &str,
-        why: &str,
-    ) -> Self {
-        let (short, node) = (type_url.short(), &setup.node.id);
-        let text = format!("{short} `{name}` (node `{node}`): {why}").into();
-        Self { kind, text, server: None, is_nameless: false }
-    }
-
-    /// A server says, or lets it be seen, that something is wrong with a resource.
-    pub(super) fn of_resource(
-        kind: ErrorKind,
-        setup: &Setup,
-        server: ServerId,
-        type_url: &TypeUrl,
-        name: &str,
-        why: &str,
-    ) -> Self {
-        let (short, uri, node) = (type_url.short(), setup.uri(server), &setup.node.id);
-        let text = format!("{short} `{name}` from {uri} (node `{node}`): {why}").into();
-        Self { kind, text, server: Some(server), is_nameless: false }
-    }
-
-    /// Nothing of a source can be used (C-043). If what it says was rejected, any resource may be in
-    /// it.
-    pub(super) fn of_source(
-        kind: ErrorKind,
-        setup: &Setup,
-        server: ServerId,
-        type_url: &TypeUrl,
-        why: &str,
-    ) -> Self {
-        let (short, uri, node) = (type_url.short(), setup.uri(server), &setup.node.id);
-        let text = format!("{short} from {uri} (node `{node}`): {why}").into();
-        let is_nameless = kind == ErrorKind::Rejected;
-        Self { kind, text, server: Some(server), is_nameless }
-    }
-
-    /// A server cannot be reached (C-067).
-    pub(super) fn of_server(setup: &Setup, server: ServerId, why: &str) -> Self {
-        let (uri, node) = (setup.uri(server), &setup.node.id);
-        let text = format!("server {uri} cannot be reached (node `{node}`): {why}").into();
-        Self { kind: ErrorKind::Unreachable, text, server: Some(server), is_nameless: false }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cache::ResourceState;
+use super::ids::{ServerId, StreamId};
 use super::naming::AuthorityKey;
+use super::resource::ResourceState;
 use super::response::InvalidResource;
-use super::setup::{ServerId, StreamId};
 use crate::{ErrorDetail, ResourceName, TypeUrl};
 
 /// Something worth a line in a log.

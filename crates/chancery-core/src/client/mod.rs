@@ -1,48 +1,49 @@
 //! The client's half of the protocol: what is watched, what is held, and which server is asked.
 //!
 //! ```text
-//!   machine       the public face; receive, fallback and timeouts say what follows from what
-//!   servers/      streams and the requests on them        lifecycle/   one stream, of any kind
-//!   cache/        what is watched and held, by name       naming/      which name, which authority
-//!   watching/     what each watcher has still to hear     load/        load reports
+//!   machine/      the client: what follows from a response, from an outage, from the time
+//!   servers/      its streams, and the requests on them
+//!   cache/        what is watched and held, by authority, type and name
+//!   watching/     what each watcher has still to hear
+//!   lifecycle/    the life of one stream, also of load reports (load/)
+//!   naming/       which name a target means, and under which authority
 //! ```
 
 mod cache;
 mod dependency_manager;
 mod error;
 mod event;
-mod fallback;
+mod ids;
 mod input;
 mod lifecycle;
 pub mod load;
 mod machine;
 mod naming;
-mod receive;
+mod resource;
 mod response;
 mod servers;
 mod setup;
-mod status;
-mod timeouts;
+mod token_bucket;
 mod watching;
 
-pub use cache::{CachedResource, Rejection, ResourceState};
 pub use dependency_manager::{
     DependencyManager, ResourceKey, ResourceResult, WatchChange, XdsConfig, XdsConfigResult,
 };
 pub use error::{ErrorKind, WatchError};
 pub use event::Event;
+pub use ids::{ServerId, StreamId};
 pub use input::{Effect, Input};
-pub use lifecycle::{RateLimit, TokenBucket};
 pub use machine::Machine;
+pub use machine::status::ResourceStatus;
 pub use naming::{
     AuthorityKey, InvalidTarget, Naming, NamingError, ResolvedName, Target, Template,
 };
+pub use resource::{CachedResource, Rejection, ResourceState};
 pub use response::{
     DecodedBody, HeartbeatResource, InvalidResource, ReceivedResource, Response, ResponseItem,
 };
 pub use setup::{
-    AuthoritySetup, Fallback, Protocol, ServerFeatures, ServerId, ServerKey, ServerSetup, Settings,
-    Setup, StreamId,
+    AuthoritySetup, Fallback, Protocol, ServerFeatures, ServerKey, ServerSetup, Settings, Setup,
 };
-pub use status::ResourceStatus;
+pub use token_bucket::{RateLimit, TokenBucket};
 pub use watching::{WatchEvent, WatchId};

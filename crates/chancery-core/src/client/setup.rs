@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::lifecycle::RateLimit;
+use super::ids::ServerId;
 use super::naming::AuthorityKey;
+use super::token_bucket::RateLimit;
 use crate::{Node, Scope, TypeUrl, Variant};
 
 /// What makes two servers of a bootstrap the same one, with one channel (C-075).
@@ -84,10 +85,6 @@ pub struct ServerSetup {
     /// How it is spoken to.
     pub protocol: Protocol,
 }
-
-/// Which server: its place in [`Setup::servers`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ServerId(usize);
 
 /// The servers of one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,7 +182,7 @@ impl Setup {
     pub fn server(&mut self, key: ServerKey, protocol: Protocol) -> ServerId {
         let known =
             self.servers.iter().position(|known| known.key == key && known.protocol == protocol);
-        ServerId(known.unwrap_or_else(|| {
+        ServerId::new(known.unwrap_or_else(|| {
             self.servers.push(ServerSetup { key, protocol });
             self.servers.len() - 1
         }))
@@ -205,12 +202,12 @@ impl Setup {
 
     /// All servers, in the order they were added.
     pub fn servers(&self) -> impl ExactSizeIterator<Item = (ServerId, &ServerSetup)> {
-        self.servers.iter().enumerate().map(|(place, server)| (ServerId(place), server))
+        self.servers.iter().enumerate().map(|(place, server)| (ServerId::new(place), server))
     }
 
     /// One server; `None` for an id of another setup.
     pub fn find(&self, server: ServerId) -> Option<&ServerSetup> {
-        self.servers.get(server.0)
+        self.servers.get(server.index())
     }
 
     /// Returns the features of a server.
@@ -227,20 +224,4 @@ impl Setup {
     pub fn authorities(&self) -> &BTreeMap<AuthorityKey, AuthoritySetup> {
         &self.authorities
     }
-}
-
-impl ServerId {
-    /// Its place among the servers.
-    pub fn index(self) -> usize {
-        self.0
-    }
-}
-
-/// One stream of a client.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId {
-    /// The server at its other end.
-    pub server: ServerId,
-    /// The types on it.
-    pub scope: Scope,
 }

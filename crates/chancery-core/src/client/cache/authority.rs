@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 
 use super::type_cache::TypeCache;
-use crate::client::setup::{AuthoritySetup, Fallback, ServerId};
+use crate::client::ids::ServerId;
+use crate::client::setup::{AuthoritySetup, Fallback};
 use crate::{Scope, TypeUrl};
 
 /// One authority.

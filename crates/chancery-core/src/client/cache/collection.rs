@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::ResourceName;
 use crate::client::error::WatchError;
-use crate::client::watching::WatchId;
-use crate::client::watching::{Change, EVERYTHING, Notifier};
+use crate::client::watching::{Change, EVERYTHING, Notifier, WatchId};
 
 /// A collection that somebody watches.
 #[derive(Debug)]

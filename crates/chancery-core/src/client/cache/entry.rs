@@ -13,10 +13,11 @@
 
 use std::sync::Arc;
 
-use super::resource::{CachedResource, Rejection, ResourceState};
 use crate::Time;
 use crate::client::error::{ErrorKind, WatchError};
-use crate::client::setup::{ServerFeatures, ServerId};
+use crate::client::ids::ServerId;
+use crate::client::resource::{CachedResource, Rejection, ResourceState};
+use crate::client::setup::ServerFeatures;
 use crate::client::watching::Change;
 
 /// A resource that somebody watches.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::resource::ResourceState;
 use super::slots::CacheSlot;
 use crate::Time;
+use crate::client::resource::ResourceState;
 use crate::client::watching::Change;
 
 /// The meaning of a statement for the collections that a resource may be in.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::authority::Authority;
 use super::collection::Collection;
 use super::expiries::Expiries;
-use super::resource::CachedResource;
 use super::restored::RestoredResources;
 use super::type_cache::TypeCache;
 use crate::client::error::WatchError;
+use crate::client::ids::{ServerId, StreamId};
 use crate::client::naming::AuthorityKey;
-use crate::client::setup::{ServerId, Setup, StreamId};
+use crate::client::resource::CachedResource;
+use crate::client::setup::Setup;
 use crate::client::watching::{WatchId, WatchSubject, Watchers};
 use crate::{ResourceName, Time, TypeUrl};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::collection::is_member;
-use super::resource::CachedResource;
 use crate::client::naming::AuthorityKey;
+use crate::client::resource::CachedResource;
 use crate::{ResourceName, TypeUrl};
 
 /// Resources by type and name.

@@ -9,8 +9,8 @@ use super::membership::{Membership, StateChange};
 use super::resource_cache::ResourceCache;
 use super::slots::CacheSlot;
 use crate::client::error::WatchError;
+use crate::client::ids::ServerId;
 use crate::client::naming::AuthorityKey;
-use crate::client::setup::ServerId;
 use crate::client::watching::{Change, Notifier, Watchers};
 use crate::{ResourceName, Time, TypeUrl};
 

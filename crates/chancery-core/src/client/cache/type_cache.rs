@@ -8,7 +8,7 @@ use super::entry::CacheEntry;
 use super::slots::{CacheSlot, CacheSlots};
 use crate::ResourceName;
 use crate::client::error::WatchError;
-use crate::client::setup::ServerId;
+use crate::client::ids::ServerId;
 use crate::client::watching::{EVERYTHING, ResourceView, WatchSubject, is_collection};
 
 /// The resources of one type under one authority.

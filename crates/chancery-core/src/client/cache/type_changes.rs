@@ -9,7 +9,7 @@ use super::slots::CacheSlot;
 use super::type_cache::TypeCache;
 use crate::ResourceName;
 use crate::client::error::WatchError;
-use crate::client::setup::ServerId;
+use crate::client::ids::ServerId;
 use crate::client::watching::{Change, Notifier};
 
 impl TypeCache {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::collection::{Collection, is_member};
 use super::entry::CacheEntry;
-use super::resource::CachedResource;
 use super::slots::CacheSlots;
 use super::type_cache::TypeCache;
 use crate::ResourceName;
+use crate::client::resource::CachedResource;
 use crate::client::watching::{Change, Notifier, WatchId, is_collection};
 
 impl TypeCache {

@@ -15,12 +15,10 @@
 //! [gRFC A57]: https://github.com/grpc/proposal/blob/master/A57-xds-client-failure-mode-behavior.md
 
 mod backoff;
-mod token_bucket;
 
 use std::time::Duration;
 
 use self::backoff::Backoff;
-pub use self::token_bucket::{RateLimit, TokenBucket};
 use super::setup::Settings;
 use crate::Time;
 

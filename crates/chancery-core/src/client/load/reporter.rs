@@ -15,8 +15,8 @@ use std::time::Duration;
 use super::counters::ClusterCounters;
 use super::stats::{ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse};
 use super::store::LoadStore;
-use crate::client::Settings;
 use crate::client::lifecycle::{Lifecycle, StreamEnd};
+use crate::client::setup::Settings;
 use crate::{ErrorDetail, Node, Time};
 
 /// The load reports to one server.

@@ -23,9 +23,10 @@ pub(super) use self::server::Server;
 use self::stream::{Stream, StreamChange};
 pub(super) use self::subscription::ClientSubscription;
 use super::cache::ResourceCache;
+use super::ids::{ServerId, StreamId};
 use super::input::Effect;
 use super::lifecycle::StreamEnd;
-use super::setup::{ServerId, Settings, Setup, StreamId};
+use super::setup::{Settings, Setup};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// All servers of a setup.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use super::subscription::ClientSubscription;
 use crate::client::cache::{ResourceCache, WantedNames};
-use crate::client::setup::{Protocol, ServerId, Settings};
+use crate::client::ids::ServerId;
+use crate::client::setup::{Protocol, Settings};
 use crate::client::watching::EVERYTHING;
 use crate::{
     DeltaRequest, Names, Node, Request, ResourceName, SotwRequest, Time, TypeUrl, Variant,

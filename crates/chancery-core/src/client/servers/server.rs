@@ -8,9 +8,10 @@ use super::stream::{OpenStream, Stream, StreamChange};
 use super::subscription::ClientSubscription;
 use crate::client::cache::{Authority, ResourceCache};
 use crate::client::error::WatchError;
+use crate::client::ids::{ServerId, StreamId};
 use crate::client::lifecycle::StreamEnd;
 use crate::client::naming::AuthorityKey;
-use crate::client::setup::{Protocol, ServerId, ServerSetup, Settings, Setup, StreamId};
+use crate::client::setup::{Protocol, ServerSetup, Settings, Setup};
 use crate::{Request, ResourceName, Scope, Time, TypeUrl};
 
 /// One server.

@@ -15,8 +15,10 @@ use std::time::Duration;
 use super::requests::RequestContext;
 use super::subscription::ClientSubscription;
 use crate::client::error::WatchError;
-use crate::client::lifecycle::{Lifecycle, RateLimit, StreamEnd, TokenBucket};
-use crate::client::setup::{Protocol, Settings, StreamId};
+use crate::client::ids::StreamId;
+use crate::client::lifecycle::{Lifecycle, StreamEnd};
+use crate::client::setup::{Protocol, Settings};
+use crate::client::token_bucket::{RateLimit, TokenBucket};
 use crate::{Request, Time, TypeUrl, Variant};
 
 /// The bound on the rejections of a stream. Some servers answer a rejection with the same again, at

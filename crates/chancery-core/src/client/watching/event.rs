@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::client::cache::CachedResource;
 use crate::client::error::WatchError;
+use crate::client::resource::CachedResource;
 
 /// An event of a watch.
 #[derive(Clone, Debug)]

@@ -29,7 +29,7 @@ pub(super) use self::subject::{EVERYTHING, WatchSubject, is_collection};
 pub(super) use self::watcher::{Change, ResourceView};
 use self::watcher::{Progress, Watcher};
 use super::error::WatchError;
-use super::setup::StreamId;
+use super::ids::StreamId;
 use crate::{ResourceName, Time};
 
 /// One watch.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::event::WatchEvent;
 use super::subject::WatchSubject;
 use crate::ResourceName;
-use crate::client::cache::CachedResource;
 use crate::client::error::{ErrorKind, WatchError};
-use crate::client::setup::StreamId;
+use crate::client::ids::StreamId;
+use crate::client::resource::CachedResource;
 
 /// The news of one name. The greater of two is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::Reception;
 use super::judge::Judged;
-use crate::client::cache::{CachedResource, Membership, OnError, Rejection};
+use crate::client::cache::{Membership, OnError};
 use crate::client::error::ErrorKind;
+use crate::client::resource::{CachedResource, Rejection};
 use crate::client::response::{HeartbeatResource, InvalidResource, ReceivedResource, ResponseItem};
 use crate::client::watching::{Origin, is_collection};
 use crate::{ErrorDetail, ResourceName, Version};

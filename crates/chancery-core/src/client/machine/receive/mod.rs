@@ -20,14 +20,15 @@ mod statements;
 use std::sync::Arc;
 
 use self::judge::Judged;
-use super::cache::{CacheSlot, Membership, OnError, ResourceCache, StateChange, Statement};
-use super::error::{ErrorKind, WatchError};
-use super::event::Event;
-use super::machine::Machine;
-use super::response::{InvalidResource, Response};
-use super::servers::ClientSubscription;
-use super::setup::{ServerId, Setup, StreamId};
-use super::watching::{Change, Origin, Watchers};
+use super::Machine;
+use crate::client::cache::{CacheSlot, Membership, OnError, ResourceCache, StateChange, Statement};
+use crate::client::error::{ErrorKind, WatchError};
+use crate::client::event::Event;
+use crate::client::ids::{ServerId, StreamId};
+use crate::client::response::{InvalidResource, Response};
+use crate::client::servers::ClientSubscription;
+use crate::client::setup::Setup;
+use crate::client::watching::{Change, Origin, Watchers};
 use crate::{ErrorDetail, ResourceName, Time, TypeUrl};
 
 /// A response that is being taken in, and the parts of the client that it concerns.
@@ -77,7 +78,7 @@ impl Machine {
     pub(super) fn unusable(&mut self, now: Time, id: &StreamId, kind: ErrorKind, why: &str) {
         self.unchanged(now, id);
         if let Some(type_url) = id.scope.only() {
-            let error = WatchError::of_source(kind, &self.setup, id.server, type_url, why);
+            let error = self.setup.source_error(kind, id.server, type_url, why);
             let notifier = &mut self.watchers.notifier(Origin { stream: id, now });
             for cache in self.cache.believing_mut(id.server, type_url) {
                 cache.set_unusable(&error, notifier);
@@ -165,7 +166,7 @@ impl Reception<'_> {
 
     fn error(&self, kind: ErrorKind, name: &ResourceName, why: &str) -> WatchError {
         let (server, type_url) = (self.server(), self.type_url);
-        WatchError::of_resource(kind, self.setup, server, type_url, name.as_str(), why)
+        self.setup.resource_error(kind, server, type_url, name.as_str(), why)
     }
 
     fn server(&self) -> ServerId {

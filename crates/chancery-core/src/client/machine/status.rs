@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::cache::{CachedResource, Rejection, ResourceState};
-use super::error::WatchError;
-use super::machine::Machine;
-use super::naming::AuthorityKey;
-use super::setup::{ServerId, StreamId};
+use super::Machine;
+use crate::client::error::WatchError;
+use crate::client::ids::{ServerId, StreamId};
+use crate::client::naming::AuthorityKey;
+use crate::client::resource::{CachedResource, Rejection, ResourceState};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// One resource of a client.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::client::event::Event;
+use crate::client::ids::StreamId;
 use crate::client::response::{InvalidResource, Response, ResponseItem};
-use crate::client::setup::StreamId;
 use crate::{ErrorDetail, NameError, ResourceName, TypeUrl, Variant};
 
 /// A response, by names.

@@ -12,27 +12,34 @@
 //! when the wire has room for it ([`Machine::request`]), and the event of a watcher when it can take
 //! one ([`Machine::event`]), so that nothing is queued.
 
-use super::cache::{Authority, CachedResource, ResourceCache};
-use super::error::{ErrorKind, WatchError};
-use super::event::Event;
-use super::fallback::ServerChoice;
-use super::input::{Effect, Input};
-use super::lifecycle::StreamEnd;
-use super::naming::AuthorityKey;
-use super::servers::{ClientSubscription, Servers};
-use super::setup::{Setup, StreamId};
-use super::watching::{WatchEvent, WatchId};
-use super::watching::{WatchSubject, Watchers};
+mod errors;
+mod fallback;
+mod receive;
+pub(super) mod status;
+mod timeouts;
+
+use self::fallback::ServerChoice;
+use crate::client::cache::{Authority, ResourceCache};
+use crate::client::error::{ErrorKind, WatchError};
+use crate::client::event::Event;
+use crate::client::ids::StreamId;
+use crate::client::input::{Effect, Input};
+use crate::client::lifecycle::StreamEnd;
+use crate::client::naming::AuthorityKey;
+use crate::client::resource::CachedResource;
+use crate::client::servers::{ClientSubscription, Servers};
+use crate::client::setup::Setup;
+use crate::client::watching::{WatchEvent, WatchId, WatchSubject, Watchers};
 use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
 
 /// A client of any number of servers, as a value.
 #[derive(Debug)]
 pub struct Machine {
-    pub(super) setup: Setup,
-    pub(super) cache: ResourceCache,
-    pub(super) servers: Servers,
-    pub(super) watchers: Watchers,
-    pub(super) events: Vec<Event>,
+    setup: Setup,
+    cache: ResourceCache,
+    servers: Servers,
+    watchers: Watchers,
+    events: Vec<Event>,
 }
 
 impl Machine {
@@ -159,7 +166,7 @@ impl Machine {
 
     /// Returns the subject of a watch, or why nothing can be watched.
     fn subject(&self, type_url: &TypeUrl, name: &str) -> Result<WatchSubject, WatchError> {
-        let error = |kind, why: &str| WatchError::of_name(kind, &self.setup, type_url, name, why);
+        let error = |kind, why: &str| self.setup.name_error(kind, type_url, name, why);
         let name = ResourceName::read_of(name, type_url)
             .map_err(|fault| error(ErrorKind::Name, &fault.to_string()))?;
         let key = AuthorityKey::of(&name);
@@ -212,7 +219,7 @@ impl Machine {
         let ended = self.servers.ended(now, id, &self.setup.settings);
         let Some((end, stream)) = ended else { return };
         let is_trouble = end == StreamEnd::WithoutResponse;
-        let outage = || WatchError::of_server(&self.setup, id.server, &error.message);
+        let outage = || self.setup.server_error(id.server, &error.message);
         let is_repeated = is_trouble && !stream.set_outage(outage);
         let wait = stream.next_wait(now);
         if is_repeated {
@@ -231,7 +238,7 @@ impl Machine {
         self.servers.keep_streams(now, &self.setup.settings, &self.cache);
     }
 
-    pub(super) fn choice(&mut self, now: Time) -> ServerChoice<'_> {
+    fn choice(&mut self, now: Time) -> ServerChoice<'_> {
         let Self { setup, cache, servers, events, .. } = self;
         ServerChoice { now, setup, cache, servers, events }
     }

@@ -39,7 +39,7 @@ impl Reception<'_> {
         let (setup, type_url, server) = (self.setup, self.type_url, self.stream.server);
         let missing = |name: &ResourceName| {
             let (kind, name) = (ErrorKind::Missing, name.as_str());
-            let error = WatchError::of_name(kind, setup, type_url, name, "there is none");
+            let error = setup.name_error(kind, type_url, name, "there is none");
             WatchError { server: Some(server), ..error }
         };
         let notifier = &mut self.watchers.notifier(Origin { stream: self.stream, now: self.now });

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::client::ids::ServerId;
 use crate::client::response::DecodedBody;
-use crate::client::setup::ServerId;
 use crate::{Resource, Time};
 
 /// A resource as the cache holds it.

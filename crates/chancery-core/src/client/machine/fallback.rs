@@ -6,12 +6,13 @@
 //!
 //! [gRFC A71]: https://github.com/grpc/proposal/blob/master/A71-xds-fallback.md
 
-use super::cache::{Authority, ResourceCache};
-use super::event::Event;
-use super::naming::AuthorityKey;
-use super::response::{Response, ResponseItem};
-use super::servers::{ClientSubscription, Server, Servers};
-use super::setup::{ServerId, Setup};
+use crate::client::cache::{Authority, ResourceCache};
+use crate::client::event::Event;
+use crate::client::ids::ServerId;
+use crate::client::naming::AuthorityKey;
+use crate::client::response::{Response, ResponseItem};
+use crate::client::servers::{ClientSubscription, Server, Servers};
+use crate::client::setup::Setup;
 use crate::{ResourceName, Time};
 
 /// Chooses the active servers.

@@ -5,12 +5,13 @@
 //!
 //! [gRFC A88]: https://github.com/grpc/proposal/blob/master/A88-xds-data-error-handling.md
 
-use super::cache::{Membership, OnError, Statement};
-use super::error::{ErrorKind, WatchError};
-use super::event::Event;
-use super::machine::Machine;
-use super::setup::{ServerId, Setup};
-use super::watching::is_collection;
+use super::Machine;
+use crate::client::cache::{Membership, OnError, Statement};
+use crate::client::error::{ErrorKind, WatchError};
+use crate::client::event::Event;
+use crate::client::ids::ServerId;
+use crate::client::setup::Setup;
+use crate::client::watching::is_collection;
 use crate::{ResourceName, Time, TypeUrl};
 
 impl Machine {
@@ -24,7 +25,7 @@ impl Machine {
         self.cache.expire(now, &mut self.watchers, |server, type_url, name| {
             let why = "its time to live is over and the server did not renew it";
             let name = name.as_str();
-            WatchError::of_resource(ErrorKind::Missing, setup, server, type_url, name, why)
+            setup.resource_error(ErrorKind::Missing, server, type_url, name, why)
         });
     }
 
@@ -80,5 +81,5 @@ fn late(setup: &Setup, server: ServerId, type_url: &TypeUrl, name: &ResourceName
         ErrorKind::Missing
     };
     let why = format!("it did not come within {:?}", setup.settings.resource_timeout(features));
-    WatchError::of_resource(kind, setup, server, type_url, name.as_str(), &why)
+    setup.resource_error(kind, server, type_url, name.as_str(), &why)
 }
