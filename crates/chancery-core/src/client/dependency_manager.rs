@@ -61,7 +61,7 @@ pub struct DependencyManager {
     held: BTreeMap<ResourceName, usize>,
     wanted: BTreeSet<ResourceKey>,
     /// What is known of those that are wanted.
-    nodes: BTreeMap<ResourceKey, Node>,
+    nodes: BTreeMap<ResourceKey, GraphNode>,
     /// What the last publication is made of.
     published: BTreeSet<ResourceKey>,
     /// Whether something is different from the last publication.
@@ -70,7 +70,7 @@ pub struct DependencyManager {
 }
 
 #[derive(Debug)]
-struct Node {
+struct GraphNode {
     part: ResourceResult,
     links: Vec<ResourceKey>,
 }
@@ -124,7 +124,7 @@ impl DependencyManager {
         let links: Vec<_> = links.map(|link| (link.type_url.clone(), link.name.clone())).collect();
         links.iter().for_each(|link| self.want(link.clone()));
         let kept: BTreeSet<_> = links.iter().cloned().collect();
-        let before = self.nodes.insert(key, Node { part, links });
+        let before = self.nodes.insert(key, GraphNode { part, links });
         self.changed = true;
         if before.is_some_and(|before| before.links.iter().any(|link| !kept.contains(link))) {
             self.prune(&self.reachable());

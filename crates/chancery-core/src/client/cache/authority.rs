@@ -15,14 +15,14 @@ use crate::{Scope, TypeUrl};
 
 /// One authority.
 #[derive(Debug)]
-pub(in crate::client) struct Authority {
+pub(in crate::client) struct AuthorityCache {
     setup: AuthoritySetup,
     /// The place of the active server.
     active: usize,
     pub(super) types: BTreeMap<TypeUrl, TypeCache>,
 }
 
-impl Authority {
+impl AuthorityCache {
     pub(super) fn new(setup: AuthoritySetup) -> Self {
         Self { setup, active: 0, types: BTreeMap::new() }
     }

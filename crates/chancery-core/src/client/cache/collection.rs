@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::ResourceName;
 use crate::client::error::WatchError;
-use crate::client::watching::{Change, EVERYTHING, Notifier, WatchId};
+use crate::client::watching::{ChangeKind, EVERYTHING, Notifier, WatchId};
 
 /// A collection that somebody watches.
 #[derive(Debug)]
-pub(in crate::client) struct Collection {
+pub(in crate::client) struct WatchedCollection {
     name: ResourceName,
     pub(super) watchers: Vec<WatchId>,
     pub(super) members: BTreeSet<ResourceName>,
@@ -34,7 +34,7 @@ pub(super) fn is_member(collection: &ResourceName, name: &ResourceName) -> bool 
     collection.as_str() == EVERYTHING || name.collection().as_ref() == Some(collection)
 }
 
-impl Collection {
+impl WatchedCollection {
     pub(super) fn new(name: ResourceName, members: BTreeSet<ResourceName>) -> Self {
         Self {
             name,
@@ -104,6 +104,6 @@ impl Collection {
 
     /// The error that goes with all its members may be another.
     pub(super) fn notify(&self, notifier: &mut Notifier<'_>) {
-        notifier.notify(&self.watchers, &self.name, Some(Change::Ambient));
+        notifier.notify(&self.watchers, &self.name, Some(ChangeKind::Ambient));
     }
 }

@@ -18,7 +18,7 @@ use crate::client::error::{ErrorKind, WatchError};
 use crate::client::ids::ServerId;
 use crate::client::resource::{CachedResource, Rejection, ResourceState};
 use crate::client::setup::ServerFeatures;
-use crate::client::watching::Change;
+use crate::client::watching::ChangeKind;
 
 /// A resource that somebody watches.
 #[derive(Clone, Debug, Default)]
@@ -175,7 +175,7 @@ impl CacheEntry {
 
     /// A good body came. The same body again is no news (C-049), unless what it means has changed
     /// with the server (C-082).
-    pub(in crate::client) fn accept(&mut self, mut new: CachedResource) -> Option<Change> {
+    pub(in crate::client) fn accept(&mut self, mut new: CachedResource) -> Option<ChangeKind> {
         self.rejection = None;
         self.expired = false;
         self.outage_is_newer = false;
@@ -192,8 +192,8 @@ impl CacheEntry {
         }
         self.cached = Some(new);
         match (is_same, had_error) {
-            (false, _) => Some(Change::Value),
-            (true, true) => Some(Change::Ambient),
+            (false, _) => Some(ChangeKind::Value),
+            (true, true) => Some(ChangeKind::Ambient),
             (true, false) => None,
         }
     }
@@ -217,7 +217,7 @@ impl CacheEntry {
         &mut self,
         error: WatchError,
         on_error: OnError,
-    ) -> Option<Change> {
+    ) -> Option<ChangeKind> {
         let drops = on_error == OnError::Drop && self.cached.is_some();
         let outage_was_newer = std::mem::take(&mut self.outage_is_newer);
         if !drops && !outage_was_newer && self.error.as_deref() == Some(&error) {
@@ -237,7 +237,7 @@ impl CacheEntry {
     }
 
     /// The time to live is over: the value is dropped, wherever there may be more (C-045).
-    pub(super) fn expire(&mut self, error: WatchError) -> Option<Change> {
+    pub(super) fn expire(&mut self, error: WatchError) -> Option<ChangeKind> {
         let change = self.set_error(error, OnError::Drop);
         self.expired = true;
         change
@@ -248,7 +248,7 @@ impl CacheEntry {
         &mut self,
         over: &WatchError,
         missing: impl FnOnce() -> WatchError,
-    ) -> Option<Change> {
+    ) -> Option<ChangeKind> {
         if self.error.as_deref() != Some(over) {
             return None;
         }
@@ -256,7 +256,7 @@ impl CacheEntry {
             return self.set_error(missing(), OnError::Keep);
         }
         self.error = None;
-        Some(Change::Ambient)
+        Some(ChangeKind::Ambient)
     }
 
     /// Takes back a value from an earlier run, if nothing at all is known. Returns true if that was so.
@@ -277,13 +277,13 @@ impl CacheEntry {
     }
 
     /// An outage of the servers began.
-    pub(super) fn begin_outage(&mut self) -> Option<Change> {
+    pub(super) fn begin_outage(&mut self) -> Option<ChangeKind> {
         self.outage_is_newer = true;
         Some(self.change())
     }
 
     /// An outage of the servers is over.
-    pub(super) fn end_outage(&mut self) -> Option<Change> {
+    pub(super) fn end_outage(&mut self) -> Option<ChangeKind> {
         let outage_was_newer = std::mem::take(&mut self.outage_is_newer);
         // An error that came after the outage began is what was heard last.
         let is_news = outage_was_newer || self.error.is_none();
@@ -292,12 +292,12 @@ impl CacheEntry {
 
     /// The servers could not be reached before, and cannot now. That is news if something else was
     /// heard meanwhile.
-    pub(super) fn repeat_outage(&mut self) -> Option<Change> {
+    pub(super) fn repeat_outage(&mut self) -> Option<ChangeKind> {
         if self.outage_is_newer || self.error.is_none() { None } else { self.begin_outage() }
     }
 
     /// Returns what an error changes: with a value it only goes with that.
-    fn change(&self) -> Change {
-        if self.cached.is_some() { Change::Ambient } else { Change::Value }
+    fn change(&self) -> ChangeKind {
+        if self.cached.is_some() { ChangeKind::Ambient } else { ChangeKind::Value }
     }
 }

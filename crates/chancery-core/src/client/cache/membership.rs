@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::slots::CacheSlot;
 use crate::Time;
 use crate::client::resource::ResourceState;
-use crate::client::watching::Change;
+use crate::client::watching::ChangeKind;
 
 /// The meaning of a statement for the collections that a resource may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(in crate::client) struct StateChange {
 }
 
 impl AppliedChange {
-    pub(super) fn of(slot: &CacheSlot, change: Option<Change>) -> Self {
+    pub(super) fn of(slot: &CacheSlot, change: Option<ChangeKind>) -> Self {
         let cached = slot.entry.cached();
         let version = || cached.map(|cached| Arc::clone(&cached.version));
         let state = change.map(|_| StateChange { state: slot.entry.state(), version: version() });

@@ -1,9 +1,9 @@
 //! The cache of a client: what is watched, what is held of it, and which server is asked for it.
 //!
 //! ```text
-//!   [ResourceCache] --> [Authority] --> [TypeCache] --> [CacheSlot] --> [CacheEntry]
+//!   [ResourceCache] --> [AuthorityCache] --> [TypeCache] --> [CacheSlot] --> [CacheEntry]
 //!                                            |              ^
-//!                                            +--> [Collection], by the names of its members
+//!                                            +--> [WatchedCollection], by the names of its members
 //! ```
 //!
 //! The first level is the authority, the second the type, the third the name (C-051). Every change
@@ -24,7 +24,7 @@ mod type_changes;
 mod type_watches;
 mod wanted;
 
-pub(super) use self::authority::Authority;
+pub(super) use self::authority::AuthorityCache;
 pub(super) use self::entry::OnError;
 pub(super) use self::membership::{Membership, StateChange};
 pub(super) use self::resource_cache::ResourceCache;

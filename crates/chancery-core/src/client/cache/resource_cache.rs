@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::authority::Authority;
-use super::collection::Collection;
+use super::authority::AuthorityCache;
+use super::collection::WatchedCollection;
 use super::expiries::Expiries;
 use super::restored::RestoredResources;
 use super::type_cache::TypeCache;
@@ -19,7 +19,7 @@ use crate::{ResourceName, Time, TypeUrl};
 /// All that a client watches and holds.
 #[derive(Debug)]
 pub(in crate::client) struct ResourceCache {
-    pub(super) authorities: BTreeMap<AuthorityKey, Authority>,
+    pub(super) authorities: BTreeMap<AuthorityKey, AuthorityCache>,
     restored: RestoredResources,
     pub(super) expiries: Expiries,
 }
@@ -30,29 +30,32 @@ impl ResourceCache {
         let authorities = setup.authorities().iter();
         Self {
             authorities: authorities
-                .map(|(key, setup)| (key.clone(), Authority::new(setup.clone())))
+                .map(|(key, setup)| (key.clone(), AuthorityCache::new(setup.clone())))
                 .collect(),
             restored: RestoredResources::default(),
             expiries: Expiries::default(),
         }
     }
 
-    pub(in crate::client) fn get(&self, authority: &AuthorityKey) -> Option<&Authority> {
+    pub(in crate::client) fn get(&self, authority: &AuthorityKey) -> Option<&AuthorityCache> {
         self.authorities.get(authority)
     }
 
-    pub(in crate::client) fn iter(&self) -> impl Iterator<Item = (&AuthorityKey, &Authority)> {
+    pub(in crate::client) fn iter(&self) -> impl Iterator<Item = (&AuthorityKey, &AuthorityCache)> {
         self.authorities.iter()
     }
 
     pub(in crate::client) fn iter_mut(
         &mut self,
-    ) -> impl Iterator<Item = (&AuthorityKey, &mut Authority)> {
+    ) -> impl Iterator<Item = (&AuthorityKey, &mut AuthorityCache)> {
         self.authorities.iter_mut()
     }
 
     /// Returns the authorities that ask a server.
-    pub(in crate::client) fn asking(&self, server: ServerId) -> impl Iterator<Item = &Authority> {
+    pub(in crate::client) fn asking(
+        &self,
+        server: ServerId,
+    ) -> impl Iterator<Item = &AuthorityCache> {
         self.authorities.values().filter(move |authority| authority.asks(server))
     }
 
@@ -106,7 +109,7 @@ impl ResourceCache {
         &mut self,
         type_url: &TypeUrl,
         name: &ResourceName,
-    ) -> Option<&mut Collection> {
+    ) -> Option<&mut WatchedCollection> {
         let authority = self.authorities.get_mut(&AuthorityKey::of(name))?;
         authority.types.get_mut(type_url)?.collection_mut(name)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::authority::Authority;
+use super::authority::AuthorityCache;
 use super::entry::OnError;
 use super::expiries::Expiry;
 use super::membership::{Membership, StateChange};
@@ -11,7 +11,7 @@ use super::slots::CacheSlot;
 use crate::client::error::WatchError;
 use crate::client::ids::ServerId;
 use crate::client::naming::AuthorityKey;
-use crate::client::watching::{Change, Notifier, Watchers};
+use crate::client::watching::{ChangeKind, Notifier, Watchers};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// A resource that a server speaks of.
@@ -30,7 +30,7 @@ impl ResourceCache {
         &mut self,
         statement: Statement<'_>,
         notifier: &mut Notifier<'_>,
-        mut act: impl FnMut(&mut CacheSlot) -> Option<Change>,
+        mut act: impl FnMut(&mut CacheSlot) -> Option<ChangeKind>,
     ) -> Vec<StateChange> {
         let Statement { server, type_url, name, membership } = statement;
         let mut changes = Vec::new();
@@ -116,7 +116,7 @@ impl ResourceCache {
 
 /// Returns the server that gave a resource, if the resource still expires at that time.
 fn expiring_server(
-    authorities: &BTreeMap<AuthorityKey, Authority>,
+    authorities: &BTreeMap<AuthorityKey, AuthorityCache>,
     expiry: &Expiry,
 ) -> Option<ServerId> {
     let cache = authorities.get(&expiry.authority)?.cache(&expiry.type_url)?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::collection::{Collection, is_member};
+use super::collection::{WatchedCollection, is_member};
 use super::entry::CacheEntry;
 use super::slots::{CacheSlot, CacheSlots};
 use crate::ResourceName;
@@ -15,7 +15,7 @@ use crate::client::watching::{EVERYTHING, ResourceView, WatchSubject, is_collect
 #[derive(Debug, Default)]
 pub(in crate::client) struct TypeCache {
     pub(super) slots: CacheSlots,
-    pub(super) collections: BTreeMap<ResourceName, Collection>,
+    pub(super) collections: BTreeMap<ResourceName, WatchedCollection>,
     /// The reason why no server can be reached, once that is known.
     pub(super) outage: Option<Arc<WatchError>>,
     /// True if a resource was ever given under a name that is not its own.
@@ -105,7 +105,7 @@ impl TypeCache {
             some |= entry.is_from(server);
             entry.is_as_said_by(server)
         });
-        some && all && self.collections.values().all(Collection::is_complete)
+        some && all && self.collections.values().all(WatchedCollection::is_complete)
     }
 
     /// Returns the resources that this server has to say again: that of this name, or members of the
@@ -138,7 +138,7 @@ impl TypeCache {
 
     fn members_not_from<'a>(
         &'a self,
-        collection: &'a Collection,
+        collection: &'a WatchedCollection,
         server: ServerId,
     ) -> impl Iterator<Item = &'a ResourceName> {
         let knows = move |name: &ResourceName| {
@@ -212,7 +212,7 @@ impl TypeCache {
         }
         let collection = self.collections.get(&subject.name);
         if *name == subject.name {
-            let error = collection.and_then(Collection::problem);
+            let error = collection.and_then(WatchedCollection::problem);
             // A server that is away has said nothing since.
             let error = self.outage.as_ref().or(error).or(self.unusable.as_ref());
             return ResourceView::Collection { error };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::collection::Collection;
+use super::collection::WatchedCollection;
 use super::entry::OnError;
 use super::membership::{AppliedChange, Membership};
 use super::slots::CacheSlot;
@@ -10,7 +10,7 @@ use super::type_cache::TypeCache;
 use crate::ResourceName;
 use crate::client::error::WatchError;
 use crate::client::ids::ServerId;
-use crate::client::watching::{Change, Notifier};
+use crate::client::watching::{ChangeKind, Notifier};
 
 impl TypeCache {
     /// Changes a resource, if it is concerned, and tells its watchers.
@@ -19,7 +19,7 @@ impl TypeCache {
         name: &ResourceName,
         membership: Membership,
         notifier: &mut Notifier<'_>,
-        mut act: impl FnMut(&mut CacheSlot) -> Option<Change>,
+        mut act: impl FnMut(&mut CacheSlot) -> Option<ChangeKind>,
     ) -> Option<AppliedChange> {
         let collections = self.collections_of(name);
         let has_aliases = &mut self.has_aliases;
@@ -62,7 +62,7 @@ impl TypeCache {
         name: &ResourceName,
         collections: &[ResourceName],
         membership: Membership,
-        change: Option<Change>,
+        change: Option<ChangeKind>,
         notifier: &mut Notifier<'_>,
     ) {
         let mut is_other = false;
@@ -80,7 +80,7 @@ impl TypeCache {
                 listeners.extend(&collection.watchers);
             }
         }
-        let change = if is_other { Some(Change::Value) } else { change };
+        let change = if is_other { Some(ChangeKind::Value) } else { change };
         notifier.notify(&listeners, name, change);
     }
 
@@ -88,7 +88,7 @@ impl TypeCache {
     pub(in crate::client) fn collection_mut(
         &mut self,
         name: &ResourceName,
-    ) -> Option<&mut Collection> {
+    ) -> Option<&mut WatchedCollection> {
         self.collections.get_mut(name)
     }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::collection::{Collection, is_member};
+use super::collection::{WatchedCollection, is_member};
 use super::entry::CacheEntry;
 use super::slots::CacheSlots;
 use super::type_cache::TypeCache;
 use crate::ResourceName;
 use crate::client::resource::CachedResource;
-use crate::client::watching::{Change, Notifier, WatchId, is_collection};
+use crate::client::watching::{ChangeKind, Notifier, WatchId, is_collection};
 
 impl TypeCache {
     /// Adds a watcher of a resource, and tells it what is known (C-048). `restored` is left of an
@@ -28,7 +28,7 @@ impl TypeCache {
             slot.entry.is_unknown()
         });
         if !is_unknown || self.outage.is_some() {
-            notifier.notify(&[id], name, Some(Change::Value));
+            notifier.notify(&[id], name, Some(ChangeKind::Value));
         }
     }
 
@@ -46,11 +46,11 @@ impl TypeCache {
             self.slots.put(&name, |slot| slot.entry.restore(cached));
         }
         let members = || held_members(&self.slots, name);
-        let new = || Collection::new(name.clone(), members());
+        let new = || WatchedCollection::new(name.clone(), members());
         let collection = self.collections.entry(name.clone()).or_insert_with(new);
         collection.watchers.push(id);
         for member in &collection.members {
-            notifier.notify(&[id], member, Some(Change::Value));
+            notifier.notify(&[id], member, Some(ChangeKind::Value));
             if self.slots.entry(member).is_some_and(CacheEntry::is_restored) {
                 notifier.assume_known(&[id], member);
             }
@@ -59,7 +59,7 @@ impl TypeCache {
             notifier.mark_complete(&[id]);
         }
         if collection.problem().is_some() || self.outage.is_some() || self.unusable.is_some() {
-            notifier.notify(&[id], name, Some(Change::Ambient));
+            notifier.notify(&[id], name, Some(ChangeKind::Ambient));
         }
     }
 
@@ -98,7 +98,7 @@ impl TypeCache {
             }
             let listeners = self.listeners(&name);
             notifier.assume_known(&listeners, &name);
-            notifier.notify(&listeners, &name, Some(Change::Value));
+            notifier.notify(&listeners, &name, Some(ChangeKind::Value));
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl TypeCache {
         for collection in self.collections_of(name).iter().filter_map(|it| self.collections.get(it))
         {
             notifier.assume_known(&collection.watchers, name);
-            notifier.notify(&collection.watchers, name, Some(Change::Value));
+            notifier.notify(&collection.watchers, name, Some(ChangeKind::Value));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::authority::Authority;
+use super::authority::AuthorityCache;
 use super::entry::CacheEntry;
 use super::resource_cache::ResourceCache;
 use super::type_cache::TypeCache;
@@ -109,7 +109,7 @@ impl<'a> WantedNames<'a> {
         let own = AuthorityKey::of(name);
         let authorities = [self.cache.get(&AuthorityKey::Old), self.cache.get(&own)];
         let asking = authorities.into_iter().flatten().filter(|it| it.asks(self.server));
-        let has_it = |authority: &Authority, cache: &TypeCache| {
+        let has_it = |authority: &AuthorityCache, cache: &TypeCache| {
             let is_right =
                 |entry: &CacheEntry| entry.is_from(self.server) && entry.error().is_none();
             authority.believes(self.server) && cache.entry(name).is_some_and(is_right)

@@ -6,12 +6,12 @@
 //!
 //! [gRFC A71]: https://github.com/grpc/proposal/blob/master/A71-xds-fallback.md
 
-use crate::client::cache::{Authority, ResourceCache};
+use crate::client::cache::{AuthorityCache, ResourceCache};
 use crate::client::event::Event;
 use crate::client::ids::ServerId;
 use crate::client::naming::AuthorityKey;
 use crate::client::response::{Response, ResponseItem};
-use crate::client::servers::{ClientSubscription, Server, Servers};
+use crate::client::servers::{ClientSubscription, ServerChannel, Servers};
 use crate::client::setup::Setup;
 use crate::{ResourceName, Time};
 
@@ -105,12 +105,12 @@ impl ServerChoice<'_> {
 }
 
 /// Returns true if a server cannot be reached for anything that an authority watches.
-fn has_outage(server: &Server, authority: &Authority) -> bool {
+fn has_outage(server: &ServerChannel, authority: &AuthorityCache) -> bool {
     authority.types().any(|type_url| server.outage_of(type_url).is_some())
 }
 
 /// Returns true if a response brings a resource that an authority watches.
-fn delivers(response: &Response, authority: &Authority) -> bool {
+fn delivers(response: &Response, authority: &AuthorityCache) -> bool {
     let Some(cache) = authority.cache(&response.type_url) else { return false };
     let items = response.resources.iter().flatten();
     let resources = items.filter(|item| matches!(item, ResponseItem::Resource(_)));
@@ -119,8 +119,8 @@ fn delivers(response: &Response, authority: &Authority) -> bool {
 
 /// Changes the subscriptions of a server for every name that an authority wants.
 fn change_wanted(
-    server: &mut Server,
-    authority: &Authority,
+    server: &mut ServerChannel,
+    authority: &AuthorityCache,
     change: impl Fn(&mut ClientSubscription, &ResourceName),
 ) {
     for (type_url, cache) in authority.caches() {
@@ -131,7 +131,7 @@ fn change_wanted(
 }
 
 /// Gives a server until then to speak of what it has not confirmed.
-fn start_timers(server: &mut Server, authority: &Authority, until: Time) {
+fn start_timers(server: &mut ServerChannel, authority: &AuthorityCache, until: Time) {
     let id = server.id();
     for (type_url, cache) in authority.caches() {
         if let Some(subscription) = server.subscription(type_url) {

@@ -19,7 +19,7 @@ pub(super) mod status;
 mod timeouts;
 
 use self::fallback::ServerChoice;
-use crate::client::cache::{Authority, ResourceCache};
+use crate::client::cache::{AuthorityCache, ResourceCache};
 use crate::client::error::{ErrorKind, WatchError};
 use crate::client::event::Event;
 use crate::client::ids::StreamId;
@@ -186,7 +186,7 @@ impl Machine {
 
     /// Returns true if any server of an authority can be asked for a collection, or has all there is,
     /// as sources that are polled do (C-027).
-    fn knows_globs(&self, authority: &Authority) -> bool {
+    fn knows_globs(&self, authority: &AuthorityCache) -> bool {
         authority.servers().iter().any(|server| {
             let protocol = self.servers[*server].setup().protocol;
             protocol.variant() == Variant::Delta || protocol.is_polled()
@@ -200,7 +200,7 @@ impl Machine {
         change: impl Fn(&mut ClientSubscription, &ResourceName),
     ) {
         let authority = self.cache.get(&subject.authority);
-        for server in authority.map(Authority::asked_servers).unwrap_or_default() {
+        for server in authority.map(AuthorityCache::asked_servers).unwrap_or_default() {
             if let Some(subscription) = self.servers[*server].subscription(&subject.type_url) {
                 change(subscription, &subject.name);
             }

@@ -1,14 +1,14 @@
 //! The servers of a client: their streams, and the requests on them.
 //!
 //! ```text
-//!   [Servers] --> [Server] --> [Stream] --open--> [ClientSubscription] of each type --> requests
-//!                                                       ^
-//!                                        names that are wanted (cache)
+//!   [Servers] --> [ServerChannel] --> [DiscoveryStream] --> [ClientSubscription] --> requests
+//!                                        while it is open          ^
+//!                                                  names that are wanted (cache)
 //! ```
 //!
 //! Nothing is queued: a request is made when the wire has room for it, of the names that are wanted
-//! then. Not here: which server of an authority is asked (`cache`, `fallback`), and what a response
-//! means (`receive`).
+//! then. Not here: which server of an authority is asked (`cache`, `machine`), and what a response
+//! means (`machine`).
 
 mod requests;
 mod server;
@@ -19,8 +19,8 @@ mod timers;
 use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};
 
-pub(super) use self::server::Server;
-use self::stream::{Stream, StreamChange};
+pub(super) use self::server::ServerChannel;
+use self::stream::{DiscoveryStream, StreamChange};
 pub(super) use self::subscription::ClientSubscription;
 use super::cache::ResourceCache;
 use super::ids::{ServerId, StreamId};
@@ -32,7 +32,7 @@ use crate::{ResourceName, Time, TypeUrl};
 /// All servers of a setup.
 #[derive(Debug)]
 pub(super) struct Servers {
-    all: Vec<Server>,
+    all: Vec<ServerChannel>,
     effects: StreamEffects,
 }
 
@@ -46,17 +46,18 @@ struct StreamEffects {
 
 impl Servers {
     pub(super) fn new(setup: &Setup) -> Self {
-        let all = setup.servers().map(|(id, server)| Server::new(id, server.clone())).collect();
+        let all =
+            setup.servers().map(|(id, server)| ServerChannel::new(id, server.clone())).collect();
         Self { all, effects: StreamEffects::default() }
     }
 
     /// Returns the server of a stream; `None` for an id of another setup.
-    pub(super) fn find(&self, server: ServerId) -> Option<&Server> {
+    pub(super) fn find(&self, server: ServerId) -> Option<&ServerChannel> {
         self.all.get(server.index())
     }
 
     /// Returns the server of a stream, if there is such a stream.
-    pub(super) fn server_of(&mut self, id: &StreamId) -> Option<&mut Server> {
+    pub(super) fn server_of(&mut self, id: &StreamId) -> Option<&mut ServerChannel> {
         let server = self.all.get_mut(id.server.index())?;
         server.stream(&id.scope).is_some().then_some(server)
     }
@@ -67,7 +68,7 @@ impl Servers {
         now: Time,
         id: &StreamId,
         settings: &Settings,
-    ) -> Option<(StreamEnd, &mut Stream)> {
+    ) -> Option<(StreamEnd, &mut DiscoveryStream)> {
         let ended = self.all.get_mut(id.server.index())?.ended(now, &id.scope, settings)?;
         self.effects.send.remove(id);
         Some(ended)
@@ -106,7 +107,7 @@ impl Servers {
 
     /// Returns the next time at which something follows from the time alone.
     pub(super) fn deadline(&mut self) -> Option<Time> {
-        self.all.iter_mut().filter_map(Server::deadline).min()
+        self.all.iter_mut().filter_map(ServerChannel::deadline).min()
     }
 }
 
@@ -138,15 +139,15 @@ impl StreamEffects {
 
 /// An id is one of the setup that the machine was made of, and no server is ever removed.
 impl Index<ServerId> for Servers {
-    type Output = Server;
+    type Output = ServerChannel;
 
-    fn index(&self, server: ServerId) -> &Server {
+    fn index(&self, server: ServerId) -> &ServerChannel {
         &self.all[server.index()]
     }
 }
 
 impl IndexMut<ServerId> for Servers {
-    fn index_mut(&mut self, server: ServerId) -> &mut Server {
+    fn index_mut(&mut self, server: ServerId) -> &mut ServerChannel {
         &mut self.all[server.index()]
     }
 }

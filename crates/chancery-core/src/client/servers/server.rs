@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::requests::RequestContext;
-use super::stream::{OpenStream, Stream, StreamChange};
+use super::stream::{DiscoveryStream, OpenStream, StreamChange};
 use super::subscription::ClientSubscription;
-use crate::client::cache::{Authority, ResourceCache};
+use crate::client::cache::{AuthorityCache, ResourceCache};
 use crate::client::error::WatchError;
 use crate::client::ids::{ServerId, StreamId};
 use crate::client::lifecycle::StreamEnd;
@@ -16,16 +16,16 @@ use crate::{Request, ResourceName, Scope, Time, TypeUrl};
 
 /// One server.
 #[derive(Debug)]
-pub(in crate::client) struct Server {
+pub(in crate::client) struct ServerChannel {
     id: ServerId,
     setup: ServerSetup,
     /// The streams that are needed, or were a moment ago.
-    streams: BTreeMap<Scope, Stream>,
+    streams: BTreeMap<Scope, DiscoveryStream>,
     /// The versions that were accepted from this server (C-031).
     accepted: BTreeMap<TypeUrl, Arc<str>>,
 }
 
-impl Server {
+impl ServerChannel {
     pub(super) fn new(id: ServerId, setup: ServerSetup) -> Self {
         Self { id, setup, streams: BTreeMap::new(), accepted: BTreeMap::new() }
     }
@@ -38,7 +38,7 @@ impl Server {
         &self.setup
     }
 
-    pub(in crate::client) fn stream(&self, scope: &Scope) -> Option<&Stream> {
+    pub(in crate::client) fn stream(&self, scope: &Scope) -> Option<&DiscoveryStream> {
         self.streams.get(scope)
     }
 
@@ -53,14 +53,14 @@ impl Server {
 
     /// Returns true if the server was asked for a type on a stream (C-035).
     pub(in crate::client) fn was_asked(&self, scope: &Scope, type_url: &TypeUrl) -> bool {
-        let open = self.streams.get(scope).and_then(Stream::open);
+        let open = self.streams.get(scope).and_then(DiscoveryStream::open);
         let subscription = open.and_then(|open| open.known_subscription(type_url));
         subscription.is_some_and(ClientSubscription::was_asked)
     }
 
     /// Returns true if so many responses are without an answer that no more may be read (C-062).
     pub(in crate::client) fn is_full(&self, scope: &Scope) -> bool {
-        let open = self.streams.get(scope).and_then(Stream::open);
+        let open = self.streams.get(scope).and_then(DiscoveryStream::open);
         open.is_some_and(|open| !open.may_owe())
     }
 
@@ -79,7 +79,7 @@ impl Server {
     /// Returns true if the server knows which version the client has of a resource from before.
     pub(in crate::client) fn was_announced(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
         let stream = self.streams.get(&self.setup.protocol.scope_of(type_url));
-        let open = stream.and_then(Stream::open);
+        let open = stream.and_then(DiscoveryStream::open);
         let subscription = open.and_then(|open| open.known_subscription(type_url));
         subscription.is_some_and(|it| it.was_announced(name))
     }
@@ -98,7 +98,7 @@ impl Server {
 
     /// Returns the time of the next attempt to reach it, if none goes on (C-069).
     pub(in crate::client) fn next_attempt(&self) -> Option<Time> {
-        self.streams.values().filter_map(Stream::next_attempt).min()
+        self.streams.values().filter_map(DiscoveryStream::next_attempt).min()
     }
 
     /// A stream is there, for the types that its server is asked for.
@@ -109,7 +109,8 @@ impl Server {
         cache: &ResourceCache,
     ) -> bool {
         let asking = cache.asking(self.id);
-        let types = asking.flat_map(Authority::types).filter(|type_url| scope.carries(type_url));
+        let types =
+            asking.flat_map(AuthorityCache::types).filter(|type_url| scope.carries(type_url));
         self.streams.get_mut(scope).is_some_and(|stream| stream.opened(now, types))
     }
 
@@ -119,7 +120,7 @@ impl Server {
         now: Time,
         scope: &Scope,
         settings: &Settings,
-    ) -> Option<(StreamEnd, &mut Stream)> {
+    ) -> Option<(StreamEnd, &mut DiscoveryStream)> {
         let stream = self.streams.get_mut(scope)?;
         let end = stream.ended(now, settings)?;
         Some((end, stream))
@@ -135,7 +136,7 @@ impl Server {
     /// The server is heard on a stream. Once it is on all of them, it has to say again what did not
     /// count while it was not, or it may have nothing to come back with (C-089).
     pub(in crate::client) fn heard(&mut self, scope: &Scope) {
-        if self.streams.get_mut(scope).is_some_and(Stream::respond) {
+        if self.streams.get_mut(scope).is_some_and(DiscoveryStream::respond) {
             self.recovered();
         }
     }
@@ -164,7 +165,7 @@ impl Server {
         &mut self,
         now: Time,
     ) -> Option<(TypeUrl, ResourceName)> {
-        let mut open = self.streams.values_mut().filter_map(Stream::open_mut);
+        let mut open = self.streams.values_mut().filter_map(DiscoveryStream::open_mut);
         open.find_map(|stream| stream.next_timed_out(now))
     }
 
@@ -191,7 +192,7 @@ impl Server {
 
     /// Returns true if there may be a request for a stream.
     pub(in crate::client) fn may_request(&self, now: Time, scope: &Scope) -> bool {
-        let open = self.streams.get(scope).and_then(Stream::open);
+        let open = self.streams.get(scope).and_then(DiscoveryStream::open);
         open.is_some_and(|open| open.may_be_due(now, self.setup.protocol.is_polled()))
     }
 
@@ -213,7 +214,7 @@ impl Server {
     ) -> Vec<(StreamId, StreamChange)> {
         for scope in self.needed_scopes(cache) {
             let id = StreamId { server: self.id, scope };
-            self.streams.entry(id.scope.clone()).or_insert_with(|| Stream::new(id));
+            self.streams.entry(id.scope.clone()).or_insert_with(|| DiscoveryStream::new(id));
         }
         let mut changes = Vec::new();
         let mut recovers = false;
@@ -243,14 +244,14 @@ impl Server {
     }
 
     pub(super) fn deadline(&mut self) -> Option<Time> {
-        self.streams.values_mut().filter_map(Stream::deadline).min()
+        self.streams.values_mut().filter_map(DiscoveryStream::deadline).min()
     }
 
     /// The server can be reached again for one type. If it can for all that it is asked for, it has to
     /// say again what did not count. A stream that nobody needs is not opened again, so its outage says
     /// nothing.
     fn recovered(&mut self) {
-        let is_out = |stream: &Stream| stream.outage().is_some() && stream.is_needed();
+        let is_out = |stream: &DiscoveryStream| stream.outage().is_some() && stream.is_needed();
         if !self.streams.values().any(is_out) {
             for subscription in self.subscriptions() {
                 subscription.ask_again_for_ignored(|_| true);
@@ -259,14 +260,14 @@ impl Server {
     }
 
     fn subscriptions(&mut self) -> impl Iterator<Item = &mut ClientSubscription> {
-        let open = self.streams.values_mut().filter_map(Stream::open_mut);
+        let open = self.streams.values_mut().filter_map(DiscoveryStream::open_mut);
         open.flat_map(OpenStream::subscriptions)
     }
 
     fn needed_scopes(&self, cache: &ResourceCache) -> BTreeSet<Scope> {
         let asking = cache.asking(self.id);
         let protocol: Protocol = self.setup.protocol;
-        asking.flat_map(Authority::watched_types).map(|it| protocol.scope_of(it)).collect()
+        asking.flat_map(AuthorityCache::watched_types).map(|it| protocol.scope_of(it)).collect()
     }
 }
 

@@ -31,7 +31,7 @@ const MOST_UNANSWERED: usize = 16;
 
 /// One stream of one server.
 #[derive(Debug)]
-pub(in crate::client) struct Stream {
+pub(in crate::client) struct DiscoveryStream {
     id: StreamId,
     life: Lifecycle<OpenStream>,
     /// The reason why nothing is heard on it.
@@ -73,7 +73,7 @@ struct RequestLimiter {
 #[derive(Debug, Default)]
 pub(in crate::client) struct OpenStream {
     subscriptions: BTreeMap<TypeUrl, ClientSubscription>,
-    turn: Turn,
+    turn: PollTurn,
     /// The time that the server has to say something, if it was asked and has not.
     silence: Option<Time>,
     /// The time until which nothing may be said, although there may be something to say (C-045).
@@ -87,7 +87,7 @@ pub(in crate::client) struct OpenStream {
 /// The side that speaks next on a stream of polls, of which there is one at a time (C-044). On other
 /// streams both may speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Turn {
+enum PollTurn {
     /// The client may speak as soon as there is something to ask for.
     #[default]
     Client,
@@ -97,7 +97,7 @@ enum Turn {
     NextPoll(Time),
 }
 
-impl Stream {
+impl DiscoveryStream {
     pub(super) fn new(id: StreamId) -> Self {
         let life = Lifecycle::new(id.server.index() as u64);
         let limiter = RequestLimiter::default();
@@ -161,7 +161,7 @@ impl Stream {
         if let Protocol::Poll { refresh } = protocol {
             let next = now + self.life.poll_wait(settings, refresh);
             if let Some(open) = self.life.stream_mut() {
-                open.turn = Turn::NextPoll(next);
+                open.turn = PollTurn::NextPoll(next);
             }
         }
     }
@@ -281,7 +281,7 @@ impl OpenStream {
     /// Returns the next resource that did not come in time. A poll has a time of its own (C-044):
     /// while it goes on, nobody knows whether the resource comes with its response.
     pub(super) fn next_timed_out(&mut self, now: Time) -> Option<(TypeUrl, crate::ResourceName)> {
-        if self.turn == Turn::Server {
+        if self.turn == PollTurn::Server {
             return None;
         }
         self.subscriptions.iter_mut().find_map(|(type_url, subscription)| {
@@ -303,7 +303,7 @@ impl OpenStream {
         } else {
             ClientSubscription::may_be_due
         };
-        self.turn != Turn::Server
+        self.turn != PollTurn::Server
             && self.paused.is_none()
             && (self.subscriptions.values().any(is_due) || self.is_time_to_poll(now))
     }
@@ -324,18 +324,20 @@ impl OpenStream {
     ) -> Option<Request> {
         let limit = context.settings.rate_limit;
         // A source that is polled has a pace of its own.
-        if self.turn == Turn::Server || (!context.is_polled() && self.pause(now, limit, limiter)) {
+        if self.turn == PollTurn::Server
+            || (!context.is_polled() && self.pause(now, limit, limiter))
+        {
             return None;
         }
         let is_time = self.is_time_to_poll(now);
         if is_time {
-            self.turn = Turn::Client;
+            self.turn = PollTurn::Client;
         }
         let mut subscriptions = self.subscriptions.values_mut();
         let mut request = subscriptions.find_map(|it| it.request(context, is_time))?;
         limiter.take(now, limit, request.error().is_some());
         if context.is_polled() {
-            self.turn = Turn::Server;
+            self.turn = PollTurn::Server;
         }
         if !std::mem::replace(&mut self.is_introduced, true) || context.is_polled() {
             request.introduce(context.node);
@@ -353,15 +355,15 @@ impl OpenStream {
     }
 
     fn is_time_to_poll(&self, now: Time) -> bool {
-        matches!(self.turn, Turn::NextPoll(at) if at <= now)
+        matches!(self.turn, PollTurn::NextPoll(at) if at <= now)
     }
 
     fn deadline(&mut self) -> Option<Time> {
         let timers = self.subscriptions.values_mut().filter_map(ClientSubscription::deadline).min();
-        let timers = timers.filter(|_| self.turn != Turn::Server);
+        let timers = timers.filter(|_| self.turn != PollTurn::Server);
         let poll = match self.turn {
-            Turn::NextPoll(at) if !self.is_send_due => Some(at),
-            Turn::NextPoll(_) | Turn::Client | Turn::Server => None,
+            PollTurn::NextPoll(at) if !self.is_send_due => Some(at),
+            PollTurn::NextPoll(_) | PollTurn::Client | PollTurn::Server => None,
         };
         [timers, poll, self.paused, self.silence].into_iter().flatten().min()
     }

@@ -26,8 +26,8 @@ use std::time::Duration;
 
 pub use self::event::WatchEvent;
 pub(super) use self::subject::{EVERYTHING, WatchSubject, is_collection};
-pub(super) use self::watcher::{Change, ResourceView};
-use self::watcher::{Progress, Watcher};
+pub(super) use self::watcher::{ChangeKind, ResourceView};
+use self::watcher::{Watcher, WatcherProgress};
 use super::error::WatchError;
 use super::ids::StreamId;
 use crate::{ResourceName, Time};
@@ -58,7 +58,7 @@ struct StreamWait {
 
 /// The stream on which news came, and the time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin<'a> {
+pub(super) struct NewsOrigin<'a> {
     pub(super) stream: &'a StreamId,
     pub(super) now: Time,
 }
@@ -67,7 +67,7 @@ pub(super) struct Origin<'a> {
 #[derive(Debug)]
 pub(super) struct Notifier<'a> {
     watchers: &'a mut Watchers,
-    origin: Option<Origin<'a>>,
+    origin: Option<NewsOrigin<'a>>,
 }
 
 impl Watchers {
@@ -100,7 +100,7 @@ impl Watchers {
     }
 
     /// Takes note of news that came with a response.
-    pub(super) fn notifier<'a>(&'a mut self, origin: Origin<'a>) -> Notifier<'a> {
+    pub(super) fn notifier<'a>(&'a mut self, origin: NewsOrigin<'a>) -> Notifier<'a> {
         Notifier { watchers: self, origin: Some(origin) }
     }
 
@@ -126,8 +126,8 @@ impl Watchers {
         let watcher = self.active.get_mut(&id)?;
         let event = watcher.next_event(view);
         if event.is_some() {
-            watcher.progress = Progress::Applying;
-        } else if watcher.progress == Progress::Idle {
+            watcher.progress = WatcherProgress::Applying;
+        } else if watcher.progress == WatcherProgress::Idle {
             self.applied(id);
         }
         event
@@ -137,7 +137,7 @@ impl Watchers {
     /// (C-038).
     pub(super) fn applied(&mut self, id: WatchId) {
         if let Some(watcher) = self.active.get_mut(&id) {
-            watcher.progress = Progress::Idle;
+            watcher.progress = WatcherProgress::Idle;
             if !watcher.has_news() {
                 let delays = std::mem::take(&mut watcher.delays);
                 self.release(delays);
@@ -208,7 +208,7 @@ impl Notifier<'_> {
         &mut self,
         watchers: &[WatchId],
         name: &ResourceName,
-        change: Option<Change>,
+        change: Option<ChangeKind>,
     ) {
         let Some(change) = change else { return };
         self.each(watchers, |watcher| watcher.note(name, change));
@@ -234,7 +234,7 @@ impl Notifier<'_> {
             if let Some(watcher) = self.watchers.active.get_mut(id) {
                 act(watcher);
                 self.watchers.ready.insert(*id);
-                if let Some(Origin { stream, now }) = self.origin
+                if let Some(NewsOrigin { stream, now }) = self.origin
                     && !watcher.delays.contains(stream)
                 {
                     watcher.delays.push(stream.clone());

@@ -16,7 +16,7 @@ use crate::client::resource::CachedResource;
 
 /// The news of one name. The greater of two is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::client) enum Change {
+pub(in crate::client) enum ChangeKind {
     /// The error that goes with the value is another, or is gone.
     Ambient,
     /// The value is another, or there is none any more.
@@ -36,7 +36,7 @@ pub(in crate::client) enum ResourceView<'a> {
 
 /// The part of a watcher in the flow control of its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum WatcherProgress {
     /// It has applied all that it heard.
     Idle,
     /// It heard something that it has not applied yet.
@@ -47,14 +47,14 @@ pub(super) enum Progress {
 #[derive(Debug)]
 pub(super) struct Watcher {
     pub(super) subject: WatchSubject,
-    pending: BTreeMap<ResourceName, Change>,
+    pending: BTreeMap<ResourceName, ChangeKind>,
     /// True if it has to hear that all members of its collection have been told.
     pub(super) is_complete_due: bool,
     /// The names that it knows an error of.
     with_errors: BTreeSet<ResourceName>,
     /// The members of its collection that it knows of.
     pub(super) known: BTreeSet<ResourceName>,
-    pub(super) progress: Progress,
+    pub(super) progress: WatcherProgress,
     /// The streams that wait for it.
     pub(super) delays: Vec<StreamId>,
 }
@@ -67,12 +67,12 @@ impl Watcher {
             is_complete_due: false,
             with_errors: BTreeSet::new(),
             known: BTreeSet::new(),
-            progress: Progress::Idle,
+            progress: WatcherProgress::Idle,
             delays: Vec::new(),
         }
     }
 
-    pub(super) fn note(&mut self, name: &ResourceName, change: Change) {
+    pub(super) fn note(&mut self, name: &ResourceName, change: ChangeKind) {
         let pending = self.pending.entry(name.clone()).or_insert(change);
         *pending = change.max(*pending);
     }
@@ -103,20 +103,22 @@ impl Watcher {
     fn resource_event(
         &mut self,
         name: &ResourceName,
-        change: Change,
+        change: ChangeKind,
         cached: Option<&CachedResource>,
         error: Option<&Arc<WatchError>>,
     ) -> Option<WatchEvent> {
         match (change, cached, error) {
-            (Change::Value, Some(cached), error) => {
+            (ChangeKind::Value, Some(cached), error) => {
                 if error.is_some() {
-                    self.pending.insert(name.clone(), Change::Ambient);
+                    self.pending.insert(name.clone(), ChangeKind::Ambient);
                 }
                 Some(self.changed(name, Ok(cached.clone())))
             }
-            (Change::Value, None, Some(error)) => Some(self.changed(name, Err(Arc::clone(error)))),
-            (Change::Ambient, Some(_), error) => self.ambient(name, error),
-            (Change::Ambient, None, _) | (Change::Value, None, None) => None,
+            (ChangeKind::Value, None, Some(error)) => {
+                Some(self.changed(name, Err(Arc::clone(error))))
+            }
+            (ChangeKind::Ambient, Some(_), error) => self.ambient(name, error),
+            (ChangeKind::Ambient, None, _) | (ChangeKind::Value, None, None) => None,
         }
     }
 

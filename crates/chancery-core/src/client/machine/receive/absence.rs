@@ -8,7 +8,7 @@ use super::judge::Judged;
 use crate::ResourceName;
 use crate::client::cache::TypeCache;
 use crate::client::error::{ErrorKind, WatchError};
-use crate::client::watching::Origin;
+use crate::client::watching::NewsOrigin;
 
 impl Reception<'_> {
     /// Does what follows from a response as a whole.
@@ -42,7 +42,8 @@ impl Reception<'_> {
             let error = setup.name_error(kind, type_url, name, "there is none");
             WatchError { server: Some(server), ..error }
         };
-        let notifier = &mut self.watchers.notifier(Origin { stream: self.stream, now: self.now });
+        let notifier =
+            &mut self.watchers.notifier(NewsOrigin { stream: self.stream, now: self.now });
         for cache in self.cache.believing_mut(server, type_url) {
             cache.clear_unusable(missing, notifier);
         }
@@ -55,7 +56,7 @@ impl Reception<'_> {
         let told: Vec<_> = caches.flat_map(told).collect();
         for name in told.iter().filter(|name| self.subscription.is_subscribed(name)) {
             if let Some(collection) = self.cache.collection_mut(self.type_url, name) {
-                let origin = Origin { stream: self.stream, now: self.now };
+                let origin = NewsOrigin { stream: self.stream, now: self.now };
                 collection.mark_complete(&mut self.watchers.notifier(origin));
             }
         }

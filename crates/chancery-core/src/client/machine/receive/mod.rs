@@ -28,7 +28,7 @@ use crate::client::ids::{ServerId, StreamId};
 use crate::client::response::{InvalidResource, Response};
 use crate::client::servers::ClientSubscription;
 use crate::client::setup::Setup;
-use crate::client::watching::{Change, Origin, Watchers};
+use crate::client::watching::{ChangeKind, NewsOrigin, Watchers};
 use crate::{ErrorDetail, ResourceName, Time, TypeUrl};
 
 /// A response that is being taken in, and the parts of the client that it concerns.
@@ -79,7 +79,7 @@ impl Machine {
         self.unchanged(now, id);
         if let Some(type_url) = id.scope.only() {
             let error = self.setup.source_error(kind, id.server, type_url, why);
-            let notifier = &mut self.watchers.notifier(Origin { stream: id, now });
+            let notifier = &mut self.watchers.notifier(NewsOrigin { stream: id, now });
             for cache in self.cache.believing_mut(id.server, type_url) {
                 cache.set_unusable(&error, notifier);
             }
@@ -128,12 +128,13 @@ impl Reception<'_> {
         &mut self,
         name: &ResourceName,
         membership: Membership,
-        act: impl FnMut(&mut CacheSlot) -> Option<Change>,
+        act: impl FnMut(&mut CacheSlot) -> Option<ChangeKind>,
     ) {
         self.counts(name);
         let server = self.server();
         let statement = Statement { server, type_url: self.type_url, name, membership };
-        let notifier = &mut self.watchers.notifier(Origin { stream: self.stream, now: self.now });
+        let notifier =
+            &mut self.watchers.notifier(NewsOrigin { stream: self.stream, now: self.now });
         for StateChange { state, version } in self.cache.apply(statement, notifier, act) {
             let (type_url, name) = (self.type_url.clone(), name.clone());
             self.events.push(Event::StateChanged { server, type_url, name, state, version });

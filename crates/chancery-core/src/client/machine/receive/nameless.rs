@@ -14,7 +14,7 @@ use crate::ResourceName;
 use crate::client::cache::{Membership, OnError, TypeCache};
 use crate::client::error::{ErrorKind, WatchError};
 use crate::client::response::InvalidResource;
-use crate::client::watching::{Origin, is_collection};
+use crate::client::watching::{NewsOrigin, is_collection};
 
 impl Reception<'_> {
     /// Tells those who may have asked for the nameless resources of a response.
@@ -28,7 +28,7 @@ impl Reception<'_> {
                 let why = format!("a resource without a name was rejected: {why}");
                 let error = self.nameless(&name, &why);
                 if let Some(collection) = self.cache.collection_mut(self.type_url, &name) {
-                    let origin = Origin { stream: self.stream, now: self.now };
+                    let origin = NewsOrigin { stream: self.stream, now: self.now };
                     collection.set_rejected(error, &mut self.watchers.notifier(origin));
                 }
             } else {
@@ -44,7 +44,8 @@ impl Reception<'_> {
     pub(super) fn forget_nameless(&mut self) {
         let features = self.setup.features(self.server());
         self.subscription.resume_timers(self.now + self.setup.settings.resource_timeout(features));
-        let notifier = &mut self.watchers.notifier(Origin { stream: self.stream, now: self.now });
+        let notifier =
+            &mut self.watchers.notifier(NewsOrigin { stream: self.stream, now: self.now });
         for cache in self.cache.believing_mut(self.stream.server, self.type_url) {
             cache.clear_rejected(notifier);
         }

@@ -8,7 +8,7 @@ use crate::client::cache::{Membership, OnError};
 use crate::client::error::ErrorKind;
 use crate::client::resource::{CachedResource, Rejection};
 use crate::client::response::{HeartbeatResource, InvalidResource, ReceivedResource, ResponseItem};
-use crate::client::watching::{Origin, is_collection};
+use crate::client::watching::{NewsOrigin, is_collection};
 use crate::{ErrorDetail, ResourceName, Version};
 
 impl Reception<'_> {
@@ -128,7 +128,7 @@ impl Reception<'_> {
             if self.counts(name)
                 && let Some(collection) = self.cache.collection_mut(self.type_url, name)
             {
-                let origin = Origin { stream: self.stream, now: self.now };
+                let origin = NewsOrigin { stream: self.stream, now: self.now };
                 let notifier = &mut self.watchers.notifier(origin);
                 collection.set_error(error, notifier);
                 collection.mark_complete(notifier);
@@ -160,7 +160,7 @@ impl Reception<'_> {
     /// The server has told all that there is in a collection.
     pub(super) fn mark_complete(&mut self, collection: &ResourceName) {
         if let Some(collection) = self.cache.collection_mut(self.type_url, collection) {
-            let origin = Origin { stream: self.stream, now: self.now };
+            let origin = NewsOrigin { stream: self.stream, now: self.now };
             collection.mark_complete(&mut self.watchers.notifier(origin));
         }
     }
