@@ -1,4 +1,4 @@
-//! All that one listener needs, put together: published whole, or not at all ([gRFC A74]).
+//! The dependencies of one listener, put together: published whole, or not at all ([gRFC A74]).
 //!
 //! ```text
 //!   listener --> routes --> clusters --> endpoints
@@ -6,8 +6,8 @@
 //!                             +--+ aggregates
 //! ```
 //!
-//! What is reachable from the listener is wanted; when all of it is known, it is published. Until
-//! then the last that was published stays in use, and what it is made of stays wanted (C-059). A
+//! All that is reachable from the listener is wanted; when all of it is known, it is published. Until
+//! then the last configuration stays in use, and its resources stay wanted (C-059). A
 //! cluster that is not there fails for itself alone; without a listener or its routes there is
 //! nothing (C-060). What nothing refers to any more is released with the next publication (C-057).
 //!
@@ -28,7 +28,7 @@ pub type ResourceKey = (TypeUrl, ResourceName);
 /// A resource, or why there is none.
 pub type ResourceResult = Result<CachedResource, Arc<WatchError>>;
 
-/// All that a listener needs, as it was at one time.
+/// The configuration of a listener: all that it needs, as it was at one time.
 #[derive(Clone, Debug)]
 pub struct XdsConfig {
     /// The listener.
@@ -38,37 +38,38 @@ pub struct XdsConfig {
     pub resources: BTreeMap<ResourceKey, ResourceResult>,
 }
 
-/// What is published.
+/// The configuration of a listener, or why there is none.
 pub type XdsConfigResult = Result<Arc<XdsConfig>, Arc<WatchError>>;
 
-/// What is to be watched, or no longer.
+/// A change of what is to be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchChange {
     /// Watch this from now on.
     Start(ResourceKey),
-    /// Nobody needs this any more.
+    /// Watch this no longer.
     Stop(ResourceKey),
 }
 
-/// Puts together what a listener needs.
+/// Puts together the configuration of a listener.
 ///
-/// What is new costs what is new. All of it is looked at when something is published, and when
-/// something stops referring to something else.
+/// An update costs what is new in it. All resources are looked at when something is published, and
+/// when something stops referring to something else.
 #[derive(Debug)]
 pub struct DependencyManager {
     root: ResourceKey,
     /// Clusters that are wanted for a reason of their own, and for how many.
-    held: BTreeMap<ResourceName, usize>,
+    held_clusters: BTreeMap<ResourceName, usize>,
     wanted: BTreeSet<ResourceKey>,
-    /// What is known of those that are wanted.
+    /// The resources that are known, of those that are wanted.
     nodes: BTreeMap<ResourceKey, GraphNode>,
-    /// What the last publication is made of.
+    /// The resources of the last publication.
     published: BTreeSet<ResourceKey>,
-    /// Whether something is different from the last publication.
+    /// True if something is different from the last publication.
     changed: bool,
-    needs: VecDeque<WatchChange>,
+    watch_changes: VecDeque<WatchChange>,
 }
 
+/// A resource that is known, and those that it refers to.
 #[derive(Debug)]
 struct GraphNode {
     part: ResourceResult,
@@ -76,17 +77,17 @@ struct GraphNode {
 }
 
 impl DependencyManager {
-    /// For the listener of this name.
+    /// Returns the manager of the listener of this name.
     pub fn new(listener: ResourceName) -> Self {
         let root = (TypeUrl::new(LISTENER), listener);
         let mut dependencies = Self {
             root: root.clone(),
-            held: BTreeMap::new(),
+            held_clusters: BTreeMap::new(),
             wanted: BTreeSet::new(),
             nodes: BTreeMap::new(),
             published: BTreeSet::new(),
             changed: false,
-            needs: VecDeque::new(),
+            watch_changes: VecDeque::new(),
         };
         dependencies.want(root);
         dependencies
@@ -95,24 +96,24 @@ impl DependencyManager {
     /// Keeps a cluster, whether routes lead to it or not, until it is released as often.
     pub fn hold_cluster(&mut self, cluster: ResourceName) {
         self.want((TypeUrl::new(CLUSTER), cluster.clone()));
-        *self.held.entry(cluster).or_default() += 1;
+        *self.held_clusters.entry(cluster).or_default() += 1;
         self.changed = true;
     }
 
     /// Lets go of a cluster that was held.
     pub fn release_cluster(&mut self, cluster: &ResourceName) {
-        let Some(times) = self.held.get_mut(cluster) else { return };
+        let Some(times) = self.held_clusters.get_mut(cluster) else { return };
         *times -= 1;
         if *times == 0 {
-            self.held.remove(cluster);
+            self.held_clusters.remove(cluster);
             self.changed = true;
             self.prune(&self.reachable());
         }
     }
 
-    /// What is to be watched or no longer, each told once, in order.
+    /// Returns the next change of what is to be watched. Each is told once, in order.
     pub fn next_watch_change(&mut self) -> Option<WatchChange> {
-        self.needs.pop_front()
+        self.watch_changes.pop_front()
     }
 
     /// A resource that is watched is there, with what it refers to; or there is none.
@@ -131,7 +132,7 @@ impl DependencyManager {
         }
     }
 
-    /// The next publication: if something has changed, and all there must be is known.
+    /// Returns the next publication: if something has changed, and all there must be is known.
     pub fn next_config(&mut self) -> Option<XdsConfigResult> {
         if !self.changed || self.nodes.len() < self.wanted.len() {
             return None;
@@ -159,26 +160,27 @@ impl DependencyManager {
 
     fn want(&mut self, key: ResourceKey) {
         if self.wanted.insert(key.clone()) {
-            self.needs.push_back(WatchChange::Start(key));
+            self.watch_changes.push_back(WatchChange::Start(key));
         }
     }
 
     /// Releases what is neither among these nor in use.
     fn prune(&mut self, reachable: &BTreeSet<ResourceKey>) {
-        let (published, nodes, needs) = (&self.published, &mut self.nodes, &mut self.needs);
+        let (published, nodes) = (&self.published, &mut self.nodes);
+        let watch_changes = &mut self.watch_changes;
         self.wanted.retain(|key| {
             let stays = reachable.contains(key) || published.contains(key);
             if !stays {
                 nodes.remove(key);
-                needs.push_back(WatchChange::Stop(key.clone()));
+                watch_changes.push_back(WatchChange::Stop(key.clone()));
             }
             stays
         });
     }
 
-    /// What the listener and the clusters that are held lead to, as far as that is known.
+    /// Returns what the listener and the clusters that are held lead to, as far as that is known.
     fn reachable(&self) -> BTreeSet<ResourceKey> {
-        let clusters = self.held.keys().map(|name| (TypeUrl::new(CLUSTER), name.clone()));
+        let clusters = self.held_clusters.keys().map(|name| (TypeUrl::new(CLUSTER), name.clone()));
         let mut open: Vec<ResourceKey> = clusters.chain([self.root.clone()]).collect();
         let mut found = BTreeSet::new();
         while let Some(key) = open.pop() {
@@ -192,12 +194,12 @@ impl DependencyManager {
 }
 
 impl XdsConfig {
-    /// A cluster, if the listener leads to it.
+    /// Returns a cluster, if the listener leads to it.
     pub fn cluster(&self, name: &ResourceName) -> Option<&ResourceResult> {
         self.resources.get(&(TypeUrl::new(CLUSTER), name.clone()))
     }
 
-    /// All parts of one type.
+    /// Returns all resources of one type.
     pub fn of_type(
         &self,
         type_url: &TypeUrl,
@@ -207,7 +209,7 @@ impl XdsConfig {
     }
 }
 
-/// What a gRPC data plane asks its servers for.
+/// Returns true for the types that a gRPC data plane follows from a listener.
 fn is_followed(api: Api) -> bool {
     matches!(api, Api::Rds | Api::Cds | Api::Eds)
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::ids::ServerId;
 use crate::ErrorDetail;
 
-/// Why a resource is not there, or not up to date. The text names the node, the resource and the
-/// server, as far as there are any (C-072).
+/// The reason why a resource is not there, or not up to date. The text names the node, the resource
+/// and the server, as far as there are any (C-072).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchError {
     /// Whose fault it is, and of what kind.
     pub kind: ErrorKind,
     /// For people.
     pub text: Arc<str>,
-    /// Which server is concerned.
+    /// The server that is concerned.
     pub server: Option<ServerId>,
     /// True if a resource was rejected that nobody can name, so that it may be another one. A later
     /// response may bring the one that is watched.

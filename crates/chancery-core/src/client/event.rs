@@ -1,4 +1,4 @@
-//! What happened inside a client, for logs and metrics (C-137, C-139). The core never logs.
+//! The events of a client, for logs and metrics (C-137, C-139). The core never logs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,60 +16,60 @@ pub enum Event {
     Opened(StreamId),
     /// A stream ended, or could not be opened.
     Ended {
-        /// Which one.
+        /// The stream.
         stream: StreamId,
-        /// Why.
+        /// The error it ended with.
         error: ErrorDetail,
-        /// Whether the server had said nothing on it (C-067).
+        /// True if the server had said nothing on it (C-067).
         is_trouble: bool,
         /// The time until the next attempt (C-069).
         wait: Duration,
     },
-    /// A response came, and was accepted or, with flaws, rejected.
+    /// A response came, and was accepted or, with invalid resources, rejected.
     Received {
-        /// On which stream.
+        /// The stream it came on.
         stream: StreamId,
-        /// Of which type.
+        /// The type it is of.
         type_url: TypeUrl,
-        /// Which version.
+        /// Its version.
         version: Arc<str>,
-        /// Which response.
+        /// Its nonce.
         nonce: Arc<str>,
-        /// How many of its resources are good.
+        /// The number of its resources that are good.
         accepted: usize,
-        /// What is wrong with the others.
+        /// The others.
         invalid: Vec<InvalidResource>,
     },
     /// A source gave nothing that could be used at all (C-043).
     Unusable {
-        /// On which stream.
+        /// The stream of the source.
         stream: StreamId,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// A response was of a type that was never asked for: it is ignored (C-035).
     Unrequested {
-        /// On which stream.
+        /// The stream it came on.
         stream: StreamId,
-        /// Of which type.
+        /// The type it is of.
         type_url: TypeUrl,
     },
-    /// What is known of a resource is something else now, by what a server said.
+    /// The state of a resource is another now, by what a server said.
     StateChanged {
-        /// Who said it.
+        /// The server.
         server: ServerId,
         /// Its type.
         type_url: TypeUrl,
         /// Its name.
         name: ResourceName,
-        /// How it stands.
+        /// Its new state.
         state: ResourceState,
         /// The version that is held, if one is.
         version: Option<Arc<str>>,
     },
     /// A resource did not come in time (C-065).
     TimedOut {
-        /// Who did not give it.
+        /// The server that did not give it.
         server: ServerId,
         /// Its type.
         type_url: TypeUrl,
@@ -78,16 +78,16 @@ pub enum Event {
     },
     /// An authority asks a worse server from now on (C-087).
     FellBack {
-        /// Which authority.
+        /// The authority.
         authority: AuthorityKey,
-        /// Whom it asks.
+        /// The server that it asks.
         server: ServerId,
     },
     /// An authority is back at a better server (C-089).
     Reverted {
-        /// Which authority.
+        /// The authority.
         authority: AuthorityKey,
-        /// Whom it believes.
+        /// The server that it believes.
         server: ServerId,
     },
 }

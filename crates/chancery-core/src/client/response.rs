@@ -13,19 +13,19 @@ use crate::{NameError, Resource, ResourceName, TypeUrl, Variant};
 /// A `DiscoveryResponse` or a `DeltaDiscoveryResponse`, received.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// Which of the two messages it was.
+    /// The form of the message.
     pub variant: Variant,
     /// The type it is about.
     pub type_url: TypeUrl,
     /// SotW `version_info`, delta `system_version_info`.
     pub version: Arc<str>,
-    /// What the answer has to carry.
+    /// The nonce that the answer has to carry.
     pub nonce: Arc<str>,
-    /// The resources, or what is wrong with them.
+    /// The resources, or the faults of those that cannot be used.
     pub resources: Vec<Result<ResponseItem, InvalidResource>>,
-    /// Names that are no more. Delta only.
+    /// The names that are no more. Delta only.
     pub removed: Vec<Arc<str>>,
-    /// Why names are not given.
+    /// The reasons why names are not given.
     pub errors: Vec<NameError>,
 }
 
@@ -43,7 +43,7 @@ pub enum ResponseItem {
 pub struct ReceivedResource {
     /// Name, body, TTL and aliases; the version is explicit where the protocol gave one.
     pub resource: Arc<Resource>,
-    /// What a decoder made of the body.
+    /// The body as a decoder read it.
     pub decoded: Option<DecodedBody>,
 }
 
@@ -57,16 +57,16 @@ pub struct HeartbeatResource {
     pub aliases: Vec<ResourceName>,
     /// The version in the wrapper.
     pub version: Arc<str>,
-    /// How long the resource may be used from now on.
+    /// The time for which the resource may be used from now on.
     pub ttl: Option<Duration>,
 }
 
 /// A resource that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidResource {
-    /// Which one, if that can be told.
+    /// Its name, if that can be told.
     pub name: Option<ResourceName>,
-    /// What is wrong, for the server's operator.
+    /// The fault, for the server's operator.
     pub why: String,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for InvalidResource {
 }
 
 impl Response {
-    /// Finds this fault with all of it, also if there is nothing in it.
+    /// Makes all of its resources invalid for this reason, also if there are none.
     pub fn reject(&mut self, why: &str) {
         let flaw = |name| Err(InvalidResource { name, why: why.to_owned() });
         for item in &mut self.resources {
@@ -116,11 +116,11 @@ impl Response {
     }
 }
 
-/// What a decoder made of a body. Opaque here, and shared by all watchers.
+/// A body as a decoder read it. It is opaque here, and shared by all watchers.
 #[derive(Clone)]
 pub struct DecodedBody(pub Arc<dyn Any + Send + Sync>);
 
-/// What was read may hold secrets (S-138).
+/// A body may hold secrets (S-138).
 impl fmt::Debug for DecodedBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DecodedBody")

@@ -1,4 +1,4 @@
-//! Whom a client may ask: servers, the authorities they answer for, and the client's own waits.
+//! The servers that a client may ask, the authorities they answer for, and the client's own waits.
 //!
 //! All of it is fixed when the client begins. Nothing a server says can add a server or an
 //! authority (C-084), because there is no way to say it.
@@ -12,10 +12,11 @@ use super::naming::AuthorityKey;
 use super::token_bucket::RateLimit;
 use crate::{Node, Scope, TypeUrl, Variant};
 
-/// What makes two servers of a bootstrap the same one, with one channel (C-075).
+/// The identity of a server. Two servers of a bootstrap with the same are one, with one channel
+/// (C-075).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerKey {
-    /// Where it is.
+    /// Its address.
     pub uri: Arc<str>,
     /// The chosen channel credentials and their configuration, as text.
     pub credentials: Arc<str>,
@@ -23,14 +24,14 @@ pub struct ServerKey {
     pub features: ServerFeatures,
 }
 
-/// What a bootstrap says about a server, as far as it is known here (C-005).
+/// The `server_features` of a bootstrap that are known here (C-005).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerFeatures {
     /// A data error makes the client drop what it holds (C-070).
     pub fail_on_data_errors: bool,
     /// A resource that does not come in time is a transient error, not a missing one (C-066).
     pub resource_timer_is_transient_error: bool,
-    /// Its word may rewrite the authority of requests (C-105).
+    /// The server may rewrite the authority of requests (C-105).
     pub trusted: bool,
 }
 
@@ -80,35 +81,35 @@ impl Protocol {
 /// One server of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSetup {
-    /// Which one it is.
+    /// Its identity.
     pub key: ServerKey,
-    /// How it is spoken to.
+    /// The way it is spoken to.
     pub protocol: Protocol,
 }
 
 /// The servers of one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthoritySetup {
-    /// In the order of preference (C-087).
+    /// The servers, in the order of preference (C-087).
     pub servers: Vec<ServerId>,
-    /// When the next one is asked.
+    /// The reason to ask the next one.
     pub fallback: Fallback,
 }
 
-/// When a client turns to the next server of an authority (C-087, C-091).
+/// The reason for a client to turn to the next server of an authority (C-087, C-091).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
-    /// When a server cannot be reached and something is missing.
+    /// A server cannot be reached, and something is missing.
     #[default]
     Needed,
-    /// Whenever a server cannot be reached.
+    /// A server cannot be reached.
     Reachability,
 }
 
 /// All a client knows before it asks anybody.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Who the client says it is.
+    /// The node that the client says it is.
     pub node: Arc<Node>,
     servers: Vec<ServerSetup>,
     authorities: BTreeMap<AuthorityKey, AuthoritySetup>,
@@ -119,26 +120,26 @@ pub struct Setup {
 /// Waits and limits of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// How long after it was asked for a resource counts as missing (C-065). Nothing does if this is
-    /// zero.
+    /// The time after which a resource that was asked for counts as missing (C-065). Nothing does if
+    /// this is zero.
     pub missing_after: Duration,
     /// The same for servers whose timer is a transient error (C-066).
     pub timeout_after: Duration,
-    /// How often a stream may ask (C-045). By default as often as there is something to say.
+    /// The bound on the requests of a stream (C-045). By default there is none.
     pub rate_limit: Option<RateLimit>,
-    /// How long a stream waits for watchers to apply what came on it (C-038).
+    /// The longest time that a stream waits for watchers to apply what came on it (C-038).
     pub patience: Duration,
-    /// How long a server that nobody needs is kept (C-039).
+    /// The time for which a stream that nobody needs is kept (C-039).
     pub idle: Duration,
     /// The wait after the first failure of a stream.
     pub backoff: Duration,
-    /// What the wait is multiplied by after each further one.
+    /// The factor between a wait and the next.
     pub backoff_factor: f64,
     /// The longest wait (C-069).
     pub backoff_max: Duration,
     /// The part of a wait that is left to chance, between 0 and 1.
     pub jitter: f64,
-    /// What chance begins with: two clients with different seeds do not retry in step.
+    /// The seed of chance: two clients with different seeds do not retry in step.
     pub seed: u64,
 }
 
@@ -173,7 +174,7 @@ impl Settings {
 }
 
 impl Setup {
-    /// A client that may ask nobody yet.
+    /// Returns the setup of a client that may ask nobody yet.
     pub fn new(node: Arc<Node>, settings: Settings) -> Self {
         Self { node, servers: Vec::new(), authorities: BTreeMap::new(), settings }
     }
@@ -200,12 +201,12 @@ impl Setup {
         self.authorities.insert(authority, AuthoritySetup { servers, fallback });
     }
 
-    /// All servers, in the order they were added.
+    /// Returns all servers, in the order they were added.
     pub fn servers(&self) -> impl ExactSizeIterator<Item = (ServerId, &ServerSetup)> {
         self.servers.iter().enumerate().map(|(place, server)| (ServerId::new(place), server))
     }
 
-    /// One server; `None` for an id of another setup.
+    /// Returns one server; `None` for an id of another setup.
     pub fn find(&self, server: ServerId) -> Option<&ServerSetup> {
         self.servers.get(server.index())
     }
@@ -220,7 +221,7 @@ impl Setup {
         self.find(server).map_or("", |server| &server.key.uri)
     }
 
-    /// All authorities and their servers.
+    /// Returns all authorities and their servers.
     pub fn authorities(&self) -> &BTreeMap<AuthorityKey, AuthoritySetup> {
         &self.authorities
     }

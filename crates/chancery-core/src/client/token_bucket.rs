@@ -1,4 +1,4 @@
-//! How often something may happen, as a stream may ask: a bucket of tokens, of which each request
+//! A bound on how often something happens, as requests on a stream: a bucket of tokens, of which each
 //! takes one (C-045).
 //!
 //! The bucket is the time at which it would be full again: nothing is counted, and nothing has to
@@ -12,9 +12,9 @@ use crate::Time;
 /// the next request says what is true then. Answers are kept, up to a bound, and then no more is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// How many may be said in a row. None is as one.
+    /// The number that may be sent in a row. Zero is as one.
     pub burst: u32,
-    /// How long it takes until one more may be said.
+    /// The time until one more may be sent.
     pub interval: Duration,
 }
 
@@ -33,13 +33,13 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// When the next one may be taken.
+    /// Returns the time at which the next token may be taken.
     pub fn next_token(&self, limit: RateLimit) -> Time {
         let ahead = limit.interval.saturating_mul(limit.burst.saturating_sub(1));
         Time(self.full.0.saturating_sub(ahead))
     }
 
-    /// One is taken.
+    /// Takes a token.
     pub fn take(&mut self, now: Time, limit: RateLimit) {
         self.full = self.full.max(now) + limit.interval;
     }
@@ -49,7 +49,7 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
-    /// How many may be said now.
+    /// Returns the number that may be sent now.
     fn said(pace: &mut TokenBucket, now: u64, limit: RateLimit) -> usize {
         let now = Time(Duration::from_millis(now));
         let may = |pace: &TokenBucket| pace.next_token(limit) <= now;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Every change says what its watchers have to hear. Not here: who they are (`watching`), and what
-//! follows for the stream (`receive`).
+//! follows for the stream (`machine`).
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! While a server is away, each event asks whether anything is missing (C-087), so what is missing
 //! is kept here beside the resources, and every change of one goes through here. Not here:
-//! collections (`type_cache`), and what a change means (`receive`).
+//! collections (`type_cache`), and what a change means (`machine`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! How long to wait after a failure: longer each time, up to a bound, and never quite the same.
+//! The wait after a failure: longer each time, up to a bound, and never quite the same.
 //!
 //! There is no last attempt, and no arithmetic that grows with their number (C-069). Chance is a
 //! hash of the seed and of how often it was asked: the core has no other.
@@ -23,7 +23,7 @@ impl Backoff {
         self.next = None;
     }
 
-    /// The next wait.
+    /// Returns the next wait.
     pub(super) fn wait(&mut self, settings: &Settings, stream: u64) -> Duration {
         let nominal = self.next.unwrap_or(settings.backoff).min(settings.backoff_max);
         let factor = if settings.backoff_factor > 1.0 { settings.backoff_factor } else { 1.0 };
@@ -35,7 +35,7 @@ impl Backoff {
         Duration::try_from_secs_f64(nominal.as_secs_f64() * part).unwrap_or(settings.backoff_max)
     }
 
-    /// The wait until the next poll: never shorter than asked for, and never quite the same.
+    /// Returns the wait until the next poll: never shorter than asked for, and never quite the same.
     pub(super) fn spread(
         &mut self,
         settings: &Settings,
@@ -46,7 +46,7 @@ impl Backoff {
         Duration::try_from_secs_f64(refresh.as_secs_f64() * part).unwrap_or(refresh)
     }
 
-    /// Between 0 and 1.
+    /// Returns a number between 0 and 1.
     fn chance(&mut self, seed: u64, stream: u64) -> f64 {
         self.drawn += 1;
         let mut text = [0; 16];

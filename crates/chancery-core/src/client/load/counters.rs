@@ -1,4 +1,4 @@
-//! What is counted and not told yet, of one cluster: a few locks, each held for a moment.
+//! The counts of one cluster that are not reported yet: a few locks, each held for a moment.
 //!
 //! Each locality is counted under a lock of its own, so that what a report says fits together:
 //! calls that began are those that ended and those that have not.
@@ -28,7 +28,7 @@ struct Drops {
 }
 
 impl ClusterCounters {
-    /// Where the calls to a locality are counted.
+    /// Returns the counters of a locality.
     pub fn locality(&self, locality: &Locality) -> Arc<LocalityCounters> {
         let mut localities = lock(&self.localities);
         if let Some(known) = localities.get(locality) {
@@ -53,7 +53,7 @@ impl ClusterCounters {
         }
     }
 
-    /// Takes out what is to be told. Localities that nobody counts for any more are forgotten.
+    /// Takes out the counts. Localities that nobody counts for any more are forgotten.
     pub(super) fn take(&self, into: &mut ClusterStats) {
         lock(&self.localities).retain(|locality, tally| {
             let stats = lock(&tally.0).take();
@@ -69,7 +69,7 @@ impl ClusterCounters {
         into.dropped = drops.total;
     }
 
-    /// What was taken out could not be told.
+    /// Puts back counts that were taken out and could not be reported.
     pub(super) fn give_back(&self, stats: &ClusterStats) {
         for (locality, stats) in &stats.localities {
             let tally = self.locality(locality);

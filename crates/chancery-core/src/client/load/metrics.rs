@@ -1,4 +1,4 @@
-//! What endpoints say about themselves (ORCA), as far as a cluster lets it into load reports
+//! The reports of endpoints about themselves (ORCA), as far as a cluster lets them into load reports
 //! ([gRFC A64], [gRFC A85]).
 //!
 //! Only what comes with a call is counted: a report that comes by itself belongs to no call.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::stats::LocalityStats;
 
-/// What an endpoint says with the end of a call.
+/// The report of an endpoint with the end of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OrcaReport {
     /// `cpu_utilization`, if it is said.
@@ -24,8 +24,8 @@ pub struct OrcaReport {
     pub named_metrics: BTreeMap<String, f64>,
 }
 
-/// What of that goes into load reports: `lrs_report_endpoint_metrics` of a cluster. By default
-/// nothing.
+/// The metrics that go into load reports: `lrs_report_endpoint_metrics` of a cluster. By default
+/// none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportedMetrics {
     cpu: bool,
@@ -35,7 +35,7 @@ pub struct ReportedMetrics {
     named: BTreeSet<Arc<str>>,
 }
 
-/// What the names of these metrics begin with, in clusters and in reports.
+/// The beginning of the names of these metrics, in clusters and in reports.
 const NAMED: &str = "named_metrics.";
 
 impl ReportedMetrics {
@@ -67,7 +67,7 @@ impl ReportedMetrics {
         all
     }
 
-    /// Counts what may be told.
+    /// Counts the metrics that may be reported.
     pub(super) fn count(&self, report: &OrcaReport, into: &mut LocalityStats) {
         let top = [
             (self.cpu, report.cpu_utilization, &mut into.cpu),

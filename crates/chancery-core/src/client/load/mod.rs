@@ -1,4 +1,4 @@
-//! Load reports, the client's half: what is counted, and when which server is told of it.
+//! Load reports, the client's half: the counters, and the stream on which they are reported.
 //!
 //! ```text
 //!   calls, drops --> [ClusterCounters] --------+

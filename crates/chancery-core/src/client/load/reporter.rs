@@ -62,12 +62,12 @@ enum Ending {
     Ended,
 }
 
-/// What is to be said on the stream.
+/// A message on the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadMessage {
-    /// This.
+    /// A report.
     Report(LoadReport),
-    /// Nothing any more: the client's half of the stream ends.
+    /// The end of the client's half of the stream.
     End,
 }
 
@@ -78,26 +78,27 @@ pub enum LoadEvent {
     Opened,
     /// It ended, or could not be opened.
     Ended {
-        /// Why.
+        /// The error it ended with.
         error: ErrorDetail,
-        /// Whether the server had said nothing on it.
+        /// True if the server had said nothing on it.
         is_trouble: bool,
     },
-    /// The server said what it wants to hear.
+    /// The server said which reports it wants.
     Answered {
-        /// Of which clusters.
+        /// The clusters that it wants reports of.
         clusters: ClusterSelection,
-        /// How often.
+        /// The time between reports.
         interval: Duration,
     },
     /// It said something that cannot be obeyed.
     Unusable {
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// Calls that the server will never hear of: it was not there until their clusters were gone.
+    /// Calls were lost that the server will never hear of: it was not there until their clusters were
+    /// gone.
     Lost {
-        /// How many.
+        /// The number of calls.
         calls: u64,
     },
 }

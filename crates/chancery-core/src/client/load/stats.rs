@@ -1,4 +1,4 @@
-//! What is said about load, as values: a client's report, and what the server asks for.
+//! The messages of LRS as values: a client's report, and the server's response.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{Locality, Node};
 
-/// What load is counted for.
+/// The cluster that load is counted for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LoadKey {
     /// The cluster.
@@ -18,16 +18,16 @@ pub struct LoadKey {
 /// A `LoadStatsRequest`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadReport {
-    /// Who reports, on the first message of a stream.
+    /// The node that reports, on the first message of a stream.
     pub node: Option<Arc<Node>>,
-    /// What happened since the last report.
+    /// The calls since the last report.
     pub clusters: Vec<ClusterStats>,
 }
 
-/// What happened to the calls to one cluster in some time.
+/// The calls to one cluster in some time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterStats {
-    /// Which cluster.
+    /// The cluster.
     pub key: LoadKey,
     /// The calls, by where they went.
     pub localities: BTreeMap<Locality, LocalityStats>,
@@ -35,11 +35,11 @@ pub struct ClusterStats {
     pub drops: BTreeMap<Arc<str>, u64>,
     /// All calls that were dropped, those without a category too.
     pub dropped: u64,
-    /// In which time.
+    /// The time in which they happened.
     pub interval: Duration,
 }
 
-/// What happened to the calls to one locality.
+/// The calls to one locality.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LocalityStats {
     /// Calls that began.
@@ -50,35 +50,35 @@ pub struct LocalityStats {
     pub errored: u64,
     /// Calls that have begun and not ended, now.
     pub in_progress: u64,
-    /// What endpoints said of their processors.
+    /// The reports of endpoints on their processors.
     pub cpu: MetricStats,
-    /// What they said of their memory.
+    /// Their reports on memory.
     pub mem: MetricStats,
-    /// What they said of whatever limits them.
+    /// Their reports on whatever limits them.
     pub application: MetricStats,
-    /// What else they said, by the name it is reported under.
+    /// Their other reports, by the name each is reported under.
     pub named: BTreeMap<Arc<str>, MetricStats>,
 }
 
 /// The sum of a metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MetricStats {
-    /// How many calls brought it.
+    /// The number of calls that brought it.
     pub requests: u64,
-    /// The sum of what they brought.
+    /// The sum of their values.
     pub total: f64,
 }
 
 /// A `LoadStatsResponse`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadResponse {
-    /// Of which clusters.
+    /// The clusters that it wants reports of.
     pub clusters: ClusterSelection,
-    /// How often; `None` if it is not said, or is no time.
+    /// The time between reports; `None` if it is not said, or is no time.
     pub interval: Option<Duration>,
 }
 
-/// The clusters a server wants to hear of.
+/// The clusters that a server wants reports of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterSelection {
     /// All there are.
@@ -97,19 +97,19 @@ impl ClusterSelection {
 }
 
 impl ClusterStats {
-    /// Whether there is nothing to tell.
+    /// Returns true if there is nothing to report.
     pub fn is_empty(&self) -> bool {
         self.localities.is_empty() && self.drops.is_empty() && self.dropped == 0
     }
 
-    /// How many calls were begun or dropped.
+    /// Returns the number of calls that were begun or dropped.
     pub(super) fn calls(&self) -> u64 {
         self.localities.values().map(|stats| stats.issued).sum::<u64>() + self.dropped
     }
 }
 
 impl LocalityStats {
-    /// Adds what happened at another time, or with another priority. Counts that came from a peer
+    /// Adds the calls of another time, or of another priority. Counts that came from a peer
     /// may be anything.
     pub fn add(&mut self, other: &Self) {
         self.issued = self.issued.saturating_add(other.issued);
@@ -124,12 +124,12 @@ impl LocalityStats {
         }
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns true if there is nothing to report.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What is told, and so not counted any more; what has not ended stays in progress.
+    /// Takes out the counts that are reported. Calls that have not ended stay in progress.
     pub(super) fn take(&mut self) -> Self {
         let rest = Self { in_progress: self.in_progress, ..Self::default() };
         std::mem::replace(self, rest)
@@ -141,7 +141,7 @@ impl MetricStats {
         self.add(Self { requests: 1, total: value });
     }
 
-    /// Adds what was said at another time.
+    /// Adds the values of another time.
     pub fn add(&mut self, other: Self) {
         self.requests = self.requests.saturating_add(other.requests);
         self.total += other.total;

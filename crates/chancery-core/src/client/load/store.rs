@@ -1,4 +1,5 @@
-//! The tallies of one report server: which clusters report to it, and since when each has not.
+//! The counters of one report server: the clusters that report to it, and the time since each has
+//! not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,95 +8,98 @@ use super::counters::ClusterCounters;
 use super::stats::{ClusterSelection, ClusterStats, LoadKey};
 use crate::Time;
 
-/// All clusters that report, and those that did and have something to tell yet.
+/// All clusters that report, and those that did and have something to report yet.
 #[derive(Debug, Default)]
 pub(super) struct LoadStore {
-    pages: BTreeMap<LoadKey, ReportingCluster>,
-    /// How many of them somebody counts for.
+    clusters: BTreeMap<LoadKey, ReportingCluster>,
+    /// The number of clusters that somebody counts for.
     open: usize,
 }
 
+/// A cluster with its counters.
 #[derive(Debug)]
 struct ReportingCluster {
-    tally: Arc<ClusterCounters>,
-    /// How many count for it.
+    counters: Arc<ClusterCounters>,
+    /// The number of those that count for it.
     users: usize,
-    /// What is in the tally happened since.
+    /// The time since which the counters count.
     since: Time,
 }
 
-/// How many clusters that nobody counts for any more are kept until they are told of. Clusters may
-/// come and go for as long as a server cannot be reached.
+/// The number of clusters that nobody counts for any more and that are kept until they are reported.
+/// Clusters may come and go for as long as a server cannot be reached.
 const MOST_LEFT: usize = 1000;
 
 impl LoadStore {
     /// Somebody counts for a cluster.
     pub(super) fn open(&mut self, now: Time, key: LoadKey) -> Arc<ClusterCounters> {
-        let new = || ReportingCluster { tally: Arc::default(), users: 0, since: now };
-        let page = self.pages.entry(key).or_insert_with(new);
-        self.open += usize::from(page.users == 0);
-        page.users += 1;
-        Arc::clone(&page.tally)
+        let new = || ReportingCluster { counters: Arc::default(), users: 0, since: now };
+        let cluster = self.clusters.entry(key).or_insert_with(new);
+        self.open += usize::from(cluster.users == 0);
+        cluster.users += 1;
+        Arc::clone(&cluster.counters)
     }
 
-    /// Somebody counts for it no longer. How many calls nobody will ever be told of because of that.
+    /// Somebody counts for it no longer. Returns the number of calls that are lost because of that.
     pub(super) fn close(&mut self, key: &LoadKey) -> u64 {
-        let Some(page) = self.pages.get_mut(key).filter(|page| page.users > 0) else { return 0 };
-        page.users -= 1;
-        if page.users > 0 {
+        let Some(cluster) = self.clusters.get_mut(key).filter(|cluster| cluster.users > 0) else {
+            return 0;
+        };
+        cluster.users -= 1;
+        if cluster.users > 0 {
             return 0;
         }
         self.open -= 1;
-        if self.pages.len() - self.open <= MOST_LEFT {
+        if self.clusters.len() - self.open <= MOST_LEFT {
             return 0;
         }
-        let left = self.pages.iter().filter(|(_, page)| page.users == 0);
-        let oldest = left.min_by_key(|(_, page)| page.since).map(|(key, _)| key.clone());
+        let left = self.clusters.iter().filter(|(_, cluster)| cluster.users == 0);
+        let oldest = left.min_by_key(|(_, cluster)| cluster.since).map(|(key, _)| key.clone());
         oldest.map_or(0, |key| self.forget(&key))
     }
 
-    /// Whether somebody counts for any.
+    /// Returns true if somebody counts for any.
     pub(super) fn is_open(&self) -> bool {
         self.open > 0
     }
 
-    /// Takes out what happened until now.
-    pub(super) fn take(&mut self, now: Time, asked: &ClusterSelection) -> Vec<ClusterStats> {
+    /// Takes out the counts until now.
+    pub(super) fn take(&mut self, now: Time, selection: &ClusterSelection) -> Vec<ClusterStats> {
         let mut all = Vec::new();
-        self.pages.retain(|key, page| {
-            if !asked.covers(&key.cluster) {
+        self.clusters.retain(|key, cluster| {
+            if !selection.covers(&key.cluster) {
                 return true;
             }
-            let stats = page.take(now, key);
+            let stats = cluster.take(now, key);
             if !stats.is_empty() {
                 all.push(stats);
             }
-            page.users > 0
+            cluster.users > 0
         });
         all
     }
 
-    /// What was taken out just now could not be told.
+    /// Puts back counts that were taken out just now and could not be reported.
     pub(super) fn give_back(&mut self, now: Time, all: &[ClusterStats]) {
         for stats in all {
             let since = Time(now.0.saturating_sub(stats.interval));
-            let new = || ReportingCluster { tally: Arc::default(), users: 0, since };
-            let page = self.pages.entry(stats.key.clone()).or_insert_with(new);
-            page.since = page.since.min(since);
-            page.tally.give_back(stats);
+            let new = || ReportingCluster { counters: Arc::default(), users: 0, since };
+            let cluster = self.clusters.entry(stats.key.clone()).or_insert_with(new);
+            cluster.since = cluster.since.min(since);
+            cluster.counters.give_back(stats);
         }
     }
 
-    /// Drops what nobody will be told of: how many calls that were.
+    /// Drops the counts that nobody will hear of. Returns the number of their calls.
     pub(super) fn forget_left(&mut self) -> u64 {
-        let left = self.pages.iter().filter(|(_, page)| page.users == 0);
+        let left = self.clusters.iter().filter(|(_, cluster)| cluster.users == 0);
         let left: Vec<_> = left.map(|(key, _)| key.clone()).collect();
         left.iter().map(|key| self.forget(key)).sum()
     }
 
     fn forget(&mut self, key: &LoadKey) -> u64 {
-        let page = self.pages.remove(key);
-        page.map_or(0, |mut page| page.take(Time::default(), key).calls())
+        let cluster = self.clusters.remove(key);
+        cluster.map_or(0, |mut cluster| cluster.take(Time::default(), key).calls())
     }
 }
 
@@ -104,7 +108,7 @@ impl ReportingCluster {
         let interval = now.0.saturating_sub(self.since.0);
         self.since = now;
         let mut stats = ClusterStats { key: key.clone(), interval, ..ClusterStats::default() };
-        self.tally.take(&mut stats);
+        self.counters.take(&mut stats);
         stats
     }
 }

@@ -1,10 +1,10 @@
-//! The client: watches in, requests out, and which server is asked.
+//! The client: watches and responses in, requests and events out.
 //!
 //! ```text
-//!   watch --> [Cache: authority, type, name] --names that are wanted--> [Servers] --> requests
-//!                   |              ^
-//!                   |              +------ responses, judged (receive) <-- streams
-//!                   +--> [Watchers] --> events
+//!   watch --> [ResourceCache] --names that are wanted--> [Servers] --> requests
+//!                 |       ^
+//!                 |       +---- statements of responses (receive) <-- streams
+//!                 +--> [Watchers] --> events
 //! ```
 //!
 //! A driver calls [`Machine::handle`] with what happened, then [`Machine::poll`] until there is no

@@ -1,4 +1,4 @@
-//! Which resource a target means, and who is responsible for it ([gRFC A47]).
+//! The resource that a target means, and the authority that is responsible for it ([gRFC A47]).
 //!
 //! ```text
 //!   target with an authority      that authority's template, its servers
@@ -24,7 +24,7 @@ pub use self::target::{InvalidTarget, Target};
 pub use self::template::Template;
 use crate::{InvalidName, ResourceName, TypeUrl, percent};
 
-/// Who is responsible for a name. Old names have a key of their own, which no authority can have,
+/// The authority that is responsible for a name. Old names have a key of their own, which no authority can have,
 /// not even the empty one (C-051).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AuthorityKey {
@@ -45,16 +45,16 @@ pub struct Naming {
     pub authorities: BTreeMap<Arc<str>, Option<Template>>,
 }
 
-/// A resource, and who is responsible for it.
+/// A resource, and the authority that is responsible for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResolvedName {
-    /// What to ask for.
+    /// The name to ask for.
     pub name: ResourceName,
-    /// Whom to ask.
+    /// The authority to ask.
     pub authority: AuthorityKey,
 }
 
-/// Why nobody can be asked: the fault of the bootstrap, or of who wrote the target or the name.
+/// The reason why nobody can be asked: a fault of the bootstrap, of the target or of the name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NamingError {
@@ -63,7 +63,7 @@ pub enum NamingError {
     UnknownAuthority {
         /// The target, or the name.
         input: Box<str>,
-        /// Who would be responsible.
+        /// The authority that would be responsible.
         authority: Arc<str>,
         /// Those the bootstrap has.
         known: Vec<Arc<str>>,
@@ -78,9 +78,9 @@ pub enum NamingError {
     Template {
         /// The template.
         template: Template,
-        /// What was put into it.
+        /// The text that was put into it.
         text: Box<str>,
-        /// Why.
+        /// The reason.
         source: InvalidName,
     },
     /// A name in a resource, or from the application, is none.
@@ -89,7 +89,7 @@ pub enum NamingError {
 }
 
 impl AuthorityKey {
-    /// The key for a name.
+    /// Returns the key of a name.
     pub fn of(name: &ResourceName) -> Self {
         let Some(parts) = name.xdstp() else { return Self::Old };
         // A name has its authority as in a URI, a bootstrap as it is.
@@ -97,7 +97,7 @@ impl AuthorityKey {
         Self::Named(decoded.as_deref().unwrap_or(parts.authority).into())
     }
 
-    /// How metrics and dumps call it: `#old` for old names (C-086).
+    /// Returns its name in metrics and dumps: `#old` for old names (C-086).
     pub fn label(&self) -> &str {
         match self {
             Self::Old => "#old",
@@ -113,7 +113,7 @@ impl fmt::Display for AuthorityKey {
 }
 
 impl Naming {
-    /// The listener that a channel to this target starts from.
+    /// Returns the listener that a channel to this target starts from.
     ///
     /// # Errors
     /// If it is under an authority that is not there, or the template makes no name of a listener.
@@ -128,7 +128,7 @@ impl Naming {
         }
     }
 
-    /// The listener of a server that is bound to this address, written `0.0.0.0:80` or `[::1]:80`.
+    /// Returns the listener of a server that is bound to this address, written `0.0.0.0:80` or `[::1]:80`.
     ///
     /// # Errors
     /// As for a target, and if the bootstrap has no template for servers (C-013, C-085).
@@ -137,7 +137,7 @@ impl Naming {
         self.filled(template, address)
     }
 
-    /// A resource of this type, by its name: one that another resource refers to, or that an
+    /// Returns a resource of this type, by its name: one that another resource refers to, or that an
     /// application asks for. References may cross from one authority to another (C-079).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What an application asks a channel for: `xds:NAME`, `xds:///NAME` or `xds://AUTHORITY/NAME`.
+//! The target of a channel: `xds:NAME`, `xds:///NAME` or `xds://AUTHORITY/NAME`.
 //!
 //! Not here: which resource that is ([`Naming`](super::Naming)).
 
@@ -24,7 +24,7 @@ pub struct Target {
     name: Box<str>,
 }
 
-/// Why a text is no target: the caller's fault.
+/// The reason why a text is no target: the caller's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidTarget {
@@ -39,7 +39,7 @@ pub enum InvalidTarget {
     Part {
         /// The whole target.
         target: Box<str>,
-        /// What starts the part: `?` or `#`.
+        /// The character that starts the part: `?` or `#`.
         character: char,
     },
     /// A `%` that is not followed by two hexadecimal digits, or they stand for no text.
@@ -75,17 +75,17 @@ impl Target {
         Ok(Self { authority, name })
     }
 
-    /// Who is to be asked: a key of the bootstrap's `authorities`.
+    /// Returns the authority to ask: a key of the bootstrap's `authorities`.
     pub fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
-    /// What is asked for, without the slash before it.
+    /// Returns the name to ask for, without the slash before it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What requests to the service carry as `:authority`, and what chooses its virtual host: the
+    /// Returns the `:authority` of requests to the service, which also chooses its virtual host: the
     /// name after its last slash (C-017).
     pub fn data_plane_authority(&self) -> String {
         percent::authority(self.name.rsplit_once('/').map_or(&*self.name, |(_, last)| last))

@@ -14,7 +14,7 @@ impl Template {
         Self(text.into())
     }
 
-    /// What an authority without a template uses: its listeners, by their plain names (C-012).
+    /// Returns the template of an authority without one: its listeners, by their plain names (C-012).
     pub fn of_authority(authority: &str) -> Self {
         let authority = percent::segment(authority);
         Self(format!("xdstp://{authority}/envoy.config.listener.v3.Listener/%s").into())
@@ -31,12 +31,12 @@ impl Template {
         }
     }
 
-    /// Whether its names are `xdstp:` names, which have an authority.
+    /// Returns true if its names are `xdstp:` names, which have an authority.
     pub fn is_xdstp(&self) -> bool {
         self.0.starts_with("xdstp:")
     }
 
-    /// Whether all its names are under this authority, as those of the authority's own template
+    /// Returns true if all its names are under this authority, as those of the authority's own template
     /// have to be (C-012).
     pub fn is_under(&self, authority: &str) -> bool {
         let rest = self.0.strip_prefix("xdstp://");

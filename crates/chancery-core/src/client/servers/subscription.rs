@@ -2,7 +2,7 @@
 //!
 //! Names that were asked for and are unknown run out of time (C-065): the clock starts when the
 //! request leaves, and stops with the stream. Not here: the requests themselves (`requests`), which
-//! names are wanted (`cache`), and whether a response is good (`receive`).
+//! names are wanted (`cache`), and whether a response is good (`machine`).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

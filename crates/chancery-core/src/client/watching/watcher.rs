@@ -23,7 +23,7 @@ pub(in crate::client) enum ChangeKind {
     Value,
 }
 
-/// What is true of a name that is watched.
+/// The truth about a name that is watched.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client) enum ResourceView<'a> {
     /// A resource.
