@@ -6,10 +6,10 @@
 //!                             +--+ aggregates
 //! ```
 //!
-//! All that is reachable from the listener is wanted; when all of it is known, it is published. Until
-//! then the last configuration stays in use, and its resources stay wanted (C-059). A
-//! cluster that is not there fails for itself alone; without a listener or its routes there is
-//! nothing (C-060). What nothing refers to any more is released with the next publication (C-057).
+//! All that is reachable from the listener is wanted; when all of it is known, it is published.
+//! Until then the last configuration stays in use, and its resources stay wanted (C-059). A cluster
+//! that is not there fails for itself alone; without a listener or its routes there is nothing
+//! (C-060). What nothing refers to any more is released with the next publication (C-057).
 //!
 //! Not here: how references are found in bodies, and the addresses behind names of DNS.
 //!

@@ -120,8 +120,8 @@ pub struct Setup {
 /// Waits and limits of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The time after which a resource that was asked for counts as missing (C-065). Nothing does if
-    /// this is zero.
+    /// The time after which a resource that was asked for counts as missing (C-065). Nothing does
+    /// if this is zero.
     pub missing_after: Duration,
     /// The same for servers whose timer is a transient error (C-066).
     pub timeout_after: Duration,
@@ -161,8 +161,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the time after which a resource that was asked for counts as missing, or as late where
-    /// the server's timer is a transient error (C-065, C-066).
+    /// Returns the time after which a resource that was asked for counts as missing, or as late
+    /// where the server's timer is a transient error (C-065, C-066).
     pub(super) fn resource_timeout(&self, features: ServerFeatures) -> Duration {
         let timeout = if features.resource_timer_is_transient_error {
             self.timeout_after
@@ -189,8 +189,8 @@ impl Setup {
         }))
     }
 
-    /// Says who answers for an authority. Servers of another setup are left out, so that the machine
-    /// of this one knows every id that it meets.
+    /// Says who answers for an authority. Servers of another setup are left out, so that the
+    /// machine of this one knows every id that it meets.
     pub fn authority(
         &mut self,
         authority: AuthorityKey,

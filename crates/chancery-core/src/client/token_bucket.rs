@@ -1,5 +1,5 @@
-//! A bound on how often something happens, as requests on a stream: a bucket of tokens, of which each
-//! takes one (C-045).
+//! A bound on how often something happens, as requests on a stream: a bucket of tokens, of which
+//! each takes one (C-045).
 //!
 //! The bucket is the time at which it would be full again: nothing is counted, and nothing has to
 //! happen for it to fill.
@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crate::Time;
 
-/// A bound on the requests of a stream, answers among them. Names that are held back are not queued:
-/// the next request says what is true then. Answers are kept, up to a bound, and then no more is read.
+/// A bound on the requests of a stream, answers among them. Names that are held back are not
+/// queued: the next request says what is true then. Answers are kept, up to a bound, and then no
+/// more is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// The number that may be sent in a row. Zero is as one.
@@ -25,8 +26,8 @@ impl Default for RateLimit {
     }
 }
 
-/// A bucket. That of a stream outlives a connection, so that one that breaks again and again is not a
-/// way around the bound.
+/// A bucket. That of a stream outlives a connection, so that one that breaks again and again is not
+/// a way around the bound.
 #[derive(Debug, Default)]
 pub struct TokenBucket {
     full: Time,

@@ -1,8 +1,8 @@
 //! One authority: its servers, which of them is asked, and the resources under it by type.
 //!
 //! The server that is asked is a place in the authority's list, so that several authorities share a
-//! server and one can move (C-052, [gRFC A71]): all servers up to that place are asked for all that is
-//! watched, and the word of the last of them counts (C-088, C-089).
+//! server and one can move (C-052, [gRFC A71]): all servers up to that place are asked for all that
+//! is watched, and the word of the last of them counts (C-088, C-089).
 //!
 //! [gRFC A71]: https://github.com/grpc/proposal/blob/master/A71-xds-fallback.md
 

@@ -75,8 +75,8 @@ impl CacheEntry {
         self.rejection.as_ref()
     }
 
-    /// Returns the error that holds now, during an outage of the servers or not: whichever of the two
-    /// came last (C-067).
+    /// Returns the error that holds now, during an outage of the servers or not: whichever of the
+    /// two came last (C-067).
     pub(super) fn error_during<'a>(
         &'a self,
         outage: Option<&'a Arc<WatchError>>,
@@ -124,7 +124,8 @@ impl CacheEntry {
         self.confirmation == Confirmation::Restored
     }
 
-    /// Returns true unless the value is from an earlier run, or from before its server was given up.
+    /// Returns true unless the value is from an earlier run, or from before its server was given
+    /// up.
     pub(in crate::client) fn is_confirmed(&self) -> bool {
         self.confirmation == Confirmation::Confirmed
     }
@@ -259,7 +260,8 @@ impl CacheEntry {
         Some(ChangeKind::Ambient)
     }
 
-    /// Takes back a value from an earlier run, if nothing at all is known. Returns true if that was so.
+    /// Takes back a value from an earlier run, if nothing at all is known. Returns true if that was
+    /// so.
     pub(super) fn restore(&mut self, cached: CachedResource) -> bool {
         let is_news = self.is_unknown();
         if is_news {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The first level is the authority, the second the type, the third the name (C-051). Every change
-//! tells the watchers that it concerns. Not here: what a response means (`machine`), and what is sent
-//! (`servers`).
+//! tells the watchers that it concerns. Not here: what a response means (`machine`), and what is
+//! sent (`servers`).
 
 mod authority;
 mod collection;

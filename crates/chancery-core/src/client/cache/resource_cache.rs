@@ -149,8 +149,8 @@ impl ResourceCache {
         caches.flat_map(|cache| cache.aliases_of(name)).collect()
     }
 
-    /// Returns the resources that a whole state lacks (C-056, C-077): those that were received before
-    /// and are not in it. Only the authorities that believe its server are judged.
+    /// Returns the resources that a whole state lacks (C-056, C-077): those that were received
+    /// before and are not in it. Only the authorities that believe its server are judged.
     pub(in crate::client) fn absent(
         &self,
         server: ServerId,
@@ -191,8 +191,8 @@ impl ResourceCache {
         }
     }
 
-    /// Removes a watcher. What nobody else watches is forgotten (C-050); returns true if its subject
-    /// is.
+    /// Removes a watcher. What nobody else watches is forgotten (C-050); returns true if its
+    /// subject is.
     pub(in crate::client) fn unwatch(&mut self, subject: &WatchSubject, id: WatchId) -> bool {
         let authority = self.authorities.get_mut(&subject.authority);
         let cache = authority.and_then(|it| it.types.get_mut(&subject.type_url));
@@ -209,8 +209,8 @@ impl ResourceCache {
         }
     }
 
-    /// Keeps a resource of an earlier run for whoever watches it, now or later. What is known already
-    /// is newer.
+    /// Keeps a resource of an earlier run for whoever watches it, now or later. What is known
+    /// already is newer.
     pub(in crate::client) fn restore(
         &mut self,
         type_url: TypeUrl,
@@ -234,8 +234,8 @@ impl ResourceCache {
 
 /// Outages.
 impl ResourceCache {
-    /// Tells the watchers of servers that cannot be reached, or can be again, when there is no other
-    /// to ask (C-090). `outage_of` says why a server is not heard of a type.
+    /// Tells the watchers of servers that cannot be reached, or can be again, when there is no
+    /// other to ask (C-090). `outage_of` says why a server is not heard of a type.
     pub(in crate::client) fn set_outages<'s>(
         &mut self,
         watchers: &mut Watchers,

@@ -1,4 +1,5 @@
-//! The resources of an earlier run, until somebody watches them or their server says something newer.
+//! The resources of an earlier run, until somebody watches them or their server says something
+//! newer.
 
 use std::collections::BTreeMap;
 

@@ -24,8 +24,8 @@ pub(in crate::client) struct Statement<'a> {
 }
 
 impl ResourceCache {
-    /// Changes a resource under all authorities that believe the server that speaks of it, and tells
-    /// its watchers. Returns the states that are new.
+    /// Changes a resource under all authorities that believe the server that speaks of it, and
+    /// tells its watchers. Returns the states that are new.
     pub(in crate::client) fn apply(
         &mut self,
         statement: Statement<'_>,

@@ -73,8 +73,8 @@ impl TypeCache {
         self.unusable.is_none()
     }
 
-    /// Returns true if there is no such resource as far as is known: it is watched and missing, or a
-    /// collection that it would be in has been told in full without it.
+    /// Returns true if there is no such resource as far as is known: it is watched and missing, or
+    /// a collection that it would be in has been told in full without it.
     pub(super) fn is_known_missing(&self, name: &ResourceName) -> bool {
         match self.slots.entry(name) {
             Some(entry) => entry.is_known_missing(),
@@ -97,8 +97,8 @@ impl TypeCache {
         })
     }
 
-    /// Returns true if something is held, and nothing that another server gave or said, or that had to
-    /// be dropped since.
+    /// Returns true if something is held, and nothing that another server gave or said, or that had
+    /// to be dropped since.
     pub(super) fn is_all_from(&self, server: ServerId) -> bool {
         let mut some = false;
         let all = self.entries().all(|(_, entry)| {
@@ -108,8 +108,8 @@ impl TypeCache {
         some && all && self.collections.values().all(WatchedCollection::is_complete)
     }
 
-    /// Returns the resources that this server has to say again: that of this name, or members of the
-    /// collection.
+    /// Returns the resources that this server has to say again: that of this name, or members of
+    /// the collection.
     pub(in crate::client) fn unconfirmed<'a>(
         &'a self,
         name: &'a ResourceName,
@@ -154,8 +154,8 @@ impl TypeCache {
         everything.into_iter().chain(glob).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns the collections that a response completes, if the server was asked for them: `*` by any
-    /// response, a glob by one that names a member, or if nothing else was asked for.
+    /// Returns the collections that a response completes, if the server was asked for them: `*` by
+    /// any response, a glob by one that names a member, or if nothing else was asked for.
     pub(in crate::client) fn collections_told_by(
         &self,
         present: &BTreeSet<ResourceName>,
@@ -178,8 +178,8 @@ impl TypeCache {
         })
     }
 
-    /// Returns the resources that were received: those that are held, and those that only a collection
-    /// has.
+    /// Returns the resources that were received: those that are held, and those that only a
+    /// collection has.
     pub(in crate::client) fn received(&self) -> impl Iterator<Item = &ResourceName> {
         let received = |(_, slot): &(&ResourceName, &CacheSlot)| {
             slot.entry.cached().is_some() || slot.watchers.is_empty()

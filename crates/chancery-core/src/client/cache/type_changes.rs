@@ -131,9 +131,9 @@ impl TypeCache {
         }
     }
 
-    /// The servers cannot be reached for this reason, or can be again. While there is another server,
-    /// a resource that is known not to exist is no reason to ask it, and its watchers hear nothing
-    /// (C-090).
+    /// The servers cannot be reached for this reason, or can be again. While there is another
+    /// server, a resource that is known not to exist is no reason to ask it, and its watchers hear
+    /// nothing (C-090).
     pub(super) fn set_outage(
         &mut self,
         outage: Option<&Arc<WatchError>>,
@@ -155,8 +155,8 @@ impl TypeCache {
         self.notify_collections(notifier);
     }
 
-    /// The servers can still not be reached: watchers that heard something else meanwhile, as that a
-    /// resource did not come in time, hear that again.
+    /// The servers can still not be reached: watchers that heard something else meanwhile, as that
+    /// a resource did not come in time, hear that again.
     pub(super) fn repeat_outage(&mut self, is_last_server: bool, notifier: &mut Notifier<'_>) {
         self.slots.change_all(|name, slot| {
             if is_last_server || !slot.entry.is_without_value() {

@@ -78,8 +78,8 @@ impl TypeCache {
         }
     }
 
-    /// Takes back what is left of an earlier run, if it is watched and nothing newer is known. It is
-    /// handed back if nobody watches it.
+    /// Takes back what is left of an earlier run, if it is watched and nothing newer is known. It
+    /// is handed back if nobody watches it.
     pub(super) fn restore(
         &mut self,
         cached: CachedResource,
@@ -103,8 +103,8 @@ impl TypeCache {
         Ok(())
     }
 
-    /// A resource of an earlier run is known to be gone: watchers of its collections are told that it
-    /// was removed.
+    /// A resource of an earlier run is known to be gone: watchers of its collections are told that
+    /// it was removed.
     pub(super) fn restore_gone(&self, name: &ResourceName, notifier: &mut Notifier<'_>) {
         for collection in self.collections_of(name).iter().filter_map(|it| self.collections.get(it))
         {
@@ -113,7 +113,8 @@ impl TypeCache {
         }
     }
 
-    /// Returns all watchers that hear of a resource: by its name, and with the collections it is in.
+    /// Returns all watchers that hear of a resource: by its name, and with the collections it is
+    /// in.
     pub(super) fn listeners(&self, name: &ResourceName) -> Vec<WatchId> {
         let mut all = self.slots.get(name).map(|slot| slot.watchers.clone()).unwrap_or_default();
         for collection in self.collections_of(name).iter().filter_map(|it| self.collections.get(it))
@@ -133,8 +134,9 @@ impl TypeCache {
     }
 }
 
-/// Returns the members of a new collection that are held already, as a server of delta does not send
-/// them again. A resource that is held although its server says that it is no more is no member.
+/// Returns the members of a new collection that are held already, as a server of delta does not
+/// send them again. A resource that is held although its server says that it is no more is no
+/// member.
 fn held_members(slots: &CacheSlots, collection: &ResourceName) -> BTreeSet<ResourceName> {
     let is_held = |entry: &CacheEntry| entry.cached().is_some() && !entry.has_missing_error();
     let held = slots.iter().filter(|(_, slot)| is_held(&slot.entry));

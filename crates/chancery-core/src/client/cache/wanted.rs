@@ -39,8 +39,8 @@ impl<'a> WantedNames<'a> {
         self.cache_of(name).is_some_and(|cache| cache.wants(name))
     }
 
-    /// Returns true if the server has to speak of a name, so that its time runs once it was asked for
-    /// (C-065).
+    /// Returns true if the server has to speak of a name, so that its time runs once it was asked
+    /// for (C-065).
     pub(in crate::client) fn is_awaited(&self, name: &ResourceName) -> bool {
         self.cache_of(name).is_some_and(|cache| cache.is_awaited(name, self.server))
     }
@@ -77,9 +77,9 @@ impl<'a> WantedNames<'a> {
     }
 
     /// Returns the resources that are held from this very server, with the versions it gave (C-031,
-    /// C-040). If something is wrong with one all the same, the server has to say again what is true
-    /// now; and all of them while another one is believed, because that is how it shows that it is
-    /// back (C-089).
+    /// C-040). If something is wrong with one all the same, the server has to say again what is
+    /// true now; and all of them while another one is believed, because that is how it shows that
+    /// it is back (C-089).
     pub(in crate::client) fn versions(&self) -> Versions {
         let mut all = BTreeMap::new();
         for cache in self.cache.believing(self.server, self.type_url) {
@@ -102,9 +102,9 @@ impl<'a> WantedNames<'a> {
         versions
     }
 
-    /// Returns true if all that want a name believe this server and have it from there, and nothing is
-    /// wrong with it. A watch of everything may hold what another authority lacks, and the other way
-    /// round; and to the server they are one client.
+    /// Returns true if all that want a name believe this server and have it from there, and nothing
+    /// is wrong with it. A watch of everything may hold what another authority lacks, and the other
+    /// way round; and to the server they are one client.
     fn is_held_by_all(&self, name: &ResourceName) -> bool {
         let own = AuthorityKey::of(name);
         let authorities = [self.cache.get(&AuthorityKey::Old), self.cache.get(&own)];

@@ -35,7 +35,8 @@ impl Backoff {
         Duration::try_from_secs_f64(nominal.as_secs_f64() * part).unwrap_or(settings.backoff_max)
     }
 
-    /// Returns the wait until the next poll: never shorter than asked for, and never quite the same.
+    /// Returns the wait until the next poll: never shorter than asked for, and never quite the
+    /// same.
     pub(super) fn spread(
         &mut self,
         settings: &Settings,

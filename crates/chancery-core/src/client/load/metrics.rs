@@ -1,5 +1,5 @@
-//! The reports of endpoints about themselves (ORCA), as far as a cluster lets them into load reports
-//! ([gRFC A64], [gRFC A85]).
+//! The reports of endpoints about themselves (ORCA), as far as a cluster lets them into load
+//! reports ([gRFC A64], [gRFC A85]).
 //!
 //! Only what comes with a call is counted: a report that comes by itself belongs to no call.
 //!

@@ -95,8 +95,8 @@ pub enum LoadEvent {
         /// The reason.
         why: String,
     },
-    /// Calls were lost that the server will never hear of: it was not there until their clusters were
-    /// gone.
+    /// Calls were lost that the server will never hear of: it was not there until their clusters
+    /// were gone.
     Lost {
         /// The number of calls.
         calls: u64,
@@ -149,8 +149,8 @@ impl LoadReporter {
         !self.is_closing && self.store.is_open()
     }
 
-    /// Returns true if a stream is to be opened now. It is asked once for each stream: whoever hears
-    /// that it is, opens it, and says how that went.
+    /// Returns true if a stream is to be opened now. It is asked once for each stream: whoever
+    /// hears that it is, opens it, and says how that went.
     pub fn is_due(&mut self, now: Time) -> bool {
         self.is_wanted() && self.life.begin(now)
     }
@@ -218,8 +218,8 @@ impl LoadReporter {
         Some(LoadMessage::Report(LoadReport { node: None, clusters }))
     }
 
-    /// Returns the time at which [`next_message`](Self::next_message) or [`is_due`](Self::is_due) has
-    /// to be asked, if nothing happens before.
+    /// Returns the time at which [`next_message`](Self::next_message) or [`is_due`](Self::is_due)
+    /// has to be asked, if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
         let retry = self.life.next_attempt().filter(|_| self.is_wanted());
         let open = self.life.stream().filter(|stream| stream.ending == Ending::NotBegun);

@@ -26,8 +26,8 @@ struct ReportingCluster {
     since: Time,
 }
 
-/// The number of clusters that nobody counts for any more and that are kept until they are reported.
-/// Clusters may come and go for as long as a server cannot be reached.
+/// The number of clusters that nobody counts for any more and that are kept until they are
+/// reported. Clusters may come and go for as long as a server cannot be reached.
 const MOST_LEFT: usize = 1000;
 
 impl LoadStore {

@@ -33,8 +33,8 @@ impl Setup {
         WatchError { kind, text, server: Some(server), is_nameless: false }
     }
 
-    /// Nothing of a source can be used (C-043). If what it says was rejected, any resource may be in
-    /// it.
+    /// Nothing of a source can be used (C-043). If what it says was rejected, any resource may be
+    /// in it.
     pub(super) fn source_error(
         &self,
         kind: ErrorKind,

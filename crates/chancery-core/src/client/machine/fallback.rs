@@ -1,6 +1,6 @@
-//! The server that is active for each authority, and how that changes: down the list when one cannot
-//! be reached and something is missing (C-087, C-088), and up again when a better one delivers
-//! (C-089, [gRFC A71]).
+//! The server that is active for each authority, and how that changes: down the list when one
+//! cannot be reached and something is missing (C-087, C-088), and up again when a better one
+//! delivers (C-089, [gRFC A71]).
 //!
 //! Not here: what a response means (`receive`), and which streams there are (`servers`).
 //!
@@ -64,9 +64,9 @@ impl ServerChoice<'_> {
         }
     }
 
-    /// Goes back to a better server that delivers, so the worse ones are let go (C-089). Nothing that
-    /// it said before counts, and all that it says from now on does. Returns the authorities that
-    /// believe it again.
+    /// Goes back to a better server that delivers, so the worse ones are let go (C-089). Nothing
+    /// that it said before counts, and all that it says from now on does. Returns the authorities
+    /// that believe it again.
     pub(super) fn revert(&mut self, server: ServerId, response: &Response) -> Vec<AuthorityKey> {
         let mut reversions = Vec::new();
         for (key, authority) in self.cache.iter_mut() {
@@ -86,8 +86,8 @@ impl ServerChoice<'_> {
         reversions.into_iter().map(|reversion| reversion.authority).collect()
     }
 
-    /// Lets the worse servers go. The better one gets its time now for what it was silent about, also
-    /// if a worse one has given that.
+    /// Lets the worse servers go. The better one gets its time now for what it was silent about,
+    /// also if a worse one has given that.
     fn finish(&mut self, reversion: &Reversion) {
         let Reversion { authority: key, server, left } = reversion;
         if let Some(authority) = self.cache.get(key) {

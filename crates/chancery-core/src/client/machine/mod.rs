@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A driver calls [`Machine::handle`] with what happened, then [`Machine::poll`] until there is no
-//! effect left, and [`Machine::handle`] again no later than [`Machine::deadline`]. A request is made
-//! when the wire has room for it ([`Machine::request`]), and the event of a watcher when it can take
-//! one ([`Machine::event`]), so that nothing is queued.
+//! effect left, and [`Machine::handle`] again no later than [`Machine::deadline`]. A request is
+//! made when the wire has room for it ([`Machine::request`]), and the event of a watcher when it
+//! can take one ([`Machine::event`]), so that nothing is queued.
 
 mod errors;
 mod fallback;
@@ -59,9 +59,9 @@ impl Machine {
         &self.setup
     }
 
-    /// Keeps a resource of an earlier run for whoever watches it, now or later. What is known already
-    /// is newer. If it is gone by the time a watcher of its collection reads, the watcher is told that
-    /// it was removed.
+    /// Keeps a resource of an earlier run for whoever watches it, now or later. What is known
+    /// already is newer. If it is gone by the time a watcher of its collection reads, the watcher
+    /// is told that it was removed.
     pub fn restore(&mut self, type_url: TypeUrl, cached: CachedResource) {
         self.cache.restore(type_url, cached, &mut self.watchers);
     }
@@ -158,7 +158,8 @@ impl Machine {
         self.watchers.applied(id);
     }
 
-    /// Returns the time at which [`handle`](Self::handle) must be called, if nothing happens before.
+    /// Returns the time at which [`handle`](Self::handle) must be called, if nothing happens
+    /// before.
     pub fn deadline(&mut self) -> Option<Time> {
         let watchers = self.watchers.deadline(self.setup.settings.patience);
         [self.servers.deadline(), self.cache.deadline(), watchers].into_iter().flatten().min()
@@ -184,8 +185,8 @@ impl Machine {
         Ok(WatchSubject { authority: key, type_url: type_url.clone(), name })
     }
 
-    /// Returns true if any server of an authority can be asked for a collection, or has all there is,
-    /// as sources that are polled do (C-027).
+    /// Returns true if any server of an authority can be asked for a collection, or has all there
+    /// is, as sources that are polled do (C-027).
     fn knows_globs(&self, authority: &AuthorityCache) -> bool {
         authority.servers().iter().any(|server| {
             let protocol = self.servers[*server].setup().protocol;

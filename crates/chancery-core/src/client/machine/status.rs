@@ -49,8 +49,8 @@ impl Machine {
         })
     }
 
-    /// Returns true if there is no such resource as far as the client knows: it is watched and missing,
-    /// or a collection that it would be in has been told in full without it.
+    /// Returns true if there is no such resource as far as the client knows: it is watched and
+    /// missing, or a collection that it would be in has been told in full without it.
     pub fn is_known_missing(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
         self.cache.is_known_missing(type_url, name)
     }
@@ -71,8 +71,8 @@ impl Machine {
         self.servers.find(server)?.next_attempt()
     }
 
-    /// Returns true if a server can be reached, as far as is known: after a failure, only when it has
-    /// spoken again (C-137). `None` if nobody asks it.
+    /// Returns true if a server can be reached, as far as is known: after a failure, only when it
+    /// has spoken again (C-137). `None` if nobody asks it.
     pub fn is_connected(&self, server: ServerId) -> Option<bool> {
         self.servers.find(server)?.is_connected()
     }

@@ -29,9 +29,9 @@ impl Machine {
         });
     }
 
-    /// A resource, or a collection, did not come in time (C-065, C-066). The silence of a server that
-    /// is not believed means nothing, and while a source cannot be used, what it does not say means
-    /// nothing either (C-043).
+    /// A resource, or a collection, did not come in time (C-065, C-066). The silence of a server
+    /// that is not believed means nothing, and while a source cannot be used, what it does not say
+    /// means nothing either (C-043).
     fn time_out(&mut self, server: ServerId, type_url: &TypeUrl, name: &ResourceName) {
         let believing = self.cache.of_name_believing(server, type_url, name);
         let Some(is_usable) = believing.map(|cache| cache.is_usable()) else { return };

@@ -7,9 +7,9 @@
 //!   a name in a resource          itself;               else the servers at the top
 //! ```
 //!
-//! An authority that the bootstrap does not have is always an error, and nothing is asked of anybody
-//! (C-018, C-020). Not here: the servers (`chancery-client`), which nothing learnt from a resource
-//! can add to (C-084).
+//! An authority that the bootstrap does not have is always an error, and nothing is asked of
+//! anybody (C-018, C-020). Not here: the servers (`chancery-client`), which nothing learnt from a
+//! resource can add to (C-084).
 //!
 //! [gRFC A47]: https://github.com/grpc/proposal/blob/master/A47-xds-federation.md
 
@@ -24,8 +24,8 @@ pub use self::target::{InvalidTarget, Target};
 pub use self::template::Template;
 use crate::{InvalidName, ResourceName, TypeUrl, percent};
 
-/// The authority that is responsible for a name. Old names have a key of their own, which no authority can have,
-/// not even the empty one (C-051).
+/// The authority that is responsible for a name. Old names have a key of their own, which no
+/// authority can have, not even the empty one (C-051).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AuthorityKey {
     /// Of an opaque name: the servers at the top of the bootstrap.
@@ -128,7 +128,8 @@ impl Naming {
         }
     }
 
-    /// Returns the listener of a server that is bound to this address, written `0.0.0.0:80` or `[::1]:80`.
+    /// Returns the listener of a server that is bound to this address, written `0.0.0.0:80` or
+    /// `[::1]:80`.
     ///
     /// # Errors
     /// As for a target, and if the bootstrap has no template for servers (C-013, C-085).
@@ -137,8 +138,8 @@ impl Naming {
         self.filled(template, address)
     }
 
-    /// Returns a resource of this type, by its name: one that another resource refers to, or that an
-    /// application asks for. References may cross from one authority to another (C-079).
+    /// Returns a resource of this type, by its name: one that another resource refers to, or that
+    /// an application asks for. References may cross from one authority to another (C-079).
     ///
     /// # Errors
     /// If the name is malformed, of another type, or under an authority that is not there.

@@ -85,8 +85,8 @@ impl Target {
         &self.name
     }
 
-    /// Returns the `:authority` of requests to the service, which also chooses its virtual host: the
-    /// name after its last slash (C-017).
+    /// Returns the `:authority` of requests to the service, which also chooses its virtual host:
+    /// the name after its last slash (C-017).
     pub fn data_plane_authority(&self) -> String {
         percent::authority(self.name.rsplit_once('/').map_or(&*self.name, |(_, last)| last))
     }

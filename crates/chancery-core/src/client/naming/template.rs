@@ -14,7 +14,8 @@ impl Template {
         Self(text.into())
     }
 
-    /// Returns the template of an authority without one: its listeners, by their plain names (C-012).
+    /// Returns the template of an authority without one: its listeners, by their plain names
+    /// (C-012).
     pub fn of_authority(authority: &str) -> Self {
         let authority = percent::segment(authority);
         Self(format!("xdstp://{authority}/envoy.config.listener.v3.Listener/%s").into())
@@ -22,7 +23,8 @@ impl Template {
 
     /// The name for a service or an address.
     ///
-    /// In an `xdstp:` template it is percent-encoded as a path; elsewhere it is taken as it is (C-022).
+    /// In an `xdstp:` template it is percent-encoded as a path; elsewhere it is taken as it is
+    /// (C-022).
     pub fn fill(&self, text: &str) -> String {
         if self.is_xdstp() {
             self.0.replace("%s", &percent::path(text))
@@ -36,8 +38,8 @@ impl Template {
         self.0.starts_with("xdstp:")
     }
 
-    /// Returns true if all its names are under this authority, as those of the authority's own template
-    /// have to be (C-012).
+    /// Returns true if all its names are under this authority, as those of the authority's own
+    /// template have to be (C-012).
     pub fn is_under(&self, authority: &str) -> bool {
         let rest = self.0.strip_prefix("xdstp://");
         let path = |name: &str| rest.and_then(|rest| rest.strip_prefix(name));

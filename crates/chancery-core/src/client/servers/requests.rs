@@ -1,7 +1,7 @@
 //! The requests of a subscription, made of the names that are wanted when the wire has room.
 //!
-//! The variants differ in how they say the same: SotW repeats the whole subscription, delta says what
-//! changed, and a poll is a whole question each time. A thousand new watches make one request
+//! The variants differ in how they say the same: SotW repeats the whole subscription, delta says
+//! what changed, and a poll is a whole question each time. A thousand new watches make one request
 //! ([subscribing]).
 //!
 //! [subscribing]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#how-the-client-specifies-what-resources-to-return
@@ -64,9 +64,9 @@ impl ClientSubscription {
         }
     }
 
-    /// Returns the next poll (C-044), if it is time for one or there are new names. A source that is
-    /// polled keeps no session: the question is whole each time, and the answer to the last response
-    /// is its version.
+    /// Returns the next poll (C-044), if it is time for one or there are new names. A source that
+    /// is polled keeps no session: the question is whole each time, and the answer to the last
+    /// response is its version.
     ///
     /// A poll with new names carries no version, because many servers compare nothing else, and
     /// would say that nothing is new.
@@ -239,8 +239,8 @@ impl ClientSubscription {
         self.subscribed = Some(subscribed);
     }
 
-    /// Takes out the names that are wanted again before the server heard that they are not. From now
-    /// on it counts as not told of them.
+    /// Takes out the names that are wanted again before the server heard that they are not. From
+    /// now on it counts as not told of them.
     fn take_asking_again(&mut self, wants: &WantedNames<'_>) -> BTreeSet<ResourceName> {
         let mut again = std::mem::take(&mut self.asking_again);
         again.retain(|name| wants.wants(name));
@@ -267,8 +267,8 @@ impl ClientSubscription {
         again || !self.owed.is_empty() || !self.changed.is_empty()
     }
 
-    /// Returns true if these names are asked for by an empty list. Old servers know no `*`, so it is
-    /// left out where that means the same (C-033).
+    /// Returns true if these names are asked for by an empty list. Old servers know no `*`, so it
+    /// is left out where that means the same (C-033).
     fn is_implicit(&self, wanted: &BTreeSet<ResourceName>) -> bool {
         !self.has_named && self.type_url.rules().legacy_wildcard && is_everything(wanted)
     }

@@ -64,8 +64,8 @@ impl ServerChannel {
         open.is_some_and(|open| !open.may_owe())
     }
 
-    /// Returns the subscription to a type, and the version that was accepted last, if the server was
-    /// asked for the type on a stream.
+    /// Returns the subscription to a type, and the version that was accepted last, if the server
+    /// was asked for the type on a stream.
     pub(in crate::client) fn asked_subscription(
         &mut self,
         scope: &Scope,
@@ -89,8 +89,8 @@ impl ServerChannel {
         self.streams.get(&self.setup.protocol.scope_of(type_url))?.outage()
     }
 
-    /// Returns true if the server can be reached as far as is known: after a failure, only when it has
-    /// spoken again (C-137). `None` if nobody asks it.
+    /// Returns true if the server can be reached as far as is known: after a failure, only when it
+    /// has spoken again (C-137). `None` if nobody asks it.
     pub(in crate::client) fn is_connected(&self) -> Option<bool> {
         let all = self.streams.values().all(|stream| stream.outage().is_none());
         (!self.streams.is_empty()).then_some(all)
@@ -232,7 +232,8 @@ impl ServerChannel {
         changes
     }
 
-    /// Returns the streams on which there may be something to say since the driver was told so last.
+    /// Returns the streams on which there may be something to say since the driver was told so
+    /// last.
     pub(super) fn take_send_due(&mut self, now: Time) -> Vec<StreamId> {
         let is_polled = self.setup.protocol.is_polled();
         let streams = self.streams.values_mut();
@@ -247,9 +248,9 @@ impl ServerChannel {
         self.streams.values_mut().filter_map(DiscoveryStream::deadline).min()
     }
 
-    /// The server can be reached again for one type. If it can for all that it is asked for, it has to
-    /// say again what did not count. A stream that nobody needs is not opened again, so its outage says
-    /// nothing.
+    /// The server can be reached again for one type. If it can for all that it is asked for, it has
+    /// to say again what did not count. A stream that nobody needs is not opened again, so its
+    /// outage says nothing.
     fn recovered(&mut self) {
         let is_out = |stream: &DiscoveryStream| stream.outage().is_some() && stream.is_needed();
         if !self.streams.values().any(is_out) {

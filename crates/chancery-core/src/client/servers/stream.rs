@@ -1,12 +1,12 @@
 //! One stream of discovery: the requests it owes, and whether the server is heard on it.
 //!
 //! A stream that cannot be opened, or that ends before the server said anything on it, is an outage
-//! until the server says something (C-067). Silence is an answer once the server has had its time, if
-//! nothing is owed to the client, as to one of delta that has all there is. In SotW, which has no
-//! other word for what there is not, it shows at least that somebody is there.
+//! until the server says something (C-067). Silence is an answer once the server has had its time,
+//! if nothing is owed to the client, as to one of delta that has all there is. In SotW, which has
+//! no other word for what there is not, it shows at least that somebody is there.
 //!
-//! A stream that nobody needs is kept for a while, open or not, so that whoever asks again soon does
-//! not begin with the first wait again (C-039, C-069).
+//! A stream that nobody needs is kept for a while, open or not, so that whoever asks again soon
+//! does not begin with the first wait again (C-039, C-069).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,8 +84,8 @@ pub(in crate::client) struct OpenStream {
     is_send_due: bool,
 }
 
-/// The side that speaks next on a stream of polls, of which there is one at a time (C-044). On other
-/// streams both may speak.
+/// The side that speaks next on a stream of polls, of which there is one at a time (C-044). On
+/// other streams both may speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PollTurn {
     /// The client may speak as soon as there is something to ask for.
@@ -166,8 +166,8 @@ impl DiscoveryStream {
         }
     }
 
-    /// A server that has had its time may be there although it says nothing. Returns true if there was
-    /// an outage until now.
+    /// A server that has had its time may be there although it says nothing. Returns true if there
+    /// was an outage until now.
     pub(super) fn hear_silence(&mut self, now: Time, variant: Variant) -> bool {
         let silent = |open: &&mut OpenStream| open.silence.is_some_and(|until| until <= now);
         let Some(open) = self.life.stream_mut().filter(silent) else { return false };

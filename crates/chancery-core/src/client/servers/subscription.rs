@@ -77,8 +77,8 @@ impl ClientSubscription {
         self.subscribed.as_ref().is_some_and(|names| names.contains(EVERYTHING))
     }
 
-    /// Returns true if the server knows that a resource is wanted: by its name, with its collection or
-    /// with all others.
+    /// Returns true if the server knows that a resource is wanted: by its name, with its collection
+    /// or with all others.
     pub(in crate::client) fn covers(&self, name: &ResourceName) -> bool {
         let in_collection = || name.collection().is_some_and(|glob| self.is_subscribed(&glob));
         self.is_subscribed(name) || in_collection() || self.is_subscribed_to_all()
@@ -108,8 +108,8 @@ impl ClientSubscription {
         }
     }
 
-    /// The words of the server on these names count from now on, and it has to repeat those that did
-    /// not.
+    /// The words of the server on these names count from now on, and it has to repeat those that
+    /// did not.
     pub(super) fn ask_again_for_ignored(&mut self, counts: impl Fn(&ResourceName) -> bool) {
         let again = self.ignored.extract_if(.., |name| counts(name));
         self.asking_again.extend(again);
@@ -139,8 +139,8 @@ impl ClientSubscription {
         }
     }
 
-    /// The server spoke of a name. The wait for a resource is over then; the members of a collection
-    /// may come in more than one response.
+    /// The server spoke of a name. The wait for a resource is over then; the members of a
+    /// collection may come in more than one response.
     pub(in crate::client) fn note_received(&mut self, name: &ResourceName) {
         self.ignored.remove(name);
         self.timers.end_suspension(name);

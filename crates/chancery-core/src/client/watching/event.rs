@@ -24,8 +24,8 @@ pub enum WatchEvent {
     },
     /// All that a collection had when it was first asked for has been told.
     Complete,
-    /// Nothing can be watched: the name is none or nobody is responsible for it, or the client itself
-    /// has come to an end. This is the last event of the watch.
+    /// Nothing can be watched: the name is none or nobody is responsible for it, or the client
+    /// itself has come to an end. This is the last event of the watch.
     Failed {
         /// The reason.
         error: Arc<WatchError>,

@@ -6,11 +6,11 @@
 //!                                   +--> the stream is read on once all of them have applied it
 //! ```
 //!
-//! There is no queue. A watcher keeps the names it has news of, and its next event is made of what is
-//! true when it asks: a slow watcher misses what came between, and nothing else. Until it has applied
-//! what it heard, the stream that brought the news is read no further (C-038, as the read delay of
-//! [gRFC A88]). That wait is bounded: a watcher that nobody reads costs the others time, and no
-//! memory.
+//! There is no queue. A watcher keeps the names it has news of, and its next event is made of what
+//! is true when it asks: a slow watcher misses what came between, and nothing else. Until it has
+//! applied what it heard, the stream that brought the news is read no further (C-038, as the read
+//! delay of [gRFC A88]). That wait is bounded: a watcher that nobody reads costs the others time,
+//! and no memory.
 //!
 //! Not here: what is true of a resource (`cache`).
 //!
@@ -116,8 +116,8 @@ impl Watchers {
 
     /// Returns the next event of a watch. `view` says what is true of a name.
     ///
-    /// If nothing is left to hear, and the watcher has applied what it heard before, no stream waits
-    /// for it any more.
+    /// If nothing is left to hear, and the watcher has applied what it heard before, no stream
+    /// waits for it any more.
     pub(super) fn next_event<'v>(
         &mut self,
         id: WatchId,
@@ -133,8 +133,8 @@ impl Watchers {
         event
     }
 
-    /// The watcher has applied all that it heard. News it has not heard yet keep its streams waiting
-    /// (C-038).
+    /// The watcher has applied all that it heard. News it has not heard yet keep its streams
+    /// waiting (C-038).
     pub(super) fn applied(&mut self, id: WatchId) {
         if let Some(watcher) = self.active.get_mut(&id) {
             watcher.progress = WatcherProgress::Idle;
@@ -219,8 +219,8 @@ impl Notifier<'_> {
         self.each(watchers, |watcher| watcher.is_complete_due = true);
     }
 
-    /// An earlier run told these watchers that there is this resource: if it is gone before they read,
-    /// they have to hear of that.
+    /// An earlier run told these watchers that there is this resource: if it is gone before they
+    /// read, they have to hear of that.
     pub(super) fn assume_known(&mut self, watchers: &[WatchId], name: &ResourceName) {
         for id in watchers {
             if let Some(watcher) = self.watchers.active.get_mut(id) {

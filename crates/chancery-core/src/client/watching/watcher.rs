@@ -1,8 +1,8 @@
 //! One watcher: the names it has news of, and the next event that they make.
 //!
-//! A change comes before an error that goes with it, and takes back the error before (C-047, C-048).
-//! The watcher of a collection hears of each member by its name, and of trouble with the servers under
-//! the name of the collection.
+//! A change comes before an error that goes with it, and takes back the error before (C-047,
+//! C-048). The watcher of a collection hears of each member by its name, and of trouble with the
+//! servers under the name of the collection.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -26,8 +26,8 @@ impl Reception<'_> {
         }
     }
 
-    /// A resource that was received before and is not in a whole state is no more (C-056, C-077), if
-    /// the server knows that it is wanted.
+    /// A resource that was received before and is not in a whole state is no more (C-056, C-077),
+    /// if the server knows that it is wanted.
     fn remove_absent(&mut self, present: &BTreeSet<ResourceName>) {
         let absent = self.cache.absent(self.server(), self.type_url, present);
         let known: Vec<_> = absent.iter().filter(|name| self.subscription.covers(name)).collect();

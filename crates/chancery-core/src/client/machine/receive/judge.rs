@@ -61,8 +61,8 @@ impl Judged {
         self.nameless().next().is_none()
     }
 
-    /// Returns true if a resource that is not in it is no more (C-056). One that cannot be named may
-    /// be any of those that are missing.
+    /// Returns true if a resource that is not in it is no more (C-056). One that cannot be named
+    /// may be any of those that are missing.
     pub(super) fn is_whole_state(&self) -> bool {
         self.variant == Variant::Sotw && self.type_url.rules().full_state && self.is_named()
     }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Good resources of a bad response are used (C-055); the answer names all that is bad (C-063), and
-//! is owed at once, whatever the watchers do, and whatever is sent before it ([ACK and NACK], C-062).
+//! is owed at once, whatever the watchers do, and whatever is sent before it ([ACK and NACK],
+//! C-062).
 //!
 //! [ACK and NACK]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ack-nack-and-resource-type-instance-version
 
@@ -73,8 +74,9 @@ impl Machine {
         }
     }
 
-    /// The source of a type is there, and nothing in it can be used. That says nothing of what is held,
-    /// so all of it stays, also if the source is believed when it takes a resource away (C-043).
+    /// The source of a type is there, and nothing in it can be used. That says nothing of what is
+    /// held, so all of it stays, also if the source is believed when it takes a resource away
+    /// (C-043).
     pub(super) fn unusable(&mut self, now: Time, id: &StreamId, kind: ErrorKind, why: &str) {
         self.unchanged(now, id);
         if let Some(type_url) = id.scope.only() {

@@ -1,10 +1,10 @@
-//! Responses with a resource that nobody can name: it does not decode, is of another type, or has an
-//! empty name (C-064).
+//! Responses with a resource that nobody can name: it does not decode, is of another type, or has
+//! an empty name (C-064).
 //!
 //! A watcher that waits for a resource may wait for this one, and a collection may have it for a
-//! member. They hear that it was rejected, and nothing else follows: neither that what is not in the
-//! response does not exist, nor that a collection was told in full. The time that a name has begins
-//! again with the next response in which everything has a name.
+//! member. They hear that it was rejected, and nothing else follows: neither that what is not in
+//! the response does not exist, nor that a collection was told in full. The time that a name has
+//! begins again with the next response in which everything has a name.
 
 use std::collections::BTreeSet;
 
@@ -51,8 +51,8 @@ impl Reception<'_> {
         }
     }
 
-    /// Returns the names that the server was asked for, that the response does not name, and that may
-    /// be those of its nameless resources.
+    /// Returns the names that the server was asked for, that the response does not name, and that
+    /// may be those of its nameless resources.
     fn names_that_wait(&self, present: &BTreeSet<ResourceName>) -> Vec<ResourceName> {
         let caches = self.cache.believing(self.stream.server, self.type_url);
         let waiting = caches.flat_map(TypeCache::may_be_nameless);

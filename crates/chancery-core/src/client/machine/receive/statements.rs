@@ -77,7 +77,8 @@ impl Reception<'_> {
         }
     }
 
-    /// The server gives neither a body nor a time to live: a name that is not held cannot be resolved.
+    /// The server gives neither a body nor a time to live: a name that is not held cannot be
+    /// resolved.
     fn deny(&mut self, heartbeat: &HeartbeatResource) {
         let (now, why) = (self.now, "the server says that there is no such resource");
         let missing = self.error(ErrorKind::Missing, &heartbeat.name, why);
