@@ -14,13 +14,12 @@ use crate::client::naming::AuthorityKey;
 use crate::client::watching::{ChangeKind, Notifier, Watchers};
 use crate::{ResourceName, Time, TypeUrl};
 
-/// A resource that a server speaks of.
+/// A resource that a server speaks of, or that it should speak of.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client) struct Statement<'a> {
     pub(in crate::client) server: ServerId,
     pub(in crate::client) type_url: &'a TypeUrl,
     pub(in crate::client) name: &'a ResourceName,
-    pub(in crate::client) membership: Membership,
 }
 
 impl ResourceCache {
@@ -29,10 +28,11 @@ impl ResourceCache {
     pub(in crate::client) fn apply(
         &mut self,
         statement: Statement<'_>,
+        membership: Membership,
         notifier: &mut Notifier<'_>,
         mut act: impl FnMut(&mut CacheSlot) -> Option<ChangeKind>,
     ) -> Vec<StateChange> {
-        let Statement { server, type_url, name, membership } = statement;
+        let Statement { server, type_url, name } = statement;
         let mut changes = Vec::new();
         let mut expiring = Vec::new();
         for (key, authority) in &mut self.authorities {
@@ -64,7 +64,7 @@ impl ResourceCache {
         on_error: OnError,
         watchers: &mut Watchers,
     ) -> bool {
-        let Statement { server, type_url, name, .. } = statement;
+        let Statement { server, type_url, name } = statement;
         let authority = self.authorities.get_mut(&AuthorityKey::of(name));
         let cache = authority.and_then(|authority| authority.types.get_mut(type_url));
         let notifier = &mut watchers.local_notifier();
@@ -80,7 +80,7 @@ impl ResourceCache {
         error: impl Fn(&ResourceName) -> WatchError,
         watchers: &mut Watchers,
     ) {
-        let Statement { server, type_url, name: collection, .. } = statement;
+        let Statement { server, type_url, name: collection } = statement;
         let authority = self.authorities.get_mut(&AuthorityKey::of(collection));
         if let Some(cache) = authority.and_then(|authority| authority.types.get_mut(type_url)) {
             for name in cache.overdue_members(collection, server, was_announced) {

@@ -1,12 +1,14 @@
-//! All that follows from the time alone: resources that did not come (C-065, C-066, [gRFC A88]),
-//! those that were not renewed (C-045), and servers that say nothing.
+//! All that follows from the time alone: resources that did not come ([does not exist], C-065,
+//! C-066, [gRFC A88]), those that were not renewed ([TTL], C-045), and servers that say nothing.
 //!
 //! Not here: how the times are kept (`servers`, `cache`).
 //!
+//! [does not exist]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#knowing-when-a-requested-resource-does-not-exist
+//! [TTL]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ttl
 //! [gRFC A88]: https://github.com/grpc/proposal/blob/master/A88-xds-data-error-handling.md
 
 use super::Machine;
-use crate::client::cache::{Membership, OnError, Statement};
+use crate::client::cache::{OnError, Statement};
 use crate::client::error::{ErrorKind, WatchError};
 use crate::client::event::Event;
 use crate::client::ids::ServerId;
@@ -39,7 +41,7 @@ impl Machine {
             collection.mark_complete(&mut self.watchers.local_notifier());
         }
         if is_usable {
-            let statement = Statement { server, type_url, name, membership: Membership::Leaves };
+            let statement = Statement { server, type_url, name };
             if is_collection(name) {
                 self.time_out_members(statement);
             } else {
@@ -49,7 +51,7 @@ impl Machine {
     }
 
     fn time_out_resource(&mut self, statement: Statement<'_>) {
-        let Statement { server, type_url, name, .. } = statement;
+        let Statement { server, type_url, name } = statement;
         let error = late(&self.setup, server, type_url, name);
         // A resource that the server does not have is a data error, as its removal is (C-070).
         let on_error = if error.is_missing() {

@@ -187,7 +187,10 @@ impl ClientSubscription {
         Some(request)
     }
 
-    /// Fills in the first request of a stream.
+    /// Fills in the first request of a stream, with the versions of what is held
+    /// ([`initial_resource_versions`], C-040).
+    ///
+    /// [`initial_resource_versions`]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds
     fn begin_delta(&mut self, wants: &WantedNames<'_>, until: Time, request: &mut DeltaRequest) {
         let wanted = wants.names();
         request.initial_versions = wants.versions();

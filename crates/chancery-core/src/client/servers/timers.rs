@@ -1,4 +1,6 @@
-//! The time that resources have to come once they were asked for (C-065).
+//! The time that resources have to come once they were asked for ([does not exist], C-065).
+//!
+//! [does not exist]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#knowing-when-a-requested-resource-does-not-exist
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,5 +1,7 @@
 //! The things that follow from a response as a whole: resources that a whole state lacks, a source
-//! that can be used again, and collections that have been told in full.
+//! that can be used again, and collections that have been told in full ([deleting], C-056).
+//!
+//! [deleting]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#deleting-resources
 
 use std::collections::BTreeSet;
 

@@ -134,10 +134,11 @@ impl Reception<'_> {
     ) {
         self.counts(name);
         let server = self.server();
-        let statement = Statement { server, type_url: self.type_url, name, membership };
+        let statement = Statement { server, type_url: self.type_url, name };
         let notifier =
             &mut self.watchers.notifier(NewsOrigin { stream: self.stream, now: self.now });
-        for StateChange { state, version } in self.cache.apply(statement, notifier, act) {
+        for StateChange { state, version } in self.cache.apply(statement, membership, notifier, act)
+        {
             let (type_url, name) = (self.type_url.clone(), name.clone());
             self.events.push(Event::StateChanged { server, type_url, name, state, version });
         }
