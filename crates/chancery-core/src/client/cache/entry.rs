@@ -126,7 +126,7 @@ impl CacheEntry {
 
     /// Returns true unless the value is from an earlier run, or from before its server was given
     /// up.
-    pub(in crate::client) fn is_confirmed(&self) -> bool {
+    pub(super) fn is_confirmed(&self) -> bool {
         self.confirmation == Confirmation::Confirmed
     }
 

@@ -80,11 +80,7 @@ impl ResourceCache {
     }
 
     /// Returns the resources of a type under the authority of a name.
-    pub(in crate::client) fn of_name(
-        &self,
-        type_url: &TypeUrl,
-        name: &ResourceName,
-    ) -> Option<&TypeCache> {
+    fn of_name(&self, type_url: &TypeUrl, name: &ResourceName) -> Option<&TypeCache> {
         self.get(&AuthorityKey::of(name))?.cache(type_url)
     }
 

@@ -55,7 +55,7 @@ impl TypeCache {
         self.collections.keys().chain(slots.map(|(name, _)| name))
     }
 
-    pub(in crate::client) fn entry(&self, name: &ResourceName) -> Option<&CacheEntry> {
+    pub(super) fn entry(&self, name: &ResourceName) -> Option<&CacheEntry> {
         self.slots.entry(name)
     }
 
@@ -125,7 +125,7 @@ impl TypeCache {
     /// Returns the members of a collection that this server has not spoken of in its time, and that
     /// it would have to: those that another one gave, or this one before it was given up or in an
     /// earlier run.
-    pub(in crate::client) fn overdue_members(
+    pub(super) fn overdue_members(
         &self,
         name: &ResourceName,
         server: ServerId,
@@ -180,7 +180,7 @@ impl TypeCache {
 
     /// Returns the resources that were received: those that are held, and those that only a
     /// collection has.
-    pub(in crate::client) fn received(&self) -> impl Iterator<Item = &ResourceName> {
+    pub(super) fn received(&self) -> impl Iterator<Item = &ResourceName> {
         let received = |(_, slot): &(&ResourceName, &CacheSlot)| {
             slot.entry.cached().is_some() || slot.watchers.is_empty()
         };
@@ -188,7 +188,7 @@ impl TypeCache {
     }
 
     /// Returns the other names under which a resource is watched.
-    pub(in crate::client) fn aliases_of(&self, name: &ResourceName) -> Vec<ResourceName> {
+    pub(super) fn aliases_of(&self, name: &ResourceName) -> Vec<ResourceName> {
         if !self.has_aliases {
             return Vec::new();
         }

@@ -85,15 +85,12 @@ impl TypeCache {
     }
 
     /// Returns a collection that is watched.
-    pub(in crate::client) fn collection_mut(
-        &mut self,
-        name: &ResourceName,
-    ) -> Option<&mut WatchedCollection> {
+    pub(super) fn collection_mut(&mut self, name: &ResourceName) -> Option<&mut WatchedCollection> {
         self.collections.get_mut(name)
     }
 
     /// The server that gave what is held is given up.
-    pub(in crate::client) fn mark_unconfirmed(&mut self, server: ServerId) {
+    pub(super) fn mark_unconfirmed(&mut self, server: ServerId) {
         self.slots.change_all(|_, slot| slot.entry.mark_unconfirmed(server));
     }
 

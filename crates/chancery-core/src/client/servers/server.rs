@@ -115,7 +115,7 @@ impl ServerChannel {
     }
 
     /// A stream ended, or could not be opened.
-    pub(in crate::client) fn ended(
+    pub(super) fn ended(
         &mut self,
         now: Time,
         scope: &Scope,
@@ -127,7 +127,7 @@ impl ServerChannel {
     }
 
     /// The server is there, and a poll is over, if it was one.
-    pub(in crate::client) fn responded(&mut self, now: Time, scope: &Scope, settings: &Settings) {
+    pub(in crate::client) fn end_poll(&mut self, now: Time, scope: &Scope, settings: &Settings) {
         if let Some(stream) = self.streams.get_mut(scope) {
             stream.end_poll(now, self.setup.protocol, settings);
         }
@@ -142,7 +142,7 @@ impl ServerChannel {
     }
 
     /// The server may be there although it says nothing.
-    pub(in crate::client) fn hear_silence(&mut self, now: Time) {
+    pub(super) fn hear_silence(&mut self, now: Time) {
         let variant = self.setup.protocol.variant();
         let mut recovers = false;
         for stream in self.streams.values_mut() {
@@ -161,10 +161,7 @@ impl ServerChannel {
     }
 
     /// Returns the next resource that did not come in time.
-    pub(in crate::client) fn next_timed_out(
-        &mut self,
-        now: Time,
-    ) -> Option<(TypeUrl, ResourceName)> {
+    pub(super) fn next_timed_out(&mut self, now: Time) -> Option<(TypeUrl, ResourceName)> {
         let mut open = self.streams.values_mut().filter_map(DiscoveryStream::open_mut);
         open.find_map(|stream| stream.next_timed_out(now))
     }

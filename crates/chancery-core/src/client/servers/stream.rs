@@ -113,11 +113,11 @@ impl DiscoveryStream {
         self.outage.as_ref()
     }
 
-    pub(in crate::client) fn open(&self) -> Option<&OpenStream> {
+    pub(super) fn open(&self) -> Option<&OpenStream> {
         self.life.stream()
     }
 
-    pub(in crate::client) fn open_mut(&mut self) -> Option<&mut OpenStream> {
+    pub(super) fn open_mut(&mut self) -> Option<&mut OpenStream> {
         self.life.stream_mut()
     }
 
@@ -254,10 +254,7 @@ impl DiscoveryStream {
 
 impl OpenStream {
     /// Returns the subscription to a type.
-    pub(in crate::client) fn subscription(
-        &mut self,
-        type_url: &TypeUrl,
-    ) -> &mut ClientSubscription {
+    pub(super) fn subscription(&mut self, type_url: &TypeUrl) -> &mut ClientSubscription {
         let new = || ClientSubscription::new(type_url.clone());
         self.subscriptions.entry(type_url.clone()).or_insert_with(new)
     }
@@ -290,7 +287,7 @@ impl OpenStream {
     }
 
     /// Returns true if another response may be read, and its answer be owed.
-    pub(in crate::client) fn may_owe(&self) -> bool {
+    pub(super) fn may_owe(&self) -> bool {
         self.subscriptions.values().map(ClientSubscription::owed_answers).sum::<usize>()
             < MOST_UNANSWERED
     }

@@ -57,7 +57,7 @@ impl Judged {
     }
 
     /// Returns true if every resource has a name.
-    pub(super) fn is_named(&self) -> bool {
+    fn is_named(&self) -> bool {
         self.nameless().next().is_none()
     }
 

@@ -51,7 +51,7 @@ impl Machine {
     /// A response came.
     pub(super) fn received(&mut self, now: Time, id: &StreamId, response: Response) {
         let Some(server) = self.servers.server_of(id) else { return };
-        server.responded(now, &id.scope, &self.setup.settings);
+        server.end_poll(now, &id.scope, &self.setup.settings);
         if !server.was_asked(&id.scope, &response.type_url) {
             let (stream, type_url) = (id.clone(), response.type_url);
             return self.events.push(Event::Unrequested { stream, type_url });
@@ -69,7 +69,7 @@ impl Machine {
     /// A poll was answered: nothing is new, but the server is there.
     pub(super) fn unchanged(&mut self, now: Time, id: &StreamId) {
         if let Some(server) = self.servers.server_of(id) {
-            server.responded(now, &id.scope, &self.setup.settings);
+            server.end_poll(now, &id.scope, &self.setup.settings);
             server.heard(&id.scope);
         }
     }
