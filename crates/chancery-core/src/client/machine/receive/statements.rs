@@ -159,7 +159,7 @@ impl Reception<'_> {
     }
 
     /// The server has told all that there is in a collection.
-    pub(super) fn mark_complete(&mut self, collection: &ResourceName) {
+    fn mark_complete(&mut self, collection: &ResourceName) {
         if let Some(collection) = self.cache.collection_mut(self.type_url, collection) {
             let origin = NewsOrigin { stream: self.stream, now: self.now };
             collection.mark_complete(&mut self.watchers.notifier(origin));
