@@ -127,7 +127,7 @@ fn everything_that_is_taken_back_in_words_waits_for_the_newest_nonce() {
          < one cds node
          | one cds v=1 n=1 a@1
          ! w a@1
-         ! w settled
+         ! w complete
          | one cds v=2 n=2 a@2
          ! w a@2
          - w

@@ -497,7 +497,7 @@ fn a_heartbeat_for_a_member_that_has_expired_asks_for_its_group_again() {
          > one cds n=1 a@1(ttl=10s)
          < one cds n=1
          ! w a@1
-         ! w settled
+         ! w complete
          ~ 10s
          ! w a none missing
          > one cds n=2 a@1(ttl=10s)(beat)

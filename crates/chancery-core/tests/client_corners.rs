@@ -24,7 +24,7 @@ fn a_version_is_forgotten_with_the_resources_it_was_of() {
          > one cds v=1 n=1 a@1
          < one cds v=1 n=1
          ! w a@1
-         ! w settled
+         ! w complete
          - w
          < one cds * v=1 n=1
          < one cds v=1 n=1
@@ -443,7 +443,7 @@ fn a_version_is_not_claimed_for_another_authority_that_lacks_the_resource() {
          < one eds n=1
          ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
          ! w y@1
-         ! w settled
+         ! w complete
          > one end age
          + u eds xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x
          ~ 1s

@@ -336,7 +336,7 @@ fn what_is_said_by_who_is_not_believed_does_not_count_and_is_asked_for_again() {
          ! v b@1
          ! w a@1
          ! w b@1
-         ! w settled
+         ! w complete
          ~ 1s
          < one open
          > one open
@@ -372,7 +372,7 @@ fn members_that_only_the_fallback_has_go_when_the_better_server_has_had_its_time
          < two cds n=1
          ! w a@1
          ! w b@1
-         ! w settled
+         ! w complete
          ~ 1s
          < one open
          > one open
@@ -390,7 +390,7 @@ fn members_that_only_the_fallback_has_go_when_the_better_server_has_had_its_time
          + x cds *
          ! x a@2
          ! x c@1
-         ! x settled",
+         ! x complete",
     );
 }
 
@@ -602,7 +602,7 @@ fn a_version_is_not_claimed_while_another_server_is_believed() {
          > one cds n=1 xdstp://b/envoy.config.cluster.v3.Cluster/x@1
          < one cds n=1
          ! w xdstp://b/envoy.config.cluster.v3.Cluster/x@1
-         ! w settled
+         ! w complete
          ! u xdstp://b/envoy.config.cluster.v3.Cluster/x@1
          > one end
          ~ 1s
@@ -636,7 +636,7 @@ fn a_member_that_is_gone_when_its_server_is_back_is_removed() {
          < one eds n=1
          ! w a@1
          ! w b@1
-         ! w settled
+         ! w complete
          > one end gone
          + v cds x
          ~ 1s

@@ -18,7 +18,7 @@ fn a_group_hears_of_its_members_and_of_its_end() {
          < one cds v=1 n=1
          ! w a@1
          ! w b@1
-         ! w settled
+         ! w complete
          > one cds v=2 n=2 b@2 c@1
          < one cds v=2 n=2
          ! w a none missing
@@ -27,7 +27,7 @@ fn a_group_hears_of_its_members_and_of_its_end() {
          + x cds *
          ! x b@2
          ! x c@1
-         ! x settled",
+         ! x complete",
     );
 }
 
@@ -41,7 +41,7 @@ fn a_group_of_nothing_is_told_so() {
          > one open
          < one eds * node
          ~ 15s
-         ! w settled",
+         ! w complete",
     );
 }
 
@@ -75,7 +75,7 @@ fn a_collection_hears_of_those_in_it() {
          > one cds n=1 xdstp://a/envoy.config.cluster.v3.Cluster/edge/x@1 xdstp://a/envoy.config.cluster.v3.Cluster/other/x@1
          < one cds n=1
          ! w xdstp://a/envoy.config.cluster.v3.Cluster/edge/x@1
-         ! w settled
+         ! w complete
          > one cds n=2 -xdstp://a/envoy.config.cluster.v3.Cluster/edge/x
          < one cds n=2
          ! w xdstp://a/envoy.config.cluster.v3.Cluster/edge/x none missing",
@@ -99,7 +99,7 @@ fn a_group_hears_of_servers_that_cannot_be_reached() {
          < one cds v=1 n=1
          ! w * fine
          ! w a@1
-         ! w settled",
+         ! w complete",
     );
 }
 
@@ -116,7 +116,7 @@ fn a_member_of_everything_that_is_under_an_authority_has_its_time_to_live() {
          > one cds n=1 xdstp://a/envoy.config.cluster.v3.Cluster/x@1(ttl=10s)
          < one cds n=1
          ! w xdstp://a/envoy.config.cluster.v3.Cluster/x@1
-         ! w settled
+         ! w complete
          ~ 10s
          ! w xdstp://a/envoy.config.cluster.v3.Cluster/x none missing",
     );
@@ -140,7 +140,7 @@ fn everything_begins_with_what_is_held_by_name() {
          > one cds n=2 b@1
          < one cds n=2
          ! w b@1
-         ! w settled
+         ! w complete
          > one cds n=3 -a
          < one cds n=3
          ! u a but missing
@@ -182,12 +182,12 @@ fn a_member_that_was_never_good_goes_with_its_absence() {
          < one cds n=1 error=`b`: bad
          ! w a@1
          ! w b none rejected
-         ! w settled
+         ! w complete
          > one cds v=2 n=2 a@1
          < one cds v=2 n=2
          + x cds *
          ! x a@1
-         ! x settled",
+         ! x complete",
     );
 }
 
@@ -203,10 +203,10 @@ fn a_group_hears_why_it_is_not_given() {
          > one cds v=1 n=1 !*=PERMISSION_DENIED
          < one cds v=1 n=1
          ! w * but PERMISSION_DENIED
-         ! w settled
+         ! w complete
          + x cds *
          ! x * but PERMISSION_DENIED
-         ! x settled
+         ! x complete
          > one cds v=2 n=2 a@1
          < one cds v=2 n=2
          ! w * fine
@@ -230,7 +230,7 @@ fn a_group_hears_of_a_resource_once_whatever_its_aliases() {
          < one vhds n=1
          ! u r/www@1
          ! w r/www.example.com@1
-         ! w settled",
+         ! w complete",
     );
 }
 
@@ -248,7 +248,7 @@ fn a_member_that_is_not_found_is_one_no_more() {
          < one cds * a v=1 n=1
          ! u a@1
          ! w a@1
-         ! w settled
+         ! w complete
          > one cds v=2 n=2 !a=NOT_FOUND
          < one cds * a v=2 n=2
          ! u a but NOT_FOUND
@@ -269,7 +269,7 @@ fn a_member_that_cannot_be_claimed_is_claimed_without_a_version() {
          > one eds n=1 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
          < one eds n=1
          ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@1
-         ! w settled
+         ! w complete
          > one eds n=2 xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x@!bad
          < one eds n=2 error=`xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x`: bad
          ! w xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x but rejected
@@ -304,6 +304,6 @@ fn what_its_server_has_taken_away_is_no_member() {
          > one cds n=3 b@1
          < one cds n=3
          ! w b@1
-         ! w settled",
+         ! w complete",
     );
 }

@@ -27,10 +27,10 @@ fn a_watch_of_everything_hears_that_a_resource_without_a_name_was_rejected() {
          < one cds v=2 n=2
          ! w * fine
          ! w b@1
-         ! w settled
+         ! w complete
          ! x * fine
          ! x b@1
-         ! x settled",
+         ! x complete",
     );
 }
 
@@ -53,7 +53,7 @@ fn an_empty_group_is_not_taken_for_one_that_was_told() {
              > one lds v=2 n=3
              < one lds v=2 n=3
              ! w * fine
-             ! w settled"
+             ! w complete"
         ));
     }
 }
@@ -77,10 +77,10 @@ fn a_collection_hears_of_it_in_delta() {
          < one cds n=2
          ! w xdstp://a/envoy.config.cluster.v3.Cluster/edge/* fine
          ! w xdstp://a/envoy.config.cluster.v3.Cluster/edge/y@1
-         ! w settled
+         ! w complete
          ! x * fine
          ! x xdstp://a/envoy.config.cluster.v3.Cluster/edge/y@1
-         ! x settled",
+         ! x complete",
     );
 }
 
@@ -209,7 +209,7 @@ fn a_nameless_resource_is_no_reason_not_to_ask_another_server() {
          ! u a@1
          ! w * fine
          ! w a@1
-         ! w settled",
+         ! w complete",
     );
 }
 
@@ -232,6 +232,6 @@ fn polls_hear_of_nameless_resources() {
          ! u a@1
          ! w * fine
          ! w a@1
-         ! w settled",
+         ! w complete",
     );
 }

@@ -104,7 +104,7 @@ fn everything_is_asked_for_as_old_servers_understand_it() {
          > one cds v=1 a@1 b@1
          ! w a@1
          ! w b@1
-         ! w settled
+         ! w complete
          ~ 10s
          < one cds v=1 node
          > one cds v=2 b@1
@@ -174,7 +174,7 @@ fn a_source_that_cannot_be_used_at_all_is_told_to_all_who_watch_it() {
          > one cds v=1 a@1
          ! v a@1
          ! x a@1
-         ! x settled
+         ! x complete
          ~ 1s
          < one cds * a b v=1 node
          > one/cds unusable line 3 makes no sense
@@ -188,7 +188,7 @@ fn a_source_that_cannot_be_used_at_all_is_told_to_all_who_watch_it() {
          ! z * but rejected
          ! z a@1
          ! z a but rejected
-         ! z settled
+         ! z complete
          ~ 1s
          < one cds * a b v=1 node
          > one/cds unchanged
@@ -224,7 +224,7 @@ fn what_is_left_of_an_earlier_run_is_told_before_anybody_is_asked() {
          ! v a but missing
          ! w a none missing
          ! w b@2
-         ! w settled",
+         ! w complete",
     );
 }
 
@@ -245,7 +245,7 @@ fn what_was_loaded_late_is_told_to_those_who_watch_already() {
          < one cds * a v=1 n=1
          ! v a@2
          ! w a@2
-         ! w settled
+         ! w complete
          = cds a@0",
     );
 }
@@ -325,7 +325,7 @@ fn a_source_that_cannot_be_used_takes_nothing_away() {
          ! v a@1
          ! w a@1
          ! w b@1
-         ! w settled
+         ! w complete
          ~ 1s
          < one cds * a v=1 node
          > one/cds unusable broken
@@ -353,7 +353,7 @@ fn a_member_of_a_collection_that_a_poll_leaves_out_is_gone() {
          > one cds v=1 n=1 xdstp://a/envoy.config.cluster.v3.Cluster/e/x@1 xdstp://a/envoy.config.cluster.v3.Cluster/e/y@1
          ! w xdstp://a/envoy.config.cluster.v3.Cluster/e/x@1
          ! w xdstp://a/envoy.config.cluster.v3.Cluster/e/y@1
-         ! w settled
+         ! w complete
          ~ 5s
          < one cds xdstp://a/envoy.config.cluster.v3.Cluster/e/* v=1 node
          > one cds v=2 n=1 xdstp://a/envoy.config.cluster.v3.Cluster/e/x@1
@@ -375,6 +375,6 @@ fn nothing_is_missing_while_a_source_cannot_be_used() {
          ! w b none rejected
          ! x * but rejected
          ~ 60s
-         ! x settled",
+         ! x complete",
     );
 }

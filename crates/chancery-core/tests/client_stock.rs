@@ -23,7 +23,7 @@ fn a_restored_member_that_is_gone_before_anybody_read_is_told_as_removed() {
          ! w a@1
          ! w b@1
          ! w c none missing
-         ! w settled
+         ! w complete
          ! one reads",
     );
     // C-041, C-048
@@ -40,7 +40,7 @@ fn a_restored_member_that_is_gone_before_anybody_read_is_told_as_removed() {
          . w
          ! w a@1
          ! w c none missing
-         ! w settled
+         ! w complete
          ! one reads",
     );
 }
@@ -59,7 +59,7 @@ fn what_is_restored_after_the_watch_began_is_told_as_removed_too() {
          < one cds v=2 n=1
          . w
          ! w c none missing
-         ! w settled
+         ! w complete
          ! one reads",
     );
 }
@@ -76,7 +76,7 @@ fn what_is_restored_when_the_server_has_spoken_is_not_newer_than_its_word() {
          > one cds v=2 n=1 a@2
          < one cds v=2 n=1
          ! w a@2
-         ! w settled
+         ! w complete
          = cds a@1
          = cds c@1
          ! w c none missing",
@@ -98,7 +98,7 @@ fn a_restored_member_that_the_server_never_names_is_removed_when_its_time_is_ove
          < one eds * node
          > one eds v=2 n=1 a@1
          < one eds * v=2 n=1
-         ! w settled
+         ! w complete
          ~ 15s
          ! w c none missing",
     );
@@ -113,7 +113,7 @@ fn a_restored_member_that_the_server_never_names_is_removed_when_its_time_is_ove
          < one cds node
          ~ 15s
          ! w c none missing
-         ! w settled",
+         ! w complete",
     );
 }
 
@@ -131,7 +131,7 @@ fn the_time_of_a_restored_member_begins_again_with_the_next_stream() {
          > one eds v=2 n=1 a@1
          < one eds * v=2 n=1
          ! w a@1
-         ! w settled
+         ! w complete
          ~ 10s
          > one end age
          < one open
@@ -158,7 +158,7 @@ fn a_server_of_delta_confirms_by_its_silence_what_it_was_told() {
          > one eds n=1 a@1
          < one eds n=1
          ! w a@1
-         ! w settled
+         ! w complete
          ~ 60s",
     );
     // It says nothing of what it was not told, so that has to come like anything else.
@@ -177,7 +177,7 @@ fn a_server_of_delta_confirms_by_its_silence_what_it_was_told() {
          ! u u@1
          ! w a@1
          ! w u@1
-         ! w settled
+         ! w complete
          ~ 15s
          ! w c none missing",
     );

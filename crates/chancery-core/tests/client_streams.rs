@@ -262,7 +262,7 @@ fn news_that_are_not_true_any_more_hold_nothing_back() {
          < one cds n=1
          . w
          ! w b@1
-         ! w settled
+         ! w complete
          ! one reads
          > one cds n=2 a@1(ttl=1s)
          < one cds n=2

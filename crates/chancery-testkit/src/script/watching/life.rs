@@ -310,7 +310,7 @@ fn heard(event: &WatchEvent) -> String {
             format!("{name} but {}", kind(error.kind))
         }
         WatchEvent::Ambient { name, error: None } => format!("{name} fine"),
-        WatchEvent::Complete => "settled".to_owned(),
+        WatchEvent::Complete => "complete".to_owned(),
         WatchEvent::Failed { error } => format!("- none {}", kind(error.kind)),
     }
 }

@@ -35,7 +35,7 @@
 //! | `~ 5s` | time passes |
 //! | `< s open`, `< s close` | what the driver is told to do |
 //! | `< s cds a b v=1 n=1 node error=text` | a request: names, or `+a -b init=a:1` in delta; words that would be empty are left out; `node` if it says who asks |
-//! | `! w a@1`, `! w a none KIND`, `! w a but KIND`, `! w a fine`, `! w settled` | what a watcher hears: a value, no value, trouble with a value that stays, the end of trouble, the end of what a group had |
+//! | `! w a@1`, `! w a none KIND`, `! w a but KIND`, `! w a fine`, `! w complete` | what a watcher hears: a value, no value, trouble with a value that stays, the end of trouble, the end of what a collection had |
 //! | `! s reads` | a stream that waited for slow watchers may be read again |
 
 mod life;

@@ -114,7 +114,7 @@ pub(super) fn told(event: &WatchEvent) -> String {
         WatchEvent::Changed { name, value: Err(error) } => format!("{name} none: {error}"),
         WatchEvent::Ambient { name, error: Some(error) } => format!("{name} but: {error}"),
         WatchEvent::Ambient { name, error: None } => format!("{name} fine"),
-        WatchEvent::Complete => "settled".to_owned(),
+        WatchEvent::Complete => "complete".to_owned(),
         WatchEvent::Failed { error } => format!("failed: {error}"),
     }
 }
