@@ -268,7 +268,7 @@ fn limit(settings: &mut Settings) -> &mut RateLimit {
     settings.rate_limit.get_or_insert_default()
 }
 
-/// A request as the text of a script.
+/// Returns a request as the text of a script.
 fn said(request: &Request) -> String {
     let mut words = vec![TypeUrl::new(request.type_url()).short().to_owned()];
     match request {
@@ -297,7 +297,7 @@ fn said(request: &Request) -> String {
     words.join(" ")
 }
 
-/// What a watcher heard as the text of a script.
+/// Returns an event of a watcher as the text of a script.
 fn heard(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Changed { name, value: Ok(held) } => {

@@ -48,7 +48,7 @@ use line::Line;
 /// Plays a script with a client.
 ///
 /// # Panics
-/// When the client takes another course.
+/// If the client takes another course.
 #[track_caller]
 pub fn client(script: &str) {
     let played = match transcript(script) {

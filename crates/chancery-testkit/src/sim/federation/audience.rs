@@ -1,4 +1,4 @@
-//! Who watches, and what each of them believes after all it was told.
+//! The watchers, and what each of them believes after all it was told.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ pub(super) struct Watch {
     pub(super) type_url: TypeUrl,
     pub(super) name: String,
     pub(super) since: Time,
-    /// When it reads what it is told.
+    /// The time from which on it reads what it is told.
     pub(super) reads_from: Time,
-    /// Whether there is something to read.
+    /// True if there is something to read.
     pub(super) ready: bool,
     pub(super) view: View,
 }
 
-/// What a watcher believes.
+/// The beliefs of a watcher.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) resources: BTreeMap<Arc<str>, Known>,
     pub(super) settled: bool,
-    /// Whether it was told anything.
+    /// True if it was told anything.
     pub(super) heard: bool,
 }
 
-/// What it believes of one name.
+/// Its beliefs about one name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub(super) value: Option<(Bytes, ServerId)>,
@@ -43,13 +43,13 @@ impl Watch {
         self.name.ends_with('*')
     }
 
-    /// Whether a resource of this name has to be told: who watches everything may hear of names under
-    /// authorities, and need not.
+    /// Returns true if a resource of this name has to be told: who watches everything may hear of
+    /// names under authorities, and need not.
     pub(super) fn must_hear_of(&self, name: &str) -> bool {
         self.covers(name) && (self.name != "*" || !name.starts_with("xdstp:"))
     }
 
-    /// Whether a resource of this name is what is watched, or in it.
+    /// Returns true if a resource of this name is what is watched, or in it.
     pub(super) fn covers(&self, name: &str) -> bool {
         match self.name.strip_suffix('*') {
             Some(prefix) => name.starts_with(prefix),
@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// What it believes of what it watches itself.
+    /// Returns its beliefs about what it watches itself.
     pub(super) fn own(&self) -> Known {
         self.view.resources.get(self.name.as_str()).cloned().unwrap_or_default()
     }
@@ -105,7 +105,7 @@ impl View {
     }
 }
 
-/// What a watcher was told, for people.
+/// Returns an event of a watcher, for people.
 pub(super) fn told(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Changed { name, value: Ok(held) } => {

@@ -10,7 +10,7 @@ use chancery_core::server::{Response, ResponseEntry};
 use super::plan::Dangers;
 use crate::sim::rng::Rng;
 
-/// What is said before a response.
+/// The thing that is said before a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Draft {
     /// The same.

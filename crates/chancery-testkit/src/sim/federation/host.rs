@@ -1,4 +1,5 @@
-//! A server of the simulated federation: what it has, whether it can be reached, and how it behaves.
+//! A server of the simulated federation: what it has, whether it can be reached, and how it
+//! behaves.
 //!
 //! Bodies say what they are, `cds x1 3 s0`: type, name, a revision, and whose they are.
 
@@ -22,7 +23,7 @@ pub(super) struct Host {
     content: BTreeMap<(&'static str, String), Content>,
 }
 
-/// How a server behaves.
+/// The behaviour of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mood {
     /// As it should.
@@ -37,7 +38,7 @@ pub(super) enum Mood {
     Hasty,
 }
 
-/// What is published under one name.
+/// The resource that is published under one name.
 #[derive(Clone, Debug)]
 struct Content {
     revision: u64,
@@ -84,7 +85,7 @@ impl Host {
         line
     }
 
-    /// Whether this name has a body that can be used; `None` if it has none.
+    /// Returns true if this name has a body that can be used; `None` if it has none.
     pub(super) fn has(&self, type_url: &TypeUrl, name: &str) -> Option<Result<Bytes, ()>> {
         let found = self.snapshot.set(type_url).get(name)?;
         Some(if is_bad(found.body()) { Err(()) } else { Ok(found.body().clone()) })
@@ -101,7 +102,7 @@ impl Host {
     }
 }
 
-/// Whether a body is rejected.
+/// Returns true if a body is rejected.
 pub(super) fn is_bad(body: &Bytes) -> bool {
     body.ends_with(b" bad")
 }

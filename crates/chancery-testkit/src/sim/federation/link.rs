@@ -19,19 +19,19 @@ use crate::twin::Twin;
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) state: State,
-    /// Whether the client may have something to say.
+    /// True if the client may have something to say.
     pub(super) due: bool,
-    /// When the wire takes the next request.
+    /// The time at which the wire takes the next request.
     pub(super) writes_from: Time,
     pub(super) up: Lane<Request>,
     pub(super) down: Lane<Response>,
     server: Twin,
     identified: bool,
-    /// How many responses the server sent.
+    /// The number of responses that the server sent.
     pub(super) sent: usize,
-    /// Whether the client received one.
+    /// True if the client received one.
     pub(super) heard: bool,
-    /// When it ends, and why.
+    /// The time at which it ends, and the reason.
     pub(super) ends: Option<(Time, &'static str)>,
 }
 
@@ -72,7 +72,7 @@ impl Link {
         Ok(true)
     }
 
-    /// What the server has from now on.
+    /// Gives the server what it has from now on.
     pub(super) fn publish(&mut self, now: Time, snapshot: &Arc<Snapshot>) -> Result<(), Fault> {
         if !self.identified {
             return Ok(());
@@ -101,7 +101,7 @@ impl Link {
         Some((response, draft))
     }
 
-    /// What the server knows to be wanted of a type: everything or not, and which names.
+    /// Returns what the server knows to be wanted of a type: everything or not, and which names.
     pub(super) fn interest(&self, type_url: &TypeUrl) -> (bool, Vec<String>) {
         match self.server.machine().wanted(type_url) {
             Some(wanted) => (wanted.everything(), wanted.names().map(str::to_owned).collect()),
@@ -109,7 +109,8 @@ impl Link {
         }
     }
 
-    /// When something happens at the server's end. `reads` says whether it does anything.
+    /// Returns the time at which something happens at the server's end. `reads` says whether it
+    /// does anything.
     pub(super) fn wake(&self, window: usize, reads: bool, is_read: bool) -> Option<Time> {
         if let State::Opening(at) = self.state {
             return Some(at);

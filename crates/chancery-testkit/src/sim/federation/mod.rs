@@ -12,12 +12,12 @@
 //!      Snapshot            changed, taken away, moved      verdict, after quiet
 //! ```
 //!
-//! A seed draws the servers (SotW or delta, one stream or one for each type), three authorities with
-//! up to three of them each, and then a history: edits, outages, lost streams, watchers that come,
-//! go and come again, some of them slow. It may begin with what an earlier run left, of which some
-//! is gone or other meanwhile. In the end nothing moves any more, first with the servers as
-//! they are then, and again with all of them up, and each watcher believes what the best server has.
-//! When all watchers are gone, nothing is left.
+//! A seed draws the servers (SotW or delta, one stream or one for each type), three authorities
+//! with up to three of them each, and then a history: edits, outages, lost streams, watchers that
+//! come, go and come again, some of them slow. It may begin with what an earlier run left, of which
+//! some is gone or other meanwhile. In the end nothing moves any more, first with the servers as
+//! they are then, and again with all of them up, and each watcher believes what the best server
+//! has. When all watchers are gone, nothing is left.
 
 mod audience;
 mod double;
@@ -570,7 +570,7 @@ impl History for Federation {
     }
 }
 
-/// Whether a response is more than a heartbeat. Of a whole state, that has bodies, too.
+/// Returns true if a response is more than a heartbeat. Of a whole state, that has bodies, too.
 fn says_something(response: &Response) -> bool {
     let whole = response.variant == Variant::Sotw && response.type_url.rules().full_state;
     let refreshes = whole && response.entries.iter().any(|entry| entry.ttl);

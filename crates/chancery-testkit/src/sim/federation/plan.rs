@@ -1,4 +1,5 @@
-//! What a seed decides once: servers, authorities, how each of them is spoken to, and the waits.
+//! The things that a seed decides once: servers, authorities, how each of them is spoken to, and
+//! the waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +19,16 @@ pub(super) struct Plan {
     pub(super) setup: Setup,
     pub(super) servers: Vec<ServerId>,
     pub(super) authorities: Vec<Authority>,
-    /// How servers behave.
+    /// The behaviour of servers.
     pub(super) settings: Arc<Settings>,
-    /// How long a message takes at most.
+    /// The longest time that a message takes.
     pub(super) delay: Duration,
-    /// How many responses fit on the wire.
+    /// The number of responses that fit on the wire.
     pub(super) window: usize,
     pub(super) dangers: Dangers,
 }
 
-/// What may happen.
+/// The things that may happen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dangers {
     /// Bodies that are rejected.
@@ -46,7 +47,7 @@ pub(super) struct Dangers {
     pub(super) stock: bool,
 }
 
-/// Who answers for some names.
+/// The servers that answer for some names.
 #[derive(Debug)]
 pub(super) struct Authority {
     pub(super) key: AuthorityKey,
@@ -86,7 +87,8 @@ impl Plan {
             drafts: rng.chance(40),
             stock: false,
         };
-        // Of a response that is rejected, nothing is renewed, and the client uses what is good of it.
+        // Of a response that is rejected, nothing is renewed, and the client uses what is good of
+        // it.
         let dangers = Dangers { bad: !dangers.ttl && rng.chance(30), ..dangers };
         // What has a time to live is not kept for another run.
         let dangers = Dangers { stock: !dangers.ttl && rng.chance(40), ..dangers };
@@ -116,7 +118,7 @@ impl Plan {
         found.expect("only names of the plan's authorities are watched")
     }
 
-    /// Whether there are names for all that an authority has: SotW knows no globs (S-117).
+    /// Returns true if there are names for all that an authority has: SotW knows no globs (S-117).
     pub(super) fn has_groups(&self, authority: &Authority) -> bool {
         let mut servers = authority.servers.iter();
         authority.key == AuthorityKey::Old
@@ -191,7 +193,7 @@ fn prefix(authority: &AuthorityKey, type_url: &TypeUrl) -> String {
     }
 }
 
-/// How many names there are of each authority and type.
+/// The number of names of each authority and type.
 pub(super) const NAMES: u64 = 4;
 
 /// One of [`TYPES`].

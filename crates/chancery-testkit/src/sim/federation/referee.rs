@@ -1,4 +1,5 @@
-//! What must hold all the way, whatever happens: seen from the wire and from the watchers.
+//! The rules that must hold all the way, whatever happens: seen from the wire and from the
+//! watchers.
 //!
 //! - A watcher hears of no value that the server it is said to be from did not send.
 //! - A version is claimed to no server but the one that gave it, and for all that it stands for.
@@ -20,10 +21,10 @@ use chancery_core::{Request, Resource, Time, TypeUrl, Variant};
 use super::audience::Watch;
 use super::plan::Plan;
 
-/// What was seen so far.
+/// All that was seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Referee {
-    /// What servers sent, by server, type and name.
+    /// The bodies that servers sent, by server, type and name.
     sent: BTreeMap<(ServerId, TypeUrl, Arc<str>), Sent>,
     /// The same of an earlier run.
     left: BTreeMap<(ServerId, TypeUrl, Arc<str>), Sent>,
@@ -41,7 +42,7 @@ pub(super) struct Referee {
     accepted: BTreeMap<(ServerId, TypeUrl), Arc<str>>,
 }
 
-/// What the answer to a response has to say.
+/// The thing that the answer to a response has to say.
 #[derive(Debug)]
 struct Verdict {
     nonce: Arc<str>,
@@ -56,7 +57,7 @@ struct Sent {
 }
 
 impl Referee {
-    /// Whom an authority believes.
+    /// The server that each authority believes.
     pub(super) fn believed(&self, plan: &Plan, key: &AuthorityKey) -> ServerId {
         let first = plan.authority(key).servers[0];
         self.believed.get(key).copied().unwrap_or(first)
@@ -67,7 +68,7 @@ impl Referee {
         self.believed.remove(key);
     }
 
-    /// Whether a server ever sent this.
+    /// Returns true if a server ever sent this.
     pub(super) fn was_sent(
         &self,
         server: ServerId,
@@ -235,14 +236,14 @@ impl Referee {
         Ok(())
     }
 
-    /// Whether an authority asks a server.
+    /// Returns true if an authority asks a server.
     pub(super) fn is_asked(&self, plan: &Plan, key: &AuthorityKey, server: ServerId) -> bool {
         let (servers, believed) = (&plan.authority(key).servers, self.believed(plan, key));
         let asked = servers.iter().take_while(|one| **one != believed);
         asked.chain([&believed]).any(|one| *one == server)
     }
 
-    /// What the client did.
+    /// Judges what the client did.
     pub(super) fn happened(&mut self, plan: &Plan, event: &Event) -> Result<(), String> {
         match event {
             Event::FellBack { authority, server } => {
@@ -268,7 +269,7 @@ impl Referee {
         Ok(())
     }
 
-    /// What a watcher was told.
+    /// Judges what a watcher was told.
     pub(super) fn told(
         &self,
         plan: &Plan,

@@ -1,5 +1,5 @@
-//! What an earlier run left: resources of the first server of each authority, of which some are gone
-//! or other meanwhile, and watchers of groups who were told of them then.
+//! The resources that an earlier run left, of the first server of each authority, of which some are
+//! gone or other meanwhile, and watchers of groups who were told of them then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::plan::{self, NAMES, TYPES, type_url};
 use crate::client::Fault;
 
 impl Federation {
-    /// Restores what is left, and begins to watch some of the groups it is in. Slow watchers believe
-    /// that it is there, as a program does that goes on where it ended.
+    /// Restores what is left, and begins to watch some of the groups it is in. Slow watchers
+    /// believe that it is there, as a program does that goes on where it ended.
     pub(super) fn resume(&mut self) -> Result<(), Fault> {
         for at in 0..self.plan.authorities.len() {
             let authority = &self.plan.authorities[at];
@@ -37,7 +37,7 @@ impl Federation {
         Ok(())
     }
 
-    /// What the earlier run told of one type.
+    /// The resources that the earlier run told of one type.
     fn restore(&mut self, key: &AuthorityKey, server: ServerId, url: &TypeUrl) -> View {
         let mut view = View::default();
         for number in 0..NAMES {

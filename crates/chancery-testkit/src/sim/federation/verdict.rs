@@ -1,4 +1,4 @@
-//! What must be true once nothing has happened for long enough.
+//! The facts that must be true once nothing has happened for long enough.
 //!
 //! Each authority believes the best server that can be reached and has something to give, and each
 //! watcher believes what that server has; or it has a word that says why not. The servers are asked
@@ -180,7 +180,7 @@ fn same(known: &Known, body: &Bytes) -> Result<(), String> {
     Err(format!("there is {:?}, and it believes {known:?}", String::from_utf8_lossy(body)))
 }
 
-/// Whether a server has something good for a watch.
+/// Returns true if a server has something good for a watch.
 fn serves(host: &Host, watch: &Watch) -> bool {
     let set = host.snapshot.set(&watch.type_url);
     let mut names =
@@ -188,7 +188,7 @@ fn serves(host: &Host, watch: &Watch) -> bool {
     names.any(|name| matches!(host.has(&watch.type_url, name), Some(Ok(_))))
 }
 
-/// Whether nothing is held of it, and it is not known not to exist.
+/// Returns true if nothing is held of it, and it is not known not to exist.
 fn is_unresolved(watch: &Watch) -> bool {
     let own = watch.own();
     let is_missing =
