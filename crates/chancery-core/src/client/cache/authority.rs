@@ -15,7 +15,7 @@ use crate::{Scope, TypeUrl};
 
 /// One authority.
 #[derive(Debug)]
-pub(in crate::client) struct AuthorityCache {
+pub(crate) struct AuthorityCache {
     setup: AuthoritySetup,
     /// The place of the active server.
     active: usize,
@@ -28,27 +28,27 @@ impl AuthorityCache {
     }
 
     /// Returns the servers that can be asked, the best first.
-    pub(in crate::client) fn servers(&self) -> &[ServerId] {
+    pub(crate) fn servers(&self) -> &[ServerId] {
         &self.setup.servers
     }
 
     /// Returns the servers that are asked, the best first.
-    pub(in crate::client) fn asked_servers(&self) -> &[ServerId] {
+    pub(crate) fn asked_servers(&self) -> &[ServerId] {
         let end = self.setup.servers.len().min(self.active + 1);
         &self.setup.servers[..end]
     }
 
     /// Returns true if a server is asked.
-    pub(in crate::client) fn asks(&self, server: ServerId) -> bool {
+    pub(crate) fn asks(&self, server: ServerId) -> bool {
         self.asked_servers().contains(&server)
     }
 
     /// Returns the active server, whose word counts.
-    pub(in crate::client) fn active_server(&self) -> Option<ServerId> {
+    pub(crate) fn active_server(&self) -> Option<ServerId> {
         self.setup.servers.get(self.active).copied()
     }
 
-    pub(in crate::client) fn believes(&self, server: ServerId) -> bool {
+    pub(crate) fn believes(&self, server: ServerId) -> bool {
         self.active_server() == Some(server)
     }
 
@@ -58,7 +58,7 @@ impl AuthorityCache {
     }
 
     /// Returns true if an active server that cannot be reached is worth another one (C-087, C-091).
-    pub(in crate::client) fn needs_another_server(&self) -> bool {
+    pub(crate) fn needs_another_server(&self) -> bool {
         match self.setup.fallback {
             Fallback::Reachability => self.types.values().any(TypeCache::is_watched),
             Fallback::Needed => self.types.values().any(TypeCache::is_unresolved),
@@ -67,7 +67,7 @@ impl AuthorityCache {
 
     /// Turns to the next server, now that the active one cannot be reached, if that is worth it and
     /// there is one. Returns the next one.
-    pub(in crate::client) fn fall_back(&mut self) -> Option<ServerId> {
+    pub(crate) fn fall_back(&mut self) -> Option<ServerId> {
         let given_up = self.active_server()?;
         let next = self.setup.servers.get(self.active + 1).copied()?;
         if !self.needs_another_server() {
@@ -79,7 +79,7 @@ impl AuthorityCache {
     }
 
     /// Makes a better server the active one again. Returns the servers that are not asked any more.
-    pub(in crate::client) fn revert_to(&mut self, server: ServerId) -> Vec<ServerId> {
+    pub(crate) fn revert_to(&mut self, server: ServerId) -> Vec<ServerId> {
         let place = self.asked_servers().iter().position(|asked| *asked == server);
         let Some(place) = place.filter(|place| *place < self.active) else { return Vec::new() };
         let left = self.asked_servers()[place + 1..].to_vec();
@@ -88,27 +88,27 @@ impl AuthorityCache {
     }
 
     /// Returns the types of which something is watched or held.
-    pub(in crate::client) fn types(&self) -> impl Iterator<Item = &TypeUrl> {
+    pub(crate) fn types(&self) -> impl Iterator<Item = &TypeUrl> {
         self.types.keys()
     }
 
     /// Returns the types of which something is watched.
-    pub(in crate::client) fn watched_types(&self) -> impl Iterator<Item = &TypeUrl> {
+    pub(crate) fn watched_types(&self) -> impl Iterator<Item = &TypeUrl> {
         self.types.iter().filter(|(_, cache)| cache.is_watched()).map(|(type_url, _)| type_url)
     }
 
     /// Returns the resources by type.
-    pub(in crate::client) fn caches(&self) -> impl Iterator<Item = (&TypeUrl, &TypeCache)> {
+    pub(crate) fn caches(&self) -> impl Iterator<Item = (&TypeUrl, &TypeCache)> {
         self.types.iter()
     }
 
     /// Returns the resources of a type.
-    pub(in crate::client) fn cache(&self, type_url: &TypeUrl) -> Option<&TypeCache> {
+    pub(crate) fn cache(&self, type_url: &TypeUrl) -> Option<&TypeCache> {
         self.types.get(type_url)
     }
 
     /// Returns true if a stream of this scope is needed.
-    pub(in crate::client) fn needs(&self, scope: &Scope) -> bool {
+    pub(crate) fn needs(&self, scope: &Scope) -> bool {
         match scope {
             Scope::Only(type_url) => self.types.get(type_url).is_some_and(TypeCache::is_watched),
             Scope::Aggregated => self.types.values().any(TypeCache::is_watched),

@@ -9,7 +9,7 @@ use crate::client::watching::{ChangeKind, EVERYTHING, Notifier, WatchId};
 
 /// A collection that somebody watches.
 #[derive(Debug)]
-pub(in crate::client) struct WatchedCollection {
+pub(crate) struct WatchedCollection {
     name: ResourceName,
     pub(super) watchers: Vec<WatchId>,
     pub(super) members: BTreeSet<ResourceName>,
@@ -61,7 +61,7 @@ impl WatchedCollection {
     }
 
     /// The server has told all there is, or has had the time to.
-    pub(in crate::client) fn mark_complete(&mut self, notifier: &mut Notifier<'_>) {
+    pub(crate) fn mark_complete(&mut self, notifier: &mut Notifier<'_>) {
         if !self.is_complete() {
             self.progress = CollectionProgress::Complete;
             notifier.mark_complete(&self.watchers);
@@ -69,7 +69,7 @@ impl WatchedCollection {
     }
 
     /// The server says why it does not tell what there is.
-    pub(in crate::client) fn set_error(&mut self, error: WatchError, notifier: &mut Notifier<'_>) {
+    pub(crate) fn set_error(&mut self, error: WatchError, notifier: &mut Notifier<'_>) {
         if self.error.as_deref() != Some(&error) {
             self.error = Some(Arc::new(error));
             self.notify(notifier);
@@ -77,11 +77,7 @@ impl WatchedCollection {
     }
 
     /// A resource was rejected that nobody can name, and may be a member.
-    pub(in crate::client) fn set_rejected(
-        &mut self,
-        error: WatchError,
-        notifier: &mut Notifier<'_>,
-    ) {
+    pub(crate) fn set_rejected(&mut self, error: WatchError, notifier: &mut Notifier<'_>) {
         if self.rejected.as_deref() != Some(&error) {
             self.rejected = Some(Arc::new(error));
             self.notify(notifier);

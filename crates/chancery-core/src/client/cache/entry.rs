@@ -22,7 +22,7 @@ use crate::client::watching::ChangeKind;
 
 /// A resource that somebody watches.
 #[derive(Clone, Debug, Default)]
-pub(in crate::client) struct CacheEntry {
+pub(crate) struct CacheEntry {
     cached: Option<CachedResource>,
     error: Option<Arc<WatchError>>,
     rejection: Option<Rejection>,
@@ -48,7 +48,7 @@ enum Confirmation {
 
 /// The treatment of a value when an error comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum OnError {
+pub(crate) enum OnError {
     /// The value is kept (gRFC A88).
     Keep,
     /// The value is dropped (C-070).
@@ -57,21 +57,21 @@ pub(in crate::client) enum OnError {
 
 impl OnError {
     /// Returns the treatment of a value when its server says that data is wrong.
-    pub(in crate::client) fn of_data(features: ServerFeatures) -> Self {
+    pub(crate) fn of_data(features: ServerFeatures) -> Self {
         if features.fail_on_data_errors { Self::Drop } else { Self::Keep }
     }
 }
 
 impl CacheEntry {
-    pub(in crate::client) fn cached(&self) -> Option<&CachedResource> {
+    pub(crate) fn cached(&self) -> Option<&CachedResource> {
         self.cached.as_ref()
     }
 
-    pub(in crate::client) fn error(&self) -> Option<&Arc<WatchError>> {
+    pub(crate) fn error(&self) -> Option<&Arc<WatchError>> {
         self.error.as_ref()
     }
 
-    pub(in crate::client) fn rejection(&self) -> Option<&Rejection> {
+    pub(crate) fn rejection(&self) -> Option<&Rejection> {
         self.rejection.as_ref()
     }
 
@@ -85,7 +85,7 @@ impl CacheEntry {
         if self.outage_is_newer { outage.or(error) } else { error.or(outage) }
     }
 
-    pub(in crate::client) fn state(&self) -> ResourceState {
+    pub(crate) fn state(&self) -> ResourceState {
         match self.error.as_ref().map(|error| error.kind) {
             None if self.cached.is_some() => ResourceState::Acked,
             None => ResourceState::Requested,
@@ -103,7 +103,7 @@ impl CacheEntry {
     }
 
     /// Returns true if the value is from this server.
-    pub(in crate::client) fn is_from(&self, server: ServerId) -> bool {
+    pub(crate) fn is_from(&self, server: ServerId) -> bool {
         self.cached.as_ref().is_some_and(|cached| cached.server == server)
     }
 
@@ -176,7 +176,7 @@ impl CacheEntry {
 
     /// A good body came. The same body again is no news (C-049), unless what it means has changed
     /// with the server (C-082).
-    pub(in crate::client) fn accept(&mut self, mut new: CachedResource) -> Option<ChangeKind> {
+    pub(crate) fn accept(&mut self, mut new: CachedResource) -> Option<ChangeKind> {
         self.rejection = None;
         self.expired = false;
         self.outage_is_newer = false;
@@ -200,7 +200,7 @@ impl CacheEntry {
     }
 
     /// The body lives on (a heartbeat).
-    pub(in crate::client) fn renew(&mut self, now: Time, expires: Option<Time>) {
+    pub(crate) fn renew(&mut self, now: Time, expires: Option<Time>) {
         self.confirmation = Confirmation::Confirmed;
         if let Some(cached) = &mut self.cached {
             cached.last_updated = now;
@@ -209,16 +209,12 @@ impl CacheEntry {
     }
 
     /// A version was rejected.
-    pub(in crate::client) fn reject(&mut self, rejection: Rejection) {
+    pub(crate) fn reject(&mut self, rejection: Rejection) {
         self.rejection = Some(rejection);
     }
 
     /// Something is wrong.
-    pub(in crate::client) fn set_error(
-        &mut self,
-        error: WatchError,
-        on_error: OnError,
-    ) -> Option<ChangeKind> {
+    pub(crate) fn set_error(&mut self, error: WatchError, on_error: OnError) -> Option<ChangeKind> {
         let drops = on_error == OnError::Drop && self.cached.is_some();
         let outage_was_newer = std::mem::take(&mut self.outage_is_newer);
         if !drops && !outage_was_newer && self.error.as_deref() == Some(&error) {

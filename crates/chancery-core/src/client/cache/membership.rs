@@ -9,7 +9,7 @@ use crate::client::watching::ChangeKind;
 
 /// The meaning of a statement for the collections that a resource may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Membership {
+pub(crate) enum Membership {
     /// It comes to be a member.
     Joins,
     /// Only what is watched by name, or is a member already, is concerned.
@@ -29,9 +29,9 @@ pub(super) struct AppliedChange {
 
 /// A state that is new, and the version that is held, if one is.
 #[derive(Clone, Debug)]
-pub(in crate::client) struct StateChange {
-    pub(in crate::client) state: ResourceState,
-    pub(in crate::client) version: Option<Arc<str>>,
+pub(crate) struct StateChange {
+    pub(crate) state: ResourceState,
+    pub(crate) version: Option<Arc<str>>,
 }
 
 impl AppliedChange {

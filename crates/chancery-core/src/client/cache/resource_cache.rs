@@ -18,7 +18,7 @@ use crate::{ResourceName, Time, TypeUrl};
 
 /// All that a client watches and holds.
 #[derive(Debug)]
-pub(in crate::client) struct ResourceCache {
+pub(crate) struct ResourceCache {
     pub(super) authorities: BTreeMap<AuthorityKey, AuthorityCache>,
     restored: RestoredResources,
     pub(super) expiries: Expiries,
@@ -26,7 +26,7 @@ pub(in crate::client) struct ResourceCache {
 
 /// Questions.
 impl ResourceCache {
-    pub(in crate::client) fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &Setup) -> Self {
         let authorities = setup.authorities().iter();
         Self {
             authorities: authorities
@@ -37,30 +37,27 @@ impl ResourceCache {
         }
     }
 
-    pub(in crate::client) fn get(&self, authority: &AuthorityKey) -> Option<&AuthorityCache> {
+    pub(crate) fn get(&self, authority: &AuthorityKey) -> Option<&AuthorityCache> {
         self.authorities.get(authority)
     }
 
-    pub(in crate::client) fn iter(&self) -> impl Iterator<Item = (&AuthorityKey, &AuthorityCache)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&AuthorityKey, &AuthorityCache)> {
         self.authorities.iter()
     }
 
-    pub(in crate::client) fn iter_mut(
+    pub(crate) fn iter_mut(
         &mut self,
     ) -> impl Iterator<Item = (&AuthorityKey, &mut AuthorityCache)> {
         self.authorities.iter_mut()
     }
 
     /// Returns the authorities that ask a server.
-    pub(in crate::client) fn asking(
-        &self,
-        server: ServerId,
-    ) -> impl Iterator<Item = &AuthorityCache> {
+    pub(crate) fn asking(&self, server: ServerId) -> impl Iterator<Item = &AuthorityCache> {
         self.authorities.values().filter(move |authority| authority.asks(server))
     }
 
     /// Returns the resources of a type under the authorities that believe a server.
-    pub(in crate::client) fn believing<'a>(
+    pub(crate) fn believing<'a>(
         &'a self,
         server: ServerId,
         type_url: &'a TypeUrl,
@@ -70,7 +67,7 @@ impl ResourceCache {
     }
 
     /// Returns the resources of a type under the authorities that believe a server.
-    pub(in crate::client) fn believing_mut<'a>(
+    pub(crate) fn believing_mut<'a>(
         &'a mut self,
         server: ServerId,
         type_url: &'a TypeUrl,
@@ -85,7 +82,7 @@ impl ResourceCache {
     }
 
     /// Returns the resources of a type under the authority of a name, if that believes a server.
-    pub(in crate::client) fn of_name_believing(
+    pub(crate) fn of_name_believing(
         &self,
         server: ServerId,
         type_url: &TypeUrl,
@@ -96,12 +93,12 @@ impl ResourceCache {
     }
 
     /// Returns the resources of the type and the authority of a subject.
-    pub(in crate::client) fn of_subject(&self, subject: &WatchSubject) -> Option<&TypeCache> {
+    pub(crate) fn of_subject(&self, subject: &WatchSubject) -> Option<&TypeCache> {
         self.get(&subject.authority)?.cache(&subject.type_url)
     }
 
     /// Returns a collection that is watched.
-    pub(in crate::client) fn collection_mut(
+    pub(crate) fn collection_mut(
         &mut self,
         type_url: &TypeUrl,
         name: &ResourceName,
@@ -111,23 +108,19 @@ impl ResourceCache {
     }
 
     /// Returns true if there is no such resource as far as is known.
-    pub(in crate::client) fn is_known_missing(
-        &self,
-        type_url: &TypeUrl,
-        name: &ResourceName,
-    ) -> bool {
+    pub(crate) fn is_known_missing(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
         self.of_name(type_url, name).is_some_and(|cache| cache.is_known_missing(name))
     }
 
     /// Returns true if the words of a server on a name count: not while a worse one is believed
     /// (C-089).
-    pub(in crate::client) fn counts(&self, server: ServerId, name: &ResourceName) -> bool {
+    pub(crate) fn counts(&self, server: ServerId, name: &ResourceName) -> bool {
         let authority = self.get(&AuthorityKey::of(name));
         authority.is_none_or(|it| it.believes(server) || !it.asks(server))
     }
 
     /// Returns the watched collections that a resource of this name is in.
-    pub(in crate::client) fn collections_of(
+    pub(crate) fn collections_of(
         &self,
         type_url: &TypeUrl,
         name: &ResourceName,
@@ -136,18 +129,14 @@ impl ResourceCache {
     }
 
     /// Returns the other names under which a resource is watched, under any authority.
-    pub(in crate::client) fn aliases_of(
-        &self,
-        type_url: &TypeUrl,
-        name: &ResourceName,
-    ) -> Vec<ResourceName> {
+    pub(crate) fn aliases_of(&self, type_url: &TypeUrl, name: &ResourceName) -> Vec<ResourceName> {
         let caches = self.authorities.values().filter_map(|it| it.cache(type_url));
         caches.flat_map(|cache| cache.aliases_of(name)).collect()
     }
 
     /// Returns the resources that a whole state lacks (C-056, C-077): those that were received
     /// before and are not in it. Only the authorities that believe its server are judged.
-    pub(in crate::client) fn absent(
+    pub(crate) fn absent(
         &self,
         server: ServerId,
         type_url: &TypeUrl,
@@ -158,7 +147,7 @@ impl ResourceCache {
     }
 
     /// Returns the time at which the next resource must not be used any more.
-    pub(in crate::client) fn deadline(&self) -> Option<Time> {
+    pub(crate) fn deadline(&self) -> Option<Time> {
         self.expiries.next()
     }
 }
@@ -166,12 +155,7 @@ impl ResourceCache {
 /// Watches.
 impl ResourceCache {
     /// Adds a watcher, and tells it what is known (C-048).
-    pub(in crate::client) fn watch(
-        &mut self,
-        subject: &WatchSubject,
-        id: WatchId,
-        watchers: &mut Watchers,
-    ) {
+    pub(crate) fn watch(&mut self, subject: &WatchSubject, id: WatchId, watchers: &mut Watchers) {
         let WatchSubject { authority, type_url, name } = subject;
         let notifier = &mut watchers.local_notifier();
         if let Some(authority) = self.authorities.get_mut(authority) {
@@ -189,7 +173,7 @@ impl ResourceCache {
 
     /// Removes a watcher. What nobody else watches is forgotten (C-050); returns true if its
     /// subject is.
-    pub(in crate::client) fn unwatch(&mut self, subject: &WatchSubject, id: WatchId) -> bool {
+    pub(crate) fn unwatch(&mut self, subject: &WatchSubject, id: WatchId) -> bool {
         let authority = self.authorities.get_mut(&subject.authority);
         let cache = authority.and_then(|it| it.types.get_mut(&subject.type_url));
         cache.is_none_or(|cache| {
@@ -199,7 +183,7 @@ impl ResourceCache {
     }
 
     /// Takes away a type of which nothing is left.
-    pub(in crate::client) fn remove_unwatched(&mut self, subject: &WatchSubject) {
+    pub(crate) fn remove_unwatched(&mut self, subject: &WatchSubject) {
         if let Some(authority) = self.authorities.get_mut(&subject.authority) {
             authority.remove_unwatched(&subject.type_url);
         }
@@ -207,7 +191,7 @@ impl ResourceCache {
 
     /// Keeps a resource of an earlier run for whoever watches it, now or later. What is known
     /// already is newer.
-    pub(in crate::client) fn restore(
+    pub(crate) fn restore(
         &mut self,
         type_url: TypeUrl,
         cached: CachedResource,
@@ -232,7 +216,7 @@ impl ResourceCache {
 impl ResourceCache {
     /// Tells the watchers of servers that cannot be reached, or can be again, when there is no
     /// other to ask (C-090). `outage_of` says why a server is not heard of a type.
-    pub(in crate::client) fn set_outages<'s>(
+    pub(crate) fn set_outages<'s>(
         &mut self,
         watchers: &mut Watchers,
         outage_of: impl Fn(ServerId, &TypeUrl) -> Option<&'s Arc<WatchError>>,
@@ -248,7 +232,7 @@ impl ResourceCache {
     }
 
     /// A stream failed that had failed before.
-    pub(in crate::client) fn repeat_outage(&mut self, stream: &StreamId, watchers: &mut Watchers) {
+    pub(crate) fn repeat_outage(&mut self, stream: &StreamId, watchers: &mut Watchers) {
         let notifier = &mut watchers.local_notifier();
         for authority in self.authorities.values_mut().filter(|it| it.believes(stream.server)) {
             let is_last = authority.is_at_last_server();

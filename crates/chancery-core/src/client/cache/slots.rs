@@ -12,8 +12,8 @@ use crate::client::watching::WatchId;
 
 /// One resource, and the watchers that have it by its name.
 #[derive(Debug, Default)]
-pub(in crate::client) struct CacheSlot {
-    pub(in crate::client) entry: CacheEntry,
+pub(crate) struct CacheSlot {
+    pub(crate) entry: CacheEntry,
     pub(super) watchers: Vec<WatchId>,
 }
 

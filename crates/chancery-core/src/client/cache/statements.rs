@@ -16,16 +16,16 @@ use crate::{ResourceName, Time, TypeUrl};
 
 /// A resource that a server speaks of, or that it should speak of.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::client) struct Statement<'a> {
-    pub(in crate::client) server: ServerId,
-    pub(in crate::client) type_url: &'a TypeUrl,
-    pub(in crate::client) name: &'a ResourceName,
+pub(crate) struct Statement<'a> {
+    pub(crate) server: ServerId,
+    pub(crate) type_url: &'a TypeUrl,
+    pub(crate) name: &'a ResourceName,
 }
 
 impl ResourceCache {
     /// Changes a resource under all authorities that believe the server that speaks of it, and
     /// tells its watchers. Returns the states that are new.
-    pub(in crate::client) fn apply(
+    pub(crate) fn apply(
         &mut self,
         statement: Statement<'_>,
         membership: Membership,
@@ -57,7 +57,7 @@ impl ResourceCache {
     }
 
     /// A resource that a server was asked for did not come in time. Returns false if it is there.
-    pub(in crate::client) fn time_out(
+    pub(crate) fn time_out(
         &mut self,
         statement: Statement<'_>,
         error: WatchError,
@@ -73,7 +73,7 @@ impl ResourceCache {
 
     /// The members of a collection that its server has not spoken of in time leave it. A server of
     /// delta need not speak of what it knows the client to have (C-040).
-    pub(in crate::client) fn time_out_members(
+    pub(crate) fn time_out_members(
         &mut self,
         statement: Statement<'_>,
         was_announced: impl Fn(&ResourceName) -> bool,
@@ -93,7 +93,7 @@ impl ResourceCache {
     }
 
     /// Drops the resources whose time to live is over (C-045). `error` says what is wrong with one.
-    pub(in crate::client) fn expire(
+    pub(crate) fn expire(
         &mut self,
         now: Time,
         watchers: &mut Watchers,

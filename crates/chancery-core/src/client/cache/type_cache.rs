@@ -13,7 +13,7 @@ use crate::client::watching::{EVERYTHING, ResourceView, WatchSubject, is_collect
 
 /// The resources of one type under one authority.
 #[derive(Debug, Default)]
-pub(in crate::client) struct TypeCache {
+pub(crate) struct TypeCache {
     pub(super) slots: CacheSlots,
     pub(super) collections: BTreeMap<ResourceName, WatchedCollection>,
     /// The reason why no server can be reached, once that is known.
@@ -39,18 +39,18 @@ impl TypeCache {
     }
 
     /// Returns true if a name is watched.
-    pub(in crate::client) fn wants(&self, name: &ResourceName) -> bool {
+    pub(crate) fn wants(&self, name: &ResourceName) -> bool {
         self.collections.contains_key(name)
             || self.slots.get(name).is_some_and(|slot| !slot.watchers.is_empty())
     }
 
     /// Returns true if a resource is watched by its name or with a collection.
-    pub(in crate::client) fn concerns(&self, name: &ResourceName) -> bool {
+    pub(crate) fn concerns(&self, name: &ResourceName) -> bool {
         self.wants(name) || !self.collections_of(name).is_empty()
     }
 
     /// Returns all names that are to be asked for.
-    pub(in crate::client) fn wanted(&self) -> impl Iterator<Item = &ResourceName> {
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = &ResourceName> {
         let slots = self.slots.iter().filter(|(_, slot)| !slot.watchers.is_empty());
         self.collections.keys().chain(slots.map(|(name, _)| name))
     }
@@ -64,12 +64,12 @@ impl TypeCache {
         self.collections.values().any(|collection| collection.members.contains(name))
     }
 
-    pub(in crate::client) fn entries(&self) -> impl Iterator<Item = (&ResourceName, &CacheEntry)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&ResourceName, &CacheEntry)> {
         self.slots.iter().map(|(name, slot)| (name, &slot.entry))
     }
 
     /// Returns false while nothing of its source can be used (C-043).
-    pub(in crate::client) fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         self.unusable.is_none()
     }
 
@@ -88,7 +88,7 @@ impl TypeCache {
 
     /// Returns true if a server has still to speak of a name: nothing is held, or only what another
     /// server gave. That may be used until it has (C-088), and need not be true for ever.
-    pub(in crate::client) fn is_awaited(&self, name: &ResourceName, server: ServerId) -> bool {
+    pub(crate) fn is_awaited(&self, name: &ResourceName, server: ServerId) -> bool {
         if !is_collection(name) {
             return self.slots.entry(name).is_some_and(|entry| !entry.is_from(server));
         }
@@ -110,7 +110,7 @@ impl TypeCache {
 
     /// Returns the resources that this server has to say again: that of this name, or members of
     /// the collection.
-    pub(in crate::client) fn unconfirmed<'a>(
+    pub(crate) fn unconfirmed<'a>(
         &'a self,
         name: &'a ResourceName,
         server: ServerId,
@@ -148,7 +148,7 @@ impl TypeCache {
     }
 
     /// Returns the watched collections that a resource of this name is in.
-    pub(in crate::client) fn collections_of(&self, name: &ResourceName) -> Vec<ResourceName> {
+    pub(crate) fn collections_of(&self, name: &ResourceName) -> Vec<ResourceName> {
         let everything = self.collections.get_key_value(EVERYTHING);
         let glob = name.collection().and_then(|name| self.collections.get_key_value(&name));
         everything.into_iter().chain(glob).map(|(name, _)| name.clone()).collect()
@@ -156,7 +156,7 @@ impl TypeCache {
 
     /// Returns the collections that a response completes, if the server was asked for them: `*` by
     /// any response, a glob by one that names a member, or if nothing else was asked for.
-    pub(in crate::client) fn collections_told_by(
+    pub(crate) fn collections_told_by(
         &self,
         present: &BTreeSet<ResourceName>,
     ) -> Vec<ResourceName> {
@@ -171,7 +171,7 @@ impl TypeCache {
 
     /// Returns the names that may be those of resources that nobody can name: collections, and
     /// resources of which there is no value and no better word.
-    pub(in crate::client) fn may_be_nameless(&self) -> impl Iterator<Item = &ResourceName> {
+    pub(crate) fn may_be_nameless(&self) -> impl Iterator<Item = &ResourceName> {
         self.wanted().filter(|name| {
             let entry = self.slots.entry(name);
             is_collection(name) || entry.is_some_and(CacheEntry::may_be_nameless)
@@ -199,11 +199,7 @@ impl TypeCache {
     }
 
     /// Returns what is true of a name for a watcher.
-    pub(in crate::client) fn view(
-        &self,
-        subject: &WatchSubject,
-        name: &ResourceName,
-    ) -> ResourceView<'_> {
+    pub(crate) fn view(&self, subject: &WatchSubject, name: &ResourceName) -> ResourceView<'_> {
         if !subject.is_collection() {
             return self.slots.entry(name).map_or(ResourceView::Gone, |entry| {
                 let error = entry.error_during(self.outage.as_ref());

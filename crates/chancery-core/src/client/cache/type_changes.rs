@@ -95,16 +95,12 @@ impl TypeCache {
     }
 
     /// Everything in the newest response had a name.
-    pub(in crate::client) fn clear_rejected(&mut self, notifier: &mut Notifier<'_>) {
+    pub(crate) fn clear_rejected(&mut self, notifier: &mut Notifier<'_>) {
         self.collections.values_mut().for_each(|it| it.clear_rejected(notifier));
     }
 
     /// Nothing of the source can be used, which goes with all that is held (C-043).
-    pub(in crate::client) fn set_unusable(
-        &mut self,
-        error: &WatchError,
-        notifier: &mut Notifier<'_>,
-    ) {
+    pub(crate) fn set_unusable(&mut self, error: &WatchError, notifier: &mut Notifier<'_>) {
         self.unusable = Some(Arc::new(error.clone()));
         self.slots.change_all(|name, slot| {
             let change = slot.entry.set_error(error.clone(), OnError::Keep);
@@ -114,7 +110,7 @@ impl TypeCache {
     }
 
     /// The source can be used again. `missing` is the error of a resource that it did not have.
-    pub(in crate::client) fn clear_unusable(
+    pub(crate) fn clear_unusable(
         &mut self,
         missing: impl Fn(&ResourceName) -> WatchError,
         notifier: &mut Notifier<'_>,

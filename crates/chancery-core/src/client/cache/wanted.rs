@@ -12,48 +12,44 @@ use crate::{ResourceName, TypeUrl, Version, Versions};
 
 /// The names that one server is asked for of one type.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::client) struct WantedNames<'a> {
+pub(crate) struct WantedNames<'a> {
     cache: &'a ResourceCache,
     server: ServerId,
     type_url: &'a TypeUrl,
 }
 
 impl<'a> WantedNames<'a> {
-    pub(in crate::client) fn new(
-        cache: &'a ResourceCache,
-        server: ServerId,
-        type_url: &'a TypeUrl,
-    ) -> Self {
+    pub(crate) fn new(cache: &'a ResourceCache, server: ServerId, type_url: &'a TypeUrl) -> Self {
         Self { cache, server, type_url }
     }
 
     /// Returns all names that are wanted.
-    pub(in crate::client) fn names(&self) -> BTreeSet<ResourceName> {
+    pub(crate) fn names(&self) -> BTreeSet<ResourceName> {
         let asking = self.cache.asking(self.server);
         let caches = asking.filter_map(|authority| authority.cache(self.type_url));
         caches.flat_map(TypeCache::wanted).cloned().collect()
     }
 
     /// Returns true if a name is wanted.
-    pub(in crate::client) fn wants(&self, name: &ResourceName) -> bool {
+    pub(crate) fn wants(&self, name: &ResourceName) -> bool {
         self.cache_of(name).is_some_and(|cache| cache.wants(name))
     }
 
     /// Returns true if the server has to speak of a name, so that its time runs once it was asked
     /// for (C-065).
-    pub(in crate::client) fn is_awaited(&self, name: &ResourceName) -> bool {
+    pub(crate) fn is_awaited(&self, name: &ResourceName) -> bool {
         self.cache_of(name).is_some_and(|cache| cache.is_awaited(name, self.server))
     }
 
     /// Returns true if the server has to speak of a name, or it is only known from before: a server
     /// that repeats what it has must repeat this too.
-    pub(in crate::client) fn is_awaited_whole(&self, name: &ResourceName) -> bool {
+    pub(crate) fn is_awaited_whole(&self, name: &ResourceName) -> bool {
         self.is_awaited(name) || self.unconfirmed(name).next().is_some()
     }
 
     /// Returns the resources that the server has to say again: that of this name, or members of the
     /// collection.
-    pub(in crate::client) fn unconfirmed<'n>(
+    pub(crate) fn unconfirmed<'n>(
         &self,
         name: &'n ResourceName,
     ) -> impl Iterator<Item = &'n ResourceName>
@@ -67,7 +63,7 @@ impl<'a> WantedNames<'a> {
     /// Returns true if a version of this server stands for what is held of the type, under all
     /// authorities that ask it (C-031). Servers that compare nothing else would be silent about the
     /// others.
-    pub(in crate::client) fn holds_its_version(&self) -> bool {
+    pub(crate) fn holds_its_version(&self) -> bool {
         let asking = self.cache.asking(self.server);
         let mut caches = asking.filter_map(|authority| {
             let cache = authority.cache(self.type_url)?;
@@ -80,7 +76,7 @@ impl<'a> WantedNames<'a> {
     /// C-040). If something is wrong with one all the same, the server has to say again what is
     /// true now; and all of them while another one is believed, because that is how it shows that
     /// it is back (C-089).
-    pub(in crate::client) fn versions(&self) -> Versions {
+    pub(crate) fn versions(&self) -> Versions {
         let mut all = BTreeMap::new();
         for cache in self.cache.believing(self.server, self.type_url) {
             for (name, entry) in cache.entries() {

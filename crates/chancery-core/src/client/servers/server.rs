@@ -16,7 +16,7 @@ use crate::{Request, ResourceName, Scope, Time, TypeUrl};
 
 /// One server.
 #[derive(Debug)]
-pub(in crate::client) struct ServerChannel {
+pub(crate) struct ServerChannel {
     id: ServerId,
     setup: ServerSetup,
     /// The streams that are needed, or were a moment ago.
@@ -30,43 +30,40 @@ impl ServerChannel {
         Self { id, setup, streams: BTreeMap::new(), accepted: BTreeMap::new() }
     }
 
-    pub(in crate::client) fn id(&self) -> ServerId {
+    pub(crate) fn id(&self) -> ServerId {
         self.id
     }
 
-    pub(in crate::client) fn setup(&self) -> &ServerSetup {
+    pub(crate) fn setup(&self) -> &ServerSetup {
         &self.setup
     }
 
-    pub(in crate::client) fn stream(&self, scope: &Scope) -> Option<&DiscoveryStream> {
+    pub(crate) fn stream(&self, scope: &Scope) -> Option<&DiscoveryStream> {
         self.streams.get(scope)
     }
 
     /// Returns the subscription to a type, if its stream is open.
-    pub(in crate::client) fn subscription(
-        &mut self,
-        type_url: &TypeUrl,
-    ) -> Option<&mut ClientSubscription> {
+    pub(crate) fn subscription(&mut self, type_url: &TypeUrl) -> Option<&mut ClientSubscription> {
         let stream = self.streams.get_mut(&self.setup.protocol.scope_of(type_url))?;
         Some(stream.open_mut()?.subscription(type_url))
     }
 
     /// Returns true if the server was asked for a type on a stream (C-035).
-    pub(in crate::client) fn was_asked(&self, scope: &Scope, type_url: &TypeUrl) -> bool {
+    pub(crate) fn was_asked(&self, scope: &Scope, type_url: &TypeUrl) -> bool {
         let open = self.streams.get(scope).and_then(DiscoveryStream::open);
         let subscription = open.and_then(|open| open.known_subscription(type_url));
         subscription.is_some_and(ClientSubscription::was_asked)
     }
 
     /// Returns true if so many responses are without an answer that no more may be read (C-062).
-    pub(in crate::client) fn is_full(&self, scope: &Scope) -> bool {
+    pub(crate) fn is_full(&self, scope: &Scope) -> bool {
         let open = self.streams.get(scope).and_then(DiscoveryStream::open);
         open.is_some_and(|open| !open.may_owe())
     }
 
     /// Returns the subscription to a type, and the version that was accepted last, if the server
     /// was asked for the type on a stream.
-    pub(in crate::client) fn asked_subscription(
+    pub(crate) fn asked_subscription(
         &mut self,
         scope: &Scope,
         type_url: &TypeUrl,
@@ -77,7 +74,7 @@ impl ServerChannel {
     }
 
     /// Returns true if the server knows which version the client has of a resource from before.
-    pub(in crate::client) fn was_announced(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
+    pub(crate) fn was_announced(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
         let stream = self.streams.get(&self.setup.protocol.scope_of(type_url));
         let open = stream.and_then(DiscoveryStream::open);
         let subscription = open.and_then(|open| open.known_subscription(type_url));
@@ -85,29 +82,24 @@ impl ServerChannel {
     }
 
     /// Returns the reason why nothing is heard of a type.
-    pub(in crate::client) fn outage_of(&self, type_url: &TypeUrl) -> Option<&Arc<WatchError>> {
+    pub(crate) fn outage_of(&self, type_url: &TypeUrl) -> Option<&Arc<WatchError>> {
         self.streams.get(&self.setup.protocol.scope_of(type_url))?.outage()
     }
 
     /// Returns true if the server can be reached as far as is known: after a failure, only when it
     /// has spoken again (C-137). `None` if nobody asks it.
-    pub(in crate::client) fn is_connected(&self) -> Option<bool> {
+    pub(crate) fn is_connected(&self) -> Option<bool> {
         let all = self.streams.values().all(|stream| stream.outage().is_none());
         (!self.streams.is_empty()).then_some(all)
     }
 
     /// Returns the time of the next attempt to reach it, if none goes on (C-069).
-    pub(in crate::client) fn next_attempt(&self) -> Option<Time> {
+    pub(crate) fn next_attempt(&self) -> Option<Time> {
         self.streams.values().filter_map(DiscoveryStream::next_attempt).min()
     }
 
     /// A stream is there, for the types that its server is asked for.
-    pub(in crate::client) fn opened(
-        &mut self,
-        now: Time,
-        scope: &Scope,
-        cache: &ResourceCache,
-    ) -> bool {
+    pub(crate) fn opened(&mut self, now: Time, scope: &Scope, cache: &ResourceCache) -> bool {
         let asking = cache.asking(self.id);
         let types =
             asking.flat_map(AuthorityCache::types).filter(|type_url| scope.carries(type_url));
@@ -127,7 +119,7 @@ impl ServerChannel {
     }
 
     /// The server is there, and a poll is over, if it was one.
-    pub(in crate::client) fn end_poll(&mut self, now: Time, scope: &Scope, settings: &Settings) {
+    pub(crate) fn end_poll(&mut self, now: Time, scope: &Scope, settings: &Settings) {
         if let Some(stream) = self.streams.get_mut(scope) {
             stream.end_poll(now, self.setup.protocol, settings);
         }
@@ -135,7 +127,7 @@ impl ServerChannel {
 
     /// The server is heard on a stream. Once it is on all of them, it has to say again what did not
     /// count while it was not, or it may have nothing to come back with (C-089).
-    pub(in crate::client) fn heard(&mut self, scope: &Scope) {
+    pub(crate) fn heard(&mut self, scope: &Scope) {
         if self.streams.get_mut(scope).is_some_and(DiscoveryStream::respond) {
             self.recovered();
         }
@@ -154,7 +146,7 @@ impl ServerChannel {
     }
 
     /// An authority believes this server again: it has to say again what did not count before.
-    pub(in crate::client) fn ask_again_for_ignored(&mut self, authority: &AuthorityKey) {
+    pub(crate) fn ask_again_for_ignored(&mut self, authority: &AuthorityKey) {
         for subscription in self.subscriptions() {
             subscription.ask_again_for_ignored(|name| AuthorityKey::of(name) == *authority);
         }
@@ -167,7 +159,7 @@ impl ServerChannel {
     }
 
     /// Returns the next request on a stream, if one is due and may be sent.
-    pub(in crate::client) fn request(
+    pub(crate) fn request(
         &mut self,
         now: Time,
         scope: &Scope,
@@ -188,13 +180,13 @@ impl ServerChannel {
     }
 
     /// Returns true if there may be a request for a stream.
-    pub(in crate::client) fn may_request(&self, now: Time, scope: &Scope) -> bool {
+    pub(crate) fn may_request(&self, now: Time, scope: &Scope) -> bool {
         let open = self.streams.get(scope).and_then(DiscoveryStream::open);
         open.is_some_and(|open| open.may_be_due(now, self.setup.protocol.is_polled()))
     }
 
     /// Streams that nobody needs any more are closed at once (C-089).
-    pub(in crate::client) fn release_unneeded(&mut self, cache: &ResourceCache) {
+    pub(crate) fn release_unneeded(&mut self, cache: &ResourceCache) {
         for stream in self.streams.values_mut() {
             if !is_needed(cache, stream.id()) {
                 stream.release();

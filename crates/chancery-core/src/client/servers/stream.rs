@@ -31,7 +31,7 @@ const MOST_UNANSWERED: usize = 16;
 
 /// One stream of one server.
 #[derive(Debug)]
-pub(in crate::client) struct DiscoveryStream {
+pub(crate) struct DiscoveryStream {
     id: StreamId,
     life: Lifecycle<OpenStream>,
     /// The reason why nothing is heard on it.
@@ -71,7 +71,7 @@ struct RequestLimiter {
 
 /// A stream that is open.
 #[derive(Debug, Default)]
-pub(in crate::client) struct OpenStream {
+pub(crate) struct OpenStream {
     subscriptions: BTreeMap<TypeUrl, ClientSubscription>,
     turn: PollTurn,
     /// The time that the server has to say something, if it was asked and has not.
@@ -109,7 +109,7 @@ impl DiscoveryStream {
     }
 
     /// Returns the reason why nothing is heard on it.
-    pub(in crate::client) fn outage(&self) -> Option<&Arc<WatchError>> {
+    pub(crate) fn outage(&self) -> Option<&Arc<WatchError>> {
         self.outage.as_ref()
     }
 
@@ -140,7 +140,7 @@ impl DiscoveryStream {
     }
 
     /// The server cannot be reached. Returns true if that is new.
-    pub(in crate::client) fn set_outage(&mut self, error: impl FnOnce() -> WatchError) -> bool {
+    pub(crate) fn set_outage(&mut self, error: impl FnOnce() -> WatchError) -> bool {
         let is_new = self.outage.is_none();
         self.outage.get_or_insert_with(|| Arc::new(error()));
         is_new
@@ -236,7 +236,7 @@ impl DiscoveryStream {
     }
 
     /// Returns the time until it is opened again, if it ended and is needed.
-    pub(in crate::client) fn next_wait(&self, now: Time) -> Duration {
+    pub(crate) fn next_wait(&self, now: Time) -> Duration {
         self.next_attempt().map_or(Duration::ZERO, |at| at.0.saturating_sub(now.0))
     }
 

@@ -13,7 +13,7 @@ use crate::{ErrorDetail, ResourceName, Time, TypeUrl};
 
 /// One type on one stream.
 #[derive(Debug)]
-pub(in crate::client) struct ClientSubscription {
+pub(crate) struct ClientSubscription {
     pub(super) type_url: TypeUrl,
     /// The names that the server was told; `None` before the first request.
     pub(super) subscribed: Option<BTreeSet<ResourceName>>,
@@ -68,7 +68,7 @@ impl ClientSubscription {
     }
 
     /// Returns true if the server was told that this is wanted.
-    pub(in crate::client) fn is_subscribed(&self, name: &ResourceName) -> bool {
+    pub(crate) fn is_subscribed(&self, name: &ResourceName) -> bool {
         self.subscribed.as_ref().is_some_and(|names| names.contains(name))
     }
 
@@ -79,30 +79,30 @@ impl ClientSubscription {
 
     /// Returns true if the server knows that a resource is wanted: by its name, with its collection
     /// or with all others.
-    pub(in crate::client) fn covers(&self, name: &ResourceName) -> bool {
+    pub(crate) fn covers(&self, name: &ResourceName) -> bool {
         let in_collection = || name.collection().is_some_and(|glob| self.is_subscribed(&glob));
         self.is_subscribed(name) || in_collection() || self.is_subscribed_to_all()
     }
 
     /// Returns true if the server knows which version the client has of a resource from before.
-    pub(in crate::client) fn was_announced(&self, name: &ResourceName) -> bool {
+    pub(crate) fn was_announced(&self, name: &ResourceName) -> bool {
         self.announced.contains(name)
     }
 
     /// A name may have become wanted or unwanted.
-    pub(in crate::client) fn name_changed(&mut self, name: &ResourceName) {
+    pub(crate) fn name_changed(&mut self, name: &ResourceName) {
         self.changed.insert(name.clone());
     }
 
     /// The server has to say again what it said of a name, as that is not known any more.
-    pub(in crate::client) fn ask_again(&mut self, name: &ResourceName) {
+    pub(crate) fn ask_again(&mut self, name: &ResourceName) {
         if self.is_subscribed(name) {
             self.asking_again.insert(name.clone());
         }
     }
 
     /// The server said something of a name that does not count.
-    pub(in crate::client) fn note_ignored(&mut self, name: &ResourceName) {
+    pub(crate) fn note_ignored(&mut self, name: &ResourceName) {
         if self.is_subscribed(name) {
             self.ignored.insert(name.clone());
         }
@@ -117,7 +117,7 @@ impl ClientSubscription {
 
     /// A response has to be answered: with the version that is accepted now, and with what is wrong
     /// with it, if anything is.
-    pub(in crate::client) fn owe_answer(
+    pub(crate) fn owe_answer(
         &mut self,
         nonce: &Arc<str>,
         version: Arc<str>,
@@ -133,7 +133,7 @@ impl ClientSubscription {
     }
 
     /// A name that the server was asked for has until then.
-    pub(in crate::client) fn start_timer(&mut self, name: &ResourceName, until: Time) {
+    pub(crate) fn start_timer(&mut self, name: &ResourceName, until: Time) {
         if self.is_subscribed(name) {
             self.timers.start(name, until);
         }
@@ -141,7 +141,7 @@ impl ClientSubscription {
 
     /// The server spoke of a name. The wait for a resource is over then; the members of a
     /// collection may come in more than one response.
-    pub(in crate::client) fn note_received(&mut self, name: &ResourceName) {
+    pub(crate) fn note_received(&mut self, name: &ResourceName) {
         self.ignored.remove(name);
         self.timers.end_suspension(name);
         if !is_collection(name) {
@@ -150,12 +150,12 @@ impl ClientSubscription {
     }
 
     /// The time of a name stands still.
-    pub(in crate::client) fn suspend_timer(&mut self, name: &ResourceName) {
+    pub(crate) fn suspend_timer(&mut self, name: &ResourceName) {
         self.timers.suspend(name);
     }
 
     /// Names whose time stood still have until then.
-    pub(in crate::client) fn resume_timers(&mut self, until: Time) {
+    pub(crate) fn resume_timers(&mut self, until: Time) {
         for name in self.timers.take_suspended() {
             self.start_timer(&name, until);
         }

@@ -4,24 +4,24 @@ use crate::client::naming::AuthorityKey;
 use crate::{ResourceName, TypeUrl};
 
 /// The name that stands for all resources of a type.
-pub(in crate::client) const EVERYTHING: &str = "*";
+pub(crate) const EVERYTHING: &str = "*";
 
 /// Returns true if a name stands for many resources: `*`, or the glob of a collection.
-pub(in crate::client) fn is_collection(name: &ResourceName) -> bool {
+pub(crate) fn is_collection(name: &ResourceName) -> bool {
     name.as_str() == EVERYTHING || name.is_glob()
 }
 
 /// The resource or the collection of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::client) struct WatchSubject {
-    pub(in crate::client) authority: AuthorityKey,
-    pub(in crate::client) type_url: TypeUrl,
+pub(crate) struct WatchSubject {
+    pub(crate) authority: AuthorityKey,
+    pub(crate) type_url: TypeUrl,
     /// A resource, `*`, or the glob of a collection.
-    pub(in crate::client) name: ResourceName,
+    pub(crate) name: ResourceName,
 }
 
 impl WatchSubject {
-    pub(in crate::client) fn is_collection(&self) -> bool {
+    pub(crate) fn is_collection(&self) -> bool {
         is_collection(&self.name)
     }
 }

@@ -16,7 +16,7 @@ use crate::client::resource::CachedResource;
 
 /// The news of one name. The greater of two is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::client) enum ChangeKind {
+pub(crate) enum ChangeKind {
     /// The error that goes with the value is another, or is gone.
     Ambient,
     /// The value is another, or there is none any more.
@@ -25,7 +25,7 @@ pub(in crate::client) enum ChangeKind {
 
 /// The truth about a name that is watched.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::client) enum ResourceView<'a> {
+pub(crate) enum ResourceView<'a> {
     /// A resource.
     Resource { cached: Option<&'a CachedResource>, error: Option<&'a Arc<WatchError>> },
     /// The watched collection itself.
