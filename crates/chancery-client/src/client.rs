@@ -15,13 +15,13 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::warn;
 
+use crate::disk_cache::Store;
+use crate::driver::Server;
 use crate::engine::Engine;
-use crate::load::Desks;
-use crate::observe::Observer;
+use crate::event_log::Observer;
 use crate::paths::Paths;
+use crate::reports::Desks;
 use crate::resource::Decoders;
-use crate::server::Server;
-use crate::stock::Store;
 use crate::watch::{Event, RawWatch, Watch};
 use crate::{
     Bootstrap, BootstrapError, ClientConfig, Follow, Load, LoadError, Metrics, Options, Received,

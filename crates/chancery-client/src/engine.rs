@@ -19,8 +19,8 @@ use chancery_core::{ErrorDetail, Request, Time, TypeUrl};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::event_log::Observer;
 use crate::metrics::{Counts, Metrics};
-use crate::observe::Observer;
 
 /// One client's machine, shared by its tasks, its watches and its handles.
 pub(crate) struct Engine {

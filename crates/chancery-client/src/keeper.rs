@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use tokio::task::{JoinError, JoinSet};
 
+use crate::disk_cache::Store;
+use crate::driver::Server;
 use crate::engine::Engine;
 use crate::grpc::Reports;
-use crate::server::Server;
-use crate::stock::Store;
 
 /// Runs until the client is dropped.
 pub(crate) async fn keep(

@@ -28,40 +28,32 @@
 //! Not here: the protocol, which is decided in `chancery-core`; what resources mean, which is for
 //! the program to say ([`ResourceType`]).
 
-mod address;
 mod bootstrap;
+mod calls;
 mod client;
+mod clients;
 mod credentials;
-mod csds;
 mod dial;
+mod disk_cache;
+mod driver;
 mod engine;
-mod files;
-mod follow;
+mod event_log;
 mod grpc;
 mod keeper;
-mod lines;
 mod load;
 mod metrics;
-mod observe;
 mod options;
 mod paths;
 mod poll;
+mod reports;
 mod resource;
-mod rest;
-mod scheme;
-mod server;
-mod shared;
 mod status;
-mod stock;
-#[cfg(feature = "envoy-types")]
-mod typed;
 mod watch;
 
 // The public interface.
-pub use address::{Address, InvalidAddress};
 pub use bootstrap::{
-    Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, Plan, Reader, Resolved,
-    Service, XdsServer,
+    Address, Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, InvalidAddress,
+    Plan, Reader, Resolved, Service, XdsServer,
 };
 pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 pub use chancery_core::client::{
@@ -76,20 +68,19 @@ pub use chancery_core::{
 };
 pub use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
 pub use client::Client;
+pub use clients::Clients;
 pub use credentials::{
     Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
     CredentialsError, Identity, Pending, Plugged, Plugins, TlsError, TlsFiles,
 };
-pub use csds::StatusServer;
 pub use dial::{Dial, Dialled, Io, Sockets};
-pub use follow::Follow;
+pub use disk_cache::Stock;
 pub use load::{Call, Load, LoadError, LocalityLoad};
 pub use metrics::{Metrics, ResourceLabels, UpdateLabels};
 pub use options::Options;
 pub use resource::{Received, ResourceType};
-pub use shared::Clients;
-pub use stock::Stock;
-pub use watch::{Event, RawWatch, Watch};
+pub use status::StatusServer;
+pub use watch::{Event, Follow, RawWatch, Watch};
 
 /// The examples of the page for users are tests.
 #[cfg(doctest)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use chancery_core::Variant;
 use chancery_core::client::{Protocol, Settings};
 
+use crate::bootstrap::scheme::Scheme;
 use crate::dial::{Dial, Sockets};
-use crate::scheme::Scheme;
 use crate::{Stock, XdsServer};
 
 /// How a client speaks to its servers.

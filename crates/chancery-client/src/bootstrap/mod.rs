@@ -4,11 +4,13 @@
 //! both ([`Bootstrap::check`]). The servers are fixed from then on: a client reads them and has no
 //! way to add one, so that no server can send it, and what it authenticates with, to another (C-084).
 
+mod address;
 mod fault;
 mod find;
 mod json;
 mod plan;
 mod reader;
+pub(crate) mod scheme;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -23,11 +25,11 @@ use chancery_core::client::{
 };
 use chancery_core::{Node, TypeUrl, Value};
 
-use crate::scheme::Scheme;
-
+pub use address::{Address, InvalidAddress};
 pub use fault::{BootstrapError, Fault};
 pub use plan::Plan;
 pub use reader::Reader;
+use scheme::Scheme;
 pub use server::XdsServer;
 
 /// A bootstrap.

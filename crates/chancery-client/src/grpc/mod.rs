@@ -5,10 +5,7 @@
 //! can take one, and lets the connection go with its last stream (C-039). Load reports have a
 //! connection of their own ([`reports`]).
 
-mod call;
-mod connection;
 mod reports;
-mod status;
 mod stream;
 
 use std::pin::pin;
@@ -18,13 +15,13 @@ use chancery_core::client::{ServerId, ServerSetup};
 use chancery_proto::reply::Reader;
 use tokio::task::JoinSet;
 
+use crate::calls::client::Caller;
+use crate::calls::connection::Connection;
 use crate::dial::unavailable;
+use crate::driver::passed_on;
 use crate::engine::{Engine, Ticket};
 use crate::paths::Paths;
-use crate::server::passed_on;
 use crate::{Options, XdsServer};
-use call::Caller;
-use connection::Connection;
 pub(crate) use reports::Reports;
 
 /// One server, spoken to over gRPC.

@@ -17,9 +17,9 @@ use h2::SendStream;
 use h2::client::SendRequest;
 use tokio::time::sleep;
 
-use super::call::{Caller, Inbox, internal};
+use crate::calls::client::{Caller, Inbox, internal};
 use crate::dial::{told, unavailable};
-use crate::load::Desk;
+use crate::reports::Desk;
 use crate::{Options, XdsServer};
 
 /// The load reports to one server.

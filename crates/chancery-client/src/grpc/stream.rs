@@ -17,7 +17,7 @@ use h2::client::SendRequest;
 use tokio::time::timeout;
 
 use super::Line;
-use super::call::{Inbox, internal};
+use crate::calls::client::{Inbox, internal};
 use crate::dial::{told, unavailable};
 
 /// The room that a server leaves on the stream.

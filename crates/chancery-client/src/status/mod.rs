@@ -1,7 +1,9 @@
 //! What a client says of itself: the view of CSDS, as values (C-136, C-139).
 //!
 //! Secrets are not in it (S-138). Not here: bytes (`chancery_proto`), and who is answered
-//! (`crate::csds`).
+//! (`server`).
+
+mod server;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,6 +16,7 @@ use chancery_proto::show::Viewer;
 use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
 
 use crate::engine::Engine;
+pub use server::StatusServer;
 
 /// What is taken out of the machine while its lock is held.
 struct Seen {

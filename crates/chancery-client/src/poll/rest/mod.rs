@@ -21,10 +21,10 @@ use http_body_util::Full;
 use tokio::task;
 use tokio::time::timeout;
 
+use crate::bootstrap::scheme::RestUri;
 use crate::dial::{self, told};
 use crate::paths::Paths;
 use crate::poll::Answer;
-use crate::scheme::RestUri;
 use crate::{Address, Alpn, Credentials, Options, XdsServer};
 use connection::{Connection, Failure};
 

@@ -20,7 +20,7 @@ use crate::dial::{told, unavailable};
 use crate::{Address, Alpn, Credentials, Options, XdsServer};
 
 /// One server, as calls need it.
-pub(super) struct Caller {
+pub(crate) struct Caller {
     address: Result<Address, String>,
     credentials: Credentials,
     /// What the server is called in requests.
@@ -29,7 +29,7 @@ pub(super) struct Caller {
 }
 
 /// What the server says on a call.
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     state: State,
     messages: Messages,
 }
@@ -40,14 +40,14 @@ enum State {
 }
 
 impl Caller {
-    pub(super) fn new(xds: &XdsServer, options: Options) -> Self {
+    pub(crate) fn new(xds: &XdsServer, options: Options) -> Self {
         let address = Address::parse(&xds.uri).map_err(|error| error.to_string());
         let authority = address.as_ref().map_or_else(|_| "localhost".into(), authority);
         Self { address, credentials: Credentials::new(xds, Alpn::Http2), authority, options }
     }
 
     /// A connection, and what has to run for it to live.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
     ) -> Result<(Connection, impl Future<Output = ()> + use<>), String> {
         let address = self.address.as_ref().map_err(Clone::clone)?;
@@ -56,7 +56,7 @@ impl Caller {
 
     /// Begins a call, in the time that a connection may take. The server need not have said anything
     /// for the first message to go out, but it must allow for one more stream.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         &self,
         sender: SendRequest<Bytes>,
         path: &str,
@@ -73,7 +73,7 @@ impl Caller {
 
     /// The time that a server may leave no room for a request. It is less than a server has
     /// for an answer as a rule: what it has not read, it cannot answer.
-    pub(super) fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         self.options.connect_timeout / 2
     }
 
@@ -114,7 +114,7 @@ impl Caller {
 impl Inbox {
     /// The next message; the error says how the call ended, which it does with one of some sort.
     /// Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Result<Bytes, ErrorDetail> {
+    pub(crate) async fn next(&mut self) -> Result<Bytes, ErrorDetail> {
         loop {
             let body = match &mut self.state {
                 State::Called(response) => {
@@ -164,7 +164,7 @@ fn cut_short() -> ErrorDetail {
     internal("a response ends in its middle".to_owned())
 }
 
-pub(super) fn internal(message: String) -> ErrorDetail {
+pub(crate) fn internal(message: String) -> ErrorDetail {
     ErrorDetail { code: ErrorDetail::INTERNAL, message }
 }
 

@@ -15,13 +15,13 @@ use crate::dial::{self, Io, told};
 use crate::{Address, Credentials, Options};
 
 /// A connection that streams can be opened on.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     sender: SendRequest<Bytes>,
     alive: tokio::sync::watch::Receiver<()>,
 }
 
 /// A connection, and what has to run for it to live.
-pub(super) async fn connect(
+pub(crate) async fn connect(
     address: &Address,
     credentials: &Credentials,
     options: &Options,
@@ -57,11 +57,11 @@ pub(super) async fn connect(
 
 impl Connection {
     /// Whether it is worth asking for another stream.
-    pub(super) fn takes_streams(&self) -> bool {
+    pub(crate) fn takes_streams(&self) -> bool {
         self.alive.has_changed().is_ok()
     }
 
-    pub(super) fn sender(&self) -> SendRequest<Bytes> {
+    pub(crate) fn sender(&self) -> SendRequest<Bytes> {
         self.sender.clone()
     }
 }

@@ -1,5 +1,8 @@
 //! What a program makes of the resources it watches.
 
+#[cfg(feature = "envoy-types")]
+mod envoy_types;
+
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -12,7 +12,7 @@
 //! those who watch are told why. So does one that is not there, and a directory that disappears is a
 //! server that cannot be reached. Nothing is removed but by a file that says so.
 
-mod look;
+mod probe;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::Options;
 use crate::poll::Answer;
-use look::{CALM, Look, Seen, Sight};
+use probe::{CALM, Look, Seen, Sight};
 
 /// A file, or a directory of files.
 pub(crate) struct Files {

@@ -12,8 +12,8 @@
 //! Nothing here decides about the protocol, and nothing that goes wrong here stops a client: it is
 //! told in the log.
 
-mod disk;
-mod ledger;
+mod files;
+mod index;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::engine::Engine;
-use disk::Disk;
-use ledger::{Ledger, Sources};
+use files::Disk;
+use index::{Ledger, Sources};
 
 /// Where a client keeps what it holds, for its next run.
 ///
@@ -103,7 +103,7 @@ impl Store {
         let directory = stock.directory.clone();
         let read = move || {
             let disk = Disk::open(&stock.directory)?;
-            let (ledger, left, faults) = ledger::load(&disk, &sources, &reader, stock.secrets);
+            let (ledger, left, faults) = index::load(&disk, &sources, &reader, stock.secrets);
             Ok((Keeping { stock, sources, disk, ledger }, left, faults))
         };
         match task::spawn_blocking(read).await {

@@ -1,12 +1,14 @@
 //! What happened, as lines in a log: one event, one line, no body of any resource, and only so many
 //! lines in a time (C-139).
 
+mod budget;
+
 use chancery_core::TypeUrl;
 use chancery_core::client::load::{ClusterSelection, LoadEvent};
 use chancery_core::client::{Event, InvalidResource, ResourceState, ServerId, Setup, StreamId};
 use tracing::{Level, debug, enabled, info, warn};
 
-use crate::lines::Lines;
+use budget::Lines;
 
 /// Writes down what the machines of one client tell.
 #[derive(Debug)]

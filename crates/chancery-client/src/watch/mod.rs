@@ -1,5 +1,7 @@
 //! A watch: what becomes of one resource, or of a group of them.
 
+mod follow;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -10,6 +12,7 @@ use chancery_core::client::{CachedResource, ErrorKind, WatchError, WatchEvent, W
 use crate::client::Handle;
 use crate::engine::Told;
 use crate::resource::{self, Received, ResourceType};
+pub use follow::Follow;
 
 /// What a watch tells.
 #[derive(Clone, Debug)]

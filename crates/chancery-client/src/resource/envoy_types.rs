@@ -15,7 +15,7 @@ use envoy_types::pb::envoy::extensions::transport_sockets::tls::v3::Secret;
 use envoy_types::pb::envoy::service::runtime::v3::Runtime;
 use prost::Message;
 
-use crate::ResourceType;
+use super::ResourceType;
 
 macro_rules! typed {
     ($($message:ty = $name:literal),* $(,)?) => {

@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
+use super::{Address, XdsServer};
 use crate::credentials::ChannelCredentials;
-use crate::{Address, XdsServer};
 
 /// How a server is spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]

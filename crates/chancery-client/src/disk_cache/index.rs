@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::Stock;
-use super::disk::Disk;
+use super::files::Disk;
 
 /// Whom this client asks for what, and who it is.
 pub(super) struct Sources {

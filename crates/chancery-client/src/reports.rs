@@ -10,9 +10,9 @@ use chancery_core::{ErrorDetail, Node, Time};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::LoadError;
-use crate::observe::Observer;
-use crate::scheme::Scheme;
+use crate::bootstrap::scheme::Scheme;
+use crate::event_log::Observer;
+use crate::load::LoadError;
 use crate::{Options, XdsServer, grpc};
 
 /// All servers of a client, with a desk for each that loads can be reported to (C-134).

@@ -4,6 +4,9 @@
 //! Not here: when that is, and what is asked, which the machine decides (C-044); how an answer is
 //! had, which is the source's own.
 
+pub(crate) mod files;
+pub(crate) mod rest;
+
 use std::future::poll_fn;
 use std::sync::Arc;
 
@@ -12,10 +15,10 @@ use chancery_core::{ErrorDetail, Request, SotwRequest, TypeUrl};
 use tokio::task::JoinSet;
 
 use crate::dial::unavailable;
+use crate::driver::passed_on;
 use crate::engine::{Engine, Ticket};
-use crate::files::{self, Files};
-use crate::rest::{self, Rest};
-use crate::server::passed_on;
+use files::Files;
+use rest::Rest;
 
 /// A source, and the task that asks it.
 pub(crate) struct Channel {

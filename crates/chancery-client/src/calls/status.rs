@@ -4,7 +4,7 @@ use chancery_core::ErrorDetail;
 use http::{HeaderMap, StatusCode};
 
 /// What `grpc-status` says, if it is there.
-pub(super) fn of(headers: &HeaderMap) -> Option<ErrorDetail> {
+pub(crate) fn of(headers: &HeaderMap) -> Option<ErrorDetail> {
     let code = headers.get("grpc-status")?.to_str().ok().and_then(|code| code.parse().ok());
     let message = headers.get("grpc-message").map(|text| decoded(text.as_bytes()));
     Some(ErrorDetail {
@@ -14,7 +14,7 @@ pub(super) fn of(headers: &HeaderMap) -> Option<ErrorDetail> {
 }
 
 /// What an answer means that is no answer of gRPC.
-pub(super) fn of_http(status: StatusCode) -> Option<ErrorDetail> {
+pub(crate) fn of_http(status: StatusCode) -> Option<ErrorDetail> {
     let code = match status {
         StatusCode::OK => return None,
         StatusCode::BAD_REQUEST => ErrorDetail::INTERNAL,
@@ -31,7 +31,7 @@ pub(super) fn of_http(status: StatusCode) -> Option<ErrorDetail> {
 }
 
 /// With the name of the code, for people.
-pub(super) fn told(detail: ErrorDetail) -> ErrorDetail {
+pub(crate) fn told(detail: ErrorDetail) -> ErrorDetail {
     let code = ErrorDetail::name_of(detail.code);
     let code = code.map_or_else(|| detail.code.to_string(), str::to_owned);
     let message = match detail.message.as_str() {

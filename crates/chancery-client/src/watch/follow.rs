@@ -11,8 +11,8 @@ use chancery_core::{ResourceName, TypeUrl};
 use chancery_proto::references::links;
 use chancery_proto::schema::Schema;
 
+use super::RawWatch;
 use crate::client::Handle;
-use crate::watch::RawWatch;
 
 /// Follows one listener through its routes, clusters and endpoints, until it is dropped.
 ///

@@ -1,4 +1,8 @@
-//! What a program counts with.
+//! Load reports: a program counts its calls, and the servers that want to know are told.
+//!
+//! A [`Load`] is what counts for one cluster. Counting takes a lock of that cluster and locality for
+//! a moment, and never waits for a server. Not here: the streams (`crate::grpc`), and when what is
+//! told, which the machine decides ([`chancery_core::client::load`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +12,8 @@ use chancery_core::client::load::{
     ClusterCounters, LoadKey, LocalityCounters, OrcaReport, ReportedMetrics,
 };
 
-use super::Desk;
 use crate::client::Handle;
+use crate::reports::Desk;
 
 /// Counts the calls to one cluster, for the server that wants to know of them. Cloning it is cheap.
 ///

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use chancery_core::client::{self, ServerId};
 use chancery_proto::reply::Reader;
 
+use crate::bootstrap::scheme::Scheme;
 use crate::engine::Engine;
-use crate::files::Files;
 use crate::paths::Paths;
+use crate::poll::files::Files;
+use crate::poll::rest::Rest;
 use crate::poll::{Channel, Source};
-use crate::rest::Rest;
-use crate::scheme::Scheme;
 use crate::{Options, XdsServer, grpc};
 
 /// One server.
