@@ -2,17 +2,17 @@
 //! from what it hears to text.
 //!
 //! ```text
-//!   words, --target --> [subject] --+
-//!   --server, --bootstrap --> [whom] --> Client --> what came --> [sheet] --> stdout
+//!   words, --target --> [query] --+
+//!   --server, --bootstrap --> [bootstrap] --> Client --> resources --> [render] --> stdout
 //! ```
 //!
 //! Not here: the protocol, which is `chancery-client`'s, and when enough was heard, which the
 //! commands decide.
 
+mod bootstrap;
 mod options;
-mod sheet;
-mod subject;
-mod whom;
+mod query;
+mod render;
 
 use std::fmt::Display;
 use std::io;
@@ -26,9 +26,9 @@ use chancery_proto::show::Viewer;
 use clap::CommandFactory;
 use clap::error::ErrorKind as Misuse;
 
-pub(crate) use self::options::Asking;
-pub(crate) use self::sheet::{Row, Sheet, plain};
-pub(crate) use self::subject::Subject;
+pub(crate) use self::options::QueryArgs;
+pub(crate) use self::query::Query;
+pub(crate) use self::render::{Renderer, Row, plain};
 use crate::cli::Cli;
 use crate::config::LogFormat;
 use crate::exit::Failure;
@@ -37,7 +37,7 @@ use crate::serve;
 
 /// All that is known before anybody is asked.
 pub(crate) struct Plan {
-    pub(crate) subjects: Vec<Subject>,
+    pub(crate) queries: Vec<Query>,
     pub(crate) viewer: Viewer,
     pub(crate) secrets: bool,
     pub(crate) schema: Schema,
@@ -50,23 +50,23 @@ impl Plan {
     ///
     /// # Errors
     /// They make no sense, or name a file that cannot be used, or a target that is none.
-    pub(crate) fn new(asking: &Asking) -> Result<Self, Failure> {
-        if let Some(level) = asking.shown.level() {
+    pub(crate) fn new(args: &QueryArgs) -> Result<Self, Failure> {
+        if let Some(level) = args.output.level() {
             logging::start(LogFormat::Text, level);
         }
-        let mut subjects = subjects(asking)?;
-        let target = asking.target.as_deref().map(whom::target).transpose()?;
-        let bootstrap = whom::bootstrap(&asking.whom, &asking.who, &subjects, target.as_ref())?;
+        let mut queries = queries(args)?;
+        let target = args.target.as_deref().map(bootstrap::target).transpose()?;
+        let bootstrap = bootstrap::bootstrap(&args.server, &args.node, &queries, target.as_ref())?;
         if let Some(target) = &target {
             let found = bootstrap.target(target).map_err(Failure::broken)?;
-            subjects = vec![Subject::new(listeners(), found.place.name.as_str())];
+            queries = vec![Query::new(listeners(), found.place.name.as_str())];
         }
-        let schema = serve::schema(&asking.shown.descriptor_sets).map_err(Failure::breaks)?;
+        let schema = serve::schema(&args.output.descriptor_sets).map_err(Failure::breaks)?;
         let viewer = Viewer::new(&schema);
-        let secrets = asking.shown.show_secrets;
+        let secrets = args.output.show_secrets;
         let viewer = if secrets { viewer.with_secrets() } else { viewer };
-        let options = options(asking, &subjects);
-        Ok(Self { subjects, viewer, secrets, schema, bootstrap, options })
+        let options = options(args, &queries);
+        Ok(Self { queries, viewer, secrets, schema, bootstrap, options })
     }
 
     /// The variant of the protocol.
@@ -150,13 +150,13 @@ pub(crate) fn is_failure(kind: ErrorKind) -> bool {
     )
 }
 
-fn subjects(asking: &Asking) -> Result<Vec<Subject>, Failure> {
-    if asking.target.is_none() {
-        return subject::read(&asking.words).map_err(misuse);
+fn queries(args: &QueryArgs) -> Result<Vec<Query>, Failure> {
+    if args.target.is_none() {
+        return query::read(&args.words).map_err(misuse);
     }
-    match asking.words.as_slice() {
+    match args.words.as_slice() {
         [] => Ok(Vec::new()),
-        [kind] if subject::type_of(kind).is_ok_and(|url| url == listeners()) => Ok(Vec::new()),
+        [kind] if query::type_of(kind).is_ok_and(|url| url == listeners()) => Ok(Vec::new()),
         _ => Err(misuse("`--target` asks for a listener; give `lds` beside it, or nothing")),
     }
 }
@@ -165,16 +165,16 @@ fn listeners() -> TypeUrl {
     TypeUrl::new("envoy.config.listener.v3.Listener")
 }
 
-fn options(asking: &Asking, subjects: &[Subject]) -> Options {
-    let globs = subjects.iter().any(Subject::is_glob);
+fn options(args: &QueryArgs, queries: &[Query]) -> Options {
+    let globs = queries.iter().any(Query::is_glob);
     let usual = if globs { Variant::Delta } else { Variant::Sotw };
-    let timeout = asking.whom.timeout.map(|timeout| timeout.0);
+    let timeout = args.server.timeout.map(|timeout| timeout.0);
     let limit = timeout.unwrap_or(LIMIT);
     let mut options = Options {
-        variant: asking.how.protocol.map_or(usual, Variant::from),
-        aggregated: !asking.how.per_type,
-        for_grpc: asking.how.as_grpc,
-        reject: asking.how.nack.clone(),
+        variant: args.protocol.protocol.map_or(usual, Variant::from),
+        aggregated: !args.protocol.per_type,
+        for_grpc: args.protocol.as_grpc,
+        reject: args.protocol.nack.clone(),
         connect_timeout: limit,
         rest_timeout: limit,
         rest_refresh: SOON,
@@ -211,12 +211,12 @@ mod tests {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]
-        asking: Asking,
+        args: QueryArgs,
     }
 
     fn options(words: &[&str]) -> Options {
-        let asking = Flags::parse_from(["get", "cds"].iter().chain(words)).asking;
-        super::options(&asking, &[])
+        let args = Flags::parse_from(["get", "cds"].iter().chain(words)).args;
+        super::options(&args, &[])
     }
 
     /// C-065, C-066

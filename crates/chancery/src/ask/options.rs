@@ -10,7 +10,7 @@ use crate::config::{Level, Span};
 
 /// What is asked for, of whom, by whom and how.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Asking {
+pub(crate) struct QueryArgs {
     /// A type (cds, eds, lds, rds, …, or a full type URL; cds,lds is both), then names, by default
     /// `*` for all; or names that begin with xdstp:// and say their types, which may end in /*
     #[arg(value_name = "TYPE|NAME", required_unless_present = "target")]
@@ -22,18 +22,18 @@ pub(crate) struct Asking {
     pub(super) target: Option<String>,
 
     #[command(flatten)]
-    pub(super) whom: Whom,
+    pub(super) server: ServerArgs,
     #[command(flatten)]
-    pub(super) who: Who,
+    pub(super) node: NodeArgs,
     #[command(flatten)]
-    pub(super) how: How,
+    pub(super) protocol: ProtocolArgs,
     #[command(flatten)]
-    pub(super) shown: Shown,
+    pub(super) output: OutputArgs,
 }
 
 /// The servers.
 #[derive(Args, Clone, Debug)]
-pub(super) struct Whom {
+pub(super) struct ServerArgs {
     /// The server: HOST:PORT or unix:PATH, http://HOST:PORT for REST, file:PATH; further ones are
     /// asked when those before cannot be reached [default: what --bootstrap or the environment says]
     #[arg(long = "server", value_name = "URI", help_heading = "Server")]
@@ -72,7 +72,7 @@ pub(super) struct Whom {
 
 /// The node. What is not said is as in the bootstrap.
 #[derive(Args, Clone, Debug)]
-pub(super) struct Who {
+pub(super) struct NodeArgs {
     /// Who asks [default: chancery]
     #[arg(long, value_name = "ID", help_heading = "Node")]
     pub(super) node: Option<String>,
@@ -94,7 +94,7 @@ pub(super) struct Who {
 
 /// The protocol.
 #[derive(Args, Clone, Debug)]
-pub(super) struct How {
+pub(super) struct ProtocolArgs {
     /// State of the world, or delta [default: delta for names that end in /*, which no other knows;
     /// otherwise sotw, which all servers know]
     #[arg(long, value_enum, help_heading = "Protocol")]
@@ -116,7 +116,7 @@ pub(super) struct How {
 
 /// What is shown of all that comes.
 #[derive(Args, Clone, Debug)]
-pub(super) struct Shown {
+pub(super) struct OutputArgs {
     /// Show private keys, passwords and the like too
     #[arg(long, help_heading = "Output")]
     pub(super) show_secrets: bool,
@@ -149,13 +149,13 @@ impl From<Protocol> for Variant {
     }
 }
 
-impl Whom {
+impl ServerArgs {
     pub(super) fn is_secure(&self) -> bool {
         self.tls || self.ca.is_some() || self.cert.is_some()
     }
 }
 
-impl Shown {
+impl OutputArgs {
     /// The level of log lines, if there are to be any.
     pub(super) fn level(&self) -> Option<Level> {
         match self.verbose {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chancery_client::{Client, Event, RawWatch, TypeUrl, Variant, WatchError, XdsServer};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::ask::{self, Plan, Row, Subject};
+use crate::ask::{self, Plan, Query, Row};
 
 /// A resource, or why there is none.
 pub(super) type Answer = Result<Row, Trouble>;
@@ -38,14 +38,14 @@ pub(super) struct Question {
 type Members = BTreeMap<Arc<str>, Answer>;
 
 impl Question {
-    pub(super) fn new(subject: &Subject, plan: &Arc<Plan>, client: &Client) -> Self {
-        let full = subject.type_url.rules().full_state;
+    pub(super) fn new(query: &Query, plan: &Arc<Plan>, client: &Client) -> Self {
+        let full = query.type_url.rules().full_state;
         Self {
             plan: Arc::clone(plan),
             client: client.clone(),
-            type_url: subject.type_url.clone(),
-            name: subject.name.clone(),
-            is_group: subject.is_group(),
+            type_url: query.type_url.clone(),
+            name: query.name.clone(),
+            is_group: query.is_group(),
             is_whole: plan.variant() == Variant::Sotw && full,
             rejects: plan.rejects(),
             asked: Instant::now(),

@@ -1,6 +1,6 @@
 //! `chancery get`: asks once, prints what came, and says what did not.
 //!
-//! Every subject is one watch until it has been told what there is. Not here: what is common with
+//! Every query is one watch until it has been told what there is. Not here: what is common with
 //! `watch` ([`crate::ask`]).
 
 mod answer;
@@ -21,8 +21,8 @@ use crate::exit::Failure;
 
 /// Does what the flags say.
 pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
-    let plan = Arc::new(Plan::new(&flags.asking)?);
-    output::check(flags.output, &plan.subjects)?;
+    let plan = Arc::new(Plan::new(&flags.query)?);
+    output::check(flags.output, &plan.queries)?;
     let runtime = ask::runtime()?;
     let answers = runtime.block_on(answers(&plan))?;
     runtime.shutdown_background();
@@ -40,14 +40,14 @@ pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
 /// All answers, in the order of the questions, and of their names where one has many.
 async fn answers(plan: &Arc<Plan>) -> Result<Vec<Answer>, Failure> {
     let client = plan.client()?;
-    let mut asking = JoinSet::new();
-    for (place, subject) in plan.subjects.iter().enumerate() {
-        let watch = client.watch_raw(&subject.type_url, &subject.name);
-        let question = answer::Question::new(subject, plan, &client);
-        asking.spawn(async move { (place, question.ask(watch).await) });
+    let mut questions = JoinSet::new();
+    for (place, query) in plan.queries.iter().enumerate() {
+        let watch = client.watch_raw(&query.type_url, &query.name);
+        let question = answer::Question::new(query, plan, &client);
+        questions.spawn(async move { (place, question.ask(watch).await) });
     }
-    let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); plan.subjects.len()];
-    while let Some(done) = asking.join_next().await {
+    let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); plan.queries.len()];
+    while let Some(done) = questions.join_next().await {
         let (place, found) = done.map_err(|error| Failure::broken(anyhow!(error)))?;
         answers[place] = found;
     }

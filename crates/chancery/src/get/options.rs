@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::ask::Asking;
+use crate::ask::QueryArgs;
 
 /// Ask an xDS server for resources, and print them.
 ///
@@ -13,7 +13,7 @@ use crate::ask::Asking;
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct Get {
     #[command(flatten)]
-    pub(super) asking: Asking,
+    pub(super) query: QueryArgs,
 
     /// How resources are printed
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]

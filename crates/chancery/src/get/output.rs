@@ -6,12 +6,12 @@ use chancery_client::{TypeUrl, Variant};
 use serde_json::Value;
 
 use super::options::Format;
-use crate::ask::{self, Plan, Row, Sheet, Subject};
+use crate::ask::{self, Plan, Query, Renderer, Row};
 use crate::exit::Failure;
 
 /// Whether what will come can be written like this.
-pub(super) fn check(format: Format, subjects: &[Subject]) -> Result<(), Failure> {
-    let mut types = subjects.iter().map(|subject| &subject.type_url);
+pub(super) fn check(format: Format, queries: &[Query]) -> Result<(), Failure> {
+    let mut types = queries.iter().map(|query| &query.type_url);
     let first = types.next();
     if format == Format::Binary && types.any(|other| Some(other) != first) {
         return Err(ask::misuse("`-o binary` is one response, which has one type"));
@@ -21,22 +21,22 @@ pub(super) fn check(format: Format, subjects: &[Subject]) -> Result<(), Failure>
 
 /// Writes them; `false` if nobody reads any more.
 pub(super) fn write(format: Format, plan: &Plan, rows: &[Row]) -> Result<bool, Failure> {
-    let sheet = Sheet::new(plan);
+    let renderer = Renderer::new(plan);
     if format == Format::Table && rows.is_empty() {
         return Ok(true);
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     let wrote = match format {
-        Format::Table => out.write_all(sheet.table(rows).as_bytes()),
+        Format::Table => out.write_all(renderer.table(rows).as_bytes()),
         Format::Yaml => each(&mut out, rows, |row, first| {
             let mark = if first { "" } else { "---\n" };
-            format!("{mark}{}{}", Sheet::comment(row), sheet.yaml(row))
+            format!("{mark}{}{}", Renderer::comment(row), renderer.yaml(row))
         }),
-        Format::Json => each(&mut out, rows, |row, _| object(&sheet, row)),
-        Format::Text => {
-            each(&mut out, rows, |row, _| format!("{}{}", Sheet::comment(row), sheet.text(row)))
-        }
-        Format::Binary => out.write_all(&response(&sheet, plan, rows)?),
+        Format::Json => each(&mut out, rows, |row, _| object(&renderer, row)),
+        Format::Text => each(&mut out, rows, |row, _| {
+            format!("{}{}", Renderer::comment(row), renderer.text(row))
+        }),
+        Format::Binary => out.write_all(&response(&renderer, plan, rows)?),
     };
     ask::written(wrote.and_then(|()| out.flush()))
 }
@@ -50,21 +50,21 @@ fn each(
 }
 
 /// The keys are promised; new ones may be added at the end.
-fn object(sheet: &Sheet, row: &Row) -> String {
+fn object(renderer: &Renderer, row: &Row) -> String {
     let text = |text: &str| Value::from(text).to_string();
     format!(
         "{{\"type\":{},\"name\":{},\"version\":{},\"resource\":{}}}\n",
         text(row.type_url.as_str()),
         text(&row.name),
         text(&row.version),
-        sheet.json(row)
+        renderer.json(row)
     )
 }
 
-fn response(sheet: &Sheet, plan: &Plan, rows: &[Row]) -> Result<Vec<u8>, Failure> {
+fn response(renderer: &Renderer, plan: &Plan, rows: &[Row]) -> Result<Vec<u8>, Failure> {
     let types = rows.iter().map(|row| &row.type_url);
     let type_url: Option<&TypeUrl> =
-        types.chain(plan.subjects.iter().map(|subject| &subject.type_url)).next();
+        types.chain(plan.queries.iter().map(|query| &query.type_url)).next();
     let Some(type_url) = type_url else { return Ok(Vec::new()) };
-    sheet.binary(Variant::Sotw, type_url, rows, Vec::new())
+    renderer.binary(Variant::Sotw, type_url, rows, Vec::new())
 }

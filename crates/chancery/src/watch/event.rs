@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_client::{Client, ErrorKind, Event as Heard, TypeUrl, WatchError};
+use chancery_client::{Client, ErrorKind, Event, TypeUrl, WatchError};
 
 use crate::ask::{LONGEST_WAIT, Row};
 
 /// Something that became of a resource, or of a group of them.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
+pub(super) struct ResourceEvent {
     pub(super) type_url: TypeUrl,
     pub(super) name: Arc<str>,
-    pub(super) what: What,
+    pub(super) kind: EventKind,
     /// If no server can be reached: how long it is until the next attempt.
     pub(super) wait: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(super) enum EventKind {
     /// There is a value, and it is new.
     Changed(Row),
     /// There is none any more.
@@ -29,53 +29,53 @@ pub(super) enum What {
     Ambient(Option<Arc<WatchError>>),
 }
 
-impl Event {
+impl ResourceEvent {
     /// Returns an event that a watch of this client heard, if it is to be told.
-    pub(super) fn of(client: &Client, type_url: &TypeUrl, heard: Heard<()>) -> Option<Self> {
+    pub(super) fn of(client: &Client, type_url: &TypeUrl, event: Event<()>) -> Option<Self> {
         let type_url = type_url.clone();
-        let (name, what) = match heard {
-            Heard::Changed { name, value: Ok(came) } => {
+        let (name, kind) = match event {
+            Event::Changed { name, value: Ok(came) } => {
                 let row = Row::new(&type_url, Arc::clone(&name), came);
-                (name, What::Changed(row))
+                (name, EventKind::Changed(row))
             }
-            Heard::Changed { name, value: Err(error) } if error.is_missing() => {
-                (name, What::Removed(error))
+            Event::Changed { name, value: Err(error) } if error.is_missing() => {
+                (name, EventKind::Removed(error))
             }
-            Heard::Changed { name, value: Err(error) } => (name, What::Error(error)),
-            Heard::Ambient { name, error } => (name, What::Ambient(error)),
+            Event::Changed { name, value: Err(error) } => (name, EventKind::Error(error)),
+            Event::Ambient { name, error } => (name, EventKind::Ambient(error)),
             // What is printed of a watch that failed has no name.
-            Heard::Failed { error } => (Arc::from(""), What::Error(error)),
-            Heard::Complete => return None,
+            Event::Failed { error } => (Arc::from(""), EventKind::Error(error)),
+            Event::Complete => return None,
         };
-        let mut event = Self { type_url, name, what, wait: None };
-        let outage = event.error().filter(|error| error.kind == ErrorKind::Unreachable);
+        let mut told = Self { type_url, name, kind, wait: None };
+        let outage = told.error().filter(|error| error.kind == ErrorKind::Unreachable);
         let server = outage.and_then(|error| error.server);
-        event.wait = server.and_then(|server| client.next_attempt(server));
-        Some(event)
+        told.wait = server.and_then(|server| client.next_attempt(server));
+        Some(told)
     }
 
     /// The word for it.
     pub(super) fn word(&self) -> &'static str {
-        match self.what {
-            What::Changed(_) => "changed",
-            What::Removed(_) => "removed",
-            What::Error(_) => "error",
-            What::Ambient(_) => "ambient",
+        match self.kind {
+            EventKind::Changed(_) => "changed",
+            EventKind::Removed(_) => "removed",
+            EventKind::Error(_) => "error",
+            EventKind::Ambient(_) => "ambient",
         }
     }
 
     pub(super) fn row(&self) -> Option<&Row> {
-        match &self.what {
-            What::Changed(row) => Some(row),
-            What::Removed(_) | What::Error(_) | What::Ambient(_) => None,
+        match &self.kind {
+            EventKind::Changed(row) => Some(row),
+            EventKind::Removed(_) | EventKind::Error(_) | EventKind::Ambient(_) => None,
         }
     }
 
     pub(super) fn error(&self) -> Option<&WatchError> {
-        match &self.what {
-            What::Changed(_) => None,
-            What::Removed(error) | What::Error(error) => Some(error),
-            What::Ambient(error) => error.as_deref(),
+        match &self.kind {
+            EventKind::Changed(_) => None,
+            EventKind::Removed(error) | EventKind::Error(error) => Some(error),
+            EventKind::Ambient(error) => error.as_deref(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `chancery watch`: asks, and prints what becomes of what it asked for until it is told to stop.
 //!
 //! ```text
-//!   a task for each subject: RawWatch --> bounded channel --> [printer]: Output, one event at a time
+//!   a task for each query: RawWatch --> bounded channel --> [printer]: Output, one event at a time
 //! ```
 //!
 //! Whoever reads slowly slows the channel, that the tasks, and these the streams. Nothing else waits
@@ -24,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
-use self::event::Event;
+use self::event::ResourceEvent;
 pub(crate) use self::options::Watch;
 use self::output::Output;
 use self::printer::Printer;
@@ -33,7 +33,7 @@ use crate::exit::Failure;
 
 /// Does what the flags say.
 pub(crate) fn run(flags: &Watch) -> Result<(), Failure> {
-    let plan = Plan::new(&flags.asking)?;
+    let plan = Plan::new(&flags.query)?;
     let runtime = ask::runtime()?;
     let ended = runtime.block_on(watch(flags, &plan));
     runtime.shutdown_background();
@@ -68,20 +68,25 @@ async fn watch(flags: &Watch, plan: &Plan) -> Result<(), Failure> {
     ended
 }
 
-/// A task for each subject.
-fn begin(client: &Client, plan: &Plan) -> (JoinSet<()>, Receiver<Event>) {
+/// A task for each query.
+fn begin(client: &Client, plan: &Plan) -> (JoinSet<()>, Receiver<ResourceEvent>) {
     let (tell, news) = channel(AHEAD);
     let mut watching = JoinSet::new();
-    for subject in &plan.subjects {
-        let watch = client.watch_raw(&subject.type_url, &subject.name);
-        watching.spawn(listen(client.clone(), watch, subject.type_url.clone(), tell.clone()));
+    for query in &plan.queries {
+        let watch = client.watch_raw(&query.type_url, &query.name);
+        watching.spawn(listen(client.clone(), watch, query.type_url.clone(), tell.clone()));
     }
     (watching, news)
 }
 
-async fn listen(client: Client, mut watch: RawWatch, type_url: TypeUrl, tell: Sender<Event>) {
-    while let Some(heard) = watch.next().await {
-        let Some(event) = Event::of(&client, &type_url, heard) else { continue };
+async fn listen(
+    client: Client,
+    mut watch: RawWatch,
+    type_url: TypeUrl,
+    tell: Sender<ResourceEvent>,
+) {
+    while let Some(event) = watch.next().await {
+        let Some(event) = ResourceEvent::of(&client, &type_url, event) else { continue };
         if tell.send(event).await.is_err() {
             return;
         }

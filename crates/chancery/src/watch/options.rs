@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::ask::Asking;
+use crate::ask::QueryArgs;
 use crate::config::Span;
 
 /// Follow resources of an xDS server, and print what becomes of them.
@@ -16,7 +16,7 @@ use crate::config::Span;
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct Watch {
     #[command(flatten)]
-    pub(super) asking: Asking,
+    pub(super) query: QueryArgs,
 
     /// How events are printed
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Diff)]

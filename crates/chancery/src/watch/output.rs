@@ -11,15 +11,15 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use super::colour::{Colour, Paint};
 use super::diff;
-use super::event::{Event, What};
+use super::event::{EventKind, ResourceEvent};
 use super::options::Format;
-use crate::ask::{self, Plan, Row, Sheet, plain};
+use crate::ask::{self, Plan, Renderer, Row, plain};
 use crate::exit::Failure;
 
 /// Writes events.
 pub(super) struct Output {
     format: Format,
-    sheet: Sheet,
+    renderer: Renderer,
     paint: Paint,
     /// What was there when it was last told of.
     known: HashMap<(TypeUrl, Arc<str>), Known>,
@@ -33,8 +33,8 @@ struct Known {
 
 impl Output {
     pub(super) fn new(format: Format, plan: &Plan) -> Self {
-        let sheet = Sheet::new(plan);
-        Self { format, sheet, paint: Paint::of_stdout(), known: HashMap::new() }
+        let renderer = Renderer::new(plan);
+        Self { format, renderer, paint: Paint::of_stdout(), known: HashMap::new() }
     }
 
     /// An earlier run told of this.
@@ -52,14 +52,14 @@ impl Output {
 
     /// Writes an event, unless it is known from an earlier run. Whether it did, and whether
     /// somebody reads it.
-    pub(super) fn write(&mut self, event: &Event) -> Result<Wrote, Failure> {
+    pub(super) fn write(&mut self, event: &ResourceEvent) -> Result<Wrote, Failure> {
         let key = (event.type_url.clone(), Arc::clone(&event.name));
-        let before = match &event.what {
-            What::Ambient(_) => None,
+        let before = match &event.kind {
+            EventKind::Ambient(_) => None,
             _ => self.known.remove(&key),
         };
         let told = before.as_ref().zip(event.row()).is_some_and(|(before, row)| {
-            before.restored && self.sheet.json(&before.row) == self.sheet.json(row)
+            before.restored && self.renderer.json(&before.row) == self.renderer.json(row)
         });
         let text = if told { Vec::new() } else { self.text(event, before.map(|it| it.row))? };
         if let Some(row) = event.row() {
@@ -76,23 +76,27 @@ impl Output {
         Ok(if ask::written(wrote)? { Wrote::Event } else { Wrote::ToNobody })
     }
 
-    fn text(&self, event: &Event, before: Option<Row>) -> Result<Vec<u8>, Failure> {
+    fn text(&self, event: &ResourceEvent, before: Option<Row>) -> Result<Vec<u8>, Failure> {
         let now = now();
         Ok(match self.format {
             Format::Json => self.object(event, &now).into_bytes(),
             Format::Table => self.line(event, &now, self.paint).into_bytes(),
             Format::Diff => {
                 let change = before.zip(event.row()).map(|(before, after)| {
-                    diff::lines(&self.sheet.yaml(&before), &self.sheet.yaml(after), self.paint)
+                    diff::lines(
+                        &self.renderer.yaml(&before),
+                        &self.renderer.yaml(after),
+                        self.paint,
+                    )
                 });
                 (self.line(event, &now, self.paint) + &change.unwrap_or_default()).into_bytes()
             }
             Format::Yaml => {
-                let body = event.row().map(|row| format!("---\n{}", self.sheet.yaml(row)));
+                let body = event.row().map(|row| format!("---\n{}", self.renderer.yaml(row)));
                 (self.comment(event, &now) + &body.unwrap_or_default()).into_bytes()
             }
             Format::Text => {
-                let body = event.row().map(|row| self.sheet.text(row));
+                let body = event.row().map(|row| self.renderer.text(row));
                 (self.comment(event, &now) + &body.unwrap_or_default()).into_bytes()
             }
             Format::Binary => self.message(event)?,
@@ -100,7 +104,7 @@ impl Output {
     }
 
     /// The keys are promised; new ones may be added at the end.
-    fn object(&self, event: &Event, now: &str) -> String {
+    fn object(&self, event: &ResourceEvent, now: &str) -> String {
         let text = |text: &str| Value::from(text).to_string();
         let null = || "null".to_owned();
         let row = event.row();
@@ -112,39 +116,41 @@ impl Output {
             text(&event.name),
             text(event.word()),
             row.map_or_else(null, |row| text(&row.version)),
-            row.map_or_else(null, |row| self.sheet.json(row)),
+            row.map_or_else(null, |row| self.renderer.json(row)),
             event.why().map_or_else(null, |why| text(&why)),
         )
     }
 
     /// `TIME TYPE NAME EVENT…`
-    fn line(&self, event: &Event, now: &str, paint: Paint) -> String {
+    fn line(&self, event: &ResourceEvent, now: &str, paint: Paint) -> String {
         let (short, name) = (event.type_url.short(), plain(&event.name));
         let time = paint.with(Colour::Faint, clock(now));
         let (word, why) = (event.word(), event.why().unwrap_or_default());
-        let (colour, rest) = match &event.what {
-            What::Changed(row) if row.version.is_empty() => (Colour::Green, String::new()),
-            What::Changed(row) => (Colour::Green, format!(", version {}", plain(&row.version))),
-            What::Removed(_) => (Colour::Red, String::new()),
-            What::Error(_) => (Colour::Red, format!(": {}", plain(&why))),
-            What::Ambient(Some(_)) => (Colour::Yellow, format!(": {}", plain(&why))),
-            What::Ambient(None) => (Colour::Yellow, ": over".to_owned()),
+        let (colour, rest) = match &event.kind {
+            EventKind::Changed(row) if row.version.is_empty() => (Colour::Green, String::new()),
+            EventKind::Changed(row) => {
+                (Colour::Green, format!(", version {}", plain(&row.version)))
+            }
+            EventKind::Removed(_) => (Colour::Red, String::new()),
+            EventKind::Error(_) => (Colour::Red, format!(": {}", plain(&why))),
+            EventKind::Ambient(Some(_)) => (Colour::Yellow, format!(": {}", plain(&why))),
+            EventKind::Ambient(None) => (Colour::Yellow, ": over".to_owned()),
         };
         format!("{time} {short} {name} {}{rest}\n", paint.with(colour, word))
     }
 
-    fn comment(&self, event: &Event, now: &str) -> String {
+    fn comment(&self, event: &ResourceEvent, now: &str) -> String {
         format!("# {}", self.line(event, now, Paint::None))
     }
 
     /// Length and message; nothing for what is no change.
-    fn message(&self, event: &Event) -> Result<Vec<u8>, Failure> {
-        let (rows, removed) = match &event.what {
-            What::Changed(row) => (std::slice::from_ref(row), Vec::new()),
-            What::Removed(_) | What::Error(_) => (&[][..], vec![Arc::clone(&event.name)]),
-            What::Ambient(_) => return Ok(Vec::new()),
+    fn message(&self, event: &ResourceEvent) -> Result<Vec<u8>, Failure> {
+        let (rows, removed) = match &event.kind {
+            EventKind::Changed(row) => (std::slice::from_ref(row), Vec::new()),
+            EventKind::Removed(_) | EventKind::Error(_) => (&[][..], vec![Arc::clone(&event.name)]),
+            EventKind::Ambient(_) => return Ok(Vec::new()),
         };
-        let message = self.sheet.binary(Variant::Delta, &event.type_url, rows, removed)?;
+        let message = self.renderer.binary(Variant::Delta, &event.type_url, rows, removed)?;
         let mut out = varint(message.len());
         out.extend(message);
         Ok(out)

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::event::{Event, What};
+use super::event::{EventKind, ResourceEvent};
 use super::output::{Output, Wrote};
 use crate::ask::plain;
 use crate::exit::Failure;
@@ -32,7 +32,7 @@ pub(super) struct Printer {
 
 impl Printer {
     /// Prints events until there were enough, or nobody reads them.
-    pub(super) fn start(news: Receiver<Event>, output: Output, count: Option<u64>) -> Self {
+    pub(super) fn start(news: Receiver<ResourceEvent>, output: Output, count: Option<u64>) -> Self {
         let (tell, ended) = oneshot::channel();
         let stops = Arc::new(AtomicBool::new(false));
         let is_stopped = Arc::clone(&stops);
@@ -66,7 +66,7 @@ impl Printer {
 }
 
 fn print(
-    mut news: Receiver<Event>,
+    mut news: Receiver<ResourceEvent>,
     mut output: Output,
     count: Option<u64>,
     stops: &AtomicBool,
@@ -90,9 +90,9 @@ fn print(
 }
 
 /// A stream that cannot be watched will never tell that its reader has gone.
-fn refused(event: &Event) -> Result<(), Failure> {
-    match &event.what {
-        What::Error(error)
+fn refused(event: &ResourceEvent) -> Result<(), Failure> {
+    match &event.kind {
+        EventKind::Error(error)
             if matches!(error.kind, ErrorKind::Name | ErrorKind::Authority | ErrorKind::Broken) =>
         {
             Err(Failure::broken(anyhow!("{}", plain(&error.text))))

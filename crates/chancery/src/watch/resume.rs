@@ -16,7 +16,7 @@ use crate::exit::Failure;
 
 /// A line of `get` or of `watch`.
 #[derive(Deserialize)]
-struct Line {
+struct PrintedLine {
     #[serde(rename = "type")]
     type_url: String,
     name: String,
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path, schema: &Schema) -> Result<Vec<(TypeUrl, Resourc
     let mut all = BTreeMap::new();
     for (number, line) in text.lines().enumerate() {
         let place = || format!("cannot use `{shown}`: line {}", number + 1);
-        let line: Line = serde_json::from_str(line).with_context(place)?;
+        let line: PrintedLine = serde_json::from_str(line).with_context(place)?;
         let type_url = TypeUrl::new(&line.type_url);
         let name = ResourceName::read(&line.name).with_context(place)?;
         let key = (type_url, name);

@@ -10,31 +10,31 @@ use chancery_client::{
 use chancery_core::client::ServerFeatures;
 
 use super::misuse;
-use super::options::{Who, Whom};
-use super::subject::Subject;
+use super::options::{NodeArgs, ServerArgs};
+use super::query::Query;
 use crate::exit::Failure;
 
-/// The bootstrap to work with. `subjects` and `target` are what will be asked for.
+/// The bootstrap to work with. `queries` and `target` are what will be asked for.
 pub(super) fn bootstrap(
-    whom: &Whom,
-    who: &Who,
-    subjects: &[Subject],
+    args: &ServerArgs,
+    node: &NodeArgs,
+    queries: &[Query],
     target: Option<&Target>,
 ) -> Result<Bootstrap, Failure> {
-    let mut bootstrap = if whom.servers.is_empty() { found(whom)? } else { given(whom)? };
-    if !whom.servers.is_empty() {
+    let mut bootstrap = if args.servers.is_empty() { found(args)? } else { given(args)? };
+    if !args.servers.is_empty() {
         // Whoever names a server means it for everything.
-        let named = subjects.iter().filter_map(Subject::authority);
+        let named = queries.iter().filter_map(Query::authority);
         let named = named.chain(target.and_then(Target::authority));
         bootstrap.authorities = named.map(|name| (name.into(), Authority::default())).collect();
     }
-    introduce(&mut bootstrap.node, who);
+    introduce(&mut bootstrap.node, node);
     Ok(bootstrap)
 }
 
 /// What a file says, or the environment.
-fn found(whom: &Whom) -> Result<Bootstrap, Failure> {
-    let Some(path) = &whom.bootstrap else {
+fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
+    let Some(path) = &args.bootstrap else {
         return Bootstrap::discover(None).map_err(|error| match error {
             BootstrapError::Missing => misuse("nobody to ask: give `--server` or `--bootstrap`"),
             error => Failure::broken(error),
@@ -47,31 +47,31 @@ fn found(whom: &Whom) -> Result<Bootstrap, Failure> {
 }
 
 /// The servers that the flags name. What they delete is gone, whatever was said of it before.
-fn given(whom: &Whom) -> Result<Bootstrap, Failure> {
-    if whom.token.is_some() && !whom.is_secure() && !whom.servers.iter().all(|uri| is_https(uri)) {
+fn given(args: &ServerArgs) -> Result<Bootstrap, Failure> {
+    if args.token.is_some() && !args.is_secure() && !args.servers.iter().all(|uri| is_https(uri)) {
         return Err(misuse("`--token` needs TLS: give `--tls` or `--ca` too"));
     }
-    if let Some(empty) = whom.servers.iter().find(|uri| uri.is_empty()) {
+    if let Some(empty) = args.servers.iter().find(|uri| uri.is_empty()) {
         return Err(misuse(format!("`{empty}` is no server; write `HOST:PORT` or `unix:/PATH`")));
     }
     let features = ServerFeatures { fail_on_data_errors: true, ..ServerFeatures::default() };
     let server = |uri: &String| XdsServer {
         uri: uri.clone(),
-        channel: channel(whom, uri),
-        calls: whom.token.iter().cloned().map(CallCredentials::JwtTokenFile).collect(),
+        channel: channel(args, uri),
+        calls: args.token.iter().cloned().map(CallCredentials::JwtTokenFile).collect(),
         features,
     };
-    let servers = whom.servers.iter().map(server).collect();
+    let servers = args.servers.iter().map(server).collect();
     Ok(Bootstrap { servers, ..Bootstrap::default() })
 }
 
-fn channel(whom: &Whom, uri: &str) -> ChannelCredentials {
-    if !whom.is_secure() && !is_https(uri) {
+fn channel(args: &ServerArgs, uri: &str) -> ChannelCredentials {
+    if !args.is_secure() && !is_https(uri) {
         return ChannelCredentials::Insecure;
     }
-    let pair = whom.cert.clone().zip(whom.key.clone());
+    let pair = args.cert.clone().zip(args.key.clone());
     let identity = pair.map(|(cert, key)| Identity { cert, key });
-    ChannelCredentials::Tls(TlsFiles { ca: whom.ca.clone(), identity, ..TlsFiles::default() })
+    ChannelCredentials::Tls(TlsFiles { ca: args.ca.clone(), identity, ..TlsFiles::default() })
 }
 
 /// The only scheme that says it by itself.
@@ -80,19 +80,19 @@ fn is_https(uri: &str) -> bool {
 }
 
 /// Flags come before what the bootstrap says.
-fn introduce(node: &mut Node, who: &Who) {
-    if let Some(id) = &who.node {
+fn introduce(node: &mut Node, given: &NodeArgs) {
+    if let Some(id) = &given.node {
         node.id.clone_from(id);
     } else if node.id.is_empty() {
         node.id = NOBODY.to_owned();
     }
-    if let Some(cluster) = &who.cluster {
+    if let Some(cluster) = &given.cluster {
         node.cluster.clone_from(cluster);
     }
-    if let Some(locality) = &who.locality {
+    if let Some(locality) = &given.locality {
         node.locality = locality.clone();
     }
-    node.metadata.extend(who.metadata.iter().cloned());
+    node.metadata.extend(given.metadata.iter().cloned());
 }
 
 /// Reads a target.

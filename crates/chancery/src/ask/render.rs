@@ -29,7 +29,7 @@ pub(crate) struct Row {
 }
 
 /// Writes resources.
-pub(crate) struct Sheet {
+pub(crate) struct Renderer {
     viewer: Viewer,
     /// Shows secrets too; what it shows otherwise than the other one has some.
     open: Viewer,
@@ -43,7 +43,7 @@ impl Row {
     }
 }
 
-impl Sheet {
+impl Renderer {
     pub(crate) fn new(plan: &Plan) -> Self {
         let open = Viewer::new(&plan.schema).with_secrets();
         Self { viewer: plan.viewer.clone(), open, secrets: plan.secrets }

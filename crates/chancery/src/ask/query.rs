@@ -6,12 +6,12 @@ use chancery_core::ResourceName;
 
 /// A name of one type; `*` stands for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
+pub(crate) struct Query {
     pub(crate) type_url: TypeUrl,
     pub(crate) name: String,
 }
 
-impl Subject {
+impl Query {
     /// The name as servers and watches have it (C-025). What is no name stays, for the client to refuse.
     pub(super) fn new(type_url: TypeUrl, name: &str) -> Self {
         let read = ResourceName::read(name);
@@ -36,11 +36,11 @@ impl Subject {
     }
 }
 
-/// All subjects that the words name, each of them once.
+/// All queries that the words name, each of them once.
 ///
 /// # Errors
 /// What is wrong with a word.
-pub(super) fn read(words: &[String]) -> Result<Vec<Subject>, String> {
+pub(super) fn read(words: &[String]) -> Result<Vec<Query>, String> {
     let Some((first, rest)) = words.split_first() else { return Ok(Vec::new()) };
     if is_xdstp(first) {
         return words.iter().map(|name| of_name(name)).collect::<Result<_, _>>().map(once);
@@ -48,7 +48,7 @@ pub(super) fn read(words: &[String]) -> Result<Vec<Subject>, String> {
     let types: Vec<_> = first.split(',').map(type_of).collect::<Result<_, _>>()?;
     let everything = [EVERYTHING.to_owned()];
     let names = if rest.is_empty() { &everything } else { rest };
-    let all = types.iter().flat_map(|url| names.iter().map(|name| Subject::new(url.clone(), name)));
+    let all = types.iter().flat_map(|url| names.iter().map(|name| Query::new(url.clone(), name)));
     Ok(once(all.collect()))
 }
 
@@ -66,11 +66,11 @@ pub(super) fn type_of(text: &str) -> Result<TypeUrl, String> {
 }
 
 /// The name says its type.
-fn of_name(name: &str) -> Result<Subject, String> {
+fn of_name(name: &str) -> Result<Query, String> {
     let mut parts = name.strip_prefix(XDSTP).unwrap_or(name).splitn(3, '/').skip(1);
     match (parts.next(), parts.next()) {
         (Some(kind), Some(_)) if is_xdstp(name) && !kind.is_empty() => {
-            Ok(Subject::new(TypeUrl::new(kind), name))
+            Ok(Query::new(TypeUrl::new(kind), name))
         }
         _ if is_xdstp(name) => {
             Err(format!("`{name}` says no type; write `xdstp://AUTHORITY/TYPE/ID`"))
@@ -83,12 +83,12 @@ fn is_xdstp(text: &str) -> bool {
     text.starts_with(XDSTP)
 }
 
-fn once(all: Vec<Subject>) -> Vec<Subject> {
-    let mut once: Vec<Subject> = Vec::with_capacity(all.len());
+fn once(all: Vec<Query>) -> Vec<Query> {
+    let mut once: Vec<Query> = Vec::with_capacity(all.len());
     let mut seen = std::collections::HashSet::new();
-    for subject in all {
-        if seen.insert((subject.type_url.clone(), subject.name.clone())) {
-            once.push(subject);
+    for query in all {
+        if seen.insert((query.type_url.clone(), query.name.clone())) {
+            once.push(query);
         }
     }
     once
@@ -131,8 +131,8 @@ mod tests {
         assert!(read(&[cluster, "x"]).unwrap_err().contains("`x`"));
         assert!(read(&["xdstp://a"]).unwrap_err().contains("`xdstp://a`"));
         assert!(read(&["cdx"]).unwrap_err().contains("`cdx`"));
-        assert!(Subject::new(TypeUrl::new("x.y"), cluster).is_group());
-        assert_eq!(Subject::new(TypeUrl::new("x.y"), route).authority(), Some("b"));
-        assert_eq!(Subject::new(TypeUrl::new("x.y"), "a").authority(), None);
+        assert!(Query::new(TypeUrl::new("x.y"), cluster).is_group());
+        assert_eq!(Query::new(TypeUrl::new("x.y"), route).authority(), Some("b"));
+        assert_eq!(Query::new(TypeUrl::new("x.y"), "a").authority(), None);
     }
 }
