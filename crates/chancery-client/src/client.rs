@@ -15,17 +15,17 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::warn;
 
-use crate::disk_cache::Store;
-use crate::driver::Server;
+use crate::disk_cache::ClosedDiskCache;
+use crate::driver::ServerDriver;
 use crate::engine::Engine;
-use crate::event_log::Observer;
+use crate::event_log::EventLog;
 use crate::paths::Paths;
-use crate::reports::Desks;
+use crate::reports::ReportDrivers;
 use crate::resource::Decoders;
 use crate::watch::{Event, RawWatch, Watch};
 use crate::{
-    Bootstrap, BootstrapError, ClientConfig, Follow, Load, LoadError, Metrics, Options, Received,
-    ResourceType, Service, XdsServer, keeper, status,
+    Bootstrap, BootstrapError, ClientConfig, FollowedListener, Load, LoadError, Metrics, Options,
+    Received, ResourceType, Service, XdsServer, keeper, status,
 };
 
 /// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
@@ -37,7 +37,7 @@ pub struct Client(Arc<Handle>);
 pub(crate) struct Handle {
     pub(crate) engine: Arc<Engine>,
     decoders: Arc<Decoders>,
-    desks: Desks,
+    report_drivers: ReportDrivers,
     keeper: JoinHandle<()>,
 }
 
@@ -75,17 +75,20 @@ impl Client {
             Reader::new(schema).with_decoder(Arc::clone(&decoders) as _).for_grpc(options.for_grpc);
         let servers = plan.setup.servers().zip(&plan.servers).map(|((id, server), xds)| {
             let (reader, paths) = (reader.clone(), paths.clone());
-            Server::new(id, server.clone(), xds, reader, paths, options.clone())
+            ServerDriver::new(id, server.clone(), xds, reader, paths, options.clone())
         });
         let channels = servers.collect();
-        let stock = options.stock.clone().map(|stock| Store::new(stock, &plan.setup, reader));
+        let disk_cache = options
+            .disk_cache
+            .clone()
+            .map(|disk_cache| ClosedDiskCache::new(disk_cache, &plan.setup, reader));
         let node = bootstrap.node_for(Service::LoadReports);
-        let observer = Arc::new(Observer::new(plan.setup.clone()));
-        let desks = Desks::new(&plan.servers, node, &options.settings, &observer);
-        let reports = desks.tasks(&options);
-        let engine = Arc::new(Engine::new(plan.setup, observer, options.reject));
-        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels, reports, stock));
-        Ok(Self(Arc::new(Handle { engine, decoders, desks, keeper })))
+        let event_log = Arc::new(EventLog::new(plan.setup.clone()));
+        let report_drivers = ReportDrivers::new(&plan.servers, node, &options.settings, &event_log);
+        let reports = report_drivers.tasks(&options);
+        let engine = Arc::new(Engine::new(plan.setup, event_log, options.reject));
+        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels, reports, disk_cache));
+        Ok(Self(Arc::new(Handle { engine, decoders, report_drivers, keeper })))
     }
 
     pub(crate) fn of(handle: Arc<Handle>) -> Self {
@@ -114,13 +117,13 @@ impl Client {
 
     /// Follows the listener of a target through all that it leads to, as a channel to the target
     /// needs it.
-    pub fn follow(&self, listener: ResourceName) -> Follow {
-        Follow::new(Arc::clone(&self.0), Schema::bundled(), listener)
+    pub fn follow(&self, listener: ResourceName) -> FollowedListener {
+        FollowedListener::new(Arc::clone(&self.0), Schema::bundled(), listener)
     }
 
     /// Waits for a resource, and watches it no longer: until it comes, until its server has had its
     /// time ([`missing_after`](crate::Settings::missing_after)), or until no server could be
-    /// reached once. With [`Options::stock`](crate::Options) it may be a value of an earlier run.
+    /// reached once. With [`Options::disk_cache`](crate::Options) it may be a value of an earlier run.
     ///
     /// # Errors
     /// If there is none ([`WatchError::is_missing`]), or it cannot be used, or no server can be
@@ -149,7 +152,7 @@ impl Client {
     }
 
     /// Keeps a resource of an earlier run for whoever will watch it, as
-    /// [`Options::stock`](crate::Options) does by itself; this is for programs that have it from
+    /// [`Options::disk_cache`](crate::Options) does by itself; this is for programs that have it from
     /// elsewhere. Watches are told of it at once. It counts as given by the first server of its
     /// authority: a server of delta is told its version, and says nothing more of it if that is still
     /// true. What no server is responsible for is dropped.
@@ -184,10 +187,11 @@ impl Client {
         cluster: &str,
         service: &str,
     ) -> Result<Load, LoadError> {
-        let desk = self.0.desks.find(server);
-        let desk = desk.inspect_err(|error| warn!(cluster, "loads are not reported: {error}"))?;
+        let driver = self.0.report_drivers.find(server);
+        let driver =
+            driver.inspect_err(|error| warn!(cluster, "loads are not reported: {error}"))?;
         let key = LoadKey { cluster: cluster.into(), service: service.into() };
-        Ok(Load::new(Arc::clone(&self.0), Arc::clone(desk), key))
+        Ok(Load::new(Arc::clone(&self.0), Arc::clone(driver), key))
     }
 
     /// The server that gave a resource: whom a cluster reports its load to that says `self`
@@ -198,7 +202,7 @@ impl Client {
 
     /// The server that an error is about, or that gave a part of a publication.
     pub fn server(&self, server: ServerId) -> Option<&XdsServer> {
-        self.0.desks.server(server.index())
+        self.0.report_drivers.server(server.index())
     }
 
     /// The server whose word counts for a name: the first of its authority, or one that stands in for
@@ -223,8 +227,8 @@ impl Client {
     /// within this time. All watches end with it.
     pub async fn close(self, patience: Duration) -> bool {
         self.0.engine.close();
-        self.0.desks.close();
-        let quiet = async { tokio::join!(self.0.engine.quiet(), self.0.desks.quiet()) };
+        self.0.report_drivers.close();
+        let quiet = async { tokio::join!(self.0.engine.quiet(), self.0.report_drivers.quiet()) };
         let is_quiet = timeout(patience, quiet).await.is_ok();
         self.0.engine.end();
         is_quiet

@@ -17,12 +17,12 @@ use crate::{Bootstrap, BootstrapError, Client, ClientConfig, Options, status};
 pub struct Clients {
     bootstrap: Bootstrap,
     options: Options,
-    all: Mutex<BTreeMap<Scope, Weak<Handle>>>,
+    all: Mutex<BTreeMap<ClientScope, Weak<Handle>>>,
 }
 
 /// What a client is for: `client_scope` in CSDS.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Scope {
+enum ClientScope {
     Target(String),
     Servers,
 }
@@ -50,7 +50,7 @@ impl Clients {
     /// # Panics
     /// Outside of a runtime of tokio.
     pub fn for_target(&self, target: &Target) -> Result<Client, BootstrapError> {
-        self.client(Scope::Target(target.to_string()))
+        self.client(ClientScope::Target(target.to_string()))
     }
 
     /// The client of all servers in this process.
@@ -61,7 +61,7 @@ impl Clients {
     /// # Panics
     /// Outside of a runtime of tokio.
     pub fn for_servers(&self) -> Result<Client, BootstrapError> {
-        self.client(Scope::Servers)
+        self.client(ClientScope::Servers)
     }
 
     /// What each of them says of itself, with what it is for: what CSDS tells of a process.
@@ -74,16 +74,16 @@ impl Clients {
         live.iter().map(|(scope, handle)| status::of(&handle.engine, scope.name())).collect()
     }
 
-    fn client(&self, scope: Scope) -> Result<Client, BootstrapError> {
+    fn client(&self, scope: ClientScope) -> Result<Client, BootstrapError> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, handle| handle.strong_count() > 0);
         if let Some(handle) = all.get(&scope).and_then(Weak::upgrade) {
             return Ok(Client::of(handle));
         }
         let mut options = self.options.clone();
-        options.stock = options.stock.map(|stock| match &scope {
-            Scope::Target(target) => stock.part(&format!("target-{target}")),
-            Scope::Servers => stock.part("servers"),
+        options.disk_cache = options.disk_cache.map(|cache| match &scope {
+            ClientScope::Target(target) => cache.part(&format!("target-{target}")),
+            ClientScope::Servers => cache.part("servers"),
         });
         let client = Client::new(&self.bootstrap, options)?;
         all.insert(scope, Arc::downgrade(client.handle()));
@@ -91,7 +91,7 @@ impl Clients {
     }
 }
 
-impl Scope {
+impl ClientScope {
     fn name(&self) -> &str {
         match self {
             Self::Target(target) => target,

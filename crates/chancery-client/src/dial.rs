@@ -19,12 +19,12 @@ pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 /// A connection, or why there is none.
-pub type Dialled<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'a>>;
+pub type DialFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'a>>;
 
 /// Makes the sockets. TLS comes above them, from the credentials of the server.
 pub trait Dial: Send + Sync {
     /// Connects.
-    fn dial<'a>(&'a self, address: &'a Address) -> Dialled<'a>;
+    fn dial<'a>(&'a self, address: &'a Address) -> DialFuture<'a>;
 }
 
 /// The sockets of the system.
@@ -32,7 +32,7 @@ pub trait Dial: Send + Sync {
 pub struct Sockets;
 
 impl Dial for Sockets {
-    fn dial<'a>(&'a self, address: &'a Address) -> Dialled<'a> {
+    fn dial<'a>(&'a self, address: &'a Address) -> DialFuture<'a> {
         Box::pin(async move {
             Ok(match address {
                 Address::Tcp { host, port } => {

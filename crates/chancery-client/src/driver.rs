@@ -10,18 +10,18 @@ use crate::engine::Engine;
 use crate::paths::Paths;
 use crate::poll::files::Files;
 use crate::poll::rest::Rest;
-use crate::poll::{Channel, Source};
+use crate::poll::{PollDriver, PolledServer};
 use crate::{Options, XdsServer, grpc};
 
 /// One server.
-pub(crate) enum Server {
+pub(crate) enum ServerDriver {
     /// It speaks by itself.
-    Streamed(Box<grpc::Channel>),
+    Streamed(Box<grpc::GrpcDriver>),
     /// It is asked again and again.
-    Polled(Channel),
+    Polled(PollDriver),
 }
 
-impl Server {
+impl ServerDriver {
     pub(crate) fn new(
         id: ServerId,
         server: client::ServerSetup,
@@ -32,23 +32,23 @@ impl Server {
     ) -> Self {
         let source = match Scheme::of(xds) {
             Ok(Scheme::Rest(uri)) => {
-                Source::Rest(Box::new(Rest::new(uri, xds, reader, paths, options)))
+                PolledServer::Rest(Box::new(Rest::new(uri, xds, reader, paths, options)))
             }
-            Ok(Scheme::Files(path)) => Source::Files(Files::new(path, reader, &options)),
+            Ok(Scheme::Files(path)) => PolledServer::Files(Files::new(path, reader, &options)),
             // That a URI says nowhere is told when it is connected to.
             Ok(Scheme::Grpc) | Err(_) => {
-                let channel = grpc::Channel::new(id, server, xds, reader, paths, options);
-                return Self::Streamed(Box::new(channel));
+                let driver = grpc::GrpcDriver::new(id, server, xds, reader, paths, options);
+                return Self::Streamed(Box::new(driver));
             }
         };
-        Self::Polled(Channel::new(id, source))
+        Self::Polled(PollDriver::new(id, source))
     }
 
     /// Serves the streams of this server for as long as the client lives.
     pub(crate) async fn run(self, engine: Arc<Engine>) {
         match self {
-            Self::Streamed(channel) => channel.run(engine).await,
-            Self::Polled(channel) => channel.run(engine).await,
+            Self::Streamed(driver) => driver.run(engine).await,
+            Self::Polled(driver) => driver.run(engine).await,
         }
     }
 }

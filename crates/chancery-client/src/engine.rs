@@ -19,14 +19,14 @@ use chancery_core::{ErrorDetail, Request, Time, TypeUrl};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::event_log::Observer;
+use crate::event_log::EventLog;
 use crate::metrics::{Counts, Metrics};
 
 /// One client's machine, shared by its tasks, its watches and its handles.
 pub(crate) struct Engine {
-    state: Mutex<State>,
+    state: Mutex<EngineState>,
     began: Instant,
-    observer: Arc<Observer>,
+    event_log: Arc<EventLog>,
     /// Rung when the keeper has something to do.
     bell: Notify,
     /// Rung when what is held may have changed.
@@ -35,13 +35,13 @@ pub(crate) struct Engine {
     reject: Option<String>,
 }
 
-struct State {
+struct EngineState {
     machine: Machine,
     watches: HashMap<WatchId, Waker>,
-    lines: BTreeMap<StreamId, Line>,
-    /// The number of the last line.
+    streams: BTreeMap<StreamId, StreamSlot>,
+    /// The number of the last slot.
     last: u64,
-    orders: BTreeMap<ServerId, Orders>,
+    to_open: BTreeMap<ServerId, StreamsToOpen>,
     /// When the keeper wakes by itself.
     alarm: Option<Time>,
     broken: Option<Arc<str>>,
@@ -59,7 +59,7 @@ struct Closing {
 
 /// A stream that the machine wants, and the task that serves it.
 #[derive(Default)]
-struct Line {
+struct StreamSlot {
     number: u64,
     /// Whether there is a stream.
     live: bool,
@@ -69,41 +69,41 @@ struct Line {
 
 /// Streams of one server that are to be opened.
 #[derive(Default)]
-struct Orders {
-    due: BTreeSet<Ticket>,
+struct StreamsToOpen {
+    due: BTreeSet<StreamHandle>,
     channel: Option<Waker>,
 }
 
 /// The right to serve one stream, until it is closed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ticket {
+pub(crate) struct StreamHandle {
     pub(crate) stream: StreamId,
     /// Tells it from streams that had the same place before.
     number: u64,
 }
 
 /// What a watch is told, or that nobody is there any more to tell it.
-pub(crate) enum Told {
+pub(crate) enum NextEvent {
     Event(WatchEvent),
     Broken(Arc<str>),
     Ended,
 }
 
 impl Engine {
-    pub(crate) fn new(setup: Setup, observer: Arc<Observer>, reject: Option<String>) -> Self {
-        let state = State {
+    pub(crate) fn new(setup: Setup, event_log: Arc<EventLog>, reject: Option<String>) -> Self {
+        let state = EngineState {
             machine: Machine::new(setup),
             watches: HashMap::new(),
-            lines: BTreeMap::new(),
+            streams: BTreeMap::new(),
             last: 0,
-            orders: BTreeMap::new(),
+            to_open: BTreeMap::new(),
             alarm: None,
             broken: None,
             closing: Closing::default(),
             counts: Counts::default(),
         };
         let (bell, news) = (Notify::new(), Notify::new());
-        Self { state: Mutex::new(state), began: Instant::now(), observer, bell, news, reject }
+        Self { state: Mutex::new(state), began: Instant::now(), event_log, bell, news, reject }
     }
 
     /// Looks at the machine, without telling it anything.
@@ -124,7 +124,7 @@ impl Engine {
     }
 
     /// The same, with what is known beside the machine.
-    fn tell_all<T>(&self, tell: impl FnOnce(&mut State) -> T) -> T {
+    fn tell_all<T>(&self, tell: impl FnOnce(&mut EngineState) -> T) -> T {
         let mut state = self.lock();
         let answer = tell(&mut state);
         let (wakes, ring) = state.follow();
@@ -138,34 +138,34 @@ impl Engine {
 
     /// Tells the machine what happened on a stream, unless it has closed that meanwhile. Whether it
     /// has not.
-    pub(crate) fn happened(&self, ticket: &Ticket, mut input: Input) -> bool {
+    pub(crate) fn happened(&self, handle: &StreamHandle, mut input: Input) -> bool {
         if let (Some(why), Input::Received(_, reply)) = (&self.reject, &mut input) {
             reply.reject(why);
         }
-        let (now, server) = (self.now(), ticket.stream.server);
+        let (now, server) = (self.now(), handle.stream.server);
         // Under one lock: another stream may have the same place a moment later.
         let events =
-            self.tell_all(|state| state.has(ticket).then(|| state.handle(now, server, input)));
+            self.tell_all(|state| state.has(handle).then(|| state.handle(now, server, input)));
         let Some(events) = events else { return false };
-        self.observer.events(&events);
+        self.event_log.events(&events);
         if events.iter().any(|event| matches!(event, client::Event::Received { .. })) {
             self.news.notify_one();
         }
         true
     }
 
-    pub(crate) fn opened(&self, ticket: &Ticket) -> bool {
-        self.set_live(ticket, true);
-        self.happened(ticket, Input::Opened(ticket.stream.clone()))
+    pub(crate) fn opened(&self, handle: &StreamHandle) -> bool {
+        self.set_live(handle, true);
+        self.happened(handle, Input::Opened(handle.stream.clone()))
     }
 
-    pub(crate) fn ended(&self, ticket: &Ticket, error: ErrorDetail) {
-        self.set_live(ticket, false);
-        self.happened(ticket, Input::Ended(ticket.stream.clone(), error));
+    pub(crate) fn ended(&self, handle: &StreamHandle, error: ErrorDetail) {
+        self.set_live(handle, false);
+        self.happened(handle, Input::Ended(handle.stream.clone(), error));
     }
 
-    pub(crate) fn received(&self, ticket: &Ticket, reply: Response) -> bool {
-        self.happened(ticket, Input::Received(ticket.stream.clone(), reply))
+    pub(crate) fn received(&self, handle: &StreamHandle, reply: Response) -> bool {
+        self.happened(handle, Input::Received(handle.stream.clone(), reply))
     }
 
     /// Waits until what is held may have changed.
@@ -182,10 +182,10 @@ impl Engine {
         });
     }
 
-    fn set_live(&self, ticket: &Ticket, live: bool) {
+    fn set_live(&self, handle: &StreamHandle, live: bool) {
         let mut state = self.lock();
-        if let Some(line) = state.line_of(ticket) {
-            line.live = live;
+        if let Some(slot) = state.slot_of(handle) {
+            slot.live = live;
             state.closing.waker.take().into_iter().for_each(Waker::wake);
         }
     }
@@ -195,7 +195,7 @@ impl Engine {
         let mut state = self.lock();
         state.closing.begun = true;
         let writers: Vec<_> =
-            state.lines.values_mut().filter_map(|line| line.writer.take()).collect();
+            state.streams.values_mut().filter_map(|slot| slot.writer.take()).collect();
         drop(state);
         writers.into_iter().for_each(Waker::wake);
     }
@@ -204,7 +204,7 @@ impl Engine {
     pub(crate) async fn quiet(&self) {
         std::future::poll_fn(|cx| {
             let mut state = self.lock();
-            if !state.lines.values().any(|line| line.live) {
+            if !state.streams.values().any(|slot| slot.live) {
                 return Poll::Ready(());
             }
             keep(&mut state.closing.waker, cx);
@@ -216,39 +216,43 @@ impl Engine {
     /// Lets the machine see what time it is.
     pub(crate) fn tick(&self) {
         let events = self.tell(|machine, now| machine.handle(now, Input::TimePassed));
-        self.observer.events(&events);
+        self.event_log.events(&events);
     }
 
     /// The next request of a stream that has room for one; `None` if there will be none.
-    pub(crate) fn poll_request(&self, ticket: &Ticket, cx: &Context<'_>) -> Poll<Option<Request>> {
+    pub(crate) fn poll_request(
+        &self,
+        handle: &StreamHandle,
+        cx: &Context<'_>,
+    ) -> Poll<Option<Request>> {
         let now = self.now();
         // The keeper does not know yet of the time that what was asked for has, and what was said may
         // make room for what is to be read.
-        self.tell_all(|state| state.poll_request(now, ticket, cx))
+        self.tell_all(|state| state.poll_request(now, handle, cx))
     }
 
     /// Returns true if there may be a request for a stream.
-    pub(crate) fn may_ask(&self, ticket: &Ticket) -> bool {
+    pub(crate) fn may_ask(&self, handle: &StreamHandle) -> bool {
         let (now, state) = (self.now(), self.lock());
-        state.has(ticket) && state.machine.may_request(now, &ticket.stream)
+        state.has(handle) && state.machine.may_request(now, &handle.stream)
     }
 
     /// Waits until the stream may be read (C-038); `false` if it is closed.
-    pub(crate) fn poll_read(&self, ticket: &Ticket, cx: &Context<'_>) -> Poll<bool> {
+    pub(crate) fn poll_read(&self, handle: &StreamHandle, cx: &Context<'_>) -> Poll<bool> {
         let mut state = self.lock();
-        let Some(line) = state.line_of(ticket) else { return Poll::Ready(false) };
+        let Some(slot) = state.slot_of(handle) else { return Poll::Ready(false) };
         // The waker stays also when reading goes on: a close has to be heard of.
-        keep(&mut line.reader, cx);
-        if state.machine.may_read(&ticket.stream) { Poll::Ready(true) } else { Poll::Pending }
+        keep(&mut slot.reader, cx);
+        if state.machine.may_read(&handle.stream) { Poll::Ready(true) } else { Poll::Pending }
     }
 
     /// Waits until the stream is closed by the machine.
-    pub(crate) async fn closed(&self, ticket: &Ticket) {
+    pub(crate) async fn closed(&self, handle: &StreamHandle) {
         std::future::poll_fn(|cx| {
             let mut state = self.lock();
-            match state.line_of(ticket) {
-                Some(line) => {
-                    keep(&mut line.reader, cx);
+            match state.slot_of(handle) {
+                Some(slot) => {
+                    keep(&mut slot.reader, cx);
                     Poll::Pending
                 }
                 None => Poll::Ready(()),
@@ -269,17 +273,17 @@ impl Engine {
     }
 
     /// The next thing a watch is told.
-    pub(crate) fn poll_event(&self, id: WatchId, cx: &Context<'_>) -> Poll<Told> {
+    pub(crate) fn poll_event(&self, id: WatchId, cx: &Context<'_>) -> Poll<NextEvent> {
         let mut before = None;
         let told = self.tell_all(|state| {
             if let Some(why) = &state.broken {
-                return Poll::Ready(Told::Broken(Arc::clone(why)));
+                return Poll::Ready(NextEvent::Broken(Arc::clone(why)));
             }
             if state.closing.over {
-                return Poll::Ready(Told::Ended);
+                return Poll::Ready(NextEvent::Ended);
             }
             match state.machine.event(id) {
-                Some(event) => Poll::Ready(Told::Event(event)),
+                Some(event) => Poll::Ready(NextEvent::Event(event)),
                 None => {
                     before = state.watches.insert(id, cx.waker().clone());
                     Poll::Pending
@@ -297,17 +301,17 @@ impl Engine {
     }
 
     /// The next stream of a server that is to be opened.
-    pub(crate) async fn order(&self, server: ServerId) -> Ticket {
+    pub(crate) async fn order(&self, server: ServerId) -> StreamHandle {
         std::future::poll_fn(|cx| {
             let mut state = self.lock();
-            let State { orders, lines, .. } = &mut *state;
-            let orders = orders.entry(server).or_default();
-            while let Some(ticket) = orders.due.pop_first() {
-                if lines.get(&ticket.stream).is_some_and(|line| line.number == ticket.number) {
-                    return Poll::Ready(ticket);
+            let EngineState { to_open, streams, .. } = &mut *state;
+            let to_open = to_open.entry(server).or_default();
+            while let Some(handle) = to_open.due.pop_first() {
+                if streams.get(&handle.stream).is_some_and(|slot| slot.number == handle.number) {
+                    return Poll::Ready(handle);
                 }
             }
-            keep(&mut orders.channel, cx);
+            keep(&mut to_open.channel, cx);
             Poll::Pending
         })
         .await
@@ -345,7 +349,7 @@ impl Engine {
     pub(crate) fn give_up(&self, why: &str) {
         let mut state = self.lock();
         state.broken.get_or_insert_with(|| why.into());
-        state.lines.clear();
+        state.streams.clear();
         let watches = std::mem::take(&mut state.watches);
         drop(state);
         watches.into_values().for_each(Waker::wake);
@@ -356,12 +360,12 @@ impl Engine {
     }
 
     /// The machine is a value: whatever panicked with the lock held has been told of elsewhere.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EngineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl EngineState {
     /// Tells the machine what happened on a stream, and counts what comes of it.
     fn handle(&mut self, now: Time, server: ServerId, input: Input) -> Vec<client::Event> {
         let was_connected = self.machine.is_connected(server);
@@ -376,15 +380,15 @@ impl State {
     fn poll_request(
         &mut self,
         now: Time,
-        ticket: &Ticket,
+        handle: &StreamHandle,
         cx: &Context<'_>,
     ) -> Poll<Option<Request>> {
-        if !self.has(ticket) {
+        if !self.has(handle) {
             return Poll::Ready(None);
         }
-        let request = self.machine.request(now, &ticket.stream);
-        if let (None, Some(line)) = (&request, self.line_of(ticket)) {
-            keep(&mut line.writer, cx);
+        let request = self.machine.request(now, &handle.stream);
+        if let (None, Some(slot)) = (&request, self.slot_of(handle)) {
+            keep(&mut slot.writer, cx);
         }
         match request {
             Some(request) => Poll::Ready(Some(request)),
@@ -402,19 +406,20 @@ impl State {
                 Effect::Open(stream) => {
                     self.last += 1;
                     let number = self.last;
-                    self.lines.insert(stream.clone(), Line { number, ..Line::default() });
-                    let orders = self.orders.entry(stream.server).or_default();
-                    orders.due.insert(Ticket { stream, number });
-                    wakes.extend(orders.channel.take());
+                    self.streams
+                        .insert(stream.clone(), StreamSlot { number, ..StreamSlot::default() });
+                    let to_open = self.to_open.entry(stream.server).or_default();
+                    to_open.due.insert(StreamHandle { stream, number });
+                    wakes.extend(to_open.channel.take());
                 }
                 Effect::Close(stream) => {
-                    let line = self.lines.remove(&stream);
+                    let slot = self.streams.remove(&stream);
                     wakes.extend(
-                        line.into_iter().flat_map(|line| [line.writer, line.reader]).flatten(),
+                        slot.into_iter().flat_map(|slot| [slot.writer, slot.reader]).flatten(),
                     );
                 }
-                Effect::Send(stream) => wakes.extend(self.line(&stream, |line| &mut line.writer)),
-                Effect::Read(stream) => wakes.extend(self.line(&stream, |line| &mut line.reader)),
+                Effect::Send(stream) => wakes.extend(self.slot(&stream, |slot| &mut slot.writer)),
+                Effect::Read(stream) => wakes.extend(self.slot(&stream, |slot| &mut slot.reader)),
                 Effect::Notify(watch) => wakes.extend(self.watches.remove(&watch)),
             }
         }
@@ -423,13 +428,13 @@ impl State {
     }
 
     /// Whether a stream has not been closed.
-    fn has(&self, ticket: &Ticket) -> bool {
-        self.lines.get(&ticket.stream).is_some_and(|line| line.number == ticket.number)
+    fn has(&self, handle: &StreamHandle) -> bool {
+        self.streams.get(&handle.stream).is_some_and(|slot| slot.number == handle.number)
     }
 
     /// A stream that has not been closed.
-    fn line_of(&mut self, ticket: &Ticket) -> Option<&mut Line> {
-        self.lines.get_mut(&ticket.stream).filter(|line| line.number == ticket.number)
+    fn slot_of(&mut self, handle: &StreamHandle) -> Option<&mut StreamSlot> {
+        self.streams.get_mut(&handle.stream).filter(|slot| slot.number == handle.number)
     }
 
     /// Whether the machine has to see the time before the keeper would wake.
@@ -438,12 +443,12 @@ impl State {
         deadline.is_some_and(|at| self.alarm.is_none_or(|alarm| at < alarm))
     }
 
-    fn line(
+    fn slot(
         &mut self,
         stream: &StreamId,
-        waker: impl FnOnce(&mut Line) -> &mut Option<Waker>,
+        waker: impl FnOnce(&mut StreamSlot) -> &mut Option<Waker>,
     ) -> Option<Waker> {
-        waker(self.lines.get_mut(stream)?).take()
+        waker(self.streams.get_mut(stream)?).take()
     }
 }
 

@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use tokio::task::{JoinError, JoinSet};
 
-use crate::disk_cache::Store;
-use crate::driver::Server;
+use crate::disk_cache::ClosedDiskCache;
+use crate::driver::ServerDriver;
 use crate::engine::Engine;
-use crate::grpc::Reports;
+use crate::grpc::ReportStream;
 
 /// Runs until the client is dropped.
 pub(crate) async fn keep(
     engine: Arc<Engine>,
-    servers: Vec<Server>,
-    reports: Vec<Reports>,
-    stock: Option<Store>,
+    servers: Vec<ServerDriver>,
+    reports: Vec<ReportStream>,
+    disk_cache: Option<ClosedDiskCache>,
 ) {
-    let _last = Last(Arc::clone(&engine));
+    let _last = GiveUpOnDrop(Arc::clone(&engine));
     let mut tasks = JoinSet::new();
-    if let Some(stock) = stock {
+    if let Some(disk_cache) = disk_cache {
         // Before anybody is asked for anything.
         let mut opening = JoinSet::new();
-        opening.spawn(stock.open(Arc::clone(&engine)));
+        opening.spawn(disk_cache.open(Arc::clone(&engine)));
         match opening.join_next().await {
-            Some(Ok(Some(keeping))) => {
-                tasks.spawn(keeping.keep(Arc::clone(&engine)));
+            Some(Ok(Some(open))) => {
+                tasks.spawn(open.keep(Arc::clone(&engine)));
             }
             Some(Err(error)) => return engine.give_up(&why(Err(error))),
             Some(Ok(None)) | None => {}
@@ -49,9 +49,9 @@ pub(crate) async fn keep(
 }
 
 /// Says that nothing will happen any more, also if it is the keeper that panics.
-struct Last(Arc<Engine>);
+struct GiveUpOnDrop(Arc<Engine>);
 
-impl Drop for Last {
+impl Drop for GiveUpOnDrop {
     fn drop(&mut self) {
         self.0.give_up("the task that keeps the client came to an end");
     }

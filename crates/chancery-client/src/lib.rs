@@ -52,8 +52,8 @@ mod watch;
 
 // The public interface.
 pub use bootstrap::{
-    Address, Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, InvalidAddress,
-    Plan, Reader, Resolved, Service, XdsServer,
+    Address, Authority, Bootstrap, BootstrapError, BootstrapReader, CertificateProvider, Fault,
+    InvalidAddress, Plan, Resolved, Service, XdsServer,
 };
 pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 pub use chancery_core::client::{
@@ -71,16 +71,16 @@ pub use client::Client;
 pub use clients::Clients;
 pub use credentials::{
     Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
-    CredentialsError, Identity, Pending, Plugged, Plugins, TlsError, TlsFiles,
+    CredentialsError, Identity, PluginCredentials, PluginFuture, Plugins, TlsError, TlsFiles,
 };
-pub use dial::{Dial, Dialled, Io, Sockets};
-pub use disk_cache::Stock;
+pub use dial::{Dial, DialFuture, Io, Sockets};
+pub use disk_cache::DiskCache;
 pub use load::{Call, Load, LoadError, LocalityLoad};
 pub use metrics::{Metrics, ResourceLabels, UpdateLabels};
 pub use options::Options;
 pub use resource::{Received, ResourceType};
 pub use status::StatusServer;
-pub use watch::{Event, Follow, RawWatch, Watch};
+pub use watch::{Event, FollowedListener, RawWatch, Watch};
 
 /// The examples of the page for users are tests.
 #[cfg(doctest)]

@@ -13,7 +13,7 @@ use chancery_core::client::load::{
 };
 
 use crate::client::Handle;
-use crate::reports::Desk;
+use crate::reports::ReportDriver;
 
 /// Counts the calls to one cluster, for the server that wants to know of them. Cloning it is cheap.
 ///
@@ -83,15 +83,15 @@ pub enum LoadError {
 struct Cluster {
     tally: Arc<ClusterCounters>,
     key: LoadKey,
-    desk: Arc<Desk>,
+    driver: Arc<ReportDriver>,
     /// The client lives on while somebody counts.
     _client: Arc<Handle>,
 }
 
 impl Load {
-    pub(crate) fn new(client: Arc<Handle>, desk: Arc<Desk>, key: LoadKey) -> Self {
-        let tally = desk.join(key.clone());
-        let cluster = Cluster { tally, key, desk, _client: client };
+    pub(crate) fn new(client: Arc<Handle>, driver: Arc<ReportDriver>, key: LoadKey) -> Self {
+        let tally = driver.join(key.clone());
+        let cluster = Cluster { tally, key, driver, _client: client };
         Self { cluster: Arc::new(cluster), metrics: Arc::default() }
     }
 
@@ -155,7 +155,7 @@ impl Drop for Call {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.desk.leave(&self.key);
+        self.driver.leave(&self.key);
     }
 }
 

@@ -9,7 +9,7 @@ use chancery_core::client::{Protocol, Settings};
 
 use crate::bootstrap::scheme::Scheme;
 use crate::dial::{Dial, Sockets};
-use crate::{Stock, XdsServer};
+use crate::{DiskCache, XdsServer};
 
 /// How a client speaks to its servers.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub struct Options {
     /// used.
     pub max_response_bytes: usize,
     /// Where what is held is kept for the next run. By default it is not.
-    pub stock: Option<Stock>,
+    pub disk_cache: Option<DiskCache>,
     /// Whether what gRPC clients must refuse is rejected: routes and endpoints from elsewhere than
     /// the stream, loads reported elsewhere than to the server of the cluster, a cluster with an
     /// `xdstp:` name that does not name its endpoints. Programs that connect to what they watch as
@@ -67,7 +67,7 @@ impl Default for Options {
             rest_timeout: Duration::from_secs(1),
             file_refresh: Duration::from_secs(1),
             max_response_bytes: 64 * 1024 * 1024,
-            stock: None,
+            disk_cache: None,
             for_grpc: false,
             reject: None,
             dial: Arc::new(Sockets),

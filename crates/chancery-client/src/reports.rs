@@ -11,61 +11,64 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::bootstrap::scheme::Scheme;
-use crate::event_log::Observer;
+use crate::event_log::EventLog;
 use crate::load::LoadError;
 use crate::{Options, XdsServer, grpc};
 
-/// All servers of a client, with a desk for each that loads can be reported to (C-134).
-pub(crate) struct Desks(Vec<(XdsServer, Option<Arc<Desk>>)>);
+/// All servers of a client, with a driver for each that loads can be reported to (C-134).
+pub(crate) struct ReportDrivers(Vec<(XdsServer, Option<Arc<ReportDriver>>)>);
 
 /// One report server, shared by its task and by those who count.
-pub(crate) struct Desk {
+pub(crate) struct ReportDriver {
     reporter: Mutex<LoadReporter>,
     began: Instant,
     /// Rung when its task may have something to do. Only that waits for it, in one place at a time.
     bell: Notify,
     /// Rung when a stream has ended.
     rest: Notify,
-    observer: Arc<Observer>,
+    event_log: Arc<EventLog>,
     uri: Arc<str>,
 }
 
-impl Desks {
+impl ReportDrivers {
     /// For these servers.
     pub(crate) fn new(
         servers: &[XdsServer],
         node: Node,
         settings: &Settings,
-        observer: &Arc<Observer>,
+        event_log: &Arc<EventLog>,
     ) -> Self {
         let node = Arc::new(node);
         let all = servers.iter().zip(0_u64..).map(|(server, place)| {
             let is_streamed = matches!(Scheme::of(server), Ok(Scheme::Grpc));
-            let desk = || {
+            let driver = || {
                 // Not the number of a stream of discovery, so that they do not retry in step.
                 let number = place | (1 << 32);
                 let reporter = LoadReporter::new(Arc::clone(&node), settings.clone(), number);
-                Arc::new(Desk::new(server, reporter, Arc::clone(observer)))
+                Arc::new(ReportDriver::new(server, reporter, Arc::clone(event_log)))
             };
-            (server.clone(), is_streamed.then(desk))
+            (server.clone(), is_streamed.then(driver))
         });
         Self(all.collect())
     }
 
     /// What has to run for reports to be told.
-    pub(crate) fn tasks(&self, options: &Options) -> Vec<grpc::Reports> {
-        let desks = self.0.iter().filter_map(|(server, desk)| Some((server, desk.as_ref()?)));
-        desks
-            .map(|(server, desk)| grpc::Reports::new(server, Arc::clone(desk), options.clone()))
+    pub(crate) fn tasks(&self, options: &Options) -> Vec<grpc::ReportStream> {
+        let report_drivers =
+            self.0.iter().filter_map(|(server, driver)| Some((server, driver.as_ref()?)));
+        report_drivers
+            .map(|(server, driver)| {
+                grpc::ReportStream::new(server, Arc::clone(driver), options.clone())
+            })
             .collect()
     }
 
-    /// The desk of a server of the bootstrap; nothing reports to any other (C-083).
-    pub(crate) fn find(&self, server: &XdsServer) -> Result<&Arc<Desk>, LoadError> {
+    /// The driver of a server of the bootstrap; nothing reports to any other (C-083).
+    pub(crate) fn find(&self, server: &XdsServer) -> Result<&Arc<ReportDriver>, LoadError> {
         let known = self.0.iter().find(|(known, _)| known == server);
         let uri = || server.uri.clone();
-        let (_, desk) = known.ok_or_else(|| LoadError::Unknown { uri: uri() })?;
-        desk.as_ref().ok_or_else(|| LoadError::NoStreams { uri: uri() })
+        let (_, driver) = known.ok_or_else(|| LoadError::Unknown { uri: uri() })?;
+        driver.as_ref().ok_or_else(|| LoadError::NoStreams { uri: uri() })
     }
 
     /// A server by its place.
@@ -75,31 +78,31 @@ impl Desks {
 
     /// Has all of them tell what is left, and then that it was the last word.
     pub(crate) fn close(&self) {
-        self.desks().for_each(|desk| desk.tell(|reporter, _| reporter.close()));
+        self.report_drivers().for_each(|driver| driver.tell(|reporter, _| reporter.close()));
     }
 
     /// Waits until there is no stream.
     pub(crate) async fn quiet(&self) {
-        for desk in self.desks() {
-            while !desk.lock().is_at_rest() {
-                desk.rest.notified().await;
+        for driver in self.report_drivers() {
+            while !driver.lock().is_at_rest() {
+                driver.rest.notified().await;
             }
         }
     }
 
-    fn desks(&self) -> impl Iterator<Item = &Arc<Desk>> {
-        self.0.iter().filter_map(|(_, desk)| desk.as_ref())
+    fn report_drivers(&self) -> impl Iterator<Item = &Arc<ReportDriver>> {
+        self.0.iter().filter_map(|(_, driver)| driver.as_ref())
     }
 }
 
-impl Desk {
-    fn new(server: &XdsServer, reporter: LoadReporter, observer: Arc<Observer>) -> Self {
+impl ReportDriver {
+    fn new(server: &XdsServer, reporter: LoadReporter, event_log: Arc<EventLog>) -> Self {
         Self {
             reporter: Mutex::new(reporter),
             began: Instant::now(),
             bell: Notify::new(),
             rest: Notify::new(),
-            observer,
+            event_log,
             uri: server.uri.as_str().into(),
         }
     }
@@ -169,7 +172,7 @@ impl Desk {
         let answer = tell(&mut reporter, self.now());
         let events = reporter.take_events();
         drop(reporter);
-        self.observer.loads(&self.uri, &events);
+        self.event_log.loads(&self.uri, &events);
         self.bell.notify_one();
         answer
     }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chancery_client::{
-    Address, Bootstrap, ChannelCredentials, Client, Dial, Dialled, ErrorKind, Event, Node, Options,
-    RawWatch, TypeUrl, XdsServer,
+    Address, Bootstrap, ChannelCredentials, Client, Dial, DialFuture, ErrorKind, Event, Node,
+    Options, RawWatch, TypeUrl, XdsServer,
 };
 use stage::message::CDS;
 use stage::theatre::{Manner, Theatre};
@@ -26,7 +26,7 @@ struct Gate {
 }
 
 impl Dial for Gate {
-    fn dial<'a>(&'a self, address: &'a Address) -> Dialled<'a> {
+    fn dial<'a>(&'a self, address: &'a Address) -> DialFuture<'a> {
         if self.shut.load(Ordering::Relaxed) {
             self.refused.lock().unwrap().push(Instant::now());
             return Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) });

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chancery_client::{
-    Alpn, Bootstrap, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
-    CredentialsError, Pending, Plugged, Plugins, Reader, Value, XdsServer,
+    Alpn, Bootstrap, BootstrapReader, CallCredentials, CallPlugin, ChannelCredentials,
+    ChannelPlugin, Credentials, CredentialsError, PluginCredentials, PluginFuture, Plugins, Value,
+    XdsServer,
 };
 use common::{Authority, Echo, Files, chain, tls};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -27,11 +28,11 @@ struct Own {
 }
 
 impl ChannelPlugin for Own {
-    fn tls(&self) -> Pending<'_, Arc<ClientConfig>> {
+    fn tls(&self) -> PluginFuture<'_, Arc<ClientConfig>> {
         Box::pin(async { Ok(self.tls.tls().await?.ok_or("insecure")?) })
     }
 
-    fn metadata(&self, _: SystemTime) -> Pending<'_, HeaderMap> {
+    fn metadata(&self, _: SystemTime) -> PluginFuture<'_, HeaderMap> {
         Box::pin(async { Ok(headers("x-channel", self.header)) })
     }
 }
@@ -40,7 +41,7 @@ impl ChannelPlugin for Own {
 struct Clock;
 
 impl CallPlugin for Clock {
-    fn metadata(&self, now: SystemTime) -> Pending<'_, HeaderMap> {
+    fn metadata(&self, now: SystemTime) -> PluginFuture<'_, HeaderMap> {
         Box::pin(async move {
             let seconds = now.duration_since(UNIX_EPOCH)?.as_secs().to_string();
             Ok(headers("x-clock", &seconds))
@@ -53,7 +54,7 @@ fn headers(name: &'static str, value: &str) -> HeaderMap {
 }
 
 /// A reader that knows `google_default` and `clock`.
-fn reader(files: &Files) -> Reader {
+fn reader(files: &Files) -> BootstrapReader {
     let (channel, mut plugins) = (ChannelCredentials::Tls(files.tls()), Plugins::default());
     plugins.channel("google_default", move |config| match config {
         Value::Null => {
@@ -63,7 +64,7 @@ fn reader(files: &Files) -> Reader {
         _ => Err("it takes no config".into()),
     });
     plugins.call("clock", |_| Ok(Arc::new(Clock)));
-    Reader { plugins, ..Reader::default() }
+    BootstrapReader { plugins, ..BootstrapReader::default() }
 }
 
 fn entry(channel: &str, call: &str) -> String {
@@ -95,7 +96,7 @@ async fn what_a_program_brings_with_it_is_known_by_its_type() {
 /// C-003.
 #[test]
 fn what_nobody_brings_is_unknown() {
-    let plain = Reader::default();
+    let plain = BootstrapReader::default();
     let server = plain.server(&entry(&format!("{GOOGLE}, {INSECURE}"), CLOCK)).unwrap();
     assert_eq!((server.channel, server.calls), (ChannelCredentials::Insecure, Vec::new()));
     let error = plain.server(&entry(GOOGLE, "")).unwrap_err().to_string();
@@ -122,7 +123,7 @@ fn a_bad_config_of_a_known_type_fails_the_bootstrap() {
 #[test]
 fn plugins_are_told_apart_by_type_and_configuration() {
     let plug = |kind, config: &str| XdsServer {
-        calls: vec![CallCredentials::Plugged(Plugged::<dyn CallPlugin>::new(
+        calls: vec![CallCredentials::Plugin(PluginCredentials::<dyn CallPlugin>::new(
             kind,
             Value::Text(config.to_owned()),
             Arc::new(Clock),
@@ -182,15 +183,15 @@ async fn two_tokens_are_two_headers() {
 async fn a_plugin_that_fails_is_named() {
     struct Broken;
     impl CallPlugin for Broken {
-        fn metadata(&self, _: SystemTime) -> Pending<'_, HeaderMap> {
+        fn metadata(&self, _: SystemTime) -> PluginFuture<'_, HeaderMap> {
             Box::pin(async { Err("the agent is gone".into()) })
         }
     }
-    let plugged = Plugged::<dyn CallPlugin>::new("mesh", Value::Null, Arc::new(Broken));
-    let calls = vec![CallCredentials::Plugged(plugged)];
+    let plugged = PluginCredentials::<dyn CallPlugin>::new("mesh", Value::Null, Arc::new(Broken));
+    let calls = vec![CallCredentials::Plugin(plugged)];
     let server = XdsServer { calls, ..XdsServer::default() };
     let error = Credentials::new(&server, Alpn::Http2).metadata(NOW).await.unwrap_err();
-    assert!(matches!(error, CredentialsError::Plugged { .. }));
+    assert!(matches!(error, CredentialsError::Plugin { .. }));
     assert_eq!(error.code(), 14, "UNAVAILABLE");
     assert_eq!(chain(&error), "`mesh` credentials cannot be had: the agent is gone");
 }

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::{Bootstrap, BootstrapError, Reader};
+use super::{Bootstrap, BootstrapError, BootstrapReader};
 
 const FILE: &str = "GRPC_XDS_BOOTSTRAP";
 const CONFIG: &str = "GRPC_XDS_BOOTSTRAP_CONFIG";
 
-impl Reader {
+impl BootstrapReader {
     /// What `given` says; if nothing, what the file says that `GRPC_XDS_BOOTSTRAP` names; if it
     /// names none, what `GRPC_XDS_BOOTSTRAP_CONFIG` says (C-001).
     ///
@@ -61,7 +61,7 @@ mod tests {
             CONFIG => config.map(OsString::from),
             _ => None,
         };
-        match Reader::default().discover_in(given, variable) {
+        match BootstrapReader::default().discover_in(given, variable) {
             Ok(bootstrap) => bootstrap.servers[0].uri.clone(),
             Err(error) => error.to_string(),
         }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn one_that_is_built_in_code_is_checked_too() {
-        let empty = Reader::default().discover_in(Some(Bootstrap::default()), |_| None);
+        let empty = BootstrapReader::default().discover_in(Some(Bootstrap::default()), |_| None);
         assert_eq!(empty.unwrap_err().faults()[0].path, "xds_servers");
     }
 }

@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::Fault;
 
 /// A value, and where it stands.
-pub(crate) struct At<'a> {
+pub(crate) struct JsonField<'a> {
     value: &'a Value,
     path: String,
 }
 
-impl<'a> At<'a> {
+impl<'a> JsonField<'a> {
     /// The whole document.
     pub(crate) fn root(value: &'a Value) -> Self {
         Self { value, path: String::new() }

@@ -28,7 +28,7 @@ use chancery_core::{Node, TypeUrl, Value};
 pub use address::{Address, InvalidAddress};
 pub use fault::{BootstrapError, Fault};
 pub use plan::Plan;
-pub use reader::Reader;
+pub use reader::BootstrapReader;
 use scheme::Scheme;
 pub use server::XdsServer;
 
@@ -122,7 +122,7 @@ impl Bootstrap {
     /// # Errors
     /// If there is none of the three, or the one that was found cannot be used.
     pub fn discover(given: Option<Self>) -> Result<Self, BootstrapError> {
-        Reader::default().discover(given)
+        BootstrapReader::default().discover(given)
     }
 
     /// Whether a client can work with it: what JSON could not have said either.
@@ -236,11 +236,11 @@ impl fmt::Debug for CertificateProvider {
     }
 }
 
-/// From JSON, with the credentials that are built in. [`Reader`] can do more.
+/// From JSON, with the credentials that are built in. [`BootstrapReader`] can do more.
 impl FromStr for Bootstrap {
     type Err = BootstrapError;
     fn from_str(json: &str) -> Result<Self, BootstrapError> {
-        Reader::default().bootstrap(json)
+        BootstrapReader::default().bootstrap(json)
     }
 }
 

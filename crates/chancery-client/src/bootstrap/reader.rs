@@ -10,16 +10,16 @@ use std::sync::Arc;
 use chancery_core::client::{Fallback, ServerFeatures, Template};
 use chancery_core::{Locality, Node, Value};
 
-use super::json::At;
+use super::json::JsonField;
 use super::{Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, XdsServer};
 use crate::credentials::{CallCredentials, ChannelCredentials, Plugins, TlsFiles};
 
 /// How a bootstrap is read.
 ///
 /// ```
-/// use chancery_client::Reader;
+/// use chancery_client::BootstrapReader;
 ///
-/// let reader = Reader { call_creds: false, ..Reader::default() };
+/// let reader = BootstrapReader { call_creds: false, ..BootstrapReader::default() };
 /// let server = reader.server(
 ///     r#"{
 ///         "server_uri": "xds.example.com:443",
@@ -31,7 +31,7 @@ use crate::credentials::{CallCredentials, ChannelCredentials, Plugins, TlsFiles}
 /// # Ok::<_, chancery_client::BootstrapError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct BootstrapReader {
     /// Whether `call_creds` are read and used. They are by default.
     pub call_creds: bool,
     /// Whether `fallback_on_reachability_only` is read and obeyed. It is not by default: it is
@@ -41,13 +41,13 @@ pub struct Reader {
     pub plugins: Plugins,
 }
 
-impl Default for Reader {
+impl Default for BootstrapReader {
     fn default() -> Self {
         Self { call_creds: true, fallback_on_reachability_only: false, plugins: Plugins::default() }
     }
 }
 
-impl Reader {
+impl BootstrapReader {
     /// Reads a bootstrap.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Reader {
     pub fn server(&self, json: &str) -> Result<XdsServer, BootstrapError> {
         let document = parse(None, json)?;
         let mut faults = Vec::new();
-        let server = self.xds_server(&At::root(&document), &mut faults);
+        let server = self.xds_server(&JsonField::root(&document), &mut faults);
         if server.uri.is_empty() {
             add(&mut faults, Fault::new("server_uri", "is missing or empty; say where it is"));
         }
@@ -76,7 +76,7 @@ impl Reader {
         json: &str,
     ) -> Result<Bootstrap, BootstrapError> {
         let document = parse(origin.as_deref(), json)?;
-        let root = At::root(&document);
+        let root = JsonField::root(&document);
         let mut faults = Vec::new();
         if !root.is_object(&mut faults) {
             return Err(BootstrapError::Invalid { origin, faults });
@@ -88,7 +88,7 @@ impl Reader {
         BootstrapError::unless_empty(origin, faults).map(|()| bootstrap)
     }
 
-    fn whole(&self, root: &At<'_>, faults: &mut Vec<Fault>) -> Bootstrap {
+    fn whole(&self, root: &JsonField<'_>, faults: &mut Vec<Fault>) -> Bootstrap {
         let client = template(root, "client_default_listener_resource_name_template", faults);
         let server = template(root, "server_listener_resource_name_template", faults);
         Bootstrap {
@@ -101,7 +101,11 @@ impl Reader {
         }
     }
 
-    fn authorities(&self, root: &At<'_>, faults: &mut Vec<Fault>) -> BTreeMap<Arc<str>, Authority> {
+    fn authorities(
+        &self,
+        root: &JsonField<'_>,
+        faults: &mut Vec<Fault>,
+    ) -> BTreeMap<Arc<str>, Authority> {
         let mut authorities = BTreeMap::new();
         for (name, entry) in root.entries("authorities", faults) {
             if !entry.is_object(faults) {
@@ -121,12 +125,12 @@ impl Reader {
     }
 
     /// A server that has faults keeps its place, so that later faults name the right one.
-    fn xds_servers(&self, parent: &At<'_>, faults: &mut Vec<Fault>) -> Vec<XdsServer> {
+    fn xds_servers(&self, parent: &JsonField<'_>, faults: &mut Vec<Fault>) -> Vec<XdsServer> {
         let list = parent.list("xds_servers", faults);
         list.iter().map(|server| self.xds_server(server, faults)).collect()
     }
 
-    fn xds_server(&self, server: &At<'_>, faults: &mut Vec<Fault>) -> XdsServer {
+    fn xds_server(&self, server: &JsonField<'_>, faults: &mut Vec<Fault>) -> XdsServer {
         if !server.is_object(faults) {
             return XdsServer::default();
         }
@@ -139,7 +143,11 @@ impl Reader {
     }
 
     /// The first type that is known; what comes after it is not looked at (C-003).
-    fn channel(&self, server: &At<'_>, faults: &mut Vec<Fault>) -> Option<ChannelCredentials> {
+    fn channel(
+        &self,
+        server: &JsonField<'_>,
+        faults: &mut Vec<Fault>,
+    ) -> Option<ChannelCredentials> {
         let before = faults.len();
         let mut unknown = Vec::new();
         for entry in server.list("channel_creds", faults) {
@@ -149,7 +157,9 @@ impl Reader {
                 ("tls", _) => {
                     return Some(ChannelCredentials::Tls(tls_files(config.as_ref(), faults)));
                 }
-                (_, Some(Ok(plugged))) => return Some(ChannelCredentials::Plugged(plugged)),
+                (_, Some(Ok(plugged))) => {
+                    return Some(ChannelCredentials::Plugin(plugged));
+                }
                 (_, Some(Err(problem))) => {
                     faults.push(entry.fault("config", format!("cannot be used: {problem}")));
                     return None;
@@ -176,12 +186,12 @@ impl Reader {
     }
 
     /// All types that are known (C-009).
-    fn calls(&self, server: &At<'_>, faults: &mut Vec<Fault>) -> Vec<CallCredentials> {
+    fn calls(&self, server: &JsonField<'_>, faults: &mut Vec<Fault>) -> Vec<CallCredentials> {
         let entries = server.list("call_creds", faults);
         entries.iter().filter_map(|entry| self.call(entry, faults)).collect()
     }
 
-    fn call(&self, entry: &At<'_>, faults: &mut Vec<Fault>) -> Option<CallCredentials> {
+    fn call(&self, entry: &JsonField<'_>, faults: &mut Vec<Fault>) -> Option<CallCredentials> {
         let (kind, config) = credential(entry, faults)?;
         if kind == "jwt_token_file" {
             let config = config.filter(|config| config.is_object(faults));
@@ -192,7 +202,7 @@ impl Reader {
             return path.map(|path| CallCredentials::JwtTokenFile(path.into()));
         }
         match self.plugins.find_call(kind, &value(config.as_ref()))? {
-            Ok(plugged) => Some(CallCredentials::Plugged(plugged)),
+            Ok(plugged) => Some(CallCredentials::Plugin(plugged)),
             Err(problem) => {
                 faults.push(entry.fault("config", format!("cannot be used: {problem}")));
                 None
@@ -202,17 +212,20 @@ impl Reader {
 }
 
 /// A configuration that need not be there.
-fn value(config: Option<&At<'_>>) -> Value {
-    config.map_or(Value::Null, At::value)
+fn value(config: Option<&JsonField<'_>>) -> Value {
+    config.map_or(Value::Null, JsonField::value)
 }
 
 /// As in other clients, an empty template is none.
-fn template(parent: &At<'_>, key: &str, faults: &mut Vec<Fault>) -> Option<Template> {
+fn template(parent: &JsonField<'_>, key: &str, faults: &mut Vec<Fault>) -> Option<Template> {
     parent.text(key, faults).filter(|text| !text.is_empty()).map(Template::new)
 }
 
 /// The type of a credential and its config.
-fn credential<'a>(entry: &At<'a>, faults: &mut Vec<Fault>) -> Option<(&'a str, Option<At<'a>>)> {
+fn credential<'a>(
+    entry: &JsonField<'a>,
+    faults: &mut Vec<Fault>,
+) -> Option<(&'a str, Option<JsonField<'a>>)> {
     if !entry.is_object(faults) {
         return None;
     }
@@ -227,7 +240,7 @@ fn credential<'a>(entry: &At<'a>, faults: &mut Vec<Fault>) -> Option<(&'a str, O
 }
 
 /// `tls` credentials and the `file_watcher` plugin are told the same (gRFC A65).
-fn tls_files(config: Option<&At<'_>>, faults: &mut Vec<Fault>) -> TlsFiles {
+fn tls_files(config: Option<&JsonField<'_>>, faults: &mut Vec<Fault>) -> TlsFiles {
     let mut files = TlsFiles::default();
     let Some(config) = config.filter(|config| config.is_object(faults)) else { return files };
     files.ca = config.filled_text("ca_certificate_file", faults).map(Into::into);
@@ -255,7 +268,7 @@ fn tls_files(config: Option<&At<'_>>, faults: &mut Vec<Fault>) -> TlsFiles {
 ///
 /// `xds_v3` is what this client speaks anyway, and `ignore_resource_deletion` is what it does
 /// anyway (C-070).
-fn features(server: &At<'_>, faults: &mut Vec<Fault>) -> ServerFeatures {
+fn features(server: &JsonField<'_>, faults: &mut Vec<Fault>) -> ServerFeatures {
     let mut features = ServerFeatures::default();
     for feature in server.list("server_features", faults) {
         match feature.as_text() {
@@ -271,7 +284,7 @@ fn features(server: &At<'_>, faults: &mut Vec<Fault>) -> ServerFeatures {
 }
 
 /// What concerns the software is not read: the software speaks for itself (C-006).
-fn node(node: &At<'_>, faults: &mut Vec<Fault>) -> Node {
+fn node(node: &JsonField<'_>, faults: &mut Vec<Fault>) -> Node {
     let mut text = |key| node.text(key, faults).unwrap_or_default().to_owned();
     let (id, cluster) = (text("id"), text("cluster"));
     let locality = node.object("locality", faults);
@@ -288,7 +301,7 @@ fn node(node: &At<'_>, faults: &mut Vec<Fault>) -> Node {
 
 /// The configuration of a plugin that is known has to be right; any other is kept (C-010).
 fn certificate_providers(
-    root: &At<'_>,
+    root: &JsonField<'_>,
     faults: &mut Vec<Fault>,
 ) -> BTreeMap<String, CertificateProvider> {
     let mut providers = BTreeMap::new();

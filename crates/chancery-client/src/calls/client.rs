@@ -14,7 +14,7 @@ use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use tokio::time::timeout;
 
-use super::connection::{self, Connection};
+use super::connection::{self, Http2Connection};
 use super::status;
 use crate::dial::{told, unavailable};
 use crate::{Address, Alpn, Credentials, Options, XdsServer};
@@ -30,11 +30,11 @@ pub(crate) struct Caller {
 
 /// What the server says on a call.
 pub(crate) struct Inbox {
-    state: State,
+    state: CallState,
     messages: Messages,
 }
 
-enum State {
+enum CallState {
     Called(ResponseFuture),
     Answered(RecvStream),
 }
@@ -49,7 +49,7 @@ impl Caller {
     /// A connection, and what has to run for it to live.
     pub(crate) async fn connect(
         &self,
-    ) -> Result<(Connection, impl Future<Output = ()> + use<>), String> {
+    ) -> Result<(Http2Connection, impl Future<Output = ()> + use<>), String> {
         let address = self.address.as_ref().map_err(Clone::clone)?;
         connection::connect(address, &self.credentials, &self.options).await
     }
@@ -92,7 +92,7 @@ impl Caller {
         let opened = poll_fn(|cx| sender.poll_ready(cx)).await;
         opened.map_err(|error| unavailable(told(&error)))?;
         let messages = Messages::new(self.options.max_response_bytes);
-        Ok((Inbox { state: State::Called(response), messages }, out))
+        Ok((Inbox { state: CallState::Called(response), messages }, out))
     }
 
     fn head(&self, path: &str, metadata: HeaderMap) -> Result<http::Request<()>, ErrorDetail> {
@@ -117,11 +117,11 @@ impl Inbox {
     pub(crate) async fn next(&mut self) -> Result<Bytes, ErrorDetail> {
         loop {
             let body = match &mut self.state {
-                State::Called(response) => {
-                    self.state = State::Answered(answered(response).await?);
+                CallState::Called(response) => {
+                    self.state = CallState::Answered(answered(response).await?);
                     continue;
                 }
-                State::Answered(body) => body,
+                CallState::Answered(body) => body,
             };
             let message = self.messages.next().map_err(|error| internal(error.to_string()))?;
             if let Some(message) = message {

@@ -15,7 +15,7 @@ use crate::dial::{self, Io, told};
 use crate::{Address, Credentials, Options};
 
 /// A connection that streams can be opened on.
-pub(crate) struct Connection {
+pub(crate) struct Http2Connection {
     sender: SendRequest<Bytes>,
     alive: tokio::sync::watch::Receiver<()>,
 }
@@ -25,7 +25,7 @@ pub(crate) async fn connect(
     address: &Address,
     credentials: &Credentials,
     options: &Options,
-) -> Result<(Connection, impl Future<Output = ()> + use<>), String> {
+) -> Result<(Http2Connection, impl Future<Output = ()> + use<>), String> {
     let limit = options.connect_timeout;
     let io = dial::connect(&options.dial, address, credentials, limit).await?;
     let handshake = Builder::new()
@@ -52,10 +52,10 @@ pub(crate) async fn connect(
             () = dead => debug!("connection is dead: no answer within {patience:?}"),
         }
     };
-    Ok((Connection { sender, alive }, driver))
+    Ok((Http2Connection { sender, alive }, driver))
 }
 
-impl Connection {
+impl Http2Connection {
     /// Whether it is worth asking for another stream.
     pub(crate) fn takes_streams(&self) -> bool {
         self.alive.has_changed().is_ok()

@@ -40,7 +40,7 @@ pub enum CredentialsError {
     },
     /// The program's own credentials fail.
     #[error("`{kind}` credentials cannot be had")]
-    Plugged {
+    Plugin {
         /// Their type.
         kind: String,
         /// Why.
@@ -52,7 +52,7 @@ impl CredentialsError {
     /// What gRPC calls this: `UNAVAILABLE` if it may pass by itself, else `UNAUTHENTICATED` (C-009).
     pub fn code(&self) -> i32 {
         match self {
-            Self::Tls(_) | Self::TokenUnreadable { .. } | Self::Plugged { .. } => {
+            Self::Tls(_) | Self::TokenUnreadable { .. } | Self::Plugin { .. } => {
                 ErrorDetail::UNAVAILABLE
             }
             Self::TokenInvalid { .. } | Self::Insecure { .. } => ErrorDetail::UNAUTHENTICATED,

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use tokio_rustls::rustls::ClientConfig;
 
-use super::plugin::{CallPlugin, ChannelPlugin, Pending, Plugged};
+use super::plugin::{CallPlugin, ChannelPlugin, PluginCredentials, PluginFuture};
 use super::tls::Tls;
 use super::token::TokenFile;
 use super::{CallCredentials, ChannelCredentials, CredentialsError};
@@ -18,8 +18,8 @@ use crate::XdsServer;
 #[derive(Debug)]
 pub struct Credentials {
     server: String,
-    channel: Channel,
-    calls: Vec<Call>,
+    channel: LiveChannel,
+    calls: Vec<LiveCall>,
     alpn: Alpn,
 }
 
@@ -35,31 +35,31 @@ pub enum Alpn {
 }
 
 #[derive(Debug)]
-enum Channel {
+enum LiveChannel {
     Insecure,
     Tls(Tls),
-    Plugged(Plugged<dyn ChannelPlugin>),
+    Plugin(PluginCredentials<dyn ChannelPlugin>),
 }
 
 #[derive(Debug)]
-enum Call {
+enum LiveCall {
     Token(TokenFile),
-    Plugged(Plugged<dyn CallPlugin>),
+    Plugin(PluginCredentials<dyn CallPlugin>),
 }
 
 impl Credentials {
     /// The credentials of this server.
     pub fn new(server: &XdsServer, alpn: Alpn) -> Self {
         let call = |call: &CallCredentials| match call {
-            CallCredentials::JwtTokenFile(path) => Call::Token(TokenFile::new(path.clone())),
-            CallCredentials::Plugged(plugged) => Call::Plugged(plugged.clone()),
+            CallCredentials::JwtTokenFile(path) => LiveCall::Token(TokenFile::new(path.clone())),
+            CallCredentials::Plugin(plugged) => LiveCall::Plugin(plugged.clone()),
         };
         Self {
             server: server.uri.clone(),
             channel: match &server.channel {
-                ChannelCredentials::Insecure => Channel::Insecure,
-                ChannelCredentials::Tls(files) => Channel::Tls(Tls::new(files.clone())),
-                ChannelCredentials::Plugged(plugged) => Channel::Plugged(plugged.clone()),
+                ChannelCredentials::Insecure => LiveChannel::Insecure,
+                ChannelCredentials::Tls(files) => LiveChannel::Tls(Tls::new(files.clone())),
+                ChannelCredentials::Plugin(plugged) => LiveChannel::Plugin(plugged.clone()),
             },
             calls: server.calls.iter().map(call).collect(),
             alpn,
@@ -73,9 +73,9 @@ impl Credentials {
     /// If there is nothing that can be used: neither now nor from before.
     pub async fn tls(&self) -> Result<Option<Arc<ClientConfig>>, CredentialsError> {
         let config = match &self.channel {
-            Channel::Insecure => return Ok(None),
-            Channel::Tls(tls) => tls.config().await.map_err(Arc::new)?,
-            Channel::Plugged(plugged) => named(plugged.kind(), plugged.plugin().tls()).await?,
+            LiveChannel::Insecure => return Ok(None),
+            LiveChannel::Tls(tls) => tls.config().await.map_err(Arc::new)?,
+            LiveChannel::Plugin(plugged) => named(plugged.kind(), plugged.plugin().tls()).await?,
         };
         // Cheap: all that is large in it is shared, and so are its sessions.
         let mut config = ClientConfig::clone(&config);
@@ -91,20 +91,20 @@ impl Credentials {
     /// If a token cannot be had, or would go over an insecure connection.
     pub async fn metadata(&self, now: SystemTime) -> Result<HeaderMap, CredentialsError> {
         let mut headers = match &self.channel {
-            Channel::Insecure if !self.calls.is_empty() => {
+            LiveChannel::Insecure if !self.calls.is_empty() => {
                 return Err(CredentialsError::Insecure { server: self.server.clone() });
             }
-            Channel::Insecure | Channel::Tls(_) => HeaderMap::new(),
-            Channel::Plugged(plugged) => {
+            LiveChannel::Insecure | LiveChannel::Tls(_) => HeaderMap::new(),
+            LiveChannel::Plugin(plugged) => {
                 named(plugged.kind(), plugged.plugin().metadata(now)).await?
             }
         };
         for call in &self.calls {
             match call {
-                Call::Token(file) => {
+                LiveCall::Token(file) => {
                     headers.append(AUTHORIZATION, file.header(now).await?);
                 }
-                Call::Plugged(plugged) => {
+                LiveCall::Plugin(plugged) => {
                     let more = named(plugged.kind(), plugged.plugin().metadata(now)).await?;
                     more.iter().for_each(|(name, value)| {
                         headers.append(name, value.clone());
@@ -129,7 +129,7 @@ impl Alpn {
 }
 
 /// An error of a plugin, with the name of the plugin.
-async fn named<T>(kind: &str, pending: Pending<'_, T>) -> Result<T, CredentialsError> {
-    let error = |source| CredentialsError::Plugged { kind: kind.to_owned(), source };
+async fn named<T>(kind: &str, pending: PluginFuture<'_, T>) -> Result<T, CredentialsError> {
+    let error = |source| CredentialsError::Plugin { kind: kind.to_owned(), source };
     pending.await.map_err(|source| error(Arc::from(source)))
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 pub use error::CredentialsError;
 pub use live::{Alpn, Credentials};
-pub use plugin::{CallPlugin, ChannelPlugin, Pending, Plugged, Plugins};
+pub use plugin::{CallPlugin, ChannelPlugin, PluginCredentials, PluginFuture, Plugins};
 pub use tls::TlsError;
 
 /// How the connection to a server is made.
@@ -28,7 +28,7 @@ pub enum ChannelCredentials {
     /// `tls`: encrypted, the server verified, and the client too if it has an identity.
     Tls(TlsFiles),
     /// Of a type that the program brings with it, as `google_default`.
-    Plugged(Plugged<dyn ChannelPlugin>),
+    Plugin(PluginCredentials<dyn ChannelPlugin>),
 }
 
 /// What a client of TLS reads, and how often.
@@ -59,7 +59,7 @@ pub enum CallCredentials {
     /// `jwt_token_file`: a token that something else keeps fresh in a file.
     JwtTokenFile(PathBuf),
     /// Of a type that the program brings with it.
-    Plugged(Plugged<dyn CallPlugin>),
+    Plugin(PluginCredentials<dyn CallPlugin>),
 }
 
 /// The safe one.
@@ -81,7 +81,7 @@ impl fmt::Display for ChannelCredentials {
         match self {
             Self::Insecure => f.write_str("insecure"),
             Self::Tls(files) => write!(f, "tls {files:?}"),
-            Self::Plugged(plugged) => plugged.fmt(f),
+            Self::Plugin(plugged) => plugged.fmt(f),
         }
     }
 }
@@ -91,7 +91,7 @@ impl fmt::Display for CallCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::JwtTokenFile(path) => write!(f, "jwt_token_file {path:?}"),
-            Self::Plugged(plugged) => plugged.fmt(f),
+            Self::Plugin(plugged) => plugged.fmt(f),
         }
     }
 }

@@ -13,17 +13,17 @@ use http::HeaderMap;
 use tokio_rustls::rustls::ClientConfig;
 
 /// What a plugin answers, when it can.
-pub type Pending<'a, T> =
+pub type PluginFuture<'a, T> =
     Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
 /// Channel credentials of the program's own. They are always secure: what is spoken is TLS.
 pub trait ChannelPlugin: Send + Sync {
     /// How the next connection is made. Asked before each one; which versions of HTTP are offered is
     /// filled in.
-    fn tls(&self) -> Pending<'_, Arc<ClientConfig>>;
+    fn tls(&self) -> PluginFuture<'_, Arc<ClientConfig>>;
 
     /// What the next stream carries. Nothing, unless the credentials are of both kinds.
-    fn metadata(&self, now: SystemTime) -> Pending<'_, HeaderMap> {
+    fn metadata(&self, now: SystemTime) -> PluginFuture<'_, HeaderMap> {
         let _ = now;
         Box::pin(async { Ok(HeaderMap::new()) })
     }
@@ -32,17 +32,17 @@ pub trait ChannelPlugin: Send + Sync {
 /// Call credentials of the program's own.
 pub trait CallPlugin: Send + Sync {
     /// What the next stream carries. Asked before each one, and not for an insecure connection.
-    fn metadata(&self, now: SystemTime) -> Pending<'_, HeaderMap>;
+    fn metadata(&self, now: SystemTime) -> PluginFuture<'_, HeaderMap>;
 }
 
 /// A plugin as one server uses it. Two are the same if type and configuration are.
-pub struct Plugged<P: ?Sized> {
+pub struct PluginCredentials<P: ?Sized> {
     kind: Arc<str>,
     config: Arc<Value>,
     plugin: Arc<P>,
 }
 
-impl<P: ?Sized> Plugged<P> {
+impl<P: ?Sized> PluginCredentials<P> {
     /// A plugin for credentials of this type, as this configuration made it.
     pub fn new(kind: &str, config: Value, plugin: Arc<P>) -> Self {
         Self { kind: kind.into(), config: Arc::new(config), plugin }
@@ -58,7 +58,7 @@ impl<P: ?Sized> Plugged<P> {
     }
 }
 
-impl<P: ?Sized> Clone for Plugged<P> {
+impl<P: ?Sized> Clone for PluginCredentials<P> {
     fn clone(&self) -> Self {
         Self {
             kind: Arc::clone(&self.kind),
@@ -68,21 +68,21 @@ impl<P: ?Sized> Clone for Plugged<P> {
     }
 }
 
-impl<P: ?Sized> PartialEq for Plugged<P> {
+impl<P: ?Sized> PartialEq for PluginCredentials<P> {
     fn eq(&self, other: &Self) -> bool {
         (&self.kind, &self.config) == (&other.kind, &other.config)
     }
 }
 
 /// The configuration may be secret.
-impl<P: ?Sized> fmt::Debug for Plugged<P> {
+impl<P: ?Sized> fmt::Debug for PluginCredentials<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plugged").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("PluginCredentials").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
 /// Tells one from another without telling what may be secret.
-impl<P: ?Sized> fmt::Display for Plugged<P> {
+impl<P: ?Sized> fmt::Display for PluginCredentials<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut hasher = DefaultHasher::new();
         format!("{:?}", self.config).hash(&mut hasher);
@@ -96,13 +96,13 @@ impl<P: ?Sized> fmt::Display for Plugged<P> {
 /// use std::sync::Arc;
 /// use std::time::SystemTime;
 ///
-/// use chancery_client::{CallPlugin, Pending, Plugins, Reader, XdsServer};
+/// use chancery_client::{CallPlugin, PluginFuture, Plugins, BootstrapReader, XdsServer};
 /// use http::HeaderMap;
 ///
 /// struct ApiKey(http::HeaderValue);
 ///
 /// impl CallPlugin for ApiKey {
-///     fn metadata(&self, _: SystemTime) -> Pending<'_, HeaderMap> {
+///     fn metadata(&self, _: SystemTime) -> PluginFuture<'_, HeaderMap> {
 ///         let headers = [(http::HeaderName::from_static("x-api-key"), self.0.clone())];
 ///         Box::pin(async { Ok(headers.into_iter().collect()) })
 ///     }
@@ -110,7 +110,7 @@ impl<P: ?Sized> fmt::Display for Plugged<P> {
 ///
 /// let mut plugins = Plugins::default();
 /// plugins.call("api_key", |_config| Ok(Arc::new(ApiKey("secret".parse()?))));
-/// let reader = Reader { plugins, ..Reader::default() };
+/// let reader = BootstrapReader { plugins, ..BootstrapReader::default() };
 /// let server = reader.server(
 ///     r#"{
 ///         "server_uri": "xds.example.com:443",
@@ -155,7 +155,7 @@ impl Plugins {
         &self,
         kind: &str,
         config: &Value,
-    ) -> Option<Result<Plugged<dyn ChannelPlugin>, String>> {
+    ) -> Option<Result<PluginCredentials<dyn ChannelPlugin>, String>> {
         self.channels.get(kind).map(|make| plug(kind, config, make))
     }
 
@@ -164,7 +164,7 @@ impl Plugins {
         &self,
         kind: &str,
         config: &Value,
-    ) -> Option<Result<Plugged<dyn CallPlugin>, String>> {
+    ) -> Option<Result<PluginCredentials<dyn CallPlugin>, String>> {
         self.calls.get(kind).map(|make| plug(kind, config, make))
     }
 
@@ -174,9 +174,13 @@ impl Plugins {
     }
 }
 
-fn plug<P: ?Sized>(kind: &str, config: &Value, make: &Make<P>) -> Result<Plugged<P>, String> {
+fn plug<P: ?Sized>(
+    kind: &str,
+    config: &Value,
+    make: &Make<P>,
+) -> Result<PluginCredentials<P>, String> {
     match make(config) {
-        Ok(plugin) => Ok(Plugged::new(kind, config.clone(), plugin)),
+        Ok(plugin) => Ok(PluginCredentials::new(kind, config.clone(), plugin)),
         Err(error) => Err(error.to_string()),
     }
 }

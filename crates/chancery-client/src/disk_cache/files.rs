@@ -1,4 +1,4 @@
-//! The files of a stock: bodies by their hash, one index, and a lock.
+//! The files of a disk cache: bodies by their hash, one index, and a lock.
 //!
 //! A file is written beside its place and moved there, so it is there as a whole or not at all. Only
 //! the index is sure to survive a loss of power; a body that does not is found out by its hash.
@@ -15,13 +15,13 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The directory of one client.
-pub(super) struct Disk {
+pub(super) struct CacheFiles {
     root: PathBuf,
     /// Held for as long as the client lives.
     _lock: File,
 }
 
-impl Disk {
+impl CacheFiles {
     /// Makes the directory if need be, and keeps others out.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         let mut directories = DirBuilder::new();

@@ -1,4 +1,4 @@
-//! What is in a stock: one line for each resource, each with a checksum of its own.
+//! What is in a disk cache: one line for each resource, each with a checksum of its own.
 //!
 //! ```text
 //!   chancery-stock 1 HASH-OF-THE-NODE
@@ -17,11 +17,11 @@ use chancery_proto::reply::Reader;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::Stock;
-use super::files::Disk;
+use super::DiskCache;
+use super::files::CacheFiles;
 
 /// Whom this client asks for what, and who it is.
-pub(super) struct Sources {
+pub(super) struct ServerHashes {
     node: u128,
     servers: BTreeMap<ServerId, u128>,
     authorities: BTreeMap<AuthorityKey, Vec<ServerId>>,
@@ -29,8 +29,8 @@ pub(super) struct Sources {
 
 /// What is kept.
 #[derive(Default)]
-pub(super) struct Ledger {
-    lines: BTreeMap<(TypeUrl, ResourceName), Line>,
+pub(super) struct CacheIndex {
+    lines: BTreeMap<(TypeUrl, ResourceName), IndexEntry>,
     /// Bodies that are on disk, and were whole when they were read or written.
     written: BTreeSet<u128>,
     /// The index as it is on disk.
@@ -39,7 +39,7 @@ pub(super) struct Ledger {
 
 /// One resource.
 #[derive(Clone)]
-struct Line {
+struct IndexEntry {
     version: Arc<str>,
     /// Whether that is the resource's own version.
     own: bool,
@@ -51,7 +51,7 @@ struct Line {
     body: Option<Bytes>,
 }
 
-impl Sources {
+impl ServerHashes {
     pub(super) fn of(setup: &Setup) -> Self {
         let servers = setup.servers().map(|(id, server)| {
             let key = &server.key;
@@ -78,41 +78,41 @@ impl Sources {
 
 /// Reads what an earlier run held, and why some of it cannot be used.
 pub(super) fn load(
-    disk: &Disk,
-    sources: &Sources,
+    disk: &CacheFiles,
+    sources: &ServerHashes,
     reader: &Reader,
     secrets: bool,
-) -> (Ledger, Vec<(TypeUrl, CachedResource)>, Vec<String>) {
-    let mut ledger = Ledger::default();
+) -> (CacheIndex, Vec<(TypeUrl, CachedResource)>, Vec<String>) {
+    let mut loaded = CacheIndex::default();
     let (mut left, mut faults) = (Vec::new(), Vec::new());
     match disk.index() {
-        Ok(index) => ledger.index = index,
+        Ok(index) => loaded.index = index,
         Err(error) => faults.push(format!("the index: {error}")),
     }
-    let index = ledger.index.clone();
+    let index = loaded.index.clone();
     let mut lines = index.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let head = lines.next().unwrap_or_default();
     if head != sources.head().as_bytes() {
         if !head.is_empty() {
             faults.push("it is of another node, or another version of this program".to_owned());
         }
-        return (ledger, left, faults);
+        return (loaded, left, faults);
     }
     for line in lines {
-        match ledger.take(line, disk, sources, reader, secrets) {
+        match loaded.take(line, disk, sources, reader, secrets) {
             Ok(found) => left.push(found),
             Err(fault) => faults.push(fault),
         }
     }
-    (ledger, left, faults)
+    (loaded, left, faults)
 }
 
-impl Ledger {
+impl CacheIndex {
     fn take(
         &mut self,
         text: &[u8],
-        disk: &Disk,
-        sources: &Sources,
+        disk: &CacheFiles,
+        sources: &ServerHashes,
         reader: &Reader,
         secrets: bool,
     ) -> Result<(TypeUrl, CachedResource), String> {
@@ -137,7 +137,7 @@ impl Ledger {
         let stated = if own { &version } else { "" };
         let given = reader.read_kept(&type_url, name.as_str(), stated, body);
         let given = given.map_err(|why| told(&why))?;
-        let line = Line {
+        let line = IndexEntry {
             version: Arc::clone(&version),
             own,
             server,
@@ -163,7 +163,12 @@ impl Ledger {
     }
 
     /// Takes over what is held now, and forgets what is no more.
-    pub(super) fn update(&mut self, machine: &Machine, sources: &Sources, stock: &Stock) {
+    pub(super) fn update(
+        &mut self,
+        machine: &Machine,
+        sources: &ServerHashes,
+        settings: &DiskCache,
+    ) {
         self.lines.retain(|(type_url, name), line| {
             line.watched = false;
             !machine.is_known_missing(type_url, name)
@@ -171,7 +176,7 @@ impl Ledger {
         for status in machine.resources() {
             let Some(held) = status.cached else { continue };
             let resource = &held.resource;
-            let is_secret = status.type_url.api() == Api::Sds && !stock.secrets;
+            let is_secret = status.type_url.api() == Api::Sds && !settings.secrets;
             if is_secret
                 || held.expires.is_some()
                 || resource.name() != status.name
@@ -181,7 +186,7 @@ impl Ledger {
             }
             let (hash, length) = (xxh3_128(resource.body()), resource.body().len());
             let is_new = !self.written.contains(&hash);
-            let line = Line {
+            let line = IndexEntry {
                 version: Arc::clone(&held.version),
                 own: matches!(resource.version(), Version::Explicit(_)),
                 server: held.server,
@@ -192,7 +197,7 @@ impl Ledger {
             };
             self.lines.insert((status.type_url.clone(), status.name.clone()), line);
         }
-        self.fit(stock.max_bytes);
+        self.fit(settings.max_bytes);
     }
 
     /// Lets go of what is too much, first of what is not watched.
@@ -211,7 +216,7 @@ impl Ledger {
 
     /// Writes what is not on disk yet: bodies, then the index that names them, and then takes away
     /// what nobody names.
-    pub(super) fn write(&mut self, disk: &Disk, sources: &Sources) -> io::Result<()> {
+    pub(super) fn write(&mut self, disk: &CacheFiles, sources: &ServerHashes) -> io::Result<()> {
         for line in self.lines.values_mut() {
             if let Some(body) = &line.body {
                 if !self.written.contains(&line.hash) {
@@ -233,7 +238,7 @@ impl Ledger {
         Ok(())
     }
 
-    fn text(&self, sources: &Sources) -> Vec<u8> {
+    fn text(&self, sources: &ServerHashes) -> Vec<u8> {
         let mut index = sources.head();
         for ((type_url, name), line) in &self.lines {
             let server = sources.servers.get(&line.server).copied().unwrap_or_default();

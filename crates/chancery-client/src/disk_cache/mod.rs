@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   start: [disk] --index, bodies--> checked --> the machine, before anybody is asked
-//!   then:  the machine --what is held, at most once a second--> [Ledger] --> [disk]
+//!   then:  the machine --what is held, at most once a second--> [CacheIndex] --> [disk]
 //! ```
 //!
 //! What was not told by a server that this client would ask for it, under the same credentials, is
@@ -26,8 +26,8 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::engine::Engine;
-use files::Disk;
-use index::{Ledger, Sources};
+use files::CacheFiles;
+use index::{CacheIndex, ServerHashes};
 
 /// Where a client keeps what it holds, for its next run.
 ///
@@ -37,13 +37,13 @@ use index::{Ledger, Sources};
 /// never changed. Resources with a time to live are not kept.
 ///
 /// ```
-/// use chancery_client::{Options, Stock};
+/// use chancery_client::{Options, DiskCache};
 ///
-/// let options = Options { stock: Some(Stock::new("/var/lib/my-program/xds")), ..Options::default() };
+/// let options = Options { disk_cache: Some(DiskCache::new("/var/lib/my-program/xds")), ..Options::default() };
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stock {
+pub struct DiskCache {
     /// A directory for this client alone, which is made if need be. A second client in it goes
     /// without. [`Clients`](crate::Clients) have a directory each in it.
     pub directory: PathBuf,
@@ -55,7 +55,7 @@ pub struct Stock {
     pub interval: Duration,
 }
 
-impl Stock {
+impl DiskCache {
     /// Keeps what is held in this directory.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
@@ -77,37 +77,37 @@ impl Stock {
     }
 }
 
-/// A stock that was not opened yet.
-pub(crate) struct Store {
-    stock: Stock,
-    sources: Sources,
+/// A disk cache that was not opened yet.
+pub(crate) struct ClosedDiskCache {
+    settings: DiskCache,
+    sources: ServerHashes,
     reader: Reader,
 }
 
 /// An open one.
-pub(crate) struct Keeping {
-    stock: Stock,
-    sources: Sources,
-    disk: Disk,
-    ledger: Ledger,
+pub(crate) struct OpenDiskCache {
+    settings: DiskCache,
+    sources: ServerHashes,
+    disk: CacheFiles,
+    index: CacheIndex,
 }
 
-impl Store {
-    pub(crate) fn new(stock: Stock, setup: &Setup, reader: Reader) -> Self {
-        Self { stock, sources: Sources::of(setup), reader }
+impl ClosedDiskCache {
+    pub(crate) fn new(settings: DiskCache, setup: &Setup, reader: Reader) -> Self {
+        Self { settings, sources: ServerHashes::of(setup), reader }
     }
 
     /// Tells the machine what is there; `None` if nothing can be kept.
-    pub(crate) async fn open(self, engine: Arc<Engine>) -> Option<Keeping> {
-        let Self { stock, sources, reader } = self;
-        let directory = stock.directory.clone();
+    pub(crate) async fn open(self, engine: Arc<Engine>) -> Option<OpenDiskCache> {
+        let Self { settings, sources, reader } = self;
+        let directory = settings.directory.clone();
         let read = move || {
-            let disk = Disk::open(&stock.directory)?;
-            let (ledger, left, faults) = index::load(&disk, &sources, &reader, stock.secrets);
-            Ok((Keeping { stock, sources, disk, ledger }, left, faults))
+            let disk = CacheFiles::open(&settings.directory)?;
+            let (index, left, faults) = index::load(&disk, &sources, &reader, settings.secrets);
+            Ok((OpenDiskCache { settings, sources, disk, index }, left, faults))
         };
         match task::spawn_blocking(read).await {
-            Ok(Ok((keeping, left, faults))) => {
+            Ok(Ok((open, left, faults))) => {
                 let (directory, resources) = (directory.display(), left.len());
                 info!(%directory, resources, "found what an earlier run held");
                 for fault in faults.iter().take(LINES) {
@@ -117,7 +117,7 @@ impl Store {
                     warn!(%directory, "and {} more", faults.len() - LINES);
                 }
                 engine.restore(left);
-                Some(keeping)
+                Some(open)
             }
             Ok(Err(why)) => {
                 let why: std::io::Error = why;
@@ -130,7 +130,7 @@ impl Store {
     }
 }
 
-impl Keeping {
+impl OpenDiskCache {
     /// Writes what is held, whenever it has changed.
     pub(crate) async fn keep(mut self, engine: Arc<Engine>) {
         let mut failed = false;
@@ -141,9 +141,9 @@ impl Keeping {
             } else {
                 engine.news().await;
             }
-            engine.look(|machine| self.ledger.update(machine, &self.sources, &self.stock));
+            engine.look(|machine| self.index.update(machine, &self.sources, &self.settings));
             let write = move || {
-                let written = self.ledger.write(&self.disk, &self.sources);
+                let written = self.index.write(&self.disk, &self.sources);
                 (self, written)
             };
             let written = match task::spawn_blocking(write).await {
@@ -157,11 +157,11 @@ impl Keeping {
             if let Err(why) = &written
                 && !failed
             {
-                let directory = self.stock.directory.display();
+                let directory = self.settings.directory.display();
                 warn!(%directory, "what is held is not kept for the next run: {why}");
             }
             failed = written.is_err();
-            sleep(self.stock.interval).await;
+            sleep(self.settings.interval).await;
         }
     }
 }

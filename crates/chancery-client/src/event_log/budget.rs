@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 /// What may be written.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct LogBudget {
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     pace: TokenBucket,
     left_out: u64,
 }
@@ -26,7 +26,7 @@ struct State {
 /// How many lines may come at once, and how long it takes until one more may.
 const LIMIT: RateLimit = RateLimit { burst: 100, interval: Duration::from_millis(100) };
 
-impl Lines {
+impl LogBudget {
     pub(crate) fn new() -> Self {
         Self { began: Instant::now(), state: Mutex::default() }
     }
@@ -51,7 +51,7 @@ mod tests {
     /// C-139
     #[tokio::test(start_paused = true)]
     async fn so_many_lines_come_at_once_and_then_one_by_one() {
-        let lines = Lines::new();
+        let lines = LogBudget::new();
         let written = || (0..1000).filter(|_| lines.next().is_some()).count();
         assert_eq!(written(), 100);
         tokio::time::advance(LIMIT.interval - Duration::from_millis(1)).await;

@@ -8,13 +8,13 @@ use chancery_core::client::load::{ClusterSelection, LoadEvent};
 use chancery_core::client::{Event, InvalidResource, ResourceState, ServerId, Setup, StreamId};
 use tracing::{Level, debug, enabled, info, warn};
 
-use budget::Lines;
+use budget::LogBudget;
 
 /// Writes down what the machines of one client tell.
 #[derive(Debug)]
-pub(crate) struct Observer {
+pub(crate) struct EventLog {
     setup: Setup,
-    lines: Lines,
+    budget: LogBudget,
 }
 
 /// A response of which something was rejected.
@@ -29,9 +29,9 @@ struct Rejected<'a> {
 /// How many resources of one response get a line of their own.
 const LINES: usize = 10;
 
-impl Observer {
+impl EventLog {
     pub(crate) fn new(setup: Setup) -> Self {
-        Self { setup, lines: Lines::new() }
+        Self { setup, budget: LogBudget::new() }
     }
 
     /// Writes down what became of discovery.
@@ -187,7 +187,7 @@ impl Observer {
 
     /// Whether one more line may be written.
     fn may(&self) -> bool {
-        match self.lines.next() {
+        match self.budget.next() {
             None => false,
             Some(0) => true,
             Some(left_out) => {

@@ -16,16 +16,16 @@ use chancery_proto::reply::Reader;
 use tokio::task::JoinSet;
 
 use crate::calls::client::Caller;
-use crate::calls::connection::Connection;
+use crate::calls::connection::Http2Connection;
 use crate::dial::unavailable;
 use crate::driver::passed_on;
-use crate::engine::{Engine, Ticket};
+use crate::engine::{Engine, StreamHandle};
 use crate::paths::Paths;
 use crate::{Options, XdsServer};
-pub(crate) use reports::Reports;
+pub(crate) use reports::ReportStream;
 
 /// One server, spoken to over gRPC.
-pub(crate) struct Channel {
+pub(crate) struct GrpcDriver {
     server: ServerSetup,
     caller: Arc<Caller>,
     reader: Reader,
@@ -34,16 +34,16 @@ pub(crate) struct Channel {
 }
 
 /// What every stream of a server needs.
-struct Line {
+struct StreamTask {
     engine: Arc<Engine>,
-    ticket: Ticket,
+    handle: StreamHandle,
     caller: Arc<Caller>,
     reader: Reader,
     server: ServerSetup,
     paths: Paths,
 }
 
-impl Channel {
+impl GrpcDriver {
     pub(crate) fn new(
         id: ServerId,
         server: ServerSetup,
@@ -60,10 +60,10 @@ impl Channel {
     pub(crate) async fn run(self, engine: Arc<Engine>) {
         let mut streams = JoinSet::new();
         let mut connections = JoinSet::new();
-        let mut open: Option<Connection> = None;
+        let mut open: Option<Http2Connection> = None;
         loop {
-            let ticket = tokio::select! {
-                ticket = engine.order(self.id) => ticket,
+            let handle = tokio::select! {
+                handle = engine.order(self.id) => handle,
                 Some(ended) = streams.join_next() => {
                     passed_on(ended);
                     if streams.is_empty() {
@@ -76,13 +76,13 @@ impl Channel {
                     continue;
                 }
             };
-            let mut waiting = vec![ticket];
+            let mut waiting = vec![handle];
             if open.as_ref().is_none_or(|connection| !connection.takes_streams()) {
                 open = self.connect(&engine, &mut waiting, &mut connections).await;
             }
-            for ticket in waiting {
+            for handle in waiting {
                 if let Some(connection) = &open {
-                    streams.spawn(stream::run(self.line(&engine, ticket), connection.sender()));
+                    streams.spawn(stream::run(self.line(&engine, handle), connection.sender()));
                 }
             }
         }
@@ -94,16 +94,16 @@ impl Channel {
     async fn connect(
         &self,
         engine: &Engine,
-        waiting: &mut Vec<Ticket>,
+        waiting: &mut Vec<StreamHandle>,
         connections: &mut JoinSet<()>,
-    ) -> Option<Connection> {
+    ) -> Option<Http2Connection> {
         let mut connect = pin!(self.caller.connect());
         let connected = loop {
             let first = waiting.first()?;
             tokio::select! {
                 connected = &mut connect => break connected,
                 () = engine.closed(first) => drop(waiting.remove(0)),
-                ticket = engine.order(self.id) => waiting.push(ticket),
+                handle = engine.order(self.id) => waiting.push(handle),
             }
         };
         match connected {
@@ -112,18 +112,18 @@ impl Channel {
                 Some(connection)
             }
             Err(why) => {
-                for ticket in waiting.drain(..) {
-                    engine.ended(&ticket, unavailable(why.clone()));
+                for handle in waiting.drain(..) {
+                    engine.ended(&handle, unavailable(why.clone()));
                 }
                 None
             }
         }
     }
 
-    fn line(&self, engine: &Arc<Engine>, ticket: Ticket) -> Line {
-        Line {
+    fn line(&self, engine: &Arc<Engine>, handle: StreamHandle) -> StreamTask {
+        StreamTask {
             engine: Arc::clone(engine),
-            ticket,
+            handle,
             caller: Arc::clone(&self.caller),
             reader: self.reader.clone(),
             server: self.server.clone(),

@@ -19,13 +19,13 @@ use tokio::time::sleep;
 
 use crate::calls::client::{Caller, Inbox, internal};
 use crate::dial::{told, unavailable};
-use crate::reports::Desk;
+use crate::reports::ReportDriver;
 use crate::{Options, XdsServer};
 
 /// The load reports to one server.
-pub(crate) struct Reports {
+pub(crate) struct ReportStream {
     caller: Caller,
-    desk: Arc<Desk>,
+    driver: Arc<ReportDriver>,
 }
 
 const PATH: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
@@ -33,24 +33,24 @@ const PATH: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoad
 /// How long a server may take to end a stream on which the last word has been said.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
-impl Reports {
-    pub(crate) fn new(xds: &XdsServer, desk: Arc<Desk>, options: Options) -> Self {
-        Self { caller: Caller::new(xds, options), desk }
+impl ReportStream {
+    pub(crate) fn new(xds: &XdsServer, driver: Arc<ReportDriver>, options: Options) -> Self {
+        Self { caller: Caller::new(xds, options), driver }
     }
 
     /// Serves the streams of this server for as long as the client lives.
     pub(crate) async fn run(self) {
         loop {
-            self.desk.due().await;
+            self.driver.due().await;
             let error = self.stream().await;
-            self.desk.ended(error);
+            self.driver.ended(error);
         }
     }
 
     async fn stream(&self) -> ErrorDetail {
         let connected = tokio::select! {
             connected = self.caller.connect() => connected,
-            () = self.desk.unwanted() => return nobody_reports(),
+            () = self.driver.unwanted() => return nobody_reports(),
         };
         let (connection, driver) = match connected {
             Ok(connected) => connected,
@@ -69,7 +69,7 @@ impl Reports {
             Ok(opened) => opened,
             Err(error) => return error,
         };
-        self.desk.opened();
+        self.driver.opened();
         // Whatever stops the writing, the reading knows more of it; or the server has to end what
         // the client has ended.
         let write = async {
@@ -90,13 +90,13 @@ impl Reports {
             out.reserve_capacity(1);
             let room = poll_fn(|cx| out.poll_capacity(cx)).await;
             let Some(Ok(_)) = room else { return unwritable() };
-            let LoadMessage::Report(report) = self.desk.next().await else {
+            let LoadMessage::Report(report) = self.driver.next().await else {
                 // Nobody is left to be told that this cannot be said either.
                 out.send_data(Bytes::new(), true).ok();
                 return nobody_reports();
             };
             if out.send_data(framed(&encode_load_report(&report)), false).is_err() {
-                self.desk.unsaid(&report);
+                self.driver.unsaid(&report);
                 return unwritable();
             }
         }
@@ -110,7 +110,7 @@ impl Reports {
                 Err(error) => return error,
             };
             match decode_load_response(&message) {
-                Ok(answer) => self.desk.answered(answer),
+                Ok(answer) => self.driver.answered(answer),
                 Err(error) => return internal(told(&error)),
             }
         }

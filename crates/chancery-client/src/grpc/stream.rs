@@ -16,12 +16,12 @@ use h2::SendStream;
 use h2::client::SendRequest;
 use tokio::time::timeout;
 
-use super::Line;
+use super::StreamTask;
 use crate::calls::client::{Inbox, internal};
 use crate::dial::{told, unavailable};
 
 /// The room that a server leaves on the stream.
-enum Room {
+enum SendRoom {
     /// So many bytes.
     For(usize),
     /// Nothing: the stream is over.
@@ -31,21 +31,21 @@ enum Room {
 }
 
 /// Serves one stream to its end, and tells the machine how that was.
-pub(super) async fn run(line: Line, sender: SendRequest<Bytes>) {
+pub(super) async fn run(line: StreamTask, sender: SendRequest<Bytes>) {
     let error = tokio::select! {
         error = line.converse(sender) => error,
-        () = line.engine.closed(&line.ticket) => return,
+        () = line.engine.closed(&line.handle) => return,
     };
-    line.engine.ended(&line.ticket, error);
+    line.engine.ended(&line.handle, error);
 }
 
-impl Line {
+impl StreamTask {
     async fn converse(&self, sender: SendRequest<Bytes>) -> ErrorDetail {
         let (inbox, out) = match self.open(sender).await {
             Ok(opened) => opened,
             Err(error) => return error,
         };
-        if !self.engine.opened(&self.ticket) {
+        if !self.engine.opened(&self.handle) {
             return ErrorDetail::default();
         }
         tokio::select! {
@@ -59,7 +59,7 @@ impl Line {
         &self,
         sender: SendRequest<Bytes>,
     ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
-        let type_url = self.ticket.stream.scope.only();
+        let type_url = self.handle.stream.scope.only();
         let path = self.paths.method(type_url, self.server.protocol.variant());
         let path =
             path.ok_or_else(|| unavailable("the type has no service of its own".to_owned()))?;
@@ -71,13 +71,13 @@ impl Line {
     async fn write(&self, mut out: SendStream<Bytes>) -> ErrorDetail {
         loop {
             // A request is made when there is room for one: it says what is true then.
-            let may_ask = || self.engine.may_ask(&self.ticket);
+            let may_ask = || self.engine.may_ask(&self.handle);
             match self.room(&mut out, 1, may_ask).await {
-                Room::For(_) => {}
-                Room::Ended => break,
-                Room::None(error) => return error,
+                SendRoom::For(_) => {}
+                SendRoom::Ended => break,
+                SendRoom::None(error) => return error,
             }
-            let request = poll_fn(|cx| self.engine.poll_request(&self.ticket, cx)).await;
+            let request = poll_fn(|cx| self.engine.poll_request(&self.handle, cx)).await;
             let Some(request) = request else {
                 // Nobody is left to be told that this cannot be said either.
                 out.send_data(Bytes::new(), true).ok();
@@ -86,9 +86,9 @@ impl Line {
             let mut rest = framed(&encode_request(&request));
             while !rest.is_empty() {
                 let room = match self.room(&mut out, rest.len(), || true).await {
-                    Room::For(room) => room.min(rest.len()),
-                    Room::Ended => return pending().await,
-                    Room::None(error) => return error,
+                    SendRoom::For(room) => room.min(rest.len()),
+                    SendRoom::Ended => return pending().await,
+                    SendRoom::None(error) => return error,
                 };
                 if out.send_data(rest.split_to(room), false).is_err() {
                     return pending().await;
@@ -104,17 +104,17 @@ impl Line {
         out: &mut SendStream<Bytes>,
         bytes: usize,
         is_due: impl Fn() -> bool,
-    ) -> Room {
+    ) -> SendRoom {
         out.reserve_capacity(bytes);
         let limit = self.caller.patience();
         loop {
             if out.capacity() > 0 {
-                return Room::For(out.capacity());
+                return SendRoom::For(out.capacity());
             }
             match timeout(limit, poll_fn(|cx| out.poll_capacity(cx))).await {
                 Ok(Some(Ok(_))) => {}
-                Ok(_) => return Room::Ended,
-                Err(_) if is_due() => return Room::None(unread(limit)),
+                Ok(_) => return SendRoom::Ended,
+                Err(_) if is_due() => return SendRoom::None(unread(limit)),
                 Err(_) => {}
             }
         }
@@ -127,19 +127,19 @@ impl Line {
                 Ok(message) => message,
                 Err(error) => return error,
             };
-            let may = poll_fn(|cx| self.engine.poll_read(&self.ticket, cx)).await;
+            let may = poll_fn(|cx| self.engine.poll_read(&self.handle, cx)).await;
             let reply = match self.decoded(&message) {
                 Ok(reply) => reply,
                 Err(error) => return error,
             };
-            if !may || !self.engine.received(&self.ticket, reply) {
+            if !may || !self.engine.received(&self.handle, reply) {
                 return ErrorDetail::default();
             }
         }
     }
 
     fn decoded(&self, message: &Bytes) -> Result<Response, ErrorDetail> {
-        let expected = self.ticket.stream.scope.only();
+        let expected = self.handle.stream.scope.only();
         let variant = self.server.protocol.variant();
         let reply = self.reader.read(variant, expected, message);
         reply.map_err(|error| internal(told(&error)))

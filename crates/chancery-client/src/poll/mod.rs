@@ -2,7 +2,7 @@
 //! it is time to, and is answered.
 //!
 //! Not here: when that is, and what is asked, which the machine decides (C-044); how an answer is
-//! had, which is the source's own.
+//! had, which is the server's own.
 
 pub(crate) mod files;
 pub(crate) mod rest;
@@ -16,30 +16,30 @@ use tokio::task::JoinSet;
 
 use crate::dial::unavailable;
 use crate::driver::passed_on;
-use crate::engine::{Engine, Ticket};
+use crate::engine::{Engine, StreamHandle};
 use files::Files;
 use rest::Rest;
 
-/// A source, and the task that asks it.
-pub(crate) struct Channel {
+/// A server, and the task that asks it.
+pub(crate) struct PollDriver {
     id: ServerId,
-    source: Arc<Source>,
+    server: Arc<PolledServer>,
 }
 
 /// What is polled.
-pub(crate) enum Source {
+pub(crate) enum PolledServer {
     Rest(Box<Rest>),
     Files(Files),
 }
 
-/// One type of a source.
-enum Line<'a> {
-    Rest(rest::Line<'a>),
-    Files(files::Line<'a>),
+/// One type of a server.
+enum Poller<'a> {
+    Rest(rest::RestPoller<'a>),
+    Files(files::FilePoller<'a>),
 }
 
 /// What a poll brings.
-pub(crate) enum Answer {
+pub(crate) enum PollAnswer {
     /// All there is.
     Reply(Response),
     /// Nothing new.
@@ -48,9 +48,9 @@ pub(crate) enum Answer {
     Unusable(ErrorKind, String),
 }
 
-impl Channel {
-    pub(crate) fn new(id: ServerId, source: Source) -> Self {
-        Self { id, source: Arc::new(source) }
+impl PollDriver {
+    pub(crate) fn new(id: ServerId, server: PolledServer) -> Self {
+        Self { id, server: Arc::new(server) }
     }
 
     /// Answers polls for as long as the client lives.
@@ -58,8 +58,8 @@ impl Channel {
         let mut streams = JoinSet::new();
         loop {
             tokio::select! {
-                ticket = engine.order(self.id) => {
-                    streams.spawn(run(Arc::clone(&self.source), Arc::clone(&engine), ticket));
+                handle = engine.order(self.id) => {
+                    streams.spawn(run(Arc::clone(&self.server), Arc::clone(&engine), handle));
                 }
                 Some(ended) = streams.join_next() => passed_on(ended),
             }
@@ -68,39 +68,39 @@ impl Channel {
 }
 
 /// Answers the polls of one type until one fails.
-async fn run(source: Arc<Source>, engine: Arc<Engine>, ticket: Ticket) {
-    let Some(type_url) = ticket.stream.scope.only().cloned() else { return };
+async fn run(server: Arc<PolledServer>, engine: Arc<Engine>, handle: StreamHandle) {
+    let Some(type_url) = handle.stream.scope.only().cloned() else { return };
     let error = tokio::select! {
-        error = source.converse(&engine, &ticket, &type_url) => error,
-        () = engine.closed(&ticket) => return,
+        error = server.converse(&engine, &handle, &type_url) => error,
+        () = engine.closed(&handle) => return,
     };
-    engine.ended(&ticket, error);
+    engine.ended(&handle, error);
 }
 
-impl Source {
-    async fn converse(&self, engine: &Engine, ticket: &Ticket, of: &TypeUrl) -> ErrorDetail {
-        let mut line = match self.open(engine, &ticket.stream, of).await {
+impl PolledServer {
+    async fn converse(&self, engine: &Engine, handle: &StreamHandle, of: &TypeUrl) -> ErrorDetail {
+        let mut line = match self.open(engine, &handle.stream, of).await {
             Ok(line) => line,
             Err(why) => return unavailable(why),
         };
-        if !engine.opened(ticket) {
+        if !engine.opened(handle) {
             return ErrorDetail::default();
         }
         loop {
-            let request = poll_fn(|cx| engine.poll_request(ticket, cx)).await;
+            let request = poll_fn(|cx| engine.poll_request(handle, cx)).await;
             let Some(Request::Sotw(request)) = request else { return ErrorDetail::default() };
             let answer = match line.answer(&request).await {
                 Ok(answer) => answer,
                 Err(why) => return unavailable(why),
             };
-            let stream = ticket.stream.clone();
+            let stream = handle.stream.clone();
             let input = match answer {
-                Answer::Reply(reply) => Input::Received(stream, reply),
-                Answer::Unchanged => Input::Unchanged(stream),
-                Answer::Unusable(kind, why) => Input::Unusable(stream, kind, why),
+                PollAnswer::Reply(reply) => Input::Received(stream, reply),
+                PollAnswer::Unchanged => Input::Unchanged(stream),
+                PollAnswer::Unusable(kind, why) => Input::Unusable(stream, kind, why),
             };
-            let may = poll_fn(|cx| engine.poll_read(ticket, cx)).await;
-            if !may || !engine.happened(ticket, input) {
+            let may = poll_fn(|cx| engine.poll_read(handle, cx)).await;
+            if !may || !engine.happened(handle, input) {
                 return ErrorDetail::default();
             }
         }
@@ -111,20 +111,20 @@ impl Source {
         engine: &Engine,
         stream: &StreamId,
         of: &TypeUrl,
-    ) -> Result<Line<'_>, String> {
+    ) -> Result<Poller<'_>, String> {
         match self {
-            Self::Rest(rest) => Ok(Line::Rest(rest.line(of))),
+            Self::Rest(rest) => Ok(Poller::Rest(rest.line(of))),
             Self::Files(files) => {
                 let is_known = || engine.look(|machine| machine.connection_error(stream).is_some());
                 files.wait(is_known).await?;
-                Ok(Line::Files(files.line(of)))
+                Ok(Poller::Files(files.line(of)))
             }
         }
     }
 }
 
-impl Line<'_> {
-    async fn answer(&mut self, request: &SotwRequest) -> Result<Answer, String> {
+impl Poller<'_> {
+    async fn answer(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         match self {
             Self::Rest(line) => line.answer(request).await,
             Self::Files(line) => line.answer(request).await,

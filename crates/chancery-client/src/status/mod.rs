@@ -19,7 +19,7 @@ use crate::engine::Engine;
 pub use server::StatusServer;
 
 /// What is taken out of the machine while its lock is held.
-struct Seen {
+struct CopiedStatus {
     type_url: TypeUrl,
     name: ResourceName,
     state: ResourceState,
@@ -31,7 +31,7 @@ struct Seen {
 /// How all that is watched stands now.
 pub(crate) fn of(engine: &Engine, scope: &str) -> ClientConfig {
     let (node, seen) = engine.look(|machine| {
-        let seen: Vec<_> = machine.resources().map(|status| Seen::of(&status)).collect();
+        let seen: Vec<_> = machine.resources().map(|status| CopiedStatus::of(&status)).collect();
         (Arc::clone(&machine.setup().node), seen)
     });
     let viewer = Viewer::new(&Schema::bundled());
@@ -57,7 +57,7 @@ impl Clock {
     }
 }
 
-impl Seen {
+impl CopiedStatus {
     fn of(status: &ResourceStatus<'_>) -> Self {
         Self {
             type_url: status.type_url.clone(),

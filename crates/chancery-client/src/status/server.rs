@@ -44,11 +44,11 @@ pub struct StatusServer {
     task: JoinHandle<()>,
 }
 
-type Source = dyn Fn() -> Vec<ClientConfig> + Send + Sync;
+type StatusSource = dyn Fn() -> Vec<ClientConfig> + Send + Sync;
 
 /// The methods there are.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum StatusMethod {
     Once,
     Often,
 }
@@ -100,7 +100,7 @@ impl fmt::Debug for StatusServer {
     }
 }
 
-async fn listen(listener: TcpListener, source: Arc<Source>) {
+async fn listen(listener: TcpListener, source: Arc<StatusSource>) {
     let mut connections = JoinSet::new();
     loop {
         let is_full = connections.len() >= CONNECTIONS;
@@ -126,7 +126,7 @@ fn noted(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-async fn serve(socket: TcpStream, source: Arc<Source>) {
+async fn serve(socket: TcpStream, source: Arc<StatusSource>) {
     let mut builder = Builder::new();
     builder.max_concurrent_streams(CALLS).max_header_list_size(16 * 1024);
     let begun = timeout(BEGINNING, builder.handshake::<_, Bytes>(socket)).await;
@@ -150,7 +150,7 @@ async fn serve(socket: TcpStream, source: Arc<Source>) {
 async fn answer(
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
-    source: Arc<Source>,
+    source: Arc<StatusSource>,
 ) {
     let way = match accepted(&request) {
         Ok(way) => way,
@@ -163,14 +163,14 @@ async fn answer(
     let mut head = Response::new(());
     head.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));
     let Ok(mut out) = respond.send_response(head, false) else { return };
-    let mut questions = Questions::new(request.into_body());
+    let mut questions = StatusRequests::new(request.into_body());
     if let Ok(outcome) = converse(way, &mut questions, &mut out, &*source).await {
         out.send_trailers(trailers(&outcome)).ok();
     }
 }
 
 /// Which method is called; else what is said to that.
-fn accepted(request: &Request<RecvStream>) -> Result<Way, Response<()>> {
+fn accepted(request: &Request<RecvStream>) -> Result<StatusMethod, Response<()>> {
     let mut head = Response::new(());
     let content_type = request.headers().get("content-type").map(HeaderValue::as_bytes);
     let is_grpc = content_type.is_some_and(|it| it.starts_with(b"application/grpc"));
@@ -179,8 +179,8 @@ fn accepted(request: &Request<RecvStream>) -> Result<Way, Response<()>> {
         return Err(head);
     }
     match request.uri().path() {
-        FETCH => Ok(Way::Once),
-        STREAM => Ok(Way::Often),
+        FETCH => Ok(StatusMethod::Once),
+        STREAM => Ok(StatusMethod::Often),
         _ => {
             let why = "this is the status of a client, and nothing else";
             *head.headers_mut() = trailers(&status(ErrorDetail::UNIMPLEMENTED, why));
@@ -194,15 +194,15 @@ fn accepted(request: &Request<RecvStream>) -> Result<Way, Response<()>> {
 /// Answers questions until there is none any more: how the call ends. An error says that nobody is
 /// there to be told so.
 async fn converse(
-    way: Way,
-    questions: &mut Questions,
+    way: StatusMethod,
+    questions: &mut StatusRequests,
     out: &mut SendStream<Bytes>,
-    source: &Source,
+    source: &StatusSource,
 ) -> Result<ErrorDetail, h2::Error> {
     loop {
         let question = match questions.next().await? {
             Ok(Some(question)) => question,
-            Ok(None) if way == Way::Often => return Ok(ErrorDetail::default()),
+            Ok(None) if way == StatusMethod::Often => return Ok(ErrorDetail::default()),
             Ok(None) => return Ok(status(ErrorDetail::INTERNAL, "there is no question")),
             Err(why) => return Ok(status(ErrorDetail::INTERNAL, &why)),
         };
@@ -220,7 +220,7 @@ async fn converse(
             all.for_each(|resource| resource.xds_config = None);
         }
         send(out, framed(&encode_client_status(&clients))).await?;
-        if way == Way::Once {
+        if way == StatusMethod::Once {
             return Ok(ErrorDetail::default());
         }
     }
@@ -240,12 +240,12 @@ async fn send(out: &mut SendStream<Bytes>, mut bytes: Bytes) -> Result<(), h2::E
 }
 
 /// The messages of a call.
-struct Questions {
+struct StatusRequests {
     body: RecvStream,
     messages: Messages,
 }
 
-impl Questions {
+impl StatusRequests {
     fn new(body: RecvStream) -> Self {
         Self { body, messages: Messages::new(QUESTION) }
     }

@@ -18,7 +18,7 @@ use crate::client::Handle;
 ///
 /// Each publication is whole: whatever it leads to is in it, or fails for itself. Until a change can
 /// be published whole, the publication before is the one to use.
-pub struct Follow {
+pub struct FollowedListener {
     client: Arc<Handle>,
     schema: Schema,
     dependencies: DependencyManager,
@@ -29,21 +29,21 @@ pub struct Follow {
 
 /// Which watches have news, and who waits for them.
 #[derive(Default)]
-struct Ready(Mutex<State>);
+struct Ready(Mutex<ReadyState>);
 
 #[derive(Default)]
-struct State {
+struct ReadyState {
     keys: BTreeSet<ResourceKey>,
     task: Option<Waker>,
 }
 
 /// Says that one watch has news.
-struct Bell {
+struct KeyWaker {
     ready: Arc<Ready>,
     key: ResourceKey,
 }
 
-impl Follow {
+impl FollowedListener {
     pub(crate) fn new(client: Arc<Handle>, schema: Schema, listener: ResourceName) -> Self {
         let mut follow = Self {
             client,
@@ -98,7 +98,7 @@ impl Follow {
     /// Takes the news of one watch, and watches what follows from them before the server is read any
     /// further (C-038).
     fn hear(&mut self, key: &ResourceKey) {
-        let bell = Bell { ready: Arc::clone(&self.ready), key: key.clone() };
+        let bell = KeyWaker { ready: Arc::clone(&self.ready), key: key.clone() };
         let waker = Waker::from(Arc::new(bell));
         let cx = Context::from_waker(&waker);
         let mut news = None;
@@ -163,12 +163,12 @@ impl Ready {
     }
 
     /// Nothing panics with the lock held.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReadyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wake for Bell {
+impl Wake for KeyWaker {
     fn wake(self: Arc<Self>) {
         self.ready.add(self.key.clone());
     }

@@ -10,9 +10,9 @@ use chancery_core::TypeUrl;
 use chancery_core::client::{CachedResource, ErrorKind, WatchError, WatchEvent, WatchId};
 
 use crate::client::Handle;
-use crate::engine::Told;
+use crate::engine::NextEvent;
 use crate::resource::{self, Received, ResourceType};
-pub use follow::Follow;
+pub use follow::FollowedListener;
 
 /// What a watch tells.
 #[derive(Clone, Debug)]
@@ -103,12 +103,12 @@ impl RawWatch {
             return Poll::Ready(None);
         }
         match ready!(self.client.engine.poll_event(self.id, cx)) {
-            Told::Event(event) => Poll::Ready(Some(event)),
-            Told::Ended => {
+            NextEvent::Event(event) => Poll::Ready(Some(event)),
+            NextEvent::Ended => {
                 self.ended = true;
                 Poll::Ready(None)
             }
-            Told::Broken(text) => {
+            NextEvent::Broken(text) => {
                 self.ended = true;
                 let error = Arc::new(WatchError::broken(&text));
                 Poll::Ready(Some(WatchEvent::Failed { error }))

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_client::{Address, Dial, Dialled, Io};
+use chancery_client::{Address, Dial, DialFuture, Io};
 use chancery_proto::frames::{Messages, framed};
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
@@ -37,7 +37,7 @@ pub(crate) fn door() -> (Door, Arc<dyn Dial>) {
 }
 
 impl Dial for Lines {
-    fn dial<'a>(&'a self, address: &'a Address) -> Dialled<'a> {
+    fn dial<'a>(&'a self, address: &'a Address) -> DialFuture<'a> {
         Box::pin(async move {
             let (near, far) = tokio::io::duplex(1 << 20);
             let refused = |_| io::Error::from(io::ErrorKind::ConnectionRefused);

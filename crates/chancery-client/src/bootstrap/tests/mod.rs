@@ -28,10 +28,10 @@ fn read(document: &Json) -> Bootstrap {
 }
 
 fn faults(document: &Json) -> Vec<String> {
-    faults_of(&Reader::default(), document)
+    faults_of(&BootstrapReader::default(), document)
 }
 
-fn faults_of(reader: &Reader, document: &Json) -> Vec<String> {
+fn faults_of(reader: &BootstrapReader, document: &Json) -> Vec<String> {
     let error = reader.bootstrap(&document.to_string()).unwrap_err();
     error.faults().iter().map(ToString::to_string).collect()
 }
@@ -454,17 +454,17 @@ fn a_server_is_the_same_value_wherever_it_is_named() {
     let document = full();
     let entry = document["xds_servers"][0].to_string();
     let bootstrap = read(&document);
-    let reported = Reader::default().server(&entry).unwrap();
+    let reported = BootstrapReader::default().server(&entry).unwrap();
     assert_eq!(reported, bootstrap.servers[0]);
     assert_eq!(reported.key(), bootstrap.servers[0].key());
     let entry = json!({"xds_servers": [server("T")], "authorities": {"a":
         {"xds_servers": [document["xds_servers"][0]]}}});
     assert_eq!(read(&entry).authorities["a"].servers, [reported]);
-    let error = Reader::default().server("{}").unwrap_err();
+    let error = BootstrapReader::default().server("{}").unwrap_err();
     let paths: Vec<_> = error.faults().iter().map(|fault| fault.path.as_str()).collect();
     assert_eq!(paths, ["channel_creds", "server_uri"]);
-    assert!(Reader::default().server("7").is_err());
-    assert!(Reader::default().server("").is_err());
+    assert!(BootstrapReader::default().server("7").is_err());
+    assert!(BootstrapReader::default().server("").is_err());
 }
 
 /// C-015.
@@ -477,11 +477,11 @@ fn what_is_behind_a_switch_that_is_off_is_not_even_looked_at() {
         "authorities": {"a": {"fallback_on_reachability_only": "perhaps"}},
         "allowed_grpc_services": "none",
     });
-    let off = Reader { call_creds: false, ..Reader::default() };
+    let off = BootstrapReader { call_creds: false, ..BootstrapReader::default() };
     let bootstrap = off.bootstrap(&document.to_string()).unwrap();
     assert_eq!(bootstrap.servers[0].calls, []);
     assert_eq!(bootstrap.authorities["a"].fallback, Fallback::Needed);
-    let on = Reader { fallback_on_reachability_only: true, ..Reader::default() };
+    let on = BootstrapReader { fallback_on_reachability_only: true, ..BootstrapReader::default() };
     assert_eq!(
         faults_of(&on, &document),
         [
@@ -535,8 +535,9 @@ fn k6_equal_servers_share_a_number_and_other_credentials_do_not() {
 #[test]
 fn k9_loads_are_reported_only_to_servers_of_the_bootstrap() {
     let bootstrap = read(&with(&json!({"authorities": {"a": {"xds_servers": [server("S")]}}})));
-    let has =
-        |entry: &Json| bootstrap.has_server(&Reader::default().server(&entry.to_string()).unwrap());
+    let has = |entry: &Json| {
+        bootstrap.has_server(&BootstrapReader::default().server(&entry.to_string()).unwrap())
+    };
     assert!(has(&server("T")) && has(&server("S")));
     assert!(!has(&server("forged")));
     assert!(!has(&json!({"server_uri": "S", "channel_creds": [{"type": "tls"}]})));

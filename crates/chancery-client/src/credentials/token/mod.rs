@@ -41,13 +41,13 @@ const FOREIGN: &str = "it has characters that no token has";
 /// The file, and what was in it.
 pub(super) struct TokenFile {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<TokenState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TokenState {
     token: Option<Token>,
-    failure: Option<Failure>,
+    failure: Option<TokenFailure>,
 }
 
 struct Token {
@@ -55,7 +55,7 @@ struct Token {
     until: SystemTime,
 }
 
-struct Failure {
+struct TokenFailure {
     error: CredentialsError,
     at: SystemTime,
     wait: Duration,
@@ -88,12 +88,12 @@ impl TokenFile {
             .map_err(|problem| CredentialsError::TokenInvalid { path: self.path.clone(), problem })
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, TokenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TokenState {
     /// The answer that needs no reading, if there is one.
     fn answer(&self, now: SystemTime) -> Option<Result<HeaderValue, CredentialsError>> {
         if let Some(token) = &self.token
@@ -119,8 +119,8 @@ impl State {
                 Ok(header)
             }
             Err(error) => {
-                let wait = self.failure.as_ref().map_or(FIRST_WAIT, Failure::next_wait);
-                self.failure = Some(Failure { error: error.clone(), at: now, wait });
+                let wait = self.failure.as_ref().map_or(FIRST_WAIT, TokenFailure::next_wait);
+                self.failure = Some(TokenFailure { error: error.clone(), at: now, wait });
                 self.usable(now).ok_or(error)
             }
         }
@@ -132,7 +132,7 @@ impl State {
     }
 }
 
-impl Failure {
+impl TokenFailure {
     /// A clock that was put back ends the wait.
     fn is_recent(&self, now: SystemTime) -> bool {
         now.duration_since(self.at).is_ok_and(|passed| passed < self.wait)

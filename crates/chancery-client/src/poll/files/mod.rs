@@ -23,8 +23,8 @@ use tokio::task;
 use tokio::time::{Instant, sleep};
 
 use crate::Options;
-use crate::poll::Answer;
-use probe::{CALM, Look, Seen, Sight};
+use crate::poll::PollAnswer;
+use probe::{FileProbe, FileState, ProbeResult, QUIET_TIME};
 
 /// A file, or a directory of files.
 pub(crate) struct Files {
@@ -35,10 +35,10 @@ pub(crate) struct Files {
 }
 
 /// One type in it.
-pub(crate) struct Line<'a> {
+pub(crate) struct FilePoller<'a> {
     files: &'a Files,
     of: TypeUrl,
-    seen: Option<Seen>,
+    seen: Option<FileState>,
     /// What was asked for when it was seen.
     names: Names,
 }
@@ -63,29 +63,29 @@ impl Files {
         }
     }
 
-    pub(crate) fn line(&self, of: &TypeUrl) -> Line<'_> {
-        Line { files: self, of: of.clone(), seen: None, names: Names::default() }
+    pub(crate) fn line(&self, of: &TypeUrl) -> FilePoller<'_> {
+        FilePoller { files: self, of: of.clone(), seen: None, names: Names::default() }
     }
 }
 
-impl Line<'_> {
+impl FilePoller<'_> {
     /// Looks at the file, again and again while it is being written to, though not for longer than
     /// until it would be looked at anyway. What is asked for now and was not before is told although
     /// the file is the same.
-    pub(crate) async fn answer(&mut self, request: &SotwRequest) -> Result<Answer, String> {
+    pub(crate) async fn answer(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         let until = Instant::now() + self.files.refresh;
         loop {
             let sight = self.look(request).await?;
-            if !matches!(sight, Sight::Unsteady) || Instant::now() >= until {
+            if !matches!(sight, ProbeResult::Unsteady) || Instant::now() >= until {
                 return self.seen(request, sight);
             }
-            sleep(CALM).await;
+            sleep(QUIET_TIME).await;
         }
     }
 
-    async fn look(&self, request: &SotwRequest) -> Result<Sight, String> {
+    async fn look(&self, request: &SotwRequest) -> Result<ProbeResult, String> {
         let seen = if request.names == self.names { self.seen.clone() } else { None };
-        let look = Look {
+        let look = FileProbe {
             root: self.files.root.clone(),
             of: self.of.clone(),
             reader: self.files.reader.clone(),
@@ -95,15 +95,15 @@ impl Line<'_> {
         blocking(move || look.take()).await
     }
 
-    fn seen(&mut self, request: &SotwRequest, sight: Sight) -> Result<Answer, String> {
+    fn seen(&mut self, request: &SotwRequest, sight: ProbeResult) -> Result<PollAnswer, String> {
         match sight {
-            Sight::Gone(why) => Err(why),
-            Sight::Unsteady => Ok(Answer::Unchanged),
-            Sight::Same(seen) => {
+            ProbeResult::Gone(why) => Err(why),
+            ProbeResult::Unsteady => Ok(PollAnswer::Unchanged),
+            ProbeResult::Same(seen) => {
                 self.seen = Some(seen);
-                Ok(Answer::Unchanged)
+                Ok(PollAnswer::Unchanged)
             }
-            Sight::New(seen, answer) => {
+            ProbeResult::New(seen, answer) => {
                 (self.seen, self.names) = (Some(seen), request.names.clone());
                 Ok(answer)
             }

@@ -12,20 +12,20 @@ use chancery_proto::document::{Fault, Format};
 use chancery_proto::reply::Reader;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::poll::Answer;
+use crate::poll::PollAnswer;
 
 /// What a look needs.
-pub(super) struct Look {
+pub(super) struct FileProbe {
     pub(super) root: PathBuf,
     pub(super) of: TypeUrl,
     pub(super) reader: Reader,
     pub(super) limit: usize,
-    pub(super) seen: Option<Seen>,
+    pub(super) seen: Option<FileState>,
 }
 
 /// What was there when somebody last looked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct FileState {
     stamp: Option<Stamp>,
     content: u128,
     /// Whether a write after that is sure to show in the stamp.
@@ -43,24 +43,24 @@ struct Stamp {
 }
 
 /// What a look finds.
-pub(super) enum Sight {
+pub(super) enum ProbeResult {
     /// Neither the file nor a directory that could have it.
     Gone(String),
     /// Somebody is writing: it is too early to read.
     Unsteady,
     /// The same as before.
-    Same(Seen),
+    Same(FileState),
     /// Something else.
-    New(Seen, Answer),
+    New(FileState, PollAnswer),
 }
 
 /// Nothing that can be used, and why.
 type Unusable = (ErrorKind, String);
 
-impl Look {
-    pub(super) fn take(self) -> Sight {
+impl FileProbe {
+    pub(super) fn take(self) -> ProbeResult {
         match self.root.metadata() {
-            Err(error) => Sight::Gone(format!("cannot be looked at: {error}")),
+            Err(error) => ProbeResult::Gone(format!("cannot be looked at: {error}")),
             Ok(root) if root.is_dir() => match self.find() {
                 Ok((path, format)) => self.at(&path, format),
                 Err(why) => self.nothing(None, why),
@@ -97,7 +97,7 @@ impl Look {
         }
     }
 
-    fn at(&self, path: &Path, format: Format) -> Sight {
+    fn at(&self, path: &Path, format: Format) -> ProbeResult {
         let now = SystemTime::now();
         let unreadable = |error: io::Error| {
             let why = format!("`{}` cannot be read: {error}", name(path));
@@ -112,25 +112,25 @@ impl Look {
             && seen.telling
             && seen.stamp.as_ref() == Some(&stamp)
         {
-            return Sight::Same(seen.clone());
+            return ProbeResult::Same(seen.clone());
         }
         if is_fresh(&before, now) {
-            return Sight::Unsteady;
+            return ProbeResult::Unsteady;
         }
         let bytes = match self.read(path) {
             Ok(bytes) => bytes,
             Err(error) => return unreadable(error),
         };
         if path.metadata().ok().is_none_or(|after| Stamp::of(path, &after) != stamp) {
-            return Sight::Unsteady;
+            return ProbeResult::Unsteady;
         }
         let (content, telling) = (xxh3_128(&bytes), stamp.is_telling(now));
         let is_same = self.seen.as_ref().is_some_and(|seen| seen.content == content);
-        let seen = Seen { stamp: Some(stamp), content, telling };
+        let seen = FileState { stamp: Some(stamp), content, telling };
         if is_same {
-            Sight::Same(seen)
+            ProbeResult::Same(seen)
         } else {
-            Sight::New(seen, self.answer(path, format, &bytes))
+            ProbeResult::New(seen, self.answer(path, format, &bytes))
         }
     }
 
@@ -145,9 +145,9 @@ impl Look {
     }
 
     /// A file is used as a whole or not at all, but for resources that the program itself refuses.
-    fn answer(&self, path: &Path, format: Format, bytes: &[u8]) -> Answer {
+    fn answer(&self, path: &Path, format: Format, bytes: &[u8]) -> PollAnswer {
         let rejected =
-            |why| Answer::Unusable(ErrorKind::Rejected, format!("`{}`: {why}", name(path)));
+            |why| PollAnswer::Unusable(ErrorKind::Rejected, format!("`{}`: {why}", name(path)));
         if bytes.is_empty() {
             return rejected("is empty; where nothing is meant, an empty list says so".to_owned());
         }
@@ -157,17 +157,21 @@ impl Look {
                 let flaws = reply.resources.iter().filter_map(|item| item.as_ref().err());
                 let strange: Vec<_> =
                     flaws.filter(|flaw| flaw.name.is_none()).map(|flaw| flaw.why.clone()).collect();
-                if strange.is_empty() { Answer::Reply(reply) } else { rejected(strange.join("; ")) }
+                if strange.is_empty() {
+                    PollAnswer::Reply(reply)
+                } else {
+                    rejected(strange.join("; "))
+                }
             }
         }
     }
 
     /// There is nothing to read, which is told once.
-    fn nothing(&self, stamp: Option<Stamp>, (kind, why): Unusable) -> Sight {
-        let seen = Seen { stamp, content: xxh3_128(why.as_bytes()), telling: false };
+    fn nothing(&self, stamp: Option<Stamp>, (kind, why): Unusable) -> ProbeResult {
+        let seen = FileState { stamp, content: xxh3_128(why.as_bytes()), telling: false };
         match &self.seen {
-            Some(before) if *before == seen => Sight::Same(seen),
-            _ => Sight::New(seen, Answer::Unusable(kind, why)),
+            Some(before) if *before == seen => ProbeResult::Same(seen),
+            _ => ProbeResult::New(seen, PollAnswer::Unusable(kind, why)),
         }
     }
 }
@@ -196,7 +200,7 @@ impl Stamp {
 /// is a list too, in YAML.
 fn is_fresh(metadata: &Metadata, now: SystemTime) -> bool {
     let age = metadata.modified().ok().and_then(|at| now.duration_since(at).ok());
-    age.is_some_and(|age| age < CALM)
+    age.is_some_and(|age| age < QUIET_TIME)
 }
 
 fn all(faults: &[Fault]) -> String {
@@ -222,7 +226,7 @@ fn endings() -> String {
 
 const ENDINGS: [&str; 5] = ["yaml", "yml", "json", "pb_text", "pb"];
 /// How long a file must have been left alone.
-pub(super) const CALM: Duration = Duration::from_millis(50);
+pub(super) const QUIET_TIME: Duration = Duration::from_millis(50);
 /// The coarsest clock of a file system in use, and some skew.
 const COARSEST_TICK: Duration = Duration::from_secs(3);
 /// How many faults of one file are told.

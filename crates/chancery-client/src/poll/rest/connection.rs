@@ -12,20 +12,20 @@ use crate::Options;
 use crate::dial::{Io, told};
 
 /// A connection that polls go over, one after the other. It is closed when it is dropped.
-pub(super) struct Connection {
+pub(super) struct Http1Connection {
     sender: SendRequest<Full<Bytes>>,
     _driver: JoinSet<()>,
 }
 
 /// Why there is no answer.
-pub(super) enum Failure {
+pub(super) enum PollFailure {
     /// The connection is, which says nothing of the server if it was kept for long.
     Gone(String),
     /// The server has none, or a bad one.
     Answer(String),
 }
 
-impl Failure {
+impl PollFailure {
     fn of(error: &hyper::Error) -> Self {
         let text = told(error);
         if error.is_parse() { Self::Answer(text) } else { Self::Gone(text) }
@@ -38,7 +38,7 @@ impl Failure {
     }
 }
 
-impl Connection {
+impl Http1Connection {
     pub(super) async fn new(io: Box<dyn Io>) -> Result<Self, String> {
         let (sender, connection) = http1::Builder::new()
             .max_headers(HEADERS)
@@ -59,11 +59,11 @@ impl Connection {
         &mut self,
         request: Request<Full<Bytes>>,
         options: &Options,
-    ) -> Result<(StatusCode, Bytes), Failure> {
+    ) -> Result<(StatusCode, Bytes), PollFailure> {
         let limit = options.rest_timeout;
         match timeout(limit, self.converse(request, options.max_response_bytes)).await {
             Ok(answer) => answer,
-            Err(_) => Err(Failure::Answer(format!("no answer within {limit:?}"))),
+            Err(_) => Err(PollFailure::Answer(format!("no answer within {limit:?}"))),
         }
     }
 
@@ -71,13 +71,13 @@ impl Connection {
         &mut self,
         request: Request<Full<Bytes>>,
         limit: usize,
-    ) -> Result<(StatusCode, Bytes), Failure> {
-        self.sender.ready().await.map_err(|error| Failure::of(&error))?;
+    ) -> Result<(StatusCode, Bytes), PollFailure> {
+        self.sender.ready().await.map_err(|error| PollFailure::of(&error))?;
         let response = self.sender.send_request(request).await;
-        let response = response.map_err(|error| Failure::of(&error))?;
+        let response = response.map_err(|error| PollFailure::of(&error))?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, limit).collect().await.map_err(|error| {
-            Failure::Answer(if error.is::<LengthLimitError>() {
+            PollFailure::Answer(if error.is::<LengthLimitError>() {
                 format!("an answer of more than {limit} bytes")
             } else {
                 format!("the answer ends in its middle: {error}")

@@ -24,9 +24,9 @@ use tokio::time::timeout;
 use crate::bootstrap::scheme::RestUri;
 use crate::dial::{self, told};
 use crate::paths::Paths;
-use crate::poll::Answer;
+use crate::poll::PollAnswer;
 use crate::{Address, Alpn, Credentials, Options, XdsServer};
-use connection::{Connection, Failure};
+use connection::{Http1Connection, PollFailure};
 
 /// One server that is polled over REST.
 pub(crate) struct Rest {
@@ -40,11 +40,11 @@ pub(crate) struct Rest {
 }
 
 /// One type of it.
-pub(crate) struct Line<'a> {
+pub(crate) struct RestPoller<'a> {
     rest: &'a Rest,
     of: TypeUrl,
     /// The connection of the last poll, and to which address it is.
-    kept: Option<(usize, Connection)>,
+    kept: Option<(usize, Http1Connection)>,
 }
 
 impl Rest {
@@ -59,8 +59,8 @@ impl Rest {
         Self { uri, current: AtomicUsize::new(0), credentials, reader, paths, options }
     }
 
-    pub(crate) fn line(&self, of: &TypeUrl) -> Line<'_> {
-        Line { rest: self, of: of.clone(), kept: None }
+    pub(crate) fn line(&self, of: &TypeUrl) -> RestPoller<'_> {
+        RestPoller { rest: self, of: of.clone(), kept: None }
     }
 
     fn current(&self) -> usize {
@@ -91,12 +91,12 @@ impl Rest {
     }
 }
 
-impl Line<'_> {
+impl RestPoller<'_> {
     /// Asks one address after the other.
-    pub(crate) async fn answer(&mut self, request: &SotwRequest) -> Result<Answer, String> {
+    pub(crate) async fn answer(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         let Some(path) = self.rest.paths.rest(&self.of) else {
             let why = format!("REST has no path for `{}`", self.of.message_name());
-            return Ok(Answer::Unusable(ErrorKind::Missing, why));
+            return Ok(PollAnswer::Unusable(ErrorKind::Missing, why));
         };
         let body = Bytes::from(request_to_json(request));
         let mut failed = Vec::new();
@@ -121,7 +121,7 @@ impl Line<'_> {
         address: &Address,
         path: &str,
         body: &Bytes,
-    ) -> Result<Answer, String> {
+    ) -> Result<PollAnswer, String> {
         let metadata = self.rest.credentials.metadata(SystemTime::now()).await;
         let metadata = metadata.map_err(|error| told(&error))?;
         let head = self.rest.head(path, address)?;
@@ -134,26 +134,26 @@ impl Line<'_> {
                     self.kept = Some((place, connection));
                     return self.read(answer).await;
                 }
-                Err(Failure::Gone(_)) => {}
-                Err(Failure::Answer(why)) => return Err(why),
+                Err(PollFailure::Gone(_)) => {}
+                Err(PollFailure::Answer(why)) => return Err(why),
             }
         }
         let options = &self.rest.options;
         let (dial, limit) = (&options.dial, options.connect_timeout);
         let io = dial::connect(dial, address, &self.rest.credentials, limit).await?;
-        let connected = timeout(limit, Connection::new(io)).await;
+        let connected = timeout(limit, Http1Connection::new(io)).await;
         let mut connection = connected.map_err(|_| format!("no connection within {limit:?}"))??;
-        let answer = connection.ask(request(), options).await.map_err(Failure::told)?;
+        let answer = connection.ask(request(), options).await.map_err(PollFailure::told)?;
         self.kept = Some((place, connection));
         self.read(answer).await
     }
 
-    async fn read(&self, (status, body): (StatusCode, Bytes)) -> Result<Answer, String> {
+    async fn read(&self, (status, body): (StatusCode, Bytes)) -> Result<PollAnswer, String> {
         match status {
-            StatusCode::OK => self.reply(body).await.map(Answer::Reply),
-            StatusCode::NOT_MODIFIED => Ok(Answer::Unchanged),
+            StatusCode::OK => self.reply(body).await.map(PollAnswer::Reply),
+            StatusCode::NOT_MODIFIED => Ok(PollAnswer::Unchanged),
             // Who has never heard of the path, as a proxy on the way, says so in words.
-            StatusCode::NOT_FOUND if body.is_empty() => Ok(Answer::Reply(self.nothing())),
+            StatusCode::NOT_FOUND if body.is_empty() => Ok(PollAnswer::Reply(self.nothing())),
             status => Err(format!("it answered with HTTP status {status}")),
         }
     }

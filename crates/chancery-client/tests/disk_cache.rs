@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use chancery_client::{Client, Clients, Event, Options, Stock, TypeUrl, Variant};
+use chancery_client::{Client, Clients, DiskCache, Event, Options, TypeUrl, Variant};
 use chancery_core::{Resource, Snapshot};
 use chancery_testkit::TestServer;
 use tempfile::TempDir;
@@ -17,9 +17,9 @@ mod watching;
 use watching::{client, clusters, heard, quick, server, snapshot, within};
 
 fn keeping(dir: &TempDir) -> Options {
-    let mut stock = Stock::new(dir.path());
+    let mut stock = DiskCache::new(dir.path());
     stock.interval = Duration::from_millis(10);
-    Options { stock: Some(stock), ..quick() }
+    Options { disk_cache: Some(stock), ..quick() }
 }
 
 /// Waits until the index says so.
@@ -165,7 +165,7 @@ async fn secrets_are_kept_only_if_asked() {
         all.insert(&sds, Resource::new("s".parse().unwrap(), b"\x0a\x01s"[..].into()));
         let server = TestServer::start(Snapshot::clone(&all)).await.unwrap();
         let mut options = keeping(&dir);
-        options.stock.as_mut().unwrap().secrets = wanted;
+        options.disk_cache.as_mut().unwrap().secrets = wanted;
         let client = client(vec![self::server(server.address())], options);
         let mut secret = client.watch_raw(&sds, "s");
         assert!(matches!(
@@ -199,7 +199,7 @@ async fn what_is_not_watched_any_more_is_kept_within_bounds() {
     index(dir.path(), |text| text.contains("\"a\"") && text.contains("\"b\"")).await;
     drop((watch, client));
     // Each of the bodies has seven bytes.
-    options.stock.as_mut().unwrap().max_bytes = 10;
+    options.disk_cache.as_mut().unwrap().max_bytes = 10;
     let client = watching::client(vec![self::server(server.address())], options);
     let mut watch = client.watch_raw(&clusters(), "b");
     server.publish(snapshot(&[("a", "1"), ("b", "2")]));
