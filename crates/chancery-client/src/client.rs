@@ -11,35 +11,31 @@ use chancery_core::client::{
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
-use tokio::task::JoinHandle;
+use chancery_proto::wire::ClientConfig;
 use tokio::time::timeout;
 use tracing::warn;
 
+use crate::bootstrap::{Bootstrap, BootstrapError, Service, XdsServer};
 use crate::disk_cache::ClosedDiskCache;
 use crate::driver::ServerDriver;
 use crate::engine::Engine;
 use crate::event_log::EventLog;
-use crate::paths::Paths;
+use crate::grpc::ReportStream;
+use crate::keeper;
+use crate::load::{Load, LoadError};
+use crate::metrics::Metrics;
+use crate::options::Options;
 use crate::reports::ReportDrivers;
-use crate::resource::Decoders;
-use crate::watch::{Event, RawWatch, Watch};
-use crate::{
-    Bootstrap, BootstrapError, ClientConfig, FollowedListener, Load, LoadError, Metrics, Options,
-    Received, ResourceType, Service, XdsServer, keeper, status,
-};
+use crate::resource::{Decoders, Received, ResourceType};
+use crate::service_paths::ServicePaths;
+use crate::session::Session;
+use crate::status;
+use crate::watch::{Event, FollowedListener, RawWatch, Watch};
 
 /// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
 /// the last clone and the last watch are.
 #[derive(Clone)]
-pub struct Client(Arc<Handle>);
-
-/// What clones and watches share.
-pub(crate) struct Handle {
-    pub(crate) engine: Arc<Engine>,
-    decoders: Arc<Decoders>,
-    report_drivers: ReportDrivers,
-    keeper: JoinHandle<()>,
-}
+pub struct Client(Arc<Session>);
 
 impl Client {
     /// A client that has not asked anybody yet. Nothing is connected before something is watched.
@@ -69,7 +65,7 @@ impl Client {
         let protocol = |server: &XdsServer| options.protocol(server);
         let plan = bootstrap.plan_with(protocol, options.settings.clone());
         let schema = Schema::bundled();
-        let paths = Paths::new(&schema);
+        let paths = ServicePaths::new(&schema);
         let decoders = Arc::new(Decoders::default());
         let reader =
             Reader::new(schema).with_decoder(Arc::clone(&decoders) as _).for_grpc(options.for_grpc);
@@ -85,17 +81,20 @@ impl Client {
         let node = bootstrap.node_for(Service::LoadReports);
         let event_log = Arc::new(EventLog::new(plan.setup.clone()));
         let report_drivers = ReportDrivers::new(&plan.servers, node, &options.settings, &event_log);
-        let reports = report_drivers.tasks(&options);
+        let reports = report_drivers
+            .iter()
+            .map(|(server, driver)| ReportStream::new(server, Arc::clone(driver), options.clone()));
+        let reports = reports.collect();
         let engine = Arc::new(Engine::new(plan.setup, event_log, options.reject));
         let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels, reports, disk_cache));
-        Ok(Self(Arc::new(Handle { engine, decoders, report_drivers, keeper })))
+        Ok(Self(Arc::new(Session { engine, decoders, report_drivers, keeper })))
     }
 
-    pub(crate) fn of(handle: Arc<Handle>) -> Self {
-        Self(handle)
+    pub(crate) fn of(session: Arc<Session>) -> Self {
+        Self(session)
     }
 
-    pub(crate) fn handle(&self) -> &Arc<Handle> {
+    pub(crate) fn session(&self) -> &Arc<Session> {
         &self.0
     }
 
@@ -248,23 +247,6 @@ impl Client {
     /// Looks at all resources that are watched, as CSDS shows them.
     pub fn resources(&self, mut look: impl FnMut(ResourceStatus<'_>)) {
         self.0.engine.look(|machine| machine.resources().for_each(&mut look));
-    }
-}
-
-impl Handle {
-    /// What a server is called.
-    pub(crate) fn uri(&self, server: ServerId) -> Arc<str> {
-        let uri = |uri: &Arc<str>| Arc::clone(uri);
-        self.engine.look(|machine| {
-            machine.setup().find(server).map_or_else(|| "".into(), |server| uri(&server.key.uri))
-        })
-    }
-}
-
-/// Nobody is left to hear of anything.
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.keeper.abort();
     }
 }
 

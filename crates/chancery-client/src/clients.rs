@@ -7,8 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use chancery_core::client::Target;
 
-use crate::client::Handle;
-use crate::{Bootstrap, BootstrapError, Client, ClientConfig, Options, status};
+use crate::bootstrap::{Bootstrap, BootstrapError};
+use crate::client::Client;
+use crate::options::Options;
+use crate::session::Session;
+use crate::status;
+use chancery_proto::wire::ClientConfig;
 
 /// The clients of a process, each for as long as somebody uses it.
 ///
@@ -17,7 +21,7 @@ use crate::{Bootstrap, BootstrapError, Client, ClientConfig, Options, status};
 pub struct Clients {
     bootstrap: Bootstrap,
     options: Options,
-    all: Mutex<BTreeMap<ClientScope, Weak<Handle>>>,
+    all: Mutex<BTreeMap<ClientScope, Weak<Session>>>,
 }
 
 /// What a client is for: `client_scope` in CSDS.
@@ -68,17 +72,17 @@ impl Clients {
     pub fn status(&self) -> Vec<ClientConfig> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let live =
-            all.iter().filter_map(|(scope, handle)| Some((scope.clone(), handle.upgrade()?)));
+            all.iter().filter_map(|(scope, session)| Some((scope.clone(), session.upgrade()?)));
         let live: Vec<_> = live.collect();
         drop(all);
-        live.iter().map(|(scope, handle)| status::of(&handle.engine, scope.name())).collect()
+        live.iter().map(|(scope, session)| status::of(&session.engine, scope.name())).collect()
     }
 
     fn client(&self, scope: ClientScope) -> Result<Client, BootstrapError> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, handle| handle.strong_count() > 0);
-        if let Some(handle) = all.get(&scope).and_then(Weak::upgrade) {
-            return Ok(Client::of(handle));
+        all.retain(|_, session| session.strong_count() > 0);
+        if let Some(session) = all.get(&scope).and_then(Weak::upgrade) {
+            return Ok(Client::of(session));
         }
         let mut options = self.options.clone();
         options.disk_cache = options.disk_cache.map(|cache| match &scope {
@@ -86,7 +90,7 @@ impl Clients {
             ClientScope::Servers => cache.part("servers"),
         });
         let client = Client::new(&self.bootstrap, options)?;
-        all.insert(scope, Arc::downgrade(client.handle()));
+        all.insert(scope, Arc::downgrade(client.session()));
         Ok(client)
     }
 }

@@ -5,14 +5,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::ErrorDetail;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::{Address, Credentials};
+use crate::bootstrap::Address;
+use crate::credentials::Credentials;
+use crate::errors::error_chain;
 
 /// What carries a connection.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -64,7 +65,7 @@ async fn secured(
     address: &Address,
     credentials: &Credentials,
 ) -> Result<Box<dyn Io>, String> {
-    let tls = credentials.tls().await.map_err(|error| told(&error))?;
+    let tls = credentials.tls().await.map_err(|error| error_chain(&error))?;
     let socket = dial.dial(address).await.map_err(|error| format!("cannot connect: {error}"))?;
     let Some(config) = tls else { return Ok(socket) };
     let host = address.host().to_owned();
@@ -72,20 +73,4 @@ async fn secured(
         .map_err(|_| format!("`{host}` is no name that TLS can verify"))?;
     let stream = TlsConnector::from(config).connect(name, socket).await;
     Ok(Box::new(stream.map_err(|error| format!("TLS: {error}"))?))
-}
-
-/// An error and all that led to it.
-pub(crate) fn told(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text += &format!(": {error}");
-        source = error.source();
-    }
-    text
-}
-
-/// A server that cannot be reached, for this reason.
-pub(crate) fn unavailable(message: String) -> ErrorDetail {
-    ErrorDetail { code: ErrorDetail::UNAVAILABLE, message }
 }

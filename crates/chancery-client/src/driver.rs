@@ -5,13 +5,15 @@ use std::sync::Arc;
 use chancery_core::client::{self, ServerId};
 use chancery_proto::reply::Reader;
 
+use crate::bootstrap::XdsServer;
 use crate::bootstrap::scheme::Scheme;
 use crate::engine::Engine;
-use crate::paths::Paths;
+use crate::grpc;
+use crate::options::Options;
 use crate::poll::files::Files;
 use crate::poll::rest::Rest;
 use crate::poll::{PollDriver, PolledServer};
-use crate::{Options, XdsServer, grpc};
+use crate::service_paths::ServicePaths;
 
 /// One server.
 pub(crate) enum ServerDriver {
@@ -27,10 +29,10 @@ impl ServerDriver {
         server: client::ServerSetup,
         xds: &XdsServer,
         reader: Reader,
-        paths: Paths,
+        paths: ServicePaths,
         options: Options,
     ) -> Self {
-        let source = match Scheme::of(xds) {
+        let source = match xds.scheme() {
             Ok(Scheme::Rest(uri)) => {
                 PolledServer::Rest(Box::new(Rest::new(uri, xds, reader, paths, options)))
             }
@@ -50,14 +52,5 @@ impl ServerDriver {
             Self::Streamed(driver) => driver.run(engine).await,
             Self::Polled(driver) => driver.run(engine).await,
         }
-    }
-}
-
-/// A panic of a part is one of the whole; that a part was ended is nothing to speak of.
-pub(crate) fn passed_on(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended
-        && error.is_panic()
-    {
-        std::panic::resume_unwind(error.into_panic());
     }
 }

@@ -114,7 +114,7 @@ impl Engine {
     /// What was counted, and how the machine stands.
     pub(crate) fn metrics(&self) -> Metrics {
         let state = self.lock();
-        state.counts.told(&state.machine)
+        state.counts.error_chain(&state.machine)
     }
 
     /// Tells the machine something, and wakes whoever that concerns.

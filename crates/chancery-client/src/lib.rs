@@ -37,17 +37,20 @@ mod dial;
 mod disk_cache;
 mod driver;
 mod engine;
+mod errors;
 mod event_log;
 mod grpc;
 mod keeper;
 mod load;
 mod metrics;
 mod options;
-mod paths;
 mod poll;
 mod reports;
 mod resource;
+mod service_paths;
+mod session;
 mod status;
+mod tasks;
 mod watch;
 
 // The public interface.

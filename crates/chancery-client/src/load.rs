@@ -12,8 +12,9 @@ use chancery_core::client::load::{
     ClusterCounters, LoadKey, LocalityCounters, OrcaReport, ReportedMetrics,
 };
 
-use crate::client::Handle;
+pub use crate::reports::LoadError;
 use crate::reports::ReportDriver;
+use crate::session::Session;
 
 /// Counts the calls to one cluster, for the server that wants to know of them. Cloning it is cheap.
 ///
@@ -60,36 +61,17 @@ pub struct Call {
     ended: bool,
 }
 
-/// Why loads cannot be reported to a server.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// The bootstrap has no such server, with this address, these credentials and these features
-    /// (C-083).
-    #[error("the bootstrap has no server `{uri}` like this one, and loads go to no other")]
-    Unknown {
-        /// Where it would be.
-        uri: String,
-    },
-    /// It is a file, or spoken to over REST.
-    #[error("server `{uri}` is not spoken to over gRPC, and loads are reported over nothing else")]
-    NoStreams {
-        /// Where it is.
-        uri: String,
-    },
-}
-
 /// A cluster that reports, for as long as this is there.
 struct Cluster {
     tally: Arc<ClusterCounters>,
     key: LoadKey,
     driver: Arc<ReportDriver>,
     /// The client lives on while somebody counts.
-    _client: Arc<Handle>,
+    _client: Arc<Session>,
 }
 
 impl Load {
-    pub(crate) fn new(client: Arc<Handle>, driver: Arc<ReportDriver>, key: LoadKey) -> Self {
+    pub(crate) fn new(client: Arc<Session>, driver: Arc<ReportDriver>, key: LoadKey) -> Self {
         let tally = driver.join(key.clone());
         let cluster = Cluster { tally, key, driver, _client: client };
         Self { cluster: Arc::new(cluster), metrics: Arc::default() }

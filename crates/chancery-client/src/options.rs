@@ -7,9 +7,10 @@ use std::time::Duration;
 use chancery_core::Variant;
 use chancery_core::client::{Protocol, Settings};
 
+use crate::bootstrap::XdsServer;
 use crate::bootstrap::scheme::Scheme;
 use crate::dial::{Dial, Sockets};
-use crate::{DiskCache, XdsServer};
+use crate::disk_cache::DiskCache;
 
 /// How a client speaks to its servers.
 #[derive(Clone)]
@@ -78,7 +79,7 @@ impl Default for Options {
 impl Options {
     /// How this server is spoken to.
     pub(crate) fn protocol(&self, server: &XdsServer) -> Protocol {
-        match Scheme::of(server) {
+        match server.scheme() {
             Ok(Scheme::Rest(_)) => Protocol::Poll { refresh: self.rest_refresh },
             Ok(Scheme::Files(_)) => Protocol::Poll { refresh: self.file_refresh },
             Ok(Scheme::Grpc) | Err(_) => {

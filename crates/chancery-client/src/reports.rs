@@ -10,10 +10,9 @@ use chancery_core::{ErrorDetail, Node, Time};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use crate::bootstrap::XdsServer;
 use crate::bootstrap::scheme::Scheme;
 use crate::event_log::EventLog;
-use crate::load::LoadError;
-use crate::{Options, XdsServer, grpc};
 
 /// All servers of a client, with a driver for each that loads can be reported to (C-134).
 pub(crate) struct ReportDrivers(Vec<(XdsServer, Option<Arc<ReportDriver>>)>);
@@ -30,6 +29,25 @@ pub(crate) struct ReportDriver {
     uri: Arc<str>,
 }
 
+/// Why loads cannot be reported to a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The bootstrap has no such server, with this address, these credentials and these features
+    /// (C-083).
+    #[error("the bootstrap has no server `{uri}` like this one, and loads go to no other")]
+    Unknown {
+        /// Where it would be.
+        uri: String,
+    },
+    /// It is a file, or spoken to over REST.
+    #[error("server `{uri}` is not spoken to over gRPC, and loads are reported over nothing else")]
+    NoStreams {
+        /// Where it is.
+        uri: String,
+    },
+}
+
 impl ReportDrivers {
     /// For these servers.
     pub(crate) fn new(
@@ -40,7 +58,7 @@ impl ReportDrivers {
     ) -> Self {
         let node = Arc::new(node);
         let all = servers.iter().zip(0_u64..).map(|(server, place)| {
-            let is_streamed = matches!(Scheme::of(server), Ok(Scheme::Grpc));
+            let is_streamed = matches!(server.scheme(), Ok(Scheme::Grpc));
             let driver = || {
                 // Not the number of a stream of discovery, so that they do not retry in step.
                 let number = place | (1 << 32);
@@ -52,15 +70,9 @@ impl ReportDrivers {
         Self(all.collect())
     }
 
-    /// What has to run for reports to be told.
-    pub(crate) fn tasks(&self, options: &Options) -> Vec<grpc::ReportStream> {
-        let report_drivers =
-            self.0.iter().filter_map(|(server, driver)| Some((server, driver.as_ref()?)));
-        report_drivers
-            .map(|(server, driver)| {
-                grpc::ReportStream::new(server, Arc::clone(driver), options.clone())
-            })
-            .collect()
+    /// The servers that loads can be reported to, each with its driver.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&XdsServer, &Arc<ReportDriver>)> {
+        self.0.iter().filter_map(|(server, driver)| Some((server, driver.as_ref()?)))
     }
 
     /// The driver of a server of the bootstrap; nothing reports to any other (C-083).

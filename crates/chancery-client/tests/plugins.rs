@@ -81,7 +81,7 @@ async fn what_a_program_brings_with_it_is_known_by_its_type() {
     let authority = Authority::new();
     let files = Files::new(&authority, &authority.sign());
     let server = reader(&files).server(&entry(GOOGLE, CLOCK)).unwrap();
-    let credentials = Credentials::new(&server, Alpn::Http2);
+    let credentials = server.credentials(Alpn::Http2);
     let echo = Echo::start(&authority, Some(&authority)).await;
     let io = echo.connect(tls(&credentials).await).await.unwrap();
     assert_eq!(io.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
@@ -137,14 +137,14 @@ fn plugins_are_told_apart_by_type_and_configuration() {
         assert_ne!(other.key(), plug("a", "1").key());
     }
     let server = plug("a", "secret");
-    let credentials = Credentials::new(&server, Alpn::Http2);
+    let credentials = server.credentials(Alpn::Http2);
     assert!(!format!("{server:?} {:?} {credentials:?}", server.key()).contains("secret"));
 }
 
 fn with_token(channel: ChannelCredentials, path: &std::path::Path) -> Credentials {
     let calls = vec![CallCredentials::JwtTokenFile(path.to_owned())];
     let server = XdsServer { uri: "a:80".to_owned(), channel, calls, ..XdsServer::default() };
-    Credentials::new(&server, Alpn::Http2)
+    server.credentials(Alpn::Http2)
 }
 
 /// C-009.
@@ -175,7 +175,7 @@ async fn two_tokens_are_two_headers() {
     files.write("token", TOKEN);
     let calls = vec![CallCredentials::JwtTokenFile(files.path("token")); 2];
     let server = XdsServer { calls, ..XdsServer::default() };
-    let headers = Credentials::new(&server, Alpn::Http2).metadata(NOW).await.unwrap();
+    let headers = server.credentials(Alpn::Http2).metadata(NOW).await.unwrap();
     assert_eq!(headers.get_all("authorization").iter().count(), 2);
 }
 
@@ -190,7 +190,7 @@ async fn a_plugin_that_fails_is_named() {
     let plugged = PluginCredentials::<dyn CallPlugin>::new("mesh", Value::Null, Arc::new(Broken));
     let calls = vec![CallCredentials::Plugin(plugged)];
     let server = XdsServer { calls, ..XdsServer::default() };
-    let error = Credentials::new(&server, Alpn::Http2).metadata(NOW).await.unwrap_err();
+    let error = server.credentials(Alpn::Http2).metadata(NOW).await.unwrap_err();
     assert!(matches!(error, CredentialsError::Plugin { .. }));
     assert_eq!(error.code(), 14, "UNAVAILABLE");
     assert_eq!(chain(&error), "`mesh` credentials cannot be had: the agent is gone");

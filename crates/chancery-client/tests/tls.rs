@@ -7,9 +7,7 @@ mod common;
 
 use std::time::Duration;
 
-use chancery_client::{
-    Alpn, ChannelCredentials, Credentials, CredentialsError, TlsFiles, XdsServer,
-};
+use chancery_client::{Alpn, ChannelCredentials, CredentialsError, TlsFiles, XdsServer};
 use common::{Authority, Echo, Files, chain, credentials, der, echoed, shown, tls};
 use tokio::time::advance;
 
@@ -159,7 +157,7 @@ async fn grpc_is_offered_http2_alone_and_rest_both_versions() {
     let files = Files::new(&authority, &authority.sign());
     let asked = XdsServer { channel: ChannelCredentials::Tls(files.tls()), ..XdsServer::default() };
     for (alpn, chosen) in [(Alpn::Http2, &b"h2"[..]), (Alpn::Any, b"http/1.1")] {
-        let io = server.connect(tls(&Credentials::new(&asked, alpn)).await).await.unwrap();
+        let io = server.connect(tls(&asked.credentials(alpn)).await).await.unwrap();
         assert_eq!(io.get_ref().1.alpn_protocol(), Some(chosen), "{alpn:?}");
     }
 }

@@ -29,7 +29,6 @@ pub use address::{Address, InvalidAddress};
 pub use fault::{BootstrapError, Fault};
 pub use plan::Plan;
 pub use reader::BootstrapReader;
-use scheme::Scheme;
 pub use server::XdsServer;
 
 /// A bootstrap.
@@ -251,7 +250,7 @@ fn server_faults<'a>(
     servers.iter().enumerate().filter_map(move |(at, server)| {
         let problem = match server.uri.as_str() {
             "" => "is missing or empty; say where it is".to_owned(),
-            _ => Scheme::of(server).err()?,
+            _ => server.scheme().err()?,
         };
         Some(Fault::new(format!("{list}[{at}].server_uri"), problem))
     })

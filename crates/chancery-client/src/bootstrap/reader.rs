@@ -12,7 +12,7 @@ use chancery_core::{Locality, Node, Value};
 
 use super::json::JsonField;
 use super::{Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, XdsServer};
-use crate::credentials::{CallCredentials, ChannelCredentials, Plugins, TlsFiles};
+use crate::credentials::{CallCredentials, ChannelCredentials, Identity, Plugins, TlsFiles};
 
 /// How a bootstrap is read.
 ///
@@ -247,7 +247,7 @@ fn tls_files(config: Option<&JsonField<'_>>, faults: &mut Vec<Fault>) -> TlsFile
     let cert = config.filled_text("certificate_file", faults);
     let key = config.filled_text("private_key_file", faults);
     files.identity = match (cert, key) {
-        (Some(cert), Some(key)) => Some(crate::Identity { cert: cert.into(), key: key.into() }),
+        (Some(cert), Some(key)) => Some(Identity { cert: cert.into(), key: key.into() }),
         (None, None) => None,
         (Some(_), None) => {
             add(faults, config.fault("private_key_file", "is missing, and there is a certificate"));

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::{Address, XdsServer};
+use super::Address;
 use crate::credentials::ChannelCredentials;
 
 /// How a server is spoken to.
@@ -29,9 +29,8 @@ pub(crate) struct RestUri {
 
 impl Scheme {
     /// What the URI of this server says. The error is the rest of a sentence about it.
-    pub(crate) fn of(server: &XdsServer) -> Result<Self, String> {
-        let uri = server.uri.as_str();
-        let in_clear = server.channel == ChannelCredentials::Insecure;
+    pub(crate) fn of(uri: &str, channel: &ChannelCredentials) -> Result<Self, String> {
+        let in_clear = *channel == ChannelCredentials::Insecure;
         if let Some(rest) = uri.strip_prefix("http://") {
             if !in_clear {
                 return Err(format!(
@@ -89,7 +88,7 @@ mod tests {
     use crate::credentials::TlsFiles;
 
     fn read(uri: &str, channel: ChannelCredentials) -> Result<Scheme, String> {
-        Scheme::of(&XdsServer { uri: uri.to_owned(), channel, ..XdsServer::default() })
+        Scheme::of(uri, &channel)
     }
 
     fn clear(uri: &str) -> String {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use chancery_core::client::{ServerFeatures, ServerKey};
 
-use crate::credentials::{CallCredentials, ChannelCredentials};
+use super::scheme::Scheme;
+use crate::credentials::{Alpn, CallCredentials, ChannelCredentials, Credentials};
 
 /// A server and how it is spoken to. Two are the same if all of this is: then they share a channel
 /// (C-075).
@@ -23,6 +24,16 @@ pub struct XdsServer {
 }
 
 impl XdsServer {
+    /// Returns its credentials as they are while a client runs. Nothing is read yet.
+    pub fn credentials(&self, alpn: Alpn) -> Credentials {
+        Credentials::new(&self.uri, &self.channel, &self.calls, alpn)
+    }
+
+    /// Returns the way it is spoken to. The error is the rest of a sentence about its URI.
+    pub(crate) fn scheme(&self) -> Result<Scheme, String> {
+        Scheme::of(&self.uri, &self.channel)
+    }
+
     /// What tells it from others, as the protocol's machine keeps it.
     pub fn key(&self) -> ServerKey {
         let calls = self.calls.iter().map(|call| format!(" + {call}"));

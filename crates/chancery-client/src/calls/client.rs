@@ -16,8 +16,10 @@ use tokio::time::timeout;
 
 use super::connection::{self, Http2Connection};
 use super::status;
-use crate::dial::{told, unavailable};
-use crate::{Address, Alpn, Credentials, Options, XdsServer};
+use crate::bootstrap::{Address, XdsServer};
+use crate::credentials::{Alpn, Credentials};
+use crate::errors::{error_chain, internal, unavailable};
+use crate::options::Options;
 
 /// One server, as calls need it.
 pub(crate) struct Caller {
@@ -43,7 +45,7 @@ impl Caller {
     pub(crate) fn new(xds: &XdsServer, options: Options) -> Self {
         let address = Address::parse(&xds.uri).map_err(|error| error.to_string());
         let authority = address.as_ref().map_or_else(|_| "localhost".into(), authority);
-        Self { address, credentials: Credentials::new(xds, Alpn::Http2), authority, options }
+        Self { address, credentials: xds.credentials(Alpn::Http2), authority, options }
     }
 
     /// A connection, and what has to run for it to live.
@@ -83,14 +85,14 @@ impl Caller {
         path: &str,
     ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
         let metadata = self.credentials.metadata(SystemTime::now()).await;
-        let metadata = metadata.map_err(|error| unavailable(told(&error)))?;
+        let metadata = metadata.map_err(|error| unavailable(error_chain(&error)))?;
         let request = self.head(path, metadata)?;
-        let mut sender = sender.ready().await.map_err(|error| unavailable(told(&error)))?;
+        let mut sender = sender.ready().await.map_err(|error| unavailable(error_chain(&error)))?;
         let called = sender.send_request(request, false);
-        let (response, out) = called.map_err(|error| unavailable(told(&error)))?;
+        let (response, out) = called.map_err(|error| unavailable(error_chain(&error)))?;
         // A stream above what the server allows for is kept back until another one ends.
         let opened = poll_fn(|cx| sender.poll_ready(cx)).await;
-        opened.map_err(|error| unavailable(told(&error)))?;
+        opened.map_err(|error| unavailable(error_chain(&error)))?;
         let messages = Messages::new(self.options.max_response_bytes);
         Ok((Inbox { state: CallState::Called(response), messages }, out))
     }
@@ -131,7 +133,7 @@ impl Inbox {
                 let is_whole = self.messages.is_between();
                 return Err(if is_whole { end(body).await } else { cut_short() });
             };
-            let chunk = chunk.map_err(|error| unavailable(told(&error)))?;
+            let chunk = chunk.map_err(|error| unavailable(error_chain(&error)))?;
             let _ = body.flow_control().release_capacity(chunk.len());
             self.messages.push(chunk);
         }
@@ -140,7 +142,7 @@ impl Inbox {
 
 /// The body of an answer that has one.
 async fn answered(response: &mut ResponseFuture) -> Result<RecvStream, ErrorDetail> {
-    let response = response.await.map_err(|error| unavailable(told(&error)))?;
+    let response = response.await.map_err(|error| unavailable(error_chain(&error)))?;
     if let Some(error) = status::of(response.headers()) {
         return Err(status::told(error));
     }
@@ -156,16 +158,12 @@ async fn end(body: &mut RecvStream) -> ErrorDetail {
         Ok(Some(trailers)) => status::of(&trailers)
             .map_or_else(|| internal("the stream ended without a status".to_owned()), status::told),
         Ok(None) => internal("the stream ended without a status".to_owned()),
-        Err(error) => unavailable(told(&error)),
+        Err(error) => unavailable(error_chain(&error)),
     }
 }
 
 fn cut_short() -> ErrorDetail {
     internal("a response ends in its middle".to_owned())
-}
-
-pub(crate) fn internal(message: String) -> ErrorDetail {
-    ErrorDetail { code: ErrorDetail::INTERNAL, message }
 }
 
 /// A socket in the file system has no name of its own.

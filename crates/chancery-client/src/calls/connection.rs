@@ -11,8 +11,11 @@ use h2::{Ping, PingPong};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use crate::dial::{self, Io, told};
-use crate::{Address, Credentials, Options};
+use crate::bootstrap::Address;
+use crate::credentials::Credentials;
+use crate::dial::{self, Io};
+use crate::errors::error_chain;
+use crate::options::Options;
 
 /// A connection that streams can be opened on.
 pub(crate) struct Http2Connection {
@@ -38,7 +41,8 @@ pub(crate) async fn connect(
         .handshake::<_, Bytes>(io);
     let greeted = async { greeted(handshake.await?).await };
     let done = timeout(limit, greeted).await.map_err(|_| format!("no HTTP/2 within {limit:?}"))?;
-    let (sender, mut connection) = done.map_err(|error| format!("HTTP/2: {}", told(&error)))?;
+    let (sender, mut connection) =
+        done.map_err(|error| format!("HTTP/2: {}", error_chain(&error)))?;
     let pings = connection.ping_pong();
     let (interval, patience) = (options.keepalive_interval, options.keepalive_timeout);
     let (living, alive) = tokio::sync::watch::channel(());
@@ -47,7 +51,7 @@ pub(crate) async fn connect(
         let dead = pin!(dead(pings, interval, patience));
         tokio::select! {
             ended = connection => if let Err(error) = ended {
-                debug!("connection ended: {}", told(&error));
+                debug!("connection ended: {}", error_chain(&error));
             },
             () = dead => debug!("connection is dead: no answer within {patience:?}"),
         }

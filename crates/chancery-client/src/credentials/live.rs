@@ -11,7 +11,6 @@ use super::plugin::{CallPlugin, ChannelPlugin, PluginCredentials, PluginFuture};
 use super::tls::Tls;
 use super::token::TokenFile;
 use super::{CallCredentials, ChannelCredentials, CredentialsError};
-use crate::XdsServer;
 
 /// The credentials of one server. Kept for as long as the server is used; made from plain data
 /// without reading anything, so what is not there yet is no reason not to start.
@@ -49,19 +48,24 @@ enum LiveCall {
 
 impl Credentials {
     /// The credentials of this server.
-    pub fn new(server: &XdsServer, alpn: Alpn) -> Self {
+    pub(crate) fn new(
+        server: &str,
+        channel: &ChannelCredentials,
+        calls: &[CallCredentials],
+        alpn: Alpn,
+    ) -> Self {
         let call = |call: &CallCredentials| match call {
             CallCredentials::JwtTokenFile(path) => LiveCall::Token(TokenFile::new(path.clone())),
             CallCredentials::Plugin(plugged) => LiveCall::Plugin(plugged.clone()),
         };
         Self {
-            server: server.uri.clone(),
-            channel: match &server.channel {
+            server: server.to_owned(),
+            channel: match channel {
                 ChannelCredentials::Insecure => LiveChannel::Insecure,
                 ChannelCredentials::Tls(files) => LiveChannel::Tls(Tls::new(files.clone())),
                 ChannelCredentials::Plugin(plugged) => LiveChannel::Plugin(plugged.clone()),
             },
-            calls: server.calls.iter().map(call).collect(),
+            calls: calls.iter().map(call).collect(),
             alpn,
         }
     }

@@ -120,23 +120,23 @@ impl CacheIndex {
         let text = |key: &str| json[key].as_str().unwrap_or_default();
         let hash = |key: &str| u128::from_str_radix(text(key), 16);
         let type_url = TypeUrl::new(text("type"));
-        let told =
+        let named_fault =
             |why: &dyn std::fmt::Display| format!("{} `{}`: {why}", type_url.short(), text("name"));
-        let name = ResourceName::read(text("name")).map_err(|error| told(&error))?;
+        let name = ResourceName::read(text("name")).map_err(|error| named_fault(&error))?;
         if type_url.api() == Api::Sds && !secrets {
-            return Err(told(&"it is a secret, and secrets are not to be kept"));
+            return Err(named_fault(&"it is a secret, and secrets are not to be kept"));
         }
         let server = hash("server").ok().and_then(|hash| sources.find(hash, &name));
-        let server =
-            server.ok_or_else(|| told(&"it is of a server that is not asked for it any more"))?;
-        let hash = hash("body").map_err(|error| told(&error))?;
-        let body = disk.body(hash).map_err(|error| told(&format!("its body: {error}")))?;
+        let server = server
+            .ok_or_else(|| named_fault(&"it is of a server that is not asked for it any more"))?;
+        let hash = hash("body").map_err(|error| named_fault(&error))?;
+        let body = disk.body(hash).map_err(|error| named_fault(&format!("its body: {error}")))?;
         self.written.insert(hash);
         let (version, own): (Arc<str>, _) = (text("version").into(), json["own"] == true);
         let length = body.len();
         let stated = if own { &version } else { "" };
         let given = reader.read_kept(&type_url, name.as_str(), stated, body);
-        let given = given.map_err(|why| told(&why))?;
+        let given = given.map_err(|why| named_fault(&why))?;
         let line = IndexEntry {
             version: Arc::clone(&version),
             own,

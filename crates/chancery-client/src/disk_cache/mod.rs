@@ -21,11 +21,11 @@ use std::time::Duration;
 
 use chancery_core::client::Setup;
 use chancery_proto::reply::Reader;
-use tokio::task;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::engine::Engine;
+use crate::tasks::{ShutDown, blocking};
 use files::CacheFiles;
 use index::{CacheIndex, ServerHashes};
 
@@ -106,7 +106,7 @@ impl ClosedDiskCache {
             let (index, left, faults) = index::load(&disk, &sources, &reader, settings.secrets);
             Ok((OpenDiskCache { settings, sources, disk, index }, left, faults))
         };
-        match task::spawn_blocking(read).await {
+        match blocking(read).await {
             Ok(Ok((open, left, faults))) => {
                 let (directory, resources) = (directory.display(), left.len());
                 info!(%directory, resources, "found what an earlier run held");
@@ -124,8 +124,7 @@ impl ClosedDiskCache {
                 warn!(directory = %directory.display(), "nothing is kept for the next run: {why}");
                 None
             }
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => None,
+            Err(ShutDown) => None,
         }
     }
 }
@@ -146,13 +145,12 @@ impl OpenDiskCache {
                 let written = self.index.write(&self.disk, &self.sources);
                 (self, written)
             };
-            let written = match task::spawn_blocking(write).await {
+            let written = match blocking(write).await {
                 Ok((back, written)) => {
                     self = back;
                     written
                 }
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(_) => return std::future::pending().await,
+                Err(ShutDown) => return std::future::pending().await,
             };
             if let Err(why) = &written
                 && !failed

@@ -15,13 +15,14 @@ use chancery_core::client::{ServerId, ServerSetup};
 use chancery_proto::reply::Reader;
 use tokio::task::JoinSet;
 
+use crate::bootstrap::XdsServer;
 use crate::calls::client::Caller;
 use crate::calls::connection::Http2Connection;
-use crate::dial::unavailable;
-use crate::driver::passed_on;
 use crate::engine::{Engine, StreamHandle};
-use crate::paths::Paths;
-use crate::{Options, XdsServer};
+use crate::errors::unavailable;
+use crate::options::Options;
+use crate::service_paths::ServicePaths;
+use crate::tasks::pass_panic_on;
 pub(crate) use reports::ReportStream;
 
 /// One server, spoken to over gRPC.
@@ -29,7 +30,7 @@ pub(crate) struct GrpcDriver {
     server: ServerSetup,
     caller: Arc<Caller>,
     reader: Reader,
-    paths: Paths,
+    paths: ServicePaths,
     id: ServerId,
 }
 
@@ -40,7 +41,7 @@ struct StreamTask {
     caller: Arc<Caller>,
     reader: Reader,
     server: ServerSetup,
-    paths: Paths,
+    paths: ServicePaths,
 }
 
 impl GrpcDriver {
@@ -49,7 +50,7 @@ impl GrpcDriver {
         server: ServerSetup,
         xds: &XdsServer,
         reader: Reader,
-        paths: Paths,
+        paths: ServicePaths,
         options: Options,
     ) -> Self {
         let caller = Arc::new(Caller::new(xds, options));
@@ -65,14 +66,14 @@ impl GrpcDriver {
             let handle = tokio::select! {
                 handle = engine.order(self.id) => handle,
                 Some(ended) = streams.join_next() => {
-                    passed_on(ended);
+                    pass_panic_on(ended);
                     if streams.is_empty() {
                         open = None;
                     }
                     continue;
                 }
                 Some(ended) = connections.join_next() => {
-                    passed_on(ended);
+                    pass_panic_on(ended);
                     continue;
                 }
             };

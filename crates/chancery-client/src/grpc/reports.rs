@@ -17,10 +17,11 @@ use h2::SendStream;
 use h2::client::SendRequest;
 use tokio::time::sleep;
 
-use crate::calls::client::{Caller, Inbox, internal};
-use crate::dial::{told, unavailable};
+use crate::bootstrap::XdsServer;
+use crate::calls::client::{Caller, Inbox};
+use crate::errors::{error_chain, internal, unavailable};
+use crate::options::Options;
 use crate::reports::ReportDriver;
-use crate::{Options, XdsServer};
 
 /// The load reports to one server.
 pub(crate) struct ReportStream {
@@ -111,7 +112,7 @@ impl ReportStream {
             };
             match decode_load_response(&message) {
                 Ok(answer) => self.driver.answered(answer),
-                Err(error) => return internal(told(&error)),
+                Err(error) => return internal(error_chain(&error)),
             }
         }
     }

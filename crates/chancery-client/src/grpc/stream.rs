@@ -17,8 +17,8 @@ use h2::client::SendRequest;
 use tokio::time::timeout;
 
 use super::StreamTask;
-use crate::calls::client::{Inbox, internal};
-use crate::dial::{told, unavailable};
+use crate::calls::client::Inbox;
+use crate::errors::{error_chain, internal, unavailable};
 
 /// The room that a server leaves on the stream.
 enum SendRoom {
@@ -142,7 +142,7 @@ impl StreamTask {
         let expected = self.handle.stream.scope.only();
         let variant = self.server.protocol.variant();
         let reply = self.reader.read(variant, expected, message);
-        reply.map_err(|error| internal(told(&error)))
+        reply.map_err(|error| internal(error_chain(&error)))
     }
 }
 

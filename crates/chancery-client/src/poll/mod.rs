@@ -14,9 +14,9 @@ use chancery_core::client::{ErrorKind, Input, Response, ServerId, StreamId};
 use chancery_core::{ErrorDetail, Request, SotwRequest, TypeUrl};
 use tokio::task::JoinSet;
 
-use crate::dial::unavailable;
-use crate::driver::passed_on;
 use crate::engine::{Engine, StreamHandle};
+use crate::errors::unavailable;
+use crate::tasks::pass_panic_on;
 use files::Files;
 use rest::Rest;
 
@@ -61,7 +61,7 @@ impl PollDriver {
                 handle = engine.order(self.id) => {
                     streams.spawn(run(Arc::clone(&self.server), Arc::clone(&engine), handle));
                 }
-                Some(ended) = streams.join_next() => passed_on(ended),
+                Some(ended) = streams.join_next() => pass_panic_on(ended),
             }
         }
     }

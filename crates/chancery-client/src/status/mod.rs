@@ -37,7 +37,7 @@ pub(crate) fn of(engine: &Engine, scope: &str) -> ClientConfig {
     let viewer = Viewer::new(&Schema::bundled());
     // The clock of the machine began this long ago.
     let clock = Clock { now: SystemTime::now(), passed: engine.now().0 };
-    let resources = seen.into_iter().map(|seen| seen.told(&viewer, &clock));
+    let resources = seen.into_iter().map(|seen| seen.shown(&viewer, &clock));
     ClientConfig {
         node: Some(node),
         client_scope: scope.to_owned(),
@@ -69,7 +69,7 @@ impl CopiedStatus {
         }
     }
 
-    fn told(self, viewer: &Viewer, clock: &Clock) -> GenericXdsConfig {
+    fn shown(self, viewer: &Viewer, clock: &Clock) -> GenericXdsConfig {
         let error_state = self.failure(clock);
         let held = self.held.as_ref();
         let body = |held: &CachedResource| -> Option<Bytes> {

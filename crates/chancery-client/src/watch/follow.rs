@@ -12,14 +12,14 @@ use chancery_proto::references::links;
 use chancery_proto::schema::Schema;
 
 use super::RawWatch;
-use crate::client::Handle;
+use crate::session::Session;
 
 /// Follows one listener through its routes, clusters and endpoints, until it is dropped.
 ///
 /// Each publication is whole: whatever it leads to is in it, or fails for itself. Until a change can
 /// be published whole, the publication before is the one to use.
 pub struct FollowedListener {
-    client: Arc<Handle>,
+    session: Arc<Session>,
     schema: Schema,
     dependencies: DependencyManager,
     watches: BTreeMap<ResourceKey, RawWatch>,
@@ -44,9 +44,9 @@ struct KeyWaker {
 }
 
 impl FollowedListener {
-    pub(crate) fn new(client: Arc<Handle>, schema: Schema, listener: ResourceName) -> Self {
+    pub(crate) fn new(session: Arc<Session>, schema: Schema, listener: ResourceName) -> Self {
         let mut follow = Self {
-            client,
+            session,
             schema,
             dependencies: DependencyManager::new(listener),
             watches: BTreeMap::new(),
@@ -129,8 +129,8 @@ impl FollowedListener {
         while let Some(need) = self.dependencies.next_watch_change() {
             match need {
                 WatchChange::Start(key) => {
-                    let client = Arc::clone(&self.client);
-                    let watch = RawWatch::new(client, key.0.clone(), key.1.as_str());
+                    let session = Arc::clone(&self.session);
+                    let watch = RawWatch::new(session, key.0.clone(), key.1.as_str());
                     self.watches.insert(key.clone(), watch);
                     self.ready.add(key);
                 }

@@ -9,9 +9,9 @@ use std::task::{Context, Poll, ready};
 use chancery_core::TypeUrl;
 use chancery_core::client::{CachedResource, ErrorKind, WatchError, WatchEvent, WatchId};
 
-use crate::client::Handle;
 use crate::engine::NextEvent;
 use crate::resource::{self, Received, ResourceType};
+use crate::session::Session;
 pub use follow::FollowedListener;
 
 /// What a watch tells.
@@ -54,7 +54,7 @@ pub struct Watch<T> {
 
 /// A watch of resources as bytes.
 pub struct RawWatch {
-    client: Arc<Handle>,
+    session: Arc<Session>,
     type_url: TypeUrl,
     id: WatchId,
     ended: bool,
@@ -74,9 +74,9 @@ impl<T: ResourceType> Watch<T> {
 }
 
 impl RawWatch {
-    pub(crate) fn new(client: Arc<Handle>, type_url: TypeUrl, name: &str) -> Self {
-        let id = client.engine.watch(&type_url, name);
-        Self { client, type_url, id, ended: false }
+    pub(crate) fn new(session: Arc<Session>, type_url: TypeUrl, name: &str) -> Self {
+        let id = session.engine.watch(&type_url, name);
+        Self { session, type_url, id, ended: false }
     }
 
     /// The type that is watched.
@@ -102,7 +102,7 @@ impl RawWatch {
         if self.ended {
             return Poll::Ready(None);
         }
-        match ready!(self.client.engine.poll_event(self.id, cx)) {
+        match ready!(self.session.engine.poll_event(self.id, cx)) {
             NextEvent::Event(event) => Poll::Ready(Some(event)),
             NextEvent::Ended => {
                 self.ended = true;
@@ -117,7 +117,7 @@ impl RawWatch {
     }
 
     pub(crate) fn applied(&self) {
-        self.client.engine.applied(self.id);
+        self.session.engine.applied(self.id);
     }
 
     fn event<T>(
@@ -153,7 +153,7 @@ impl RawWatch {
             value,
             resource: Arc::clone(&held.resource),
             version: Arc::clone(&held.version),
-            server: self.client.uri(held.server),
+            server: self.session.uri(held.server),
             giver: held.server,
         }
     }
@@ -161,6 +161,6 @@ impl RawWatch {
 
 impl Drop for RawWatch {
     fn drop(&mut self) {
-        self.client.engine.unwatch(self.id);
+        self.session.engine.unwatch(self.id);
     }
 }

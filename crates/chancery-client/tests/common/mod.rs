@@ -192,7 +192,7 @@ impl Files {
 
 pub(crate) fn credentials(channel: ChannelCredentials) -> Credentials {
     let server = XdsServer { uri: "localhost".to_owned(), channel, ..XdsServer::default() };
-    Credentials::new(&server, Alpn::Http2)
+    server.credentials(Alpn::Http2)
 }
 
 /// What the next connection is made with.

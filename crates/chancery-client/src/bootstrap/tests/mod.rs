@@ -7,7 +7,7 @@ use chancery_core::client::{Protocol, ServerFeatures, Settings};
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::{CallCredentials, ChannelCredentials, Identity, TlsFiles};
+use crate::credentials::{CallCredentials, ChannelCredentials, Identity, TlsFiles};
 
 const L: &str = "envoy.config.listener.v3.Listener";
 

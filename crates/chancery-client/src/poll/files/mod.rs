@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use chancery_core::{Names, SotwRequest, TypeUrl};
 use chancery_proto::reply::Reader;
-use tokio::task;
 use tokio::time::{Instant, sleep};
 
-use crate::Options;
+use crate::options::Options;
 use crate::poll::PollAnswer;
+use crate::tasks::blocking;
 use probe::{FileProbe, FileState, ProbeResult, QUIET_TIME};
 
 /// A file, or a directory of files.
@@ -54,7 +54,8 @@ impl Files {
     pub(crate) async fn wait(&self, is_known: impl Fn() -> bool) -> Result<(), String> {
         loop {
             let root = self.root.clone();
-            let found = blocking(move || root.metadata().map(|_| ())).await?;
+            let found = blocking(move || root.metadata().map(|_| ())).await;
+            let found = found.map_err(|error| error.to_string())?;
             match found {
                 Ok(()) => return Ok(()),
                 Err(error) if !is_known() => return Err(format!("cannot be looked at: {error}")),
@@ -92,7 +93,7 @@ impl FilePoller<'_> {
             limit: self.files.limit,
             seen,
         };
-        blocking(move || look.take()).await
+        blocking(move || look.take()).await.map_err(|error| error.to_string())
     }
 
     fn seen(&mut self, request: &SotwRequest, sight: ProbeResult) -> Result<PollAnswer, String> {
@@ -108,15 +109,5 @@ impl FilePoller<'_> {
                 Ok(answer)
             }
         }
-    }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, String> {
-    match task::spawn_blocking(work).await {
-        Ok(done) => Ok(done),
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => Err("the runtime shuts down".to_owned()),
     }
 }

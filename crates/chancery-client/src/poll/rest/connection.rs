@@ -8,8 +8,9 @@ use hyper_util::rt::TokioIo;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::Options;
-use crate::dial::{Io, told};
+use crate::dial::Io;
+use crate::errors::error_chain;
+use crate::options::Options;
 
 /// A connection that polls go over, one after the other. It is closed when it is dropped.
 pub(super) struct Http1Connection {
@@ -27,7 +28,7 @@ pub(super) enum PollFailure {
 
 impl PollFailure {
     fn of(error: &hyper::Error) -> Self {
-        let text = told(error);
+        let text = error_chain(error);
         if error.is_parse() { Self::Answer(text) } else { Self::Gone(text) }
     }
 
@@ -45,7 +46,7 @@ impl Http1Connection {
             .max_buf_size(HEADER_BYTES)
             .handshake(TokioIo::new(io))
             .await
-            .map_err(|error| format!("HTTP: {}", told(&error)))?;
+            .map_err(|error| format!("HTTP: {}", error_chain(&error)))?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
             // What ends it is told to whoever asks.

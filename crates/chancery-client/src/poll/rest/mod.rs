@@ -18,14 +18,17 @@ use chancery_proto::reply::Reader;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::Full;
-use tokio::task;
 use tokio::time::timeout;
 
 use crate::bootstrap::scheme::RestUri;
-use crate::dial::{self, told};
-use crate::paths::Paths;
+use crate::bootstrap::{Address, XdsServer};
+use crate::credentials::{Alpn, Credentials};
+use crate::dial;
+use crate::errors::error_chain;
+use crate::options::Options;
 use crate::poll::PollAnswer;
-use crate::{Address, Alpn, Credentials, Options, XdsServer};
+use crate::service_paths::ServicePaths;
+use crate::tasks::blocking;
 use connection::{Http1Connection, PollFailure};
 
 /// One server that is polled over REST.
@@ -35,7 +38,7 @@ pub(crate) struct Rest {
     current: AtomicUsize,
     credentials: Credentials,
     reader: Reader,
-    paths: Paths,
+    paths: ServicePaths,
     options: Options,
 }
 
@@ -52,10 +55,10 @@ impl Rest {
         uri: RestUri,
         xds: &XdsServer,
         reader: Reader,
-        paths: Paths,
+        paths: ServicePaths,
         options: Options,
     ) -> Self {
-        let credentials = Credentials::new(xds, Alpn::Http1);
+        let credentials = xds.credentials(Alpn::Http1);
         Self { uri, current: AtomicUsize::new(0), credentials, reader, paths, options }
     }
 
@@ -123,7 +126,7 @@ impl RestPoller<'_> {
         body: &Bytes,
     ) -> Result<PollAnswer, String> {
         let metadata = self.rest.credentials.metadata(SystemTime::now()).await;
-        let metadata = metadata.map_err(|error| told(&error))?;
+        let metadata = metadata.map_err(|error| error_chain(&error))?;
         let head = self.rest.head(path, address)?;
         let request = || asked(&head, &metadata, body);
         if let Some((at, mut connection)) = self.kept.take()
@@ -175,15 +178,11 @@ impl RestPoller<'_> {
     async fn reply(&self, body: Bytes) -> Result<Response, String> {
         let (reader, of) = (self.rest.reader.clone(), self.of.clone());
         let is_long = body.len() >= LONG;
-        let read = move || reader.read_json(&of, &body).map_err(|error| told(&error));
+        let read = move || reader.read_json(&of, &body).map_err(|error| error_chain(&error));
         if !is_long {
             return read();
         }
-        match task::spawn_blocking(read).await {
-            Ok(read) => read,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => Err("the runtime shuts down".to_owned()),
-        }
+        blocking(read).await.map_err(|error| error.to_string())?
     }
 }
 

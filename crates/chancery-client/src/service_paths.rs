@@ -8,7 +8,7 @@ use chancery_proto::schema::{MethodKind, Schema};
 
 /// The paths of all discovery services.
 #[derive(Clone, Debug)]
-pub(crate) struct Paths(Arc<All>);
+pub(crate) struct ServicePaths(Arc<All>);
 
 #[derive(Debug)]
 struct All {
@@ -16,7 +16,7 @@ struct All {
     rest: HashMap<TypeUrl, String>,
 }
 
-impl Paths {
+impl ServicePaths {
     pub(crate) fn new(schema: &Schema) -> Self {
         let methods = schema.services(false).into_iter().flat_map(|service| service.methods);
         let mut all = All { grpc: HashMap::new(), rest: HashMap::new() };
