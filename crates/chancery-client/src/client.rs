@@ -27,6 +27,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::reports::ReportDrivers;
 use crate::resource::{Decoders, Received, ResourceType};
+use crate::server_context::ServerContext;
 use crate::service_paths::ServicePaths;
 use crate::session::Session;
 use crate::status;
@@ -69,15 +70,21 @@ impl Client {
         let decoders = Arc::new(Decoders::default());
         let reader =
             Reader::new(schema).with_decoder(Arc::clone(&decoders) as _).for_grpc(options.for_grpc);
-        let servers = plan.setup.servers().zip(&plan.servers).map(|((id, server), xds)| {
-            let (reader, paths) = (reader.clone(), paths.clone());
-            ServerDriver::new(id, server.clone(), xds, reader, paths, options.clone())
+        let drivers = plan.setup.servers().zip(&plan.servers).map(|((id, setup), server)| {
+            ServerDriver::new(ServerContext {
+                id,
+                server: server.clone(),
+                variant: setup.protocol.variant(),
+                reader: reader.clone(),
+                paths: paths.clone(),
+                options: options.clone(),
+            })
         });
-        let channels = servers.collect();
+        let drivers = drivers.collect();
         let disk_cache = options
             .disk_cache
             .clone()
-            .map(|disk_cache| ClosedDiskCache::new(disk_cache, &plan.setup, reader));
+            .map(|cache| ClosedDiskCache::new(cache, &plan.setup, reader));
         let node = bootstrap.node_for(Service::LoadReports);
         let event_log = Arc::new(EventLog::new(plan.setup.clone()));
         let report_drivers = ReportDrivers::new(&plan.servers, node, &options.settings, &event_log);
@@ -86,7 +93,7 @@ impl Client {
             .map(|(server, driver)| ReportStream::new(server, Arc::clone(driver), options.clone()));
         let reports = reports.collect();
         let engine = Arc::new(Engine::new(plan.setup, event_log, options.reject));
-        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), channels, reports, disk_cache));
+        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), drivers, reports, disk_cache));
         Ok(Self(Arc::new(Session { engine, decoders, report_drivers, keeper })))
     }
 

@@ -1,49 +1,35 @@
-//! One server of a client, whatever it is: the task that serves the streams the machine wants of it.
+//! The task that serves the streams the machine wants of one server, whatever kind of server it is.
 
 use std::sync::Arc;
 
-use chancery_core::client::{self, ServerId};
-use chancery_proto::reply::Reader;
-
-use crate::bootstrap::XdsServer;
 use crate::bootstrap::scheme::Scheme;
 use crate::engine::Engine;
-use crate::grpc;
-use crate::options::Options;
+use crate::grpc::GrpcDriver;
 use crate::poll::files::Files;
 use crate::poll::rest::Rest;
 use crate::poll::{PollDriver, PolledServer};
-use crate::service_paths::ServicePaths;
+use crate::server_context::ServerContext;
 
-/// One server.
+/// The driver of one server.
 pub(crate) enum ServerDriver {
-    /// It speaks by itself.
-    Streamed(Box<grpc::GrpcDriver>),
-    /// It is asked again and again.
+    /// The server sends responses by itself.
+    Streamed(Box<GrpcDriver>),
+    /// The server is polled.
     Polled(PollDriver),
 }
 
 impl ServerDriver {
-    pub(crate) fn new(
-        id: ServerId,
-        server: client::ServerSetup,
-        xds: &XdsServer,
-        reader: Reader,
-        paths: ServicePaths,
-        options: Options,
-    ) -> Self {
-        let source = match xds.scheme() {
-            Ok(Scheme::Rest(uri)) => {
-                PolledServer::Rest(Box::new(Rest::new(uri, xds, reader, paths, options)))
-            }
-            Ok(Scheme::Files(path)) => PolledServer::Files(Files::new(path, reader, &options)),
-            // That a URI says nowhere is told when it is connected to.
+    pub(crate) fn new(context: ServerContext) -> Self {
+        let id = context.id;
+        let server = match context.server.scheme() {
+            Ok(Scheme::Rest(uri)) => PolledServer::Rest(Box::new(Rest::new(uri, context))),
+            Ok(Scheme::Files(path)) => PolledServer::Files(Files::new(path, context)),
+            // A URI of no known form is an error when the driver connects.
             Ok(Scheme::Grpc) | Err(_) => {
-                let driver = grpc::GrpcDriver::new(id, server, xds, reader, paths, options);
-                return Self::Streamed(Box::new(driver));
+                return Self::Streamed(Box::new(GrpcDriver::new(context)));
             }
         };
-        Self::Polled(PollDriver::new(id, source))
+        Self::Polled(PollDriver::new(id, server))
     }
 
     /// Serves the streams of this server for as long as the client lives.

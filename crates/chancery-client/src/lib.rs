@@ -47,6 +47,7 @@ mod options;
 mod poll;
 mod reports;
 mod resource;
+mod server_context;
 mod service_paths;
 mod session;
 mod status;

@@ -11,50 +11,34 @@ mod stream;
 use std::pin::pin;
 use std::sync::Arc;
 
-use chancery_core::client::{ServerId, ServerSetup};
-use chancery_proto::reply::Reader;
 use tokio::task::JoinSet;
 
-use crate::bootstrap::XdsServer;
 use crate::calls::client::Caller;
 use crate::calls::connection::Http2Connection;
 use crate::engine::{Engine, StreamHandle};
 use crate::errors::unavailable;
-use crate::options::Options;
-use crate::service_paths::ServicePaths;
+use crate::server_context::ServerContext;
 use crate::tasks::pass_panic_on;
 pub(crate) use reports::ReportStream;
 
 /// One server, spoken to over gRPC.
 pub(crate) struct GrpcDriver {
-    server: ServerSetup,
+    context: Arc<ServerContext>,
     caller: Arc<Caller>,
-    reader: Reader,
-    paths: ServicePaths,
-    id: ServerId,
 }
 
-/// What every stream of a server needs.
+/// One stream of a server, and what serving it needs.
 struct StreamTask {
     engine: Arc<Engine>,
     handle: StreamHandle,
     caller: Arc<Caller>,
-    reader: Reader,
-    server: ServerSetup,
-    paths: ServicePaths,
+    context: Arc<ServerContext>,
 }
 
 impl GrpcDriver {
-    pub(crate) fn new(
-        id: ServerId,
-        server: ServerSetup,
-        xds: &XdsServer,
-        reader: Reader,
-        paths: ServicePaths,
-        options: Options,
-    ) -> Self {
-        let caller = Arc::new(Caller::new(xds, options));
-        Self { server, caller, reader, paths, id }
+    pub(crate) fn new(context: ServerContext) -> Self {
+        let caller = Arc::new(Caller::new(&context.server, context.options.clone()));
+        Self { context: Arc::new(context), caller }
     }
 
     /// Serves the streams of this server for as long as the client lives.
@@ -64,7 +48,7 @@ impl GrpcDriver {
         let mut open: Option<Http2Connection> = None;
         loop {
             let handle = tokio::select! {
-                handle = engine.order(self.id) => handle,
+                handle = engine.order(self.context.id) => handle,
                 Some(ended) = streams.join_next() => {
                     pass_panic_on(ended);
                     if streams.is_empty() {
@@ -83,7 +67,7 @@ impl GrpcDriver {
             }
             for handle in waiting {
                 if let Some(connection) = &open {
-                    streams.spawn(stream::run(self.line(&engine, handle), connection.sender()));
+                    streams.spawn(stream::run(self.stream(&engine, handle), connection.sender()));
                 }
             }
         }
@@ -104,7 +88,7 @@ impl GrpcDriver {
             tokio::select! {
                 connected = &mut connect => break connected,
                 () = engine.closed(first) => drop(waiting.remove(0)),
-                handle = engine.order(self.id) => waiting.push(handle),
+                handle = engine.order(self.context.id) => waiting.push(handle),
             }
         };
         match connected {
@@ -121,14 +105,12 @@ impl GrpcDriver {
         }
     }
 
-    fn line(&self, engine: &Arc<Engine>, handle: StreamHandle) -> StreamTask {
+    fn stream(&self, engine: &Arc<Engine>, handle: StreamHandle) -> StreamTask {
         StreamTask {
             engine: Arc::clone(engine),
             handle,
             caller: Arc::clone(&self.caller),
-            reader: self.reader.clone(),
-            server: self.server.clone(),
-            paths: self.paths.clone(),
+            context: Arc::clone(&self.context),
         }
     }
 }

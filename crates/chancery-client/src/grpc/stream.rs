@@ -31,12 +31,12 @@ enum SendRoom {
 }
 
 /// Serves one stream to its end, and tells the machine how that was.
-pub(super) async fn run(line: StreamTask, sender: SendRequest<Bytes>) {
+pub(super) async fn run(task: StreamTask, sender: SendRequest<Bytes>) {
     let error = tokio::select! {
-        error = line.converse(sender) => error,
-        () = line.engine.closed(&line.handle) => return,
+        error = task.converse(sender) => error,
+        () = task.engine.closed(&task.handle) => return,
     };
-    line.engine.ended(&line.handle, error);
+    task.engine.ended(&task.handle, error);
 }
 
 impl StreamTask {
@@ -60,7 +60,7 @@ impl StreamTask {
         sender: SendRequest<Bytes>,
     ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
         let type_url = self.handle.stream.scope.only();
-        let path = self.paths.method(type_url, self.server.protocol.variant());
+        let path = self.context.paths.method(type_url, self.context.variant);
         let path =
             path.ok_or_else(|| unavailable("the type has no service of its own".to_owned()))?;
         self.caller.open(sender, path).await
@@ -140,8 +140,8 @@ impl StreamTask {
 
     fn decoded(&self, message: &Bytes) -> Result<Response, ErrorDetail> {
         let expected = self.handle.stream.scope.only();
-        let variant = self.server.protocol.variant();
-        let reply = self.reader.read(variant, expected, message);
+        let variant = self.context.variant;
+        let reply = self.context.reader.read(variant, expected, message);
         reply.map_err(|error| internal(error_chain(&error)))
     }
 }

@@ -4,19 +4,21 @@
 //! Not here: when that is, and what is asked, which the machine decides (C-044); how an answer is
 //! had, which is the server's own.
 
+mod answer;
 pub(crate) mod files;
 pub(crate) mod rest;
 
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use chancery_core::client::{ErrorKind, Input, Response, ServerId, StreamId};
+use chancery_core::client::{Input, ServerId, StreamId};
 use chancery_core::{ErrorDetail, Request, SotwRequest, TypeUrl};
 use tokio::task::JoinSet;
 
 use crate::engine::{Engine, StreamHandle};
 use crate::errors::unavailable;
 use crate::tasks::pass_panic_on;
+use answer::PollAnswer;
 use files::Files;
 use rest::Rest;
 
@@ -36,16 +38,6 @@ pub(crate) enum PolledServer {
 enum Poller<'a> {
     Rest(rest::RestPoller<'a>),
     Files(files::FilePoller<'a>),
-}
-
-/// What a poll brings.
-pub(crate) enum PollAnswer {
-    /// All there is.
-    Reply(Response),
-    /// Nothing new.
-    Unchanged,
-    /// Nothing that can be used, and why.
-    Unusable(ErrorKind, String),
 }
 
 impl PollDriver {
@@ -79,8 +71,8 @@ async fn run(server: Arc<PolledServer>, engine: Arc<Engine>, handle: StreamHandl
 
 impl PolledServer {
     async fn converse(&self, engine: &Engine, handle: &StreamHandle, of: &TypeUrl) -> ErrorDetail {
-        let mut line = match self.open(engine, &handle.stream, of).await {
-            Ok(line) => line,
+        let mut poller = match self.poller(engine, &handle.stream, of).await {
+            Ok(poller) => poller,
             Err(why) => return unavailable(why),
         };
         if !engine.opened(handle) {
@@ -89,13 +81,13 @@ impl PolledServer {
         loop {
             let request = poll_fn(|cx| engine.poll_request(handle, cx)).await;
             let Some(Request::Sotw(request)) = request else { return ErrorDetail::default() };
-            let answer = match line.answer(&request).await {
+            let answer = match poller.poll(&request).await {
                 Ok(answer) => answer,
                 Err(why) => return unavailable(why),
             };
             let stream = handle.stream.clone();
             let input = match answer {
-                PollAnswer::Reply(reply) => Input::Received(stream, reply),
+                PollAnswer::Response(response) => Input::Received(stream, response),
                 PollAnswer::Unchanged => Input::Unchanged(stream),
                 PollAnswer::Unusable(kind, why) => Input::Unusable(stream, kind, why),
             };
@@ -106,28 +98,28 @@ impl PolledServer {
         }
     }
 
-    async fn open(
+    async fn poller(
         &self,
         engine: &Engine,
         stream: &StreamId,
         of: &TypeUrl,
     ) -> Result<Poller<'_>, String> {
         match self {
-            Self::Rest(rest) => Ok(Poller::Rest(rest.line(of))),
+            Self::Rest(rest) => Ok(Poller::Rest(rest.poller(of))),
             Self::Files(files) => {
                 let is_known = || engine.look(|machine| machine.connection_error(stream).is_some());
                 files.wait(is_known).await?;
-                Ok(Poller::Files(files.line(of)))
+                Ok(Poller::Files(files.poller(of)))
             }
         }
     }
 }
 
 impl Poller<'_> {
-    async fn answer(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
+    async fn poll(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         match self {
-            Self::Rest(line) => line.answer(request).await,
-            Self::Files(line) => line.answer(request).await,
+            Self::Rest(poller) => poller.poll(request).await,
+            Self::Files(poller) => poller.poll(request).await,
         }
     }
 }

@@ -21,8 +21,8 @@ use chancery_core::{Names, SotwRequest, TypeUrl};
 use chancery_proto::reply::Reader;
 use tokio::time::{Instant, sleep};
 
-use crate::options::Options;
-use crate::poll::PollAnswer;
+use crate::poll::answer::PollAnswer;
+use crate::server_context::ServerContext;
 use crate::tasks::blocking;
 use probe::{FileProbe, FileState, ProbeResult, QUIET_TIME};
 
@@ -38,15 +38,15 @@ pub(crate) struct Files {
 pub(crate) struct FilePoller<'a> {
     files: &'a Files,
     of: TypeUrl,
-    seen: Option<FileState>,
+    state: Option<FileState>,
     /// What was asked for when it was seen.
     names: Names,
 }
 
 impl Files {
-    pub(crate) fn new(root: PathBuf, reader: Reader, options: &Options) -> Self {
-        let (refresh, limit) = (options.file_refresh, options.max_response_bytes);
-        Self { root, reader, refresh, limit }
+    pub(crate) fn new(root: PathBuf, context: ServerContext) -> Self {
+        let ServerContext { reader, options, .. } = context;
+        Self { root, reader, refresh: options.file_refresh, limit: options.max_response_bytes }
     }
 
     /// Waits until there is something to look at. While nobody has been told yet that there is
@@ -64,8 +64,8 @@ impl Files {
         }
     }
 
-    pub(crate) fn line(&self, of: &TypeUrl) -> FilePoller<'_> {
-        FilePoller { files: self, of: of.clone(), seen: None, names: Names::default() }
+    pub(crate) fn poller(&self, of: &TypeUrl) -> FilePoller<'_> {
+        FilePoller { files: self, of: of.clone(), state: None, names: Names::default() }
     }
 }
 
@@ -73,39 +73,39 @@ impl FilePoller<'_> {
     /// Looks at the file, again and again while it is being written to, though not for longer than
     /// until it would be looked at anyway. What is asked for now and was not before is told although
     /// the file is the same.
-    pub(crate) async fn answer(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
+    pub(crate) async fn poll(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         let until = Instant::now() + self.files.refresh;
         loop {
-            let sight = self.look(request).await?;
-            if !matches!(sight, ProbeResult::Unsteady) || Instant::now() >= until {
-                return self.seen(request, sight);
+            let found = self.probe(request).await?;
+            if !matches!(found, ProbeResult::Unsteady) || Instant::now() >= until {
+                return self.answer(request, found);
             }
             sleep(QUIET_TIME).await;
         }
     }
 
-    async fn look(&self, request: &SotwRequest) -> Result<ProbeResult, String> {
-        let seen = if request.names == self.names { self.seen.clone() } else { None };
-        let look = FileProbe {
+    async fn probe(&self, request: &SotwRequest) -> Result<ProbeResult, String> {
+        let state = if request.names == self.names { self.state.clone() } else { None };
+        let probe = FileProbe {
             root: self.files.root.clone(),
             of: self.of.clone(),
             reader: self.files.reader.clone(),
             limit: self.files.limit,
-            seen,
+            state,
         };
-        blocking(move || look.take()).await.map_err(|error| error.to_string())
+        blocking(move || probe.run()).await.map_err(|error| error.to_string())
     }
 
-    fn seen(&mut self, request: &SotwRequest, sight: ProbeResult) -> Result<PollAnswer, String> {
-        match sight {
+    fn answer(&mut self, request: &SotwRequest, found: ProbeResult) -> Result<PollAnswer, String> {
+        match found {
             ProbeResult::Gone(why) => Err(why),
             ProbeResult::Unsteady => Ok(PollAnswer::Unchanged),
-            ProbeResult::Same(seen) => {
-                self.seen = Some(seen);
+            ProbeResult::Same(state) => {
+                self.state = Some(state);
                 Ok(PollAnswer::Unchanged)
             }
-            ProbeResult::New(seen, answer) => {
-                (self.seen, self.names) = (Some(seen), request.names.clone());
+            ProbeResult::New(state, answer) => {
+                (self.state, self.names) = (Some(state), request.names.clone());
                 Ok(answer)
             }
         }

@@ -12,7 +12,7 @@ use chancery_proto::document::{Fault, Format};
 use chancery_proto::reply::Reader;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::poll::PollAnswer;
+use crate::poll::answer::PollAnswer;
 
 /// What a look needs.
 pub(super) struct FileProbe {
@@ -20,7 +20,7 @@ pub(super) struct FileProbe {
     pub(super) of: TypeUrl,
     pub(super) reader: Reader,
     pub(super) limit: usize,
-    pub(super) seen: Option<FileState>,
+    pub(super) state: Option<FileState>,
 }
 
 /// What was there when somebody last looked.
@@ -58,7 +58,7 @@ pub(super) enum ProbeResult {
 type Unusable = (ErrorKind, String);
 
 impl FileProbe {
-    pub(super) fn take(self) -> ProbeResult {
+    pub(super) fn run(self) -> ProbeResult {
         match self.root.metadata() {
             Err(error) => ProbeResult::Gone(format!("cannot be looked at: {error}")),
             Ok(root) if root.is_dir() => match self.find() {
@@ -108,11 +108,11 @@ impl FileProbe {
             Err(error) => return unreadable(error),
         };
         let stamp = Stamp::of(path, &before);
-        if let Some(seen) = &self.seen
-            && seen.telling
-            && seen.stamp.as_ref() == Some(&stamp)
+        if let Some(state) = &self.state
+            && state.telling
+            && state.stamp.as_ref() == Some(&stamp)
         {
-            return ProbeResult::Same(seen.clone());
+            return ProbeResult::Same(state.clone());
         }
         if is_fresh(&before, now) {
             return ProbeResult::Unsteady;
@@ -125,12 +125,12 @@ impl FileProbe {
             return ProbeResult::Unsteady;
         }
         let (content, telling) = (xxh3_128(&bytes), stamp.is_telling(now));
-        let is_same = self.seen.as_ref().is_some_and(|seen| seen.content == content);
-        let seen = FileState { stamp: Some(stamp), content, telling };
+        let is_same = self.state.as_ref().is_some_and(|state| state.content == content);
+        let state = FileState { stamp: Some(stamp), content, telling };
         if is_same {
-            ProbeResult::Same(seen)
+            ProbeResult::Same(state)
         } else {
-            ProbeResult::New(seen, self.answer(path, format, &bytes))
+            ProbeResult::New(state, self.answer(path, format, &bytes))
         }
     }
 
@@ -153,12 +153,12 @@ impl FileProbe {
         }
         match self.reader.read_file(&self.of, format, bytes) {
             Err(faults) => rejected(all(&faults)),
-            Ok(reply) => {
-                let flaws = reply.resources.iter().filter_map(|item| item.as_ref().err());
+            Ok(response) => {
+                let flaws = response.resources.iter().filter_map(|item| item.as_ref().err());
                 let strange: Vec<_> =
                     flaws.filter(|flaw| flaw.name.is_none()).map(|flaw| flaw.why.clone()).collect();
                 if strange.is_empty() {
-                    PollAnswer::Reply(reply)
+                    PollAnswer::Response(response)
                 } else {
                     rejected(strange.join("; "))
                 }
@@ -168,10 +168,10 @@ impl FileProbe {
 
     /// There is nothing to read, which is told once.
     fn nothing(&self, stamp: Option<Stamp>, (kind, why): Unusable) -> ProbeResult {
-        let seen = FileState { stamp, content: xxh3_128(why.as_bytes()), telling: false };
-        match &self.seen {
-            Some(before) if *before == seen => ProbeResult::Same(seen),
-            _ => ProbeResult::New(seen, PollAnswer::Unusable(kind, why)),
+        let state = FileState { stamp, content: xxh3_128(why.as_bytes()), telling: false };
+        match &self.state {
+            Some(before) if *before == state => ProbeResult::Same(state),
+            _ => ProbeResult::New(state, PollAnswer::Unusable(kind, why)),
         }
     }
 }

@@ -14,20 +14,18 @@ use bytes::Bytes;
 use chancery_core::client::{ErrorKind, Response};
 use chancery_core::{SotwRequest, TypeUrl, Variant};
 use chancery_proto::json::request_to_json;
-use chancery_proto::reply::Reader;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::Full;
 use tokio::time::timeout;
 
+use crate::bootstrap::Address;
 use crate::bootstrap::scheme::RestUri;
-use crate::bootstrap::{Address, XdsServer};
 use crate::credentials::{Alpn, Credentials};
 use crate::dial;
 use crate::errors::error_chain;
-use crate::options::Options;
-use crate::poll::PollAnswer;
-use crate::service_paths::ServicePaths;
+use crate::poll::answer::PollAnswer;
+use crate::server_context::ServerContext;
 use crate::tasks::blocking;
 use connection::{Http1Connection, PollFailure};
 
@@ -37,9 +35,7 @@ pub(crate) struct Rest {
     /// The address that answered last, or is to be tried next.
     current: AtomicUsize,
     credentials: Credentials,
-    reader: Reader,
-    paths: ServicePaths,
-    options: Options,
+    context: ServerContext,
 }
 
 /// One type of it.
@@ -51,18 +47,12 @@ pub(crate) struct RestPoller<'a> {
 }
 
 impl Rest {
-    pub(crate) fn new(
-        uri: RestUri,
-        xds: &XdsServer,
-        reader: Reader,
-        paths: ServicePaths,
-        options: Options,
-    ) -> Self {
-        let credentials = xds.credentials(Alpn::Http1);
-        Self { uri, current: AtomicUsize::new(0), credentials, reader, paths, options }
+    pub(crate) fn new(uri: RestUri, context: ServerContext) -> Self {
+        let credentials = context.server.credentials(Alpn::Http1);
+        Self { uri, current: AtomicUsize::new(0), credentials, context }
     }
 
-    pub(crate) fn line(&self, of: &TypeUrl) -> RestPoller<'_> {
+    pub(crate) fn poller(&self, of: &TypeUrl) -> RestPoller<'_> {
         RestPoller { rest: self, of: of.clone(), kept: None }
     }
 
@@ -83,7 +73,8 @@ impl Rest {
         *request.uri_mut() = path.parse().map_err(|error| format!("`{path}`: {error}"))?;
         let host = HeaderValue::try_from(address.to_string());
         let host = host.map_err(|_| format!("`{address}` is no name of a host"))?;
-        let patience = u64::try_from(self.options.rest_timeout.as_millis()).unwrap_or(u64::MAX);
+        let patience =
+            u64::try_from(self.context.options.rest_timeout.as_millis()).unwrap_or(u64::MAX);
         let headers = request.headers_mut();
         headers.insert(HOST, host);
         headers.insert(CONTENT_TYPE, JSON);
@@ -96,8 +87,8 @@ impl Rest {
 
 impl RestPoller<'_> {
     /// Asks one address after the other.
-    pub(crate) async fn answer(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
-        let Some(path) = self.rest.paths.rest(&self.of) else {
+    pub(crate) async fn poll(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
+        let Some(path) = self.rest.context.paths.rest(&self.of) else {
             let why = format!("REST has no path for `{}`", self.of.message_name());
             return Ok(PollAnswer::Unusable(ErrorKind::Missing, why));
         };
@@ -132,7 +123,7 @@ impl RestPoller<'_> {
         if let Some((at, mut connection)) = self.kept.take()
             && at == place
         {
-            match connection.ask(request(), &self.rest.options).await {
+            match connection.ask(request(), &self.rest.context.options).await {
                 Ok(answer) => {
                     self.kept = Some((place, connection));
                     return self.read(answer).await;
@@ -141,7 +132,7 @@ impl RestPoller<'_> {
                 Err(PollFailure::Answer(why)) => return Err(why),
             }
         }
-        let options = &self.rest.options;
+        let options = &self.rest.context.options;
         let (dial, limit) = (&options.dial, options.connect_timeout);
         let io = dial::connect(dial, address, &self.rest.credentials, limit).await?;
         let connected = timeout(limit, Http1Connection::new(io)).await;
@@ -153,10 +144,10 @@ impl RestPoller<'_> {
 
     async fn read(&self, (status, body): (StatusCode, Bytes)) -> Result<PollAnswer, String> {
         match status {
-            StatusCode::OK => self.reply(body).await.map(PollAnswer::Reply),
+            StatusCode::OK => self.response(body).await.map(PollAnswer::Response),
             StatusCode::NOT_MODIFIED => Ok(PollAnswer::Unchanged),
             // Who has never heard of the path, as a proxy on the way, says so in words.
-            StatusCode::NOT_FOUND if body.is_empty() => Ok(PollAnswer::Reply(self.nothing())),
+            StatusCode::NOT_FOUND if body.is_empty() => Ok(PollAnswer::Response(self.nothing())),
             status => Err(format!("it answered with HTTP status {status}")),
         }
     }
@@ -175,8 +166,8 @@ impl RestPoller<'_> {
     }
 
     /// JSON is slow to read, so much of it is read where it is in nobody's way.
-    async fn reply(&self, body: Bytes) -> Result<Response, String> {
-        let (reader, of) = (self.rest.reader.clone(), self.of.clone());
+    async fn response(&self, body: Bytes) -> Result<Response, String> {
+        let (reader, of) = (self.rest.context.reader.clone(), self.of.clone());
         let is_long = body.len() >= LONG;
         let read = move || reader.read_json(&of, &body).map_err(|error| error_chain(&error));
         if !is_long {
