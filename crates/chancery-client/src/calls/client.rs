@@ -1,6 +1,5 @@
-//! A call of gRPC on which both sides speak: how it begins, what is heard on it, and how it ends.
-//!
-//! It is the same for discovery and for load reports. Not here: what is said on it, and when.
+//! Calls that the client makes: how they begin, and how they end. They are the same for discovery
+//! and for load reports.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -8,37 +7,39 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use chancery_core::ErrorDetail;
-use chancery_proto::frames::Messages;
+use h2::RecvStream;
 use h2::client::{ResponseFuture, SendRequest};
-use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use tokio::time::timeout;
 
 use super::connection::{self, Http2Connection};
+use super::messages::{Incoming, MessageReader, MessageWriter};
 use super::status;
 use crate::bootstrap::{Address, XdsServer};
 use crate::credentials::{Alpn, Credentials};
 use crate::errors::{error_chain, internal, unavailable};
 use crate::options::Options;
 
-/// One server, as calls need it.
+/// Makes calls of one server.
 pub(crate) struct Caller {
     address: Result<Address, String>,
     credentials: Credentials,
-    /// What the server is called in requests.
+    /// The name of the server in requests.
     authority: Arc<str>,
     options: Options,
 }
 
-/// What the server says on a call.
-pub(crate) struct Inbox {
+/// Reads the responses of the server on one call.
+pub(crate) struct ResponseReader {
     state: CallState,
-    messages: Messages,
+    limit: usize,
 }
 
 enum CallState {
+    /// The server has not answered yet.
     Called(ResponseFuture),
-    Answered(RecvStream),
+    /// The server has answered.
+    Answered(MessageReader),
 }
 
 impl Caller {
@@ -48,7 +49,7 @@ impl Caller {
         Self { address, credentials: xds.credentials(Alpn::Http2), authority, options }
     }
 
-    /// A connection, and what has to run for it to live.
+    /// Makes a connection; the future has to run for it to live.
     pub(crate) async fn connect(
         &self,
     ) -> Result<(Http2Connection, impl Future<Output = ()> + use<>), String> {
@@ -62,7 +63,7 @@ impl Caller {
         &self,
         sender: SendRequest<Bytes>,
         path: &str,
-    ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
+    ) -> Result<(ResponseReader, MessageWriter), ErrorDetail> {
         let limit = self.options.connect_timeout;
         let allowed = sender.current_max_send_streams();
         match timeout(limit, self.begin(sender, path)).await {
@@ -83,7 +84,7 @@ impl Caller {
         &self,
         sender: SendRequest<Bytes>,
         path: &str,
-    ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
+    ) -> Result<(ResponseReader, MessageWriter), ErrorDetail> {
         let metadata = self.credentials.metadata(SystemTime::now()).await;
         let metadata = metadata.map_err(|error| unavailable(error_chain(&error)))?;
         let request = self.head(path, metadata)?;
@@ -93,8 +94,9 @@ impl Caller {
         // A stream above what the server allows for is kept back until another one ends.
         let opened = poll_fn(|cx| sender.poll_ready(cx)).await;
         opened.map_err(|error| unavailable(error_chain(&error)))?;
-        let messages = Messages::new(self.options.max_response_bytes);
-        Ok((Inbox { state: CallState::Called(response), messages }, out))
+        let limit = self.options.max_response_bytes;
+        let responses = ResponseReader { state: CallState::Called(response), limit };
+        Ok((responses, MessageWriter::new(out)))
     }
 
     fn head(&self, path: &str, metadata: HeaderMap) -> Result<http::Request<()>, ErrorDetail> {
@@ -113,38 +115,35 @@ impl Caller {
     }
 }
 
-impl Inbox {
-    /// The next message; the error says how the call ended, which it does with one of some sort.
+impl ResponseReader {
+    /// Reads the next message. The error says how the call ended: every call ends with one.
     /// Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Bytes, ErrorDetail> {
         loop {
-            let body = match &mut self.state {
+            let messages = match &mut self.state {
                 CallState::Called(response) => {
-                    self.state = CallState::Answered(answered(response).await?);
+                    let body = answered(response).await?;
+                    self.state = CallState::Answered(MessageReader::new(body, self.limit));
                     continue;
                 }
-                CallState::Answered(body) => body,
+                CallState::Answered(messages) => messages,
             };
-            let message = self.messages.next().map_err(|error| internal(error.to_string()))?;
-            if let Some(message) = message {
-                return Ok(message);
-            }
-            let Some(chunk) = body.data().await else {
-                let is_whole = self.messages.is_between();
-                return Err(if is_whole { end(body).await } else { cut_short() });
+            return match messages.next().await {
+                Ok(Incoming::Message(message)) => Ok(message),
+                Ok(Incoming::End) => Err(end(messages).await),
+                Ok(Incoming::CutShort) => Err(internal("a response ends in its middle".to_owned())),
+                Ok(Incoming::Malformed(error)) => Err(internal(error.to_string())),
+                Err(error) => Err(unavailable(error_chain(&error))),
             };
-            let chunk = chunk.map_err(|error| unavailable(error_chain(&error)))?;
-            let _ = body.flow_control().release_capacity(chunk.len());
-            self.messages.push(chunk);
         }
     }
 }
 
-/// The body of an answer that has one.
+/// Waits for the answer, and returns its body if it has one.
 async fn answered(response: &mut ResponseFuture) -> Result<RecvStream, ErrorDetail> {
     let response = response.await.map_err(|error| unavailable(error_chain(&error)))?;
     if let Some(error) = status::of(response.headers()) {
-        return Err(status::told(error));
+        return Err(status::spelled_out(error));
     }
     match status::of_http(response.status()) {
         Some(error) => Err(error),
@@ -152,18 +151,16 @@ async fn answered(response: &mut ResponseFuture) -> Result<RecvStream, ErrorDeta
     }
 }
 
-/// How the call ended, as its trailers say.
-async fn end(body: &mut RecvStream) -> ErrorDetail {
-    match body.trailers().await {
-        Ok(Some(trailers)) => status::of(&trailers)
-            .map_or_else(|| internal("the stream ended without a status".to_owned()), status::told),
+/// Returns the status of a call whose last message was read.
+async fn end(messages: &mut MessageReader) -> ErrorDetail {
+    match messages.trailers().await {
+        Ok(Some(trailers)) => status::of(&trailers).map_or_else(
+            || internal("the stream ended without a status".to_owned()),
+            status::spelled_out,
+        ),
         Ok(None) => internal("the stream ended without a status".to_owned()),
         Err(error) => unavailable(error_chain(&error)),
     }
-}
-
-fn cut_short() -> ErrorDetail {
-    internal("a response ends in its middle".to_owned())
 }
 
 /// A socket in the file system has no name of its own.

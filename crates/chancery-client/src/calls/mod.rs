@@ -1,5 +1,16 @@
-//! Calls of gRPC over `h2`.
+//! Calls of gRPC over `h2`, on which both sides speak: those that the client makes of its servers,
+//! and those that others make of it.
+//!
+//! ```text
+//!   [client]: credentials, connection, head --+
+//!                                             +--> MessageReader, MessageWriter
+//!   [server]: listener, connection, head -----+
+//! ```
+//!
+//! Not here: what is said on a call, and when.
 
 pub(crate) mod client;
 pub(crate) mod connection;
-mod status;
+pub(crate) mod messages;
+pub(crate) mod server;
+pub(crate) mod status;

@@ -1,9 +1,9 @@
-//! How a call of gRPC ended, as it stands in headers and trailers.
+//! The status of a call of gRPC, as headers and trailers hold it.
 
 use chancery_core::ErrorDetail;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
-/// What `grpc-status` says, if it is there.
+/// Returns the status that headers hold, if they hold one.
 pub(crate) fn of(headers: &HeaderMap) -> Option<ErrorDetail> {
     let code = headers.get("grpc-status")?.to_str().ok().and_then(|code| code.parse().ok());
     let message = headers.get("grpc-message").map(|text| decoded(text.as_bytes()));
@@ -13,7 +13,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Option<ErrorDetail> {
     })
 }
 
-/// What an answer means that is no answer of gRPC.
+/// Returns the status that an answer of HTTP without one of gRPC stands for; `None` for 200.
 pub(crate) fn of_http(status: StatusCode) -> Option<ErrorDetail> {
     let code = match status {
         StatusCode::OK => return None,
@@ -30,8 +30,20 @@ pub(crate) fn of_http(status: StatusCode) -> Option<ErrorDetail> {
     Some(ErrorDetail { code, message: format!("the server answered with HTTP status {status}") })
 }
 
-/// With the name of the code, for people.
-pub(crate) fn told(detail: ErrorDetail) -> ErrorDetail {
+/// Returns the trailers that end a call with this status.
+pub(crate) fn trailers(status: &ErrorDetail) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", status.code.into());
+    if !status.message.is_empty()
+        && let Ok(message) = HeaderValue::from_str(&status.message)
+    {
+        trailers.insert("grpc-message", message);
+    }
+    trailers
+}
+
+/// Returns the same status with the name of the code in its message, for people.
+pub(crate) fn spelled_out(detail: ErrorDetail) -> ErrorDetail {
     let code = ErrorDetail::name_of(detail.code);
     let code = code.map_or_else(|| detail.code.to_string(), str::to_owned);
     let message = match detail.message.as_str() {
@@ -74,7 +86,7 @@ mod tests {
         let detail = of(&headers).unwrap();
         assert_eq!((detail.code, detail.message.as_str()), (7, "no way%"));
         assert_eq!(
-            told(detail).message,
+            spelled_out(detail).message,
             "the server ended the stream with PERMISSION_DENIED: no way%"
         );
     }

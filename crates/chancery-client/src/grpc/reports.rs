@@ -3,7 +3,7 @@
 //!
 //! Not here: when there is a stream and what is said on it, which the machine decides.
 
-use std::future::{pending, poll_fn};
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use chancery_core::ErrorDetail;
 use chancery_core::client::load::LoadMessage;
 use chancery_proto::frames::framed;
 use chancery_proto::wire::{decode_load_response, encode_load_report};
-use h2::SendStream;
 use h2::client::SendRequest;
 use tokio::time::sleep;
 
 use crate::bootstrap::XdsServer;
-use crate::calls::client::{Caller, Inbox};
+use crate::calls::client::{Caller, ResponseReader};
+use crate::calls::messages::MessageWriter;
 use crate::errors::{error_chain, internal, unavailable};
 use crate::options::Options;
 use crate::reports::ReportDriver;
@@ -86,17 +86,16 @@ impl ReportStream {
     }
 
     /// Writes until the last word, or until nothing can be written any more.
-    async fn write(&self, mut out: SendStream<Bytes>) -> ErrorDetail {
+    async fn write(&self, mut out: MessageWriter) -> ErrorDetail {
         loop {
-            out.reserve_capacity(1);
-            let room = poll_fn(|cx| out.poll_capacity(cx)).await;
-            let Some(Ok(_)) = room else { return unwritable() };
+            if out.room(1).await.is_none() {
+                return unwritable();
+            }
             let LoadMessage::Report(report) = self.driver.next().await else {
-                // Nobody is left to be told that this cannot be said either.
-                out.send_data(Bytes::new(), true).ok();
+                out.finish();
                 return nobody_reports();
             };
-            if out.send_data(framed(&encode_load_report(&report)), false).is_err() {
+            if out.send(framed(&encode_load_report(&report))).is_err() {
                 self.driver.unsaid(&report);
                 return unwritable();
             }
@@ -104,7 +103,7 @@ impl ReportStream {
     }
 
     /// Reads until the stream ends, which it does with an error of some sort.
-    async fn read(&self, mut inbox: Inbox) -> ErrorDetail {
+    async fn read(&self, mut inbox: ResponseReader) -> ErrorDetail {
         loop {
             let message = match inbox.next().await {
                 Ok(message) => message,

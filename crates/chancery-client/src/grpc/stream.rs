@@ -12,12 +12,12 @@ use chancery_core::ErrorDetail;
 use chancery_core::client::Response;
 use chancery_proto::frames::framed;
 use chancery_proto::wire::encode_request;
-use h2::SendStream;
 use h2::client::SendRequest;
 use tokio::time::timeout;
 
 use super::StreamTask;
-use crate::calls::client::Inbox;
+use crate::calls::client::ResponseReader;
+use crate::calls::messages::MessageWriter;
 use crate::errors::{error_chain, internal, unavailable};
 
 /// The room that a server leaves on the stream.
@@ -58,7 +58,7 @@ impl StreamTask {
     async fn open(
         &self,
         sender: SendRequest<Bytes>,
-    ) -> Result<(Inbox, SendStream<Bytes>), ErrorDetail> {
+    ) -> Result<(ResponseReader, MessageWriter), ErrorDetail> {
         let type_url = self.handle.stream.scope.only();
         let path = self.context.paths.method(type_url, self.context.variant);
         let path =
@@ -68,7 +68,7 @@ impl StreamTask {
 
     /// Writes until the server leaves no room for what is to be said. Whatever else stops the writing
     /// is seen by the reading, which knows more of it and goes on.
-    async fn write(&self, mut out: SendStream<Bytes>) -> ErrorDetail {
+    async fn write(&self, mut out: MessageWriter) -> ErrorDetail {
         loop {
             // A request is made when there is room for one: it says what is true then.
             let may_ask = || self.engine.may_ask(&self.handle);
@@ -79,8 +79,7 @@ impl StreamTask {
             }
             let request = poll_fn(|cx| self.engine.poll_request(&self.handle, cx)).await;
             let Some(request) = request else {
-                // Nobody is left to be told that this cannot be said either.
-                out.send_data(Bytes::new(), true).ok();
+                out.finish();
                 break;
             };
             let mut rest = framed(&encode_request(&request));
@@ -90,7 +89,7 @@ impl StreamTask {
                     SendRoom::Ended => return pending().await,
                     SendRoom::None(error) => return error,
                 };
-                if out.send_data(rest.split_to(room), false).is_err() {
+                if out.send(rest.split_to(room)).is_err() {
                     return pending().await;
                 }
             }
@@ -101,19 +100,15 @@ impl StreamTask {
     /// Waits for room for some of these bytes; not for ever, if there is something to say.
     async fn room(
         &self,
-        out: &mut SendStream<Bytes>,
+        out: &mut MessageWriter,
         bytes: usize,
         is_due: impl Fn() -> bool,
     ) -> SendRoom {
-        out.reserve_capacity(bytes);
         let limit = self.caller.patience();
         loop {
-            if out.capacity() > 0 {
-                return SendRoom::For(out.capacity());
-            }
-            match timeout(limit, poll_fn(|cx| out.poll_capacity(cx))).await {
-                Ok(Some(Ok(_))) => {}
-                Ok(_) => return SendRoom::Ended,
+            match timeout(limit, out.room(bytes)).await {
+                Ok(Some(room)) => return SendRoom::For(room),
+                Ok(None) => return SendRoom::Ended,
                 Err(_) if is_due() => return SendRoom::None(unread(limit)),
                 Err(_) => {}
             }
@@ -121,7 +116,7 @@ impl StreamTask {
     }
 
     /// Reads until the stream ends, which it does with an error of some sort.
-    async fn read(&self, mut inbox: Inbox) -> ErrorDetail {
+    async fn read(&self, mut inbox: ResponseReader) -> ErrorDetail {
         loop {
             let message = match inbox.next().await {
                 Ok(message) => message,
