@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::client::load::LoadKey;
-use chancery_core::client::{
-    AuthorityKey, CachedResource, ErrorKind, ResourceStatus, ServerId, WatchError,
-};
+use chancery_core::client::{AuthorityKey, CachedResource, ErrorKind, ServerId, WatchError};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
@@ -30,7 +28,7 @@ use crate::resource::{Decoders, Received, ResourceType};
 use crate::server_context::ServerContext;
 use crate::service_paths::ServicePaths;
 use crate::session::Session;
-use crate::status;
+use crate::status::{self, WatchedResource};
 use crate::watch::{Event, FollowedListener, RawWatch, Watch};
 
 /// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
@@ -163,7 +161,7 @@ impl Client {
     /// authority: a server of delta is told its version, and says nothing more of it if that is still
     /// true. What no server is responsible for is dropped.
     pub fn restore(&self, type_url: &TypeUrl, resource: Resource) {
-        self.0.engine.tell(|machine, now| {
+        self.0.engine.update(|machine, now| {
             let authority = AuthorityKey::of(resource.name());
             let servers = machine.setup().authorities().get(&authority);
             let Some(server) = servers.and_then(|it| it.servers.first()).copied() else { return };
@@ -215,7 +213,7 @@ impl Client {
     /// that.
     pub fn server_of(&self, name: &str) -> Option<&XdsServer> {
         let authority = AuthorityKey::of(&ResourceName::read(name).ok()?);
-        let server = self.0.engine.look(|machine| machine.active_server(&authority))?;
+        let server = self.0.engine.inspect(|machine| machine.active_server(&authority))?;
         self.server(server)
     }
 
@@ -223,7 +221,7 @@ impl Client {
     /// about. `None` while one goes on, or the server is there.
     pub fn next_attempt(&self, server: ServerId) -> Option<Duration> {
         let (engine, now) = (&self.0.engine, self.0.engine.now());
-        let at = engine.look(|machine| machine.next_attempt(server))?;
+        let at = engine.inspect(|machine| machine.next_attempt(server))?;
         Some(at.0.saturating_sub(now.0))
     }
 
@@ -232,18 +230,19 @@ impl Client {
     /// last word. A client that is dropped breaks off. Whether all of them have ended their streams
     /// within this time. All watches end with it.
     pub async fn close(self, patience: Duration) -> bool {
-        self.0.engine.close();
+        self.0.engine.begin_close();
         self.0.report_drivers.close();
-        let quiet = async { tokio::join!(self.0.engine.quiet(), self.0.report_drivers.quiet()) };
+        let quiet =
+            async { tokio::join!(self.0.engine.streams_ended(), self.0.report_drivers.quiet()) };
         let is_quiet = timeout(patience, quiet).await.is_ok();
-        self.0.engine.end();
+        self.0.engine.end_watches();
         is_quiet
     }
 
     /// How all that is watched stands, as CSDS tells it: with bodies, but without their secrets.
     /// [`StatusServer`](crate::StatusServer) tells others.
     pub fn status(&self) -> ClientConfig {
-        status::of(&self.0.engine, "")
+        status::client_config(&self.0.engine, "")
     }
 
     /// What was counted, and how the client stands, by the names of gRPC.
@@ -251,9 +250,9 @@ impl Client {
         self.0.engine.metrics()
     }
 
-    /// Looks at all resources that are watched, as CSDS shows them.
-    pub fn resources(&self, mut look: impl FnMut(ResourceStatus<'_>)) {
-        self.0.engine.look(|machine| machine.resources().for_each(&mut look));
+    /// Returns all resources that are watched, as they stand now.
+    pub fn resources(&self) -> Vec<WatchedResource> {
+        status::resources(&self.0.engine)
     }
 }
 

@@ -75,7 +75,9 @@ impl Clients {
             all.iter().filter_map(|(scope, session)| Some((scope.clone(), session.upgrade()?)));
         let live: Vec<_> = live.collect();
         drop(all);
-        live.iter().map(|(scope, session)| status::of(&session.engine, scope.name())).collect()
+        live.iter()
+            .map(|(scope, session)| status::client_config(&session.engine, scope.name()))
+            .collect()
     }
 
     fn client(&self, scope: ClientScope) -> Result<Client, BootstrapError> {
@@ -106,7 +108,10 @@ impl ClientScope {
 
 impl fmt::Debug for Clients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Copied, because the writer may be the program's own.
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("Clients").field("scopes", &all.keys()).finish_non_exhaustive()
+        let scopes: Vec<_> = all.keys().cloned().collect();
+        drop(all);
+        f.debug_struct("Clients").field("scopes", &scopes).finish_non_exhaustive()
     }
 }

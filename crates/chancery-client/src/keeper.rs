@@ -43,7 +43,7 @@ pub(crate) async fn keep(
             Some(ended) = tasks.join_next() => {
                 return engine.give_up(&why(ended));
             }
-            () = engine.rest() => {}
+            () = engine.wait_for_deadline() => {}
         }
     }
 }

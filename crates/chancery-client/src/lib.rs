@@ -36,6 +36,7 @@ mod credentials;
 mod dial;
 mod disk_cache;
 mod driver;
+mod drop_later;
 mod engine;
 mod errors;
 mod event_log;
@@ -83,7 +84,7 @@ pub use load::{Call, Load, LoadError, LocalityLoad};
 pub use metrics::{Metrics, ResourceLabels, UpdateLabels};
 pub use options::Options;
 pub use resource::{Received, ResourceType};
-pub use status::StatusServer;
+pub use status::{StatusServer, WatchedResource};
 pub use watch::{Event, FollowedListener, RawWatch, Watch};
 
 /// The examples of the page for users are tests.

@@ -83,7 +83,7 @@ impl Counts {
     }
 
     /// All metrics, with how the machine stands.
-    pub(crate) fn error_chain(&self, machine: &Machine) -> Metrics {
+    pub(crate) fn metrics(&self, machine: &Machine) -> Metrics {
         let mut all = Metrics::default();
         for (id, server) in machine.setup().servers() {
             let uri = || Arc::clone(&server.key.uri);

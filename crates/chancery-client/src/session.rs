@@ -22,7 +22,7 @@ pub(crate) struct Session {
 impl Session {
     /// Returns the URI of a server; empty if the client has no such server.
     pub(crate) fn uri(&self, server: ServerId) -> Arc<str> {
-        self.engine.look(|machine| {
+        self.engine.inspect(|machine| {
             let found = machine.setup().find(server);
             found.map_or_else(|| "".into(), |server| Arc::clone(&server.key.uri))
         })

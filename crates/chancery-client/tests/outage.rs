@@ -131,8 +131,7 @@ async fn many_watches_may_end_in_an_outage() {
         .collect();
     scene.fall().await;
     drop(watches);
-    let mut held = 0;
-    scene.client.resources(|_| held += 1);
+    let held = scene.client.resources().len();
     assert_eq!(held, 1);
     scene.rise().await;
 }

@@ -136,11 +136,11 @@ impl OpenDiskCache {
         loop {
             if failed {
                 // Whether or not there is more to write by then.
-                let _ = timeout(RETRY, engine.news()).await;
+                let _ = timeout(RETRY, engine.cache_changed()).await;
             } else {
-                engine.news().await;
+                engine.cache_changed().await;
             }
-            engine.look(|machine| self.index.update(machine, &self.sources, &self.settings));
+            engine.inspect(|machine| self.index.update(machine, &self.sources, &self.settings));
             let write = move || {
                 let written = self.index.write(&self.disk, &self.sources);
                 (self, written)

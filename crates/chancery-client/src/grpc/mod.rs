@@ -48,7 +48,7 @@ impl GrpcDriver {
         let mut open: Option<Http2Connection> = None;
         loop {
             let handle = tokio::select! {
-                handle = engine.order(self.context.id) => handle,
+                handle = engine.stream_to_open(self.context.id) => handle,
                 Some(ended) = streams.join_next() => {
                     pass_panic_on(ended);
                     if streams.is_empty() {
@@ -88,7 +88,7 @@ impl GrpcDriver {
             tokio::select! {
                 connected = &mut connect => break connected,
                 () = engine.closed(first) => drop(waiting.remove(0)),
-                handle = engine.order(self.context.id) => waiting.push(handle),
+                handle = engine.stream_to_open(self.context.id) => waiting.push(handle),
             }
         };
         match connected {

@@ -71,7 +71,7 @@ impl StreamTask {
     async fn write(&self, mut out: MessageWriter) -> ErrorDetail {
         loop {
             // A request is made when there is room for one: it says what is true then.
-            let may_ask = || self.engine.may_ask(&self.handle);
+            let may_ask = || self.engine.may_request(&self.handle);
             match self.room(&mut out, 1, may_ask).await {
                 SendRoom::For(_) => {}
                 SendRoom::Ended => break,

@@ -50,7 +50,7 @@ impl PollDriver {
         let mut streams = JoinSet::new();
         loop {
             tokio::select! {
-                handle = engine.order(self.id) => {
+                handle = engine.stream_to_open(self.id) => {
                     streams.spawn(run(Arc::clone(&self.server), Arc::clone(&engine), handle));
                 }
                 Some(ended) = streams.join_next() => pass_panic_on(ended),
@@ -92,7 +92,7 @@ impl PolledServer {
                 PollAnswer::Unusable(kind, why) => Input::Unusable(stream, kind, why),
             };
             let may = poll_fn(|cx| engine.poll_read(handle, cx)).await;
-            if !may || !engine.happened(handle, input) {
+            if !may || !engine.handle(handle, input) {
                 return ErrorDetail::default();
             }
         }
@@ -107,7 +107,8 @@ impl PolledServer {
         match self {
             Self::Rest(rest) => Ok(Poller::Rest(rest.poller(of))),
             Self::Files(files) => {
-                let is_known = || engine.look(|machine| machine.connection_error(stream).is_some());
+                let is_known =
+                    || engine.inspect(|machine| machine.connection_error(stream).is_some());
                 files.wait(is_known).await?;
                 Ok(Poller::Files(files.poller(of)))
             }

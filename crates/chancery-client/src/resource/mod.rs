@@ -3,7 +3,6 @@
 #[cfg(feature = "envoy-types")]
 mod envoy_types;
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,6 +10,8 @@ use bytes::Bytes;
 use chancery_core::client::{CachedResource, DecodedBody, ServerId};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::reply::Decoder;
+
+use crate::drop_later::DropLater;
 
 /// A type of resources, decoded and checked.
 ///
@@ -68,7 +69,7 @@ impl Decoders {
     /// Has bodies of the type read as `T` from now on, unless they are read as something else.
     pub(crate) fn add<T: ResourceType>(&self, type_url: &TypeUrl) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.entry(type_url.clone()).or_insert(reading::<T>);
+        all.entry(type_url.clone()).or_insert(decoded::<T>);
     }
 }
 
@@ -86,16 +87,15 @@ impl Decoder for Decoders {
     }
 }
 
-fn reading<T: ResourceType>(name: &str, body: &Bytes) -> Result<DecodedBody, String> {
-    let value: Arc<dyn Any + Send + Sync> = Arc::new(T::decode(name, body)?);
-    Ok(DecodedBody(value))
+fn decoded<T: ResourceType>(name: &str, body: &Bytes) -> Result<DecodedBody, String> {
+    let value = DropLater::new(Arc::new(T::decode(name, body)?));
+    Ok(DecodedBody(Arc::new(value)))
 }
 
 /// The value of what is held. It was read when it came, unless nobody asked for it as this then.
 pub(crate) fn value<T: ResourceType>(held: &CachedResource) -> Result<Arc<T>, String> {
-    if let Some(DecodedBody(reading)) = &held.decoded
-        && let Ok(value) = Arc::clone(reading).downcast::<T>()
-    {
+    let decoded = held.decoded.as_ref().and_then(|decoded| decoded.0.downcast_ref::<DropLater>());
+    if let Some(value) = decoded.and_then(DropLater::get) {
         return Ok(value);
     }
     T::decode(held.resource.name().as_str(), held.resource.body()).map(Arc::new)

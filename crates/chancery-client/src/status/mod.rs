@@ -1,7 +1,6 @@
-//! What a client says of itself: the view of CSDS, as values (C-136, C-139).
+//! The state of a client: the resources it watches, as values, and as CSDS tells it (C-136, C-139).
 //!
-//! Secrets are not in it (S-138). Not here: bytes (`chancery_proto`), and who is answered
-//! (`server`).
+//! CSDS tells no secrets (S-138). Not here: bytes (`chancery_proto`), and calls (`server`).
 
 mod server;
 
@@ -9,7 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use chancery_core::client::{CachedResource, Rejection, ResourceState, ResourceStatus, WatchError};
+use chancery_core::client::{
+    AuthorityKey, CachedResource, Rejection, ResourceState, ResourceStatus, WatchError,
+};
 use chancery_core::{ResourceName, Time, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
@@ -18,26 +19,39 @@ use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
 use crate::engine::Engine;
 pub use server::StatusServer;
 
-/// What is taken out of the machine while its lock is held.
-struct CopiedStatus {
-    type_url: TypeUrl,
-    name: ResourceName,
-    state: ResourceState,
-    held: Option<CachedResource>,
-    error: Option<Arc<WatchError>>,
-    rejection: Option<Rejection>,
+/// A resource that is watched, as it stood when the client was asked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WatchedResource {
+    /// The authority that is responsible for it.
+    pub authority: AuthorityKey,
+    /// Its type.
+    pub type_url: TypeUrl,
+    /// Its name.
+    pub name: ResourceName,
+    /// Its state, as CSDS names it.
+    pub state: ResourceState,
+    /// The value in the cache.
+    pub cached: Option<CachedResource>,
+    /// The error that watches have heard last, while it is true.
+    pub error: Option<Arc<WatchError>>,
+    /// The version that was rejected last.
+    pub rejection: Option<Rejection>,
 }
 
-/// How all that is watched stands now.
-pub(crate) fn of(engine: &Engine, scope: &str) -> ClientConfig {
-    let (node, seen) = engine.look(|machine| {
-        let seen: Vec<_> = machine.resources().map(|status| CopiedStatus::of(&status)).collect();
-        (Arc::clone(&machine.setup().node), seen)
-    });
+/// Returns all resources that are watched. They are copied, which is cheap, so that the lock is not
+/// held while somebody looks at them.
+pub(crate) fn resources(engine: &Engine) -> Vec<WatchedResource> {
+    engine.inspect(|machine| machine.resources().map(WatchedResource::from).collect())
+}
+
+/// Returns the state of all that is watched, as CSDS tells it.
+pub(crate) fn client_config(engine: &Engine, scope: &str) -> ClientConfig {
+    let node = engine.inspect(|machine| Arc::clone(&machine.setup().node));
     let viewer = Viewer::new(&Schema::bundled());
     // The clock of the machine began this long ago.
     let clock = Clock { now: SystemTime::now(), passed: engine.now().0 };
-    let resources = seen.into_iter().map(|seen| seen.shown(&viewer, &clock));
+    let resources = resources(engine).into_iter().map(|resource| resource.shown(&viewer, &clock));
     ClientConfig {
         node: Some(node),
         client_scope: scope.to_owned(),
@@ -45,7 +59,7 @@ pub(crate) fn of(engine: &Engine, scope: &str) -> ClientConfig {
     }
 }
 
-/// The time of the machine, as time of the day.
+/// Turns the time of the machine into time of the day.
 struct Clock {
     now: SystemTime,
     passed: Duration,
@@ -57,36 +71,39 @@ impl Clock {
     }
 }
 
-impl CopiedStatus {
-    fn of(status: &ResourceStatus<'_>) -> Self {
+impl From<ResourceStatus<'_>> for WatchedResource {
+    fn from(status: ResourceStatus<'_>) -> Self {
         Self {
+            authority: status.authority.clone(),
             type_url: status.type_url.clone(),
             name: status.name.clone(),
             state: status.state,
-            held: status.cached.cloned(),
+            cached: status.cached.cloned(),
             error: status.error.cloned(),
             rejection: status.rejection.cloned(),
         }
     }
+}
 
+impl WatchedResource {
     fn shown(self, viewer: &Viewer, clock: &Clock) -> GenericXdsConfig {
         let error_state = self.failure(clock);
-        let held = self.held.as_ref();
-        let body = |held: &CachedResource| -> Option<Bytes> {
-            viewer.without_secrets(&self.type_url, held.resource.body())
+        let cached = self.cached.as_ref();
+        let body = |cached: &CachedResource| -> Option<Bytes> {
+            viewer.without_secrets(&self.type_url, cached.resource.body())
         };
         GenericXdsConfig {
             name: self.name.shared(),
-            version_info: held.map_or_else(|| "".into(), |held| Arc::clone(&held.version)),
-            xds_config: held.and_then(body),
-            last_updated: held.and_then(|held| clock.at(held.last_updated)),
+            version_info: cached.map_or_else(|| "".into(), |cached| Arc::clone(&cached.version)),
+            xds_config: cached.and_then(body),
+            last_updated: cached.and_then(|cached| clock.at(cached.last_updated)),
             client_status: Some(self.state),
             error_state,
             type_url: self.type_url,
         }
     }
 
-    /// A rejection says when and what; other errors say why alone.
+    /// Returns the error. A rejection has a time and a version; other errors have a reason alone.
     fn failure(&self, clock: &Clock) -> Option<UpdateFailureState> {
         match &self.rejection {
             Some(rejection) if self.state == ResourceState::Nacked => Some(UpdateFailureState {

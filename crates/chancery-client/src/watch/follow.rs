@@ -82,7 +82,7 @@ impl FollowedListener {
             return Poll::Ready(None);
         }
         loop {
-            self.ready.lock().task = Some(cx.waker().clone());
+            self.ready.register(cx);
             let Some(key) = self.ready.next() else { break };
             self.hear(&key);
         }
@@ -156,6 +156,13 @@ impl Ready {
         if let Some(task) = task {
             task.wake();
         }
+    }
+
+    /// Keeps the waker of the task that waits. The one before is dropped when the lock is given
+    /// back, as it may own that task.
+    fn register(&self, cx: &Context<'_>) {
+        let replaced = self.lock().task.replace(cx.waker().clone());
+        drop(replaced);
     }
 
     fn next(&self) -> Option<ResourceKey> {
