@@ -29,7 +29,7 @@ use crate::server_context::ServerContext;
 use crate::service_paths::ServicePaths;
 use crate::session::Session;
 use crate::status::{self, WatchedResource};
-use crate::watch::{Event, FollowedListener, RawWatch, Watch};
+use crate::watch::{Event, RawWatch, Watch, XdsConfigWatch};
 
 /// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
 /// the last clone and the last watch are.
@@ -121,8 +121,8 @@ impl Client {
 
     /// Follows the listener of a target through all that it leads to, as a channel to the target
     /// needs it.
-    pub fn follow(&self, listener: ResourceName) -> FollowedListener {
-        FollowedListener::new(Arc::clone(&self.0), Schema::bundled(), listener)
+    pub fn follow(&self, listener: ResourceName) -> XdsConfigWatch {
+        XdsConfigWatch::new(Arc::clone(&self.0), Schema::bundled(), listener)
     }
 
     /// Waits for a resource, and watches it no longer: until it comes, until its server has had its
@@ -198,13 +198,10 @@ impl Client {
         Ok(Load::new(Arc::clone(&self.0), Arc::clone(driver), key))
     }
 
-    /// The server that gave a resource: whom a cluster reports its load to that says `self`
-    /// (`lrs_server`).
-    pub fn giver<T>(&self, resource: &Received<T>) -> Option<&XdsServer> {
-        self.server(resource.giver)
-    }
-
-    /// The server that an error is about, or that gave a part of a publication.
+    /// Returns the server that a resource came from
+    /// ([`Received::server_id`](crate::Received::server_id)), or that an error is about
+    /// ([`WatchError::server`]). A cluster whose `lrs_server` is `self` reports its load to the
+    /// former.
     pub fn server(&self, server: ServerId) -> Option<&XdsServer> {
         self.0.report_drivers.server(server.index())
     }

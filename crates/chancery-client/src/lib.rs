@@ -85,7 +85,7 @@ pub use metrics::{Metrics, ResourceLabels, UpdateLabels};
 pub use options::Options;
 pub use resource::{Received, ResourceType};
 pub use status::{StatusServer, WatchedResource};
-pub use watch::{Event, FollowedListener, RawWatch, Watch};
+pub use watch::{Event, RawWatch, Watch, XdsConfigWatch};
 
 /// The examples of the page for users are tests.
 #[cfg(doctest)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, FollowedListener, Node, Options, Variant,
-    XdsConfigResult, XdsServer,
+    Bootstrap, ChannelCredentials, Client, Node, Options, Variant, XdsConfigResult, XdsConfigWatch,
+    XdsServer,
 };
 use chancery_core::Snapshot;
 use chancery_proto::document::{Format, parse};
@@ -86,7 +86,7 @@ fn client(server: &TestServer, variant: Variant) -> Client {
 }
 
 /// What was published, in short.
-async fn next(follow: &mut FollowedListener) -> String {
+async fn next(follow: &mut XdsConfigWatch) -> String {
     let waiting = tokio::time::timeout(Duration::from_secs(60), follow.next());
     let published: XdsConfigResult =
         waiting.await.expect("it is published").expect("the client lives");

@@ -421,7 +421,7 @@ async fn clusters_of_two_authorities_report_to_two_servers() {
         let Some(Event::Changed { value: Ok(cluster), .. }) = within(watch.next()).await else {
             panic!()
         };
-        let giver = client.giver(&cluster).unwrap();
+        let giver = client.server(cluster.server_id).unwrap();
         assert_eq!(giver.uri, uri);
         loads.push(client.load(giver, name, "").unwrap());
         let mut peer = peer_of(&mut door, uri).await;

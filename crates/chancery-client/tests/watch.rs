@@ -1,5 +1,7 @@
 //! Watches over gRPC, against the server of this project on real sockets.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use chancery_client::{
     Bootstrap, Clients, ErrorKind, Event, Node, Options, ResourceType, TypeUrl, Variant,
 };
 use chancery_testkit::{TestServer, What};
+use futures_core::Stream;
 
 #[path = "common/watching.rs"]
 mod watching;
@@ -86,6 +89,48 @@ async fn watches_end_with_their_client() {
     assert!(client.close(Duration::from_secs(60)).await);
     assert!(within(waiting).await.unwrap());
     assert_eq!(within(other.get::<Cluster>("a")).await.unwrap_err().kind, ErrorKind::Broken);
+}
+
+/// Waits for the next item, as combinators of streams do.
+async fn item<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+    within(poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx))).await
+}
+
+/// C-047
+#[tokio::test]
+async fn a_watch_is_a_stream_of_events() {
+    let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
+    let client = client(vec![self::server(server.address())], quick());
+    let mut typed = client.watch::<Cluster>("a");
+    let mut raw = client.watch_raw(&clusters(), "*");
+    let Some(Event::Changed { value: Ok(value), .. }) = item(&mut typed).await else { panic!() };
+    assert_eq!(value.value.0, "a of 7 bytes");
+    assert!(matches!(item(&mut raw).await, Some(Event::Changed { value: Ok(_), .. })));
+    assert!(matches!(item(&mut raw).await, Some(Event::Complete)));
+    // An event that was taken by the one is none for the other.
+    server.publish(snapshot(&[("a", "2")]));
+    assert_eq!(heard(&mut raw).await, "a=2");
+    server.publish(snapshot(&[]));
+    assert!(matches!(item(&mut raw).await, Some(Event::Changed { value: Err(_), .. })));
+    assert!(client.close(Duration::from_secs(60)).await);
+    while item(&mut typed).await.is_some() {}
+    assert!(item(&mut raw).await.is_none());
+    assert!(item(&mut raw).await.is_none());
+}
+
+/// C-053
+#[tokio::test]
+async fn a_watch_that_failed_says_so_and_ends() {
+    let client = client(vec![server("127.0.0.1:1")], quick());
+    for (name, kind) in [
+        ("xdstp://nobody/envoy.config.cluster.v3.Cluster/x", ErrorKind::Authority),
+        ("xdstp://nobody/x", ErrorKind::Name),
+    ] {
+        let mut watch = client.watch::<Cluster>(name);
+        let Some(Event::Failed { error }) = within(watch.next()).await else { panic!("{name}") };
+        assert_eq!(error.kind, kind);
+        assert!(within(watch.next()).await.is_none());
+    }
 }
 
 /// C-046, C-065

@@ -46,6 +46,7 @@ pub trait ResourceType: Send + Sync + Sized + 'static {
 
 /// A resource, as it was received.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Received<T> {
     /// What was made of it.
     pub value: Arc<T>,
@@ -53,10 +54,10 @@ pub struct Received<T> {
     pub resource: Arc<Resource>,
     /// Its own version where the protocol gives one, else that of the response it came in.
     pub version: Arc<str>,
-    /// The URI of the server that gave it.
+    /// The URI of the server that it came from.
     pub server: Arc<str>,
-    /// The same server.
-    pub(crate) giver: ServerId,
+    /// The same server, as [`Client::server`](crate::Client::server) knows it.
+    pub server_id: ServerId,
 }
 
 /// The decoders of all types that are watched as values.

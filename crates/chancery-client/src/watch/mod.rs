@@ -1,39 +1,46 @@
-//! A watch: what becomes of one resource, or of a group of them.
+//! Watches: what becomes of one resource, or of all that have a type or a collection in common.
 
-mod follow;
+mod xds_config;
 
+use std::future::poll_fn;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use chancery_core::TypeUrl;
 use chancery_core::client::{CachedResource, ErrorKind, WatchError, WatchEvent, WatchId};
+use futures_core::Stream;
 
 use crate::engine::NextEvent;
 use crate::resource::{self, Received, ResourceType};
 use crate::session::Session;
-pub use follow::FollowedListener;
+pub use xds_config::XdsConfigWatch;
 
-/// What a watch tells.
+/// An event of a watch.
+///
+/// All of its kinds are here, and there will be no other within one major version: a program that
+/// does not handle one of them uses what it should not.
 #[derive(Clone, Debug)]
 pub enum Event<T> {
-    /// There is a new value; or there is none, and the one before must not be used any more.
+    /// There is a new value. Or there is none, and the one before must not be used any more.
     Changed {
-        /// Of which resource.
+        /// The name of the resource.
         name: Arc<str>,
-        /// The value, or why there is none.
+        /// The value, or the reason why there is none.
         value: Result<Received<T>, Arc<WatchError>>,
     },
-    /// Something is wrong, and what was told before can be used; `None` says that it is over.
+    /// Something is wrong, and the value that was there can be used; `None` says that it is over.
     Ambient {
-        /// With which resource; for trouble with the servers of a group, the name of the group.
+        /// The name of the resource. For trouble with the servers of a collection or of all
+        /// resources of a type, it is the name that is watched.
         name: Arc<str>,
-        /// What it is.
+        /// The error.
         error: Option<Arc<WatchError>>,
     },
-    /// All that a group had when it was first asked for has been told.
+    /// All resources have been told that `*` or a collection had when it was first asked for.
     Complete,
-    /// Nothing can be watched: the name is none or nobody is responsible for it, or the client itself
+    /// Nothing can be watched: the name is none, nobody is responsible for it, or the client itself
     /// has come to an end. This is the last event of the watch.
     Failed {
         /// The reason.
@@ -43,16 +50,19 @@ pub enum Event<T> {
 
 /// A watch of resources as values of `T`, until it is dropped.
 ///
-/// It holds no queue: whoever is slow misses what came between, and hears what is true. While news
-/// wait to be taken, the server that sent them is not listened to any further, for a time (C-038,
-/// [`Settings::patience`](crate::Settings::patience)): a watch that nobody reads should
-/// be dropped.
+/// It is a [`Stream`] of events, and [`next`](Self::next) is the same without a trait. It ends after
+/// [`Event::Failed`], and when the client is closed.
+///
+/// There is no queue: a slow program misses intermediate values, and hears what is true now. While
+/// there is an event that the program has not taken, the server that caused it is not read any
+/// further, for at most [`patience`](crate::options::Settings::patience) (C-038). An event counts as
+/// applied when it is taken. Drop a watch that nobody reads.
 pub struct Watch<T> {
     raw: RawWatch,
     of: PhantomData<fn() -> T>,
 }
 
-/// A watch of resources as bytes.
+/// A watch of resources as bytes. All that [`Watch`] says of events is true of it.
 pub struct RawWatch {
     session: Arc<Session>,
     type_url: TypeUrl,
@@ -65,11 +75,18 @@ impl<T: ResourceType> Watch<T> {
         Self { raw, of: PhantomData }
     }
 
-    /// The next event; `None` once the client has come to an end. Dropping the future loses
-    /// nothing.
+    /// Waits for the next event; `None` is the end. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Event<T>> {
-        let event = self.raw.heard().await?;
-        Some(self.raw.event(event, resource::value::<T>))
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl<T: ResourceType> Stream for Watch<T> {
+    type Item = Event<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<T>>> {
+        let event = ready!(self.raw.poll_taken(cx));
+        Poll::Ready(event.map(|event| self.raw.event(event, resource::value::<T>)))
     }
 }
 
@@ -79,26 +96,28 @@ impl RawWatch {
         Self { session, type_url, id, ended: false }
     }
 
-    /// The type that is watched.
+    /// Returns the type that is watched.
     pub fn type_url(&self) -> &TypeUrl {
         &self.type_url
     }
 
-    /// The next event; `None` once the client has come to an end. Dropping the future loses
-    /// nothing.
+    /// Waits for the next event; `None` is the end. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Event<()>> {
-        let event = self.heard().await?;
-        Some(self.event(event, |_| Ok(Arc::new(()))))
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    async fn heard(&mut self) -> Option<WatchEvent> {
-        let event = std::future::poll_fn(|cx| self.poll_heard(cx)).await;
-        self.applied();
-        event
+    /// Takes the next event, which counts as applied then.
+    fn poll_taken(&mut self, cx: &Context<'_>) -> Poll<Option<WatchEvent>> {
+        let event = ready!(self.poll_event(cx));
+        match &event {
+            Some(WatchEvent::Failed { .. }) | None => self.ended = true,
+            Some(_) => self.applied(),
+        }
+        Poll::Ready(event)
     }
 
-    /// The next event, which the machine takes as applied when it is told so.
-    pub(crate) fn poll_heard(&mut self, cx: &Context<'_>) -> Poll<Option<WatchEvent>> {
+    /// Takes the next event, which counts as applied when [`applied`](Self::applied) says so.
+    pub(crate) fn poll_event(&mut self, cx: &Context<'_>) -> Poll<Option<WatchEvent>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -127,10 +146,10 @@ impl RawWatch {
     ) -> Event<T> {
         match event {
             WatchEvent::Changed { name, value } => {
-                let value = value.and_then(|held| {
-                    let value =
-                        value_of(&held).map_err(|why| Arc::new(self.unreadable(&held, &why)))?;
-                    Ok(self.received(&held, value))
+                let value = value.and_then(|cached| {
+                    let value = value_of(&cached)
+                        .map_err(|why| Arc::new(self.unreadable(&cached, &why)))?;
+                    Ok(self.received(&cached, value))
                 });
                 Event::Changed { name, value }
             }
@@ -140,22 +159,32 @@ impl RawWatch {
         }
     }
 
-    /// Bytes that came when nobody wanted them as a value, and are none.
-    fn unreadable(&self, held: &CachedResource, why: &str) -> WatchError {
-        let (short, name) = (self.type_url.short(), held.resource.name());
+    /// The error of a resource that came before anybody watched it as a value of this type, and that
+    /// is none.
+    fn unreadable(&self, cached: &CachedResource, why: &str) -> WatchError {
+        let (short, name) = (self.type_url.short(), cached.resource.name());
         let text = format!("{short} `{name}` cannot be used: {why}").into();
-        let (kind, server) = (ErrorKind::Rejected, Some(held.server));
+        let (kind, server) = (ErrorKind::Rejected, Some(cached.server));
         WatchError { kind, text, server, is_nameless: false }
     }
 
-    fn received<T>(&self, held: &CachedResource, value: Arc<T>) -> Received<T> {
+    fn received<T>(&self, cached: &CachedResource, value: Arc<T>) -> Received<T> {
         Received {
             value,
-            resource: Arc::clone(&held.resource),
-            version: Arc::clone(&held.version),
-            server: self.session.uri(held.server),
-            giver: held.server,
+            resource: Arc::clone(&cached.resource),
+            version: Arc::clone(&cached.version),
+            server: self.session.uri(cached.server),
+            server_id: cached.server,
         }
+    }
+}
+
+impl Stream for RawWatch {
+    type Item = Event<()>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<()>>> {
+        let event = ready!(self.poll_taken(cx));
+        Poll::Ready(event.map(|event| self.event(event, |_| Ok(Arc::new(())))))
     }
 }
 

@@ -1,6 +1,8 @@
 //! A listener and all that it leads to, kept together while any of it changes (C-057 to C-060).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -10,6 +12,7 @@ use chancery_core::client::{
 use chancery_core::{ResourceName, TypeUrl};
 use chancery_proto::references::links;
 use chancery_proto::schema::Schema;
+use futures_core::Stream;
 
 use super::RawWatch;
 use crate::session::Session;
@@ -18,7 +21,7 @@ use crate::session::Session;
 ///
 /// Each publication is whole: whatever it leads to is in it, or fails for itself. Until a change can
 /// be published whole, the publication before is the one to use.
-pub struct FollowedListener {
+pub struct XdsConfigWatch {
     session: Arc<Session>,
     schema: Schema,
     dependencies: DependencyManager,
@@ -43,7 +46,7 @@ struct KeyWaker {
     key: ResourceKey,
 }
 
-impl FollowedListener {
+impl XdsConfigWatch {
     pub(crate) fn new(session: Arc<Session>, schema: Schema, listener: ResourceName) -> Self {
         let mut follow = Self {
             session,
@@ -62,7 +65,7 @@ impl FollowedListener {
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<XdsConfigResult> {
-        std::future::poll_fn(|cx| self.poll_next(cx)).await
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
     /// Keeps a cluster that no route leads to, until it is released as often.
@@ -77,24 +80,6 @@ impl FollowedListener {
         self.watch_what_is_needed();
     }
 
-    fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<XdsConfigResult>> {
-        if self.ended {
-            return Poll::Ready(None);
-        }
-        loop {
-            self.ready.register(cx);
-            let Some(key) = self.ready.next() else { break };
-            self.hear(&key);
-        }
-        match self.dependencies.next_config() {
-            Some(published) => {
-                self.watch_what_is_needed();
-                Poll::Ready(Some(published))
-            }
-            None => Poll::Pending,
-        }
-    }
-
     /// Takes the news of one watch, and watches what follows from them before the server is read any
     /// further (C-038).
     fn hear(&mut self, key: &ResourceKey) {
@@ -103,7 +88,7 @@ impl FollowedListener {
         let cx = Context::from_waker(&waker);
         let mut news = None;
         while let Some(watch) = self.watches.get_mut(key) {
-            match watch.poll_heard(&cx) {
+            match watch.poll_event(&cx) {
                 Poll::Ready(Some(WatchEvent::Changed { value, .. })) => news = Some(value),
                 Poll::Ready(Some(WatchEvent::Failed { error })) => news = Some(Err(error)),
                 Poll::Ready(Some(WatchEvent::Ambient { .. } | WatchEvent::Complete)) => {}
@@ -144,6 +129,28 @@ impl FollowedListener {
     /// The types and names that are watched.
     pub fn watched(&self) -> impl Iterator<Item = (&TypeUrl, &ResourceName)> {
         self.watches.keys().map(|(type_url, name)| (type_url, name))
+    }
+}
+
+impl Stream for XdsConfigWatch {
+    type Item = XdsConfigResult;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<XdsConfigResult>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        loop {
+            self.ready.register(cx);
+            let Some(key) = self.ready.next() else { break };
+            self.hear(&key);
+        }
+        match self.dependencies.next_config() {
+            Some(published) => {
+                self.watch_what_is_needed();
+                Poll::Ready(Some(published))
+            }
+            None => Poll::Pending,
+        }
     }
 }
 
