@@ -126,7 +126,7 @@ impl Client {
     }
 
     /// Waits for a resource, and watches it no longer: until it comes, until its server has had its
-    /// time ([`missing_after`](crate::Settings::missing_after)), or until no server could be
+    /// time ([`missing_after`](crate::options::Settings::missing_after)), or until no server could be
     /// reached once. With [`Options::disk_cache`](crate::Options) it may be a value of an earlier run.
     ///
     /// # Errors
@@ -237,7 +237,7 @@ impl Client {
     }
 
     /// How all that is watched stands, as CSDS tells it: with bodies, but without their secrets.
-    /// [`StatusServer`](crate::StatusServer) tells others.
+    /// [`StatusServer`](crate::status::StatusServer) tells others.
     pub fn status(&self) -> ClientConfig {
         status::client_config(&self.0.engine, "")
     }

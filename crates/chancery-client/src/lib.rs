@@ -28,13 +28,13 @@
 //! Not here: the protocol, which is decided in `chancery-core`; what resources mean, which is for
 //! the program to say ([`ResourceType`]).
 
-mod bootstrap;
+pub mod bootstrap;
 mod calls;
 mod client;
 mod clients;
-mod credentials;
-mod dial;
-mod disk_cache;
+pub mod credentials;
+pub mod dial;
+pub mod disk_cache;
 mod driver;
 mod drop_later;
 mod engine;
@@ -42,50 +42,26 @@ mod errors;
 mod event_log;
 mod grpc;
 mod keeper;
-mod load;
-mod metrics;
-mod options;
+pub mod load;
+pub mod metrics;
+pub mod options;
 mod poll;
 mod reports;
-mod resource;
+pub mod resource;
 mod server_context;
 mod service_paths;
 mod session;
-mod status;
+pub mod status;
 mod tasks;
-mod watch;
+pub mod watch;
 
-// The public interface.
-pub use bootstrap::{
-    Address, Authority, Bootstrap, BootstrapError, BootstrapReader, CertificateProvider, Fault,
-    InvalidAddress, Plan, Resolved, Service, XdsServer,
-};
-pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
-pub use chancery_core::client::{
-    AuthorityKey, CachedResource, DecodedBody, ErrorKind, Fallback, InvalidTarget, Naming,
-    NamingError, Protocol, RateLimit, Rejection, ResolvedName, ResourceKey, ResourceResult,
-    ResourceState, ResourceStatus, ServerFeatures, ServerId, ServerKey, Settings, Setup, Target,
-    Template, WatchError, XdsConfig, XdsConfigResult,
-};
-pub use chancery_core::{
-    Api, InvalidName, Locality, Node, Resource, ResourceName, Time, TypeRules, TypeUrl, Value,
-    Variant, Version,
-};
-pub use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
+// The public interface: what every program needs is here, and the rest is in its module.
+pub use bootstrap::{Bootstrap, BootstrapError};
 pub use client::Client;
 pub use clients::Clients;
-pub use credentials::{
-    Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
-    CredentialsError, Identity, PluginCredentials, PluginFuture, Plugins, TlsError, TlsFiles,
-};
-pub use dial::{Dial, DialFuture, Io, Sockets};
-pub use disk_cache::DiskCache;
-pub use load::{Call, Load, LoadError, LocalityLoad};
-pub use metrics::{Metrics, ResourceLabels, UpdateLabels};
 pub use options::Options;
-pub use resource::{Received, ResourceType};
-pub use status::{StatusServer, WatchedResource};
-pub use watch::{Event, RawWatch, Watch, XdsConfigWatch};
+pub use resource::{Received, ResourceType, TypeUrl};
+pub use watch::{Event, RawWatch, Watch, WatchError};
 
 /// The examples of the page for users are tests.
 #[cfg(doctest)]

@@ -8,9 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use chancery_core::Locality;
-use chancery_core::client::load::{
-    ClusterCounters, LoadKey, LocalityCounters, OrcaReport, ReportedMetrics,
-};
+use chancery_core::client::load::{ClusterCounters, LoadKey, LocalityCounters};
+pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 
 pub use crate::reports::LoadError;
 use crate::reports::ReportDriver;
@@ -24,7 +23,8 @@ use crate::session::Session;
 /// can be.
 ///
 /// ```no_run
-/// use chancery_client::{Bootstrap, Client, Locality, Options};
+/// use chancery_client::{Bootstrap, Client, Options};
+/// use chancery_client::bootstrap::Locality;
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let bootstrap = Bootstrap::discover(None)?;

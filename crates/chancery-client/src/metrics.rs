@@ -14,6 +14,7 @@ use chancery_core::client::{Event, Machine, ResourceState, ResourceStatus, Serve
 ///
 /// Servers are called by their URI; several of one URI, as under different credentials, are one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Metrics {
     /// `grpc.xds_client.connected`, by `grpc.xds.server`: whether it can be reached, as far as is
     /// known. After a failure it is so only when the server has responded. Only servers that are

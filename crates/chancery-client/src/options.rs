@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::Variant;
-use chancery_core::client::{Protocol, Settings};
+pub use chancery_core::Variant;
+use chancery_core::client::Protocol;
+pub use chancery_core::client::{RateLimit, Settings};
 
 use crate::bootstrap::XdsServer;
 use crate::bootstrap::scheme::Scheme;
@@ -32,7 +33,7 @@ pub struct Options {
     pub keepalive_timeout: Duration,
     /// Of a REST server: how long after an answer it is polled again, but for new names, which are
     /// asked for at once. A part is added by chance
-    /// ([`jitter`](chancery_core::client::Settings::jitter)). By default ten seconds.
+    /// ([`jitter`](Settings::jitter)). By default ten seconds.
     pub rest_refresh: Duration,
     /// How long a REST server may take to answer. Servers that hold a poll until something changes
     /// are told (`x-envoy-expected-rq-timeout-ms`). By default one second.

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, Dial, Event, Options, TypeUrl, Variant, XdsServer,
-};
+use chancery_client::bootstrap::XdsServer;
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::dial::Dial;
+use chancery_client::options::Variant;
+use chancery_client::{Bootstrap, Client, Event, Options, TypeUrl};
 use chancery_proto::wire::{decode_delta, decode_sotw};
 use stage::message::{CDS, LDS, cluster, field, reply, response};
 use stage::{Call, Door, Peer, door};

@@ -15,11 +15,13 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use chancery_client::{
-    Address, Bootstrap, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Client,
-    Clients, Dial, DialFuture, Event, Node, Options, PluginCredentials, PluginFuture, ResourceType,
-    Sockets, StatusServer, TypeUrl, Value, XdsServer,
+use chancery_client::bootstrap::{Address, Node, Value, XdsServer};
+use chancery_client::credentials::{
+    CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, PluginCredentials, PluginFuture,
 };
+use chancery_client::dial::{Dial, DialFuture, Sockets};
+use chancery_client::status::StatusServer;
+use chancery_client::{Bootstrap, Client, Clients, Event, Options, ResourceType, TypeUrl};
 use chancery_core::{Resource, Snapshot};
 use chancery_proto::frames::framed;
 use chancery_testkit::TestServer;

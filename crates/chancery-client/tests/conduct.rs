@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, Dial, ErrorKind, Event, Node, Options, RawWatch,
-    TypeUrl, XdsServer,
-};
+use chancery_client::bootstrap::{Node, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::dial::Dial;
+use chancery_client::watch::ErrorKind;
+use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, TypeUrl};
 use chancery_proto::wire::decode_sotw;
 use stage::{Door, door, field, response, within};
 

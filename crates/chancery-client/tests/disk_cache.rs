@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use chancery_client::{Client, Clients, DiskCache, Event, Options, TypeUrl, Variant};
+use chancery_client::disk_cache::DiskCache;
+use chancery_client::options::Variant;
+use chancery_client::{Client, Clients, Event, Options, TypeUrl};
 use chancery_core::{Resource, Snapshot};
 use chancery_testkit::TestServer;
 use tempfile::TempDir;
@@ -147,7 +149,7 @@ async fn only_the_same_node_and_the_same_server_count() {
     drop(other);
     let bootstrap = chancery_client::Bootstrap {
         servers: vec![server(address)],
-        node: chancery_client::Node { id: "other".to_owned(), ..Default::default() },
+        node: chancery_client::bootstrap::Node { id: "other".to_owned(), ..Default::default() },
         ..Default::default()
     };
     let other = Client::new(&bootstrap, keeping(&dir)).unwrap();
@@ -228,7 +230,7 @@ async fn clients_of_several_targets_have_a_part_each() {
     let server = TestServer::start(snapshot(&[("a", "1")])).await.unwrap();
     let bootstrap = chancery_client::Bootstrap {
         servers: vec![self::server(server.address())],
-        node: chancery_client::Node { id: "test".to_owned(), ..Default::default() },
+        node: chancery_client::bootstrap::Node { id: "test".to_owned(), ..Default::default() },
         ..Default::default()
     };
     let clients = Clients::new(bootstrap, keeping(&dir)).unwrap();

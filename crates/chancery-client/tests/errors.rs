@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use chancery_client::{Event, Options, Variant, Watch};
+use chancery_client::options::Variant;
+use chancery_client::{Event, Options, Watch};
 use chancery_testkit::TestServer;
 use tokio::task::JoinSet;
 

@@ -6,7 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use chancery_client::{ErrorKind, Event, Options, RawWatch, TypeUrl};
+use chancery_client::watch::ErrorKind;
+use chancery_client::{Event, Options, RawWatch, TypeUrl};
 use chancery_testkit::TestServer;
 use tempfile::TempDir;
 

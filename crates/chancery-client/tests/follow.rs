@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, Node, Options, Variant, XdsConfigResult, XdsConfigWatch,
-    XdsServer,
-};
+use chancery_client::bootstrap::{Node, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::options::Variant;
+use chancery_client::watch::{XdsConfigResult, XdsConfigWatch};
+use chancery_client::{Bootstrap, Client, Options};
 use chancery_core::Snapshot;
 use chancery_proto::document::{Format, parse};
 use chancery_proto::schema::Schema;

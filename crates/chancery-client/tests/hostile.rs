@@ -7,9 +7,10 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, Dial, Event, Node, Options, RawWatch, TypeUrl, XdsServer,
-};
+use chancery_client::bootstrap::{Node, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::dial::Dial;
+use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, TypeUrl};
 use stage::message::CDS;
 use stage::theatre::{Manner, Seen, Theatre};
 use stage::{door, within};

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chancery_client::{
-    Authority, Bootstrap, ChannelCredentials, Client, Dial, Event, Load, LoadError, Locality, Node,
-    Options, OrcaReport, ReportedMetrics, ResourceType, XdsServer,
-};
+use chancery_client::bootstrap::{Authority, Locality, Node, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::dial::Dial;
+use chancery_client::load::{Load, LoadError, OrcaReport, ReportedMetrics};
+use chancery_client::{Bootstrap, Client, Event, Options, ResourceType};
 use chancery_core::client::load::{ClusterSelection, ClusterStats, LoadReport, LoadResponse};
 use chancery_proto::wire::{decode_load_report, encode_load_response};
 use stage::{Call, Door, Peer, door, field, response, within};
@@ -227,7 +228,7 @@ async fn a_server_that_is_killed_under_load_hears_nothing_twice() {
     const LIVES: usize = 5;
     let listener = stage::listen().await;
     let address = listener.local_addr().unwrap();
-    let mut options = options(Arc::new(chancery_client::Sockets));
+    let mut options = options(Arc::new(chancery_client::dial::Sockets));
     options.settings.backoff = Duration::from_millis(20);
     options.settings.backoff_max = Duration::from_millis(100);
     let uri = address.to_string();

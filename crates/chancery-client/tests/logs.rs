@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, Node, Options, ResourceType, TypeUrl, XdsServer,
-};
+use chancery_client::bootstrap::{Node, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::{Bootstrap, Client, Options, ResourceType, TypeUrl};
 use stage::{door, field, response, response_of, within};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -64,7 +64,7 @@ impl Visit for Line {
     }
 }
 
-fn client(dial: Arc<dyn chancery_client::Dial>) -> Client {
+fn client(dial: Arc<dyn chancery_client::dial::Dial>) -> Client {
     let channel = ChannelCredentials::Insecure;
     let server = XdsServer { uri: "xds.test:1".to_owned(), channel, ..XdsServer::default() };
     let node = Node { id: "me".to_owned(), ..Node::default() };

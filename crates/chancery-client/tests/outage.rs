@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chancery_client::{
-    Address, Bootstrap, ChannelCredentials, Client, Dial, DialFuture, ErrorKind, Event, Node,
-    Options, RawWatch, TypeUrl, XdsServer,
-};
+use chancery_client::bootstrap::{Address, Node, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::dial::{Dial, DialFuture};
+use chancery_client::watch::ErrorKind;
+use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, TypeUrl};
 use stage::message::CDS;
 use stage::theatre::{Manner, Theatre};
 use stage::{door, within};

@@ -7,10 +7,11 @@ mod common;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chancery_client::{
-    Alpn, Bootstrap, BootstrapReader, CallCredentials, CallPlugin, ChannelCredentials,
-    ChannelPlugin, Credentials, CredentialsError, PluginCredentials, PluginFuture, Plugins, Value,
-    XdsServer,
+use chancery_client::Bootstrap;
+use chancery_client::bootstrap::{BootstrapReader, Value, XdsServer};
+use chancery_client::credentials::{
+    Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
+    CredentialsError, PluginCredentials, PluginFuture, Plugins,
 };
 use common::{Authority, Echo, Files, chain, tls};
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_client::{ChannelCredentials, Options, TlsFiles, TypeUrl, XdsServer};
+use chancery_client::bootstrap::XdsServer;
+use chancery_client::credentials::{ChannelCredentials, TlsFiles};
+use chancery_client::{Options, TypeUrl};
 use chancery_testkit::TestServer;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
@@ -167,7 +169,7 @@ async fn what_is_no_answer_is_a_server_that_cannot_be_reached() {
         let mut watch = client.watch_raw(&clusters(), "a");
         match within(watch.next()).await.unwrap() {
             chancery_client::Event::Changed { value: Err(error), .. } => {
-                assert_eq!(error.kind, chancery_client::ErrorKind::Unreachable);
+                assert_eq!(error.kind, chancery_client::watch::ErrorKind::Unreachable);
                 let told = error.to_string();
                 assert!(told.contains(text) && told.contains(&server.uri()), "{text}: {told}");
             }

@@ -7,10 +7,11 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, Dial, ErrorKind, Event, Node, Options, RawWatch,
-    TypeUrl, WatchError, XdsServer,
-};
+use chancery_client::bootstrap::{Node, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::dial::Dial;
+use chancery_client::watch::ErrorKind;
+use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, TypeUrl, WatchError};
 use h2::server::Builder;
 use stage::message::{CDS, LDS, cluster};
 use stage::{Peer, door, response};

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use chancery_client::bootstrap::{Node, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::dial::Dial;
+use chancery_client::status::{ClientConfig, GenericXdsConfig, ResourceState, StatusServer};
 use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, ClientConfig, Clients, Dial, Event, GenericXdsConfig,
-    Node, Options, RawWatch, ResourceState, ResourceType, StatusServer, TypeUrl, XdsServer,
+    Bootstrap, Client, Clients, Event, Options, RawWatch, ResourceType, TypeUrl,
 };
 use chancery_proto::frames::{Messages, framed};
 use chancery_proto::wire::decode_client_status;
@@ -316,7 +319,7 @@ async fn each_client_of_a_process_says_what_it_is_for() {
 async fn failures_updates_and_states_are_counted() {
     let (mut door, dial) = door();
     let mut bootstrap = bootstrap(server("xds.test:1"));
-    bootstrap.authorities.insert("b".into(), chancery_client::Authority::default());
+    bootstrap.authorities.insert("b".into(), chancery_client::bootstrap::Authority::default());
     let client = Client::new(&bootstrap, options(dial)).unwrap();
     let connected = || client.metrics().connected.get("xds.test:1").copied();
     let failures = || client.metrics().server_failure["xds.test:1"];
@@ -341,12 +344,13 @@ async fn failures_updates_and_states_are_counted() {
     call.say(&response("2", &[cluster("a"), cluster("bad"), cluster(named)]));
     while !within(call.heard()).await.unwrap().windows(3).any(|part| part == [0x2a, 1, b'2']) {}
     let metrics = client.metrics();
-    let updates = |all: &std::collections::BTreeMap<chancery_client::UpdateLabels, u64>| {
-        let text = |(labels, count): (&chancery_client::UpdateLabels, &u64)| {
-            format!("{} {} {count}", labels.server, labels.resource_type)
+    let updates =
+        |all: &std::collections::BTreeMap<chancery_client::metrics::UpdateLabels, u64>| {
+            let text = |(labels, count): (&chancery_client::metrics::UpdateLabels, &u64)| {
+                format!("{} {} {count}", labels.server, labels.resource_type)
+            };
+            all.iter().map(text).collect::<Vec<_>>()
         };
-        all.iter().map(text).collect::<Vec<_>>()
-    };
     assert_eq!(updates(&metrics.resource_updates_valid), [format!("xds.test:1 {CLUSTER} 4")]);
     assert_eq!(updates(&metrics.resource_updates_invalid), [format!("xds.test:1 {CLUSTER} 2")]);
     let resources = metrics.resources.iter().map(|(labels, count)| {

@@ -7,7 +7,8 @@ mod common;
 
 use std::time::Duration;
 
-use chancery_client::{Alpn, ChannelCredentials, CredentialsError, TlsFiles, XdsServer};
+use chancery_client::bootstrap::XdsServer;
+use chancery_client::credentials::{Alpn, ChannelCredentials, CredentialsError, TlsFiles};
 use common::{Authority, Echo, Files, chain, credentials, der, echoed, shown, tls};
 use tokio::time::advance;
 

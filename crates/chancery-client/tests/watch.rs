@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_client::{
-    Bootstrap, Clients, ErrorKind, Event, Node, Options, ResourceType, TypeUrl, Variant,
-};
+use chancery_client::bootstrap::Node;
+use chancery_client::options::Variant;
+use chancery_client::watch::ErrorKind;
+use chancery_client::{Bootstrap, Clients, Event, Options, ResourceType, TypeUrl};
 use chancery_testkit::{TestServer, What};
 use futures_core::Stream;
 

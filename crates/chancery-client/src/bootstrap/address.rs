@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// Where to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Address {
     /// `HOST:PORT`, `dns:HOST:PORT`, `dns:///HOST:PORT`, `ipv4:…`, `ipv6:…`, `http://HOST:PORT`.
     Tcp {

@@ -42,6 +42,7 @@ pub enum BootstrapError {
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fault {
     /// Where, as in `xds_servers[1].channel_creds`. Empty for the whole.
     pub path: String,

@@ -20,10 +20,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use chancery_core::client::{
-    AuthorityKey, Fallback, Naming, NamingError, ResolvedName, Target, Template,
+use chancery_core::TypeUrl;
+
+pub use chancery_core::client::{
+    AuthorityKey, Fallback, InvalidTarget, Naming, NamingError, Protocol, ResolvedName,
+    ServerFeatures, ServerId, ServerKey, Setup, Target, Template,
 };
-use chancery_core::{Node, TypeUrl, Value};
+pub use chancery_core::{Locality, Node, Value};
 
 pub use address::{Address, InvalidAddress};
 pub use fault::{BootstrapError, Fault};
@@ -34,7 +37,9 @@ pub use server::XdsServer;
 /// A bootstrap.
 ///
 /// ```
-/// use chancery_client::{Authority, Bootstrap, ChannelCredentials, Node, XdsServer};
+/// use chancery_client::Bootstrap;
+/// use chancery_client::bootstrap::{Authority, Node, XdsServer};
+/// use chancery_client::credentials::ChannelCredentials;
 ///
 /// let east = XdsServer { uri: "xds.east.example.com:443".to_owned(), ..XdsServer::default() };
 /// let bootstrap = Bootstrap {
@@ -98,6 +103,7 @@ pub struct CertificateProvider {
 
 /// What a stream is for, as far as the node on it depends on that (C-007).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Service {
     /// Discovery of resources.
     Discovery,
@@ -107,6 +113,7 @@ pub enum Service {
 
 /// A resource, and who is asked for it.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Resolved<'a> {
     /// What it is called and who is responsible.
     pub place: ResolvedName,

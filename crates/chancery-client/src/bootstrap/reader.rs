@@ -17,7 +17,7 @@ use crate::credentials::{CallCredentials, ChannelCredentials, Identity, Plugins,
 /// How a bootstrap is read.
 ///
 /// ```
-/// use chancery_client::BootstrapReader;
+/// use chancery_client::bootstrap::BootstrapReader;
 ///
 /// let reader = BootstrapReader { call_creds: false, ..BootstrapReader::default() };
 /// let server = reader.server(

@@ -96,7 +96,8 @@ impl<P: ?Sized> fmt::Display for PluginCredentials<P> {
 /// use std::sync::Arc;
 /// use std::time::SystemTime;
 ///
-/// use chancery_client::{CallPlugin, PluginFuture, Plugins, BootstrapReader, XdsServer};
+/// use chancery_client::bootstrap::{BootstrapReader, XdsServer};
+/// use chancery_client::credentials::{CallPlugin, PluginFuture, Plugins};
 /// use http::HeaderMap;
 ///
 /// struct ApiKey(http::HeaderValue);

@@ -37,7 +37,8 @@ use index::{CacheIndex, ServerHashes};
 /// never changed. Resources with a time to live are not kept.
 ///
 /// ```
-/// use chancery_client::{Options, DiskCache};
+/// use chancery_client::Options;
+/// use chancery_client::disk_cache::DiskCache;
 ///
 /// let options = Options { disk_cache: Some(DiskCache::new("/var/lib/my-program/xds")), ..Options::default() };
 /// ```

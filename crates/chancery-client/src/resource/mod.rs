@@ -7,8 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use chancery_core::client::{CachedResource, DecodedBody, ServerId};
-use chancery_core::{Resource, ResourceName, TypeUrl};
+use chancery_core::client::ServerId;
+pub use chancery_core::client::{CachedResource, DecodedBody};
+pub use chancery_core::{
+    Api, InvalidName, Resource, ResourceName, Time, TypeRules, TypeUrl, Version,
+};
 use chancery_proto::reply::Decoder;
 
 use crate::drop_later::DropLater;

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use chancery_core::client::{
-    AuthorityKey, CachedResource, Rejection, ResourceState, ResourceStatus, WatchError,
-};
+use chancery_core::client::{AuthorityKey, CachedResource, ResourceStatus, WatchError};
+pub use chancery_core::client::{Rejection, ResourceState};
 use chancery_core::{ResourceName, Time, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
-use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
+pub use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
 
 use crate::engine::Engine;
 pub use server::StatusServer;

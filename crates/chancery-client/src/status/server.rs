@@ -21,7 +21,8 @@ use crate::calls::status;
 /// loopback is for those who may see that.
 ///
 /// ```no_run
-/// use chancery_client::{Bootstrap, Client, Options, StatusServer};
+/// use chancery_client::{Bootstrap, Client, Options};
+/// use chancery_client::status::StatusServer;
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let client = Client::new(&Bootstrap::discover(None)?, Options::default())?;

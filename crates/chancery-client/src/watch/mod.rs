@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use chancery_core::TypeUrl;
-use chancery_core::client::{CachedResource, ErrorKind, WatchError, WatchEvent, WatchId};
+use chancery_core::client::{CachedResource, WatchEvent, WatchId};
+pub use chancery_core::client::{
+    ErrorKind, ResourceKey, ResourceResult, WatchError, XdsConfig, XdsConfigResult,
+};
 use futures_core::Stream;
 
 use crate::engine::NextEvent;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chancery_client::{Alpn, ChannelCredentials, Credentials, Identity, TlsFiles, XdsServer};
+use chancery_client::bootstrap::XdsServer;
+use chancery_client::credentials::{Alpn, ChannelCredentials, Credentials, Identity, TlsFiles};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

@@ -5,10 +5,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_client::{
-    Bootstrap, ChannelCredentials, Client, Event, Node, Options, RawWatch, ResourceType, TypeUrl,
-    XdsServer,
-};
+use chancery_client::bootstrap::{Node, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, ResourceType, TypeUrl};
 use chancery_core::{Resource, Snapshot};
 
 mod within;

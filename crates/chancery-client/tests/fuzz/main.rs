@@ -23,10 +23,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_client::{
-    AuthorityKey, Bootstrap, Fallback, InvalidTarget, ResourceName, Settings, Target, Template,
-    TypeUrl, Variant,
-};
+use chancery_client::bootstrap::{AuthorityKey, Fallback, InvalidTarget, Target, Template};
+use chancery_client::options::{Settings, Variant};
+use chancery_client::resource::ResourceName;
+use chancery_client::{Bootstrap, TypeUrl};
 use chancery_core::client::{
     Effect, Input, Machine, Protocol, Response, ServerFeatures, ServerKey, Setup, StreamId,
 };

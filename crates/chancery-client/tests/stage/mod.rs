@@ -11,7 +11,8 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chancery_client::{Address, Dial, DialFuture, Io};
+use chancery_client::bootstrap::Address;
+use chancery_client::dial::{Dial, DialFuture, Io};
 use chancery_proto::frames::{Messages, framed};
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};

@@ -3,10 +3,9 @@
 use std::fs;
 
 use anyhow::{Context, anyhow};
-use chancery_client::{
-    Authority, Bootstrap, BootstrapError, CallCredentials, ChannelCredentials, Identity, Node,
-    Target, TlsFiles, XdsServer,
-};
+use chancery_client::bootstrap::{Authority, Node, Target, XdsServer};
+use chancery_client::credentials::{CallCredentials, ChannelCredentials, Identity, TlsFiles};
+use chancery_client::{Bootstrap, BootstrapError};
 use chancery_core::client::ServerFeatures;
 
 use super::misuse;

@@ -20,7 +20,10 @@ use std::process;
 use std::time::Duration;
 
 use anyhow::Context;
-use chancery_client::{Bootstrap, Client, ErrorKind, Options, TypeUrl, Variant, XdsServer};
+use chancery_client::bootstrap::XdsServer;
+use chancery_client::options::Variant;
+use chancery_client::watch::ErrorKind;
+use chancery_client::{Bootstrap, Client, Options, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
 use clap::CommandFactory;

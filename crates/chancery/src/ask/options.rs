@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use chancery_client::{Locality, Value, Variant};
+use chancery_client::bootstrap::{Locality, Value};
+use chancery_client::options::Variant;
 use clap::{ArgAction, Args, ValueEnum};
 
 use crate::config::{Level, Span};

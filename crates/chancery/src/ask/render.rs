@@ -9,7 +9,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use chancery_client::{Received, Resource, TypeUrl, Variant};
+use chancery_client::options::Variant;
+use chancery_client::resource::Resource;
+use chancery_client::{Received, TypeUrl};
 use chancery_core::ResourceName;
 use chancery_core::server::{Response, ResponseEntry};
 use chancery_proto::show::{Notation, Viewer};

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_client::{Client, Event, RawWatch, TypeUrl, Variant, WatchError, XdsServer};
+use chancery_client::bootstrap::XdsServer;
+use chancery_client::options::Variant;
+use chancery_client::{Client, Event, RawWatch, TypeUrl, WatchError};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::ask::{self, Plan, Query, Row};

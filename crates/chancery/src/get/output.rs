@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use chancery_client::{TypeUrl, Variant};
+use chancery_client::TypeUrl;
+use chancery_client::options::Variant;
 use serde_json::Value;
 
 use super::options::Format;

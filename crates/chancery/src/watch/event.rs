@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_client::{Client, ErrorKind, Event, TypeUrl, WatchError};
+use chancery_client::watch::ErrorKind;
+use chancery_client::{Client, Event, TypeUrl, WatchError};
 
 use crate::ask::{LONGEST_WAIT, Row};
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use chancery_client::{Resource, TypeUrl, Variant};
+use chancery_client::TypeUrl;
+use chancery_client::options::Variant;
+use chancery_client::resource::Resource;
 use serde_json::Value;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use chancery_client::ErrorKind;
+use chancery_client::watch::ErrorKind;
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc::Receiver;

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use chancery_client::{Resource, TypeUrl};
+use chancery_client::TypeUrl;
+use chancery_client::resource::Resource;
 use chancery_core::ResourceName;
 use chancery_proto::document::{Format, parse};
 use chancery_proto::schema::Schema;

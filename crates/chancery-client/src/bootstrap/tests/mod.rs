@@ -248,7 +248,7 @@ fn json_and_code_make_the_same_bootstrap() {
         node: Node {
             id: "i".to_owned(),
             cluster: "c".to_owned(),
-            locality: chancery_core::Locality {
+            locality: Locality {
                 region: "r".to_owned(),
                 zone: "z".to_owned(),
                 sub_zone: "s".to_owned(),
