@@ -66,8 +66,9 @@ impl Client {
         let schema = Schema::bundled();
         let paths = ServicePaths::new(&schema);
         let decoders = Arc::new(Decoders::default());
-        let reader =
-            Reader::new(schema).with_decoder(Arc::clone(&decoders) as _).for_grpc(options.for_grpc);
+        let reader = Reader::new(schema)
+            .with_decoder(Arc::clone(&decoders) as _)
+            .for_grpc(options.grpc_validation);
         let drivers = plan.setup.servers().zip(&plan.servers).map(|((id, setup), server)| {
             ServerDriver::new(ServerContext {
                 id,
@@ -91,7 +92,7 @@ impl Client {
             .map(|(server, driver)| ReportStream::new(server, Arc::clone(driver), options.clone()));
         let reports = reports.collect();
         let engine = Arc::new(Engine::new(plan.setup, event_log, options.reject));
-        let keeper = tokio::spawn(keeper::keep(Arc::clone(&engine), drivers, reports, disk_cache));
+        let keeper = tokio::spawn(keeper::run(Arc::clone(&engine), drivers, reports, disk_cache));
         Ok(Self(Arc::new(Session { engine, decoders, report_drivers, keeper })))
     }
 
@@ -228,9 +229,10 @@ impl Client {
     /// within this time. All watches end with it.
     pub async fn close(self, patience: Duration) -> bool {
         self.0.engine.begin_close();
-        self.0.report_drivers.close();
-        let quiet =
-            async { tokio::join!(self.0.engine.streams_ended(), self.0.report_drivers.quiet()) };
+        self.0.report_drivers.begin_close();
+        let quiet = async {
+            tokio::join!(self.0.engine.streams_ended(), self.0.report_drivers.streams_ended())
+        };
         let is_quiet = timeout(patience, quiet).await.is_ok();
         self.0.engine.end_watches();
         is_quiet

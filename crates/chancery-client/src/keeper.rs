@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::grpc::ReportStream;
 
 /// Runs until the client is dropped.
-pub(crate) async fn keep(
+pub(crate) async fn run(
     engine: Arc<Engine>,
     servers: Vec<ServerDriver>,
     reports: Vec<ReportStream>,
@@ -26,7 +26,7 @@ pub(crate) async fn keep(
         opening.spawn(disk_cache.open(Arc::clone(&engine)));
         match opening.join_next().await {
             Some(Ok(Some(open))) => {
-                tasks.spawn(open.keep(Arc::clone(&engine)));
+                tasks.spawn(open.run(Arc::clone(&engine)));
             }
             Some(Err(error)) => return engine.give_up(&why(Err(error))),
             Some(Ok(None)) | None => {}

@@ -49,7 +49,7 @@ pub struct Options {
     /// the stream, loads reported elsewhere than to the server of the cluster, a cluster with an
     /// `xdstp:` name that does not name its endpoints. Programs that connect to what they watch as
     /// gRPC does want it; those that look at what Envoy gets do not.
-    pub for_grpc: bool,
+    pub grpc_validation: bool,
     /// Rejects all that any server says, for this reason: to see what servers make of that.
     pub reject: Option<String>,
     /// What makes the sockets.
@@ -70,7 +70,7 @@ impl Default for Options {
             file_refresh: Duration::from_secs(1),
             max_response_bytes: 64 * 1024 * 1024,
             disk_cache: None,
-            for_grpc: false,
+            grpc_validation: false,
             reject: None,
             dial: Arc::new(Sockets),
         }

@@ -22,9 +22,9 @@ pub(crate) struct ReportDriver {
     reporter: Mutex<LoadReporter>,
     began: Instant,
     /// Rung when its task may have something to do. Only that waits for it, in one place at a time.
-    bell: Notify,
+    changed: Notify,
     /// Rung when a stream has ended.
-    rest: Notify,
+    stream_ended: Notify,
     event_log: Arc<EventLog>,
     uri: Arc<str>,
 }
@@ -89,20 +89,20 @@ impl ReportDrivers {
     }
 
     /// Has all of them tell what is left, and then that it was the last word.
-    pub(crate) fn close(&self) {
-        self.report_drivers().for_each(|driver| driver.tell(|reporter, _| reporter.close()));
+    pub(crate) fn begin_close(&self) {
+        self.drivers().for_each(|driver| driver.update(|reporter, _| reporter.close()));
     }
 
     /// Waits until there is no stream.
-    pub(crate) async fn quiet(&self) {
-        for driver in self.report_drivers() {
+    pub(crate) async fn streams_ended(&self) {
+        for driver in self.drivers() {
             while !driver.lock().is_at_rest() {
-                driver.rest.notified().await;
+                driver.stream_ended.notified().await;
             }
         }
     }
 
-    fn report_drivers(&self) -> impl Iterator<Item = &Arc<ReportDriver>> {
+    fn drivers(&self) -> impl Iterator<Item = &Arc<ReportDriver>> {
         self.0.iter().filter_map(|(_, driver)| driver.as_ref())
     }
 }
@@ -112,19 +112,19 @@ impl ReportDriver {
         Self {
             reporter: Mutex::new(reporter),
             began: Instant::now(),
-            bell: Notify::new(),
-            rest: Notify::new(),
+            changed: Notify::new(),
+            stream_ended: Notify::new(),
             event_log,
             uri: server.uri.as_str().into(),
         }
     }
 
     pub(super) fn join(&self, key: LoadKey) -> Arc<ClusterCounters> {
-        self.tell(|reporter, now| reporter.add_cluster(now, key))
+        self.update(|reporter, now| reporter.add_cluster(now, key))
     }
 
     pub(super) fn leave(&self, key: &LoadKey) {
-        self.tell(|reporter, _| reporter.remove_cluster(key));
+        self.update(|reporter, _| reporter.remove_cluster(key));
     }
 
     /// Waits until a stream is to be opened.
@@ -144,20 +144,20 @@ impl ReportDriver {
     }
 
     pub(crate) fn opened(&self) {
-        self.tell(LoadReporter::opened);
+        self.update(LoadReporter::opened);
     }
 
     pub(crate) fn ended(&self, error: ErrorDetail) {
-        self.tell(|reporter, now| reporter.ended(now, error));
-        self.rest.notify_one();
+        self.update(|reporter, now| reporter.ended(now, error));
+        self.stream_ended.notify_one();
     }
 
     pub(crate) fn answered(&self, answer: LoadResponse) {
-        self.tell(|reporter, now| reporter.answered(now, answer));
+        self.update(|reporter, now| reporter.answered(now, answer));
     }
 
     pub(crate) fn unsaid(&self, report: &LoadReport) {
-        self.tell(|reporter, now| reporter.not_sent(now, report));
+        self.update(|reporter, now| reporter.not_sent(now, report));
     }
 
     /// Waits for what the machine says, whenever that may have changed.
@@ -172,20 +172,20 @@ impl ReportDriver {
             }
             // A time that no clock will ever show does not come.
             match deadline.and_then(|at| self.began.checked_add(at.0)) {
-                Some(at) => timeout_at(at, self.bell.notified()).await.unwrap_or_default(),
-                None => self.bell.notified().await,
+                Some(at) => timeout_at(at, self.changed.notified()).await.unwrap_or_default(),
+                None => self.changed.notified().await,
             }
         }
     }
 
     /// Tells the machine something, and lets its task look.
-    fn tell<T>(&self, tell: impl FnOnce(&mut LoadReporter, Time) -> T) -> T {
+    fn update<T>(&self, update: impl FnOnce(&mut LoadReporter, Time) -> T) -> T {
         let mut reporter = self.lock();
-        let answer = tell(&mut reporter, self.now());
+        let answer = update(&mut reporter, self.now());
         let events = reporter.take_events();
         drop(reporter);
         self.event_log.loads(&self.uri, &events);
-        self.bell.notify_one();
+        self.changed.notify_one();
         answer
     }
 

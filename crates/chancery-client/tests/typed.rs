@@ -59,7 +59,7 @@ async fn a_client_for_grpc_refuses_what_grpc_does_not_have() {
     for name in ["file", "fine", "loads"] {
         within(usual.get::<Cluster>(name)).await.unwrap();
     }
-    let client = client(address, Options { for_grpc: true, ..quick() });
+    let client = client(address, Options { grpc_validation: true, ..quick() });
     let mut all = client.watch::<Cluster>("*");
     let mut told = Vec::new();
     while told.len() < 3 {

@@ -132,7 +132,7 @@ impl ClosedDiskCache {
 
 impl OpenDiskCache {
     /// Writes what is held, whenever it has changed.
-    pub(crate) async fn keep(mut self, engine: Arc<Engine>) {
+    pub(crate) async fn run(mut self, engine: Arc<Engine>) {
         let mut failed = false;
         loop {
             if failed {

@@ -176,7 +176,7 @@ fn options(args: &QueryArgs, queries: &[Query]) -> Options {
     let mut options = Options {
         variant: args.protocol.protocol.map_or(usual, Variant::from),
         aggregated: !args.protocol.per_type,
-        for_grpc: args.protocol.as_grpc,
+        grpc_validation: args.protocol.as_grpc,
         reject: args.protocol.nack.clone(),
         connect_timeout: limit,
         rest_timeout: limit,
