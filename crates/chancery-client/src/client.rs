@@ -1,4 +1,4 @@
-//! The client as a program has it: made of a bootstrap, asked for watches, dropped when done.
+//! The client as a program has it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,13 +31,13 @@ use crate::session::Session;
 use crate::status::{self, WatchedResource};
 use crate::watch::{Event, RawWatch, Watch, XdsConfigWatch};
 
-/// An xDS client. Cloning it is cheap, and all clones are one client; its connections are gone when
-/// the last clone and the last watch are.
+/// An xDS client. Cloning it is cheap, and all clones are one client. Its connections end when the
+/// last clone and the last watch are dropped.
 #[derive(Clone)]
 pub struct Client(Arc<Session>);
 
 impl Client {
-    /// A client that has not asked anybody yet. Nothing is connected before something is watched.
+    /// Makes a client. Nothing is connected before something is watched.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -104,35 +104,38 @@ impl Client {
         &self.0
     }
 
-    /// Watches a resource as a value of `T`. The name may be `*`, for all of them, or the glob of a
-    /// collection, `xdstp://AUTHORITY/TYPE/PATH/*`, for which streams have to be of delta
-    /// ([`Options::variant`](crate::Options::variant)).
+    /// Watches a resource as a value of `T`. The name may be `*`, for all resources of the type, or
+    /// the glob of a collection, `xdstp://AUTHORITY/TYPE/PATH/*`, for which the streams have to be
+    /// of delta ([`Options::variant`](crate::Options::variant)).
     ///
-    /// A name that is none, or that nobody is responsible for, is an error that the watch tells.
+    /// There is no `Result`: the one task that handles the events of a watch handles all its
+    /// errors, and those of the name are the first and only event, [`Event::Failed`]. To check a
+    /// name beforehand, use [`Bootstrap::resource`].
     pub fn watch<T: ResourceType>(&self, name: &str) -> Watch<T> {
         let type_url = TypeUrl::new(T::TYPE_URL);
         self.0.decoders.add::<T>(&type_url);
         Watch::new(self.watch_raw(&type_url, name))
     }
 
-    /// Watches a resource as bytes.
+    /// Watches a resource as bytes. All that [`watch`](Self::watch) says is true of it.
     pub fn watch_raw(&self, type_url: &TypeUrl, name: &str) -> RawWatch {
         RawWatch::new(Arc::clone(&self.0), type_url.clone(), name)
     }
 
-    /// Follows the listener of a target through all that it leads to, as a channel to the target
-    /// needs it.
+    /// Follows a listener and all it leads to, as a channel to a target needs it.
     pub fn follow(&self, listener: ResourceName) -> XdsConfigWatch {
         XdsConfigWatch::new(Arc::clone(&self.0), Schema::bundled(), listener)
     }
 
-    /// Waits for a resource, and watches it no longer: until it comes, until its server has had its
-    /// time ([`missing_after`](crate::options::Settings::missing_after)), or until no server could be
-    /// reached once. With [`Options::disk_cache`](crate::Options) it may be a value of an earlier run.
+    /// Returns a resource, and does not watch it any further. It waits until the resource comes,
+    /// until its server has had its time
+    /// ([`missing_after`](crate::options::Settings::missing_after)), or until no server could be
+    /// reached once. With [`Options::disk_cache`](crate::Options::disk_cache) the resource may be
+    /// one of an earlier run.
     ///
     /// # Errors
-    /// If there is none ([`WatchError::is_missing`]), or it cannot be used, or no server can be
-    /// reached; and for a name that stands for many, which a watch is for.
+    /// If there is none ([`WatchError::is_missing`]), if it cannot be used, or if no server can be
+    /// reached; and for `*` and globs, which stand for many resources.
     pub async fn get<T: ResourceType>(&self, name: &str) -> Result<Received<T>, Arc<WatchError>> {
         if name == "*" || ResourceName::read(name).is_ok_and(|name| name.is_glob()) {
             let text =
@@ -156,11 +159,11 @@ impl Client {
         }
     }
 
-    /// Keeps a resource of an earlier run for whoever will watch it, as
-    /// [`Options::disk_cache`](crate::Options) does by itself; this is for programs that have it from
-    /// elsewhere. Watches are told of it at once. It counts as given by the first server of its
-    /// authority: a server of delta is told its version, and says nothing more of it if that is still
-    /// true. What no server is responsible for is dropped.
+    /// Puts a resource of an earlier run into the cache, as
+    /// [`Options::disk_cache`](crate::Options::disk_cache) does by itself; this is for programs
+    /// that have it from elsewhere. Watches hear of it at once. It counts as one of the first
+    /// server of its authority: a server of delta hears its version, and sends nothing if that is
+    /// still true. A resource for which no server is responsible is dropped.
     pub fn restore(&self, type_url: &TypeUrl, resource: Resource) {
         self.0.engine.update(|machine, now| {
             let authority = AuthorityKey::of(resource.name());
@@ -180,12 +183,12 @@ impl Client {
         });
     }
 
-    /// Counts the calls to a cluster, for a server that wants to know of them: one of the
-    /// bootstrap's. `service` is the name the endpoints of the cluster are found under, and empty if
-    /// that is the cluster's own. Counters of the same are one.
+    /// Counts the calls to a cluster, for a server of the bootstrap. `service` is the name under
+    /// which the endpoints of the cluster are found; it is empty if that is the cluster's own.
+    /// Counters with the same arguments are one.
     ///
     /// # Errors
-    /// If the bootstrap has no such server, or it is not spoken to over gRPC.
+    /// If the bootstrap has no such server, or if it is not one of gRPC.
     pub fn load(
         &self,
         server: &XdsServer,
@@ -207,26 +210,26 @@ impl Client {
         self.0.report_drivers.server(server.index())
     }
 
-    /// The server whose word counts for a name: the first of its authority, or one that stands in for
-    /// that.
+    /// Returns the server that is responsible for a name now: the first of its authority, or the
+    /// one that stands in for it.
     pub fn server_of(&self, name: &str) -> Option<&XdsServer> {
         let authority = AuthorityKey::of(&ResourceName::read(name).ok()?);
         let server = self.0.engine.inspect(|machine| machine.active_server(&authority))?;
         self.server(server)
     }
 
-    /// Returns the time until the next attempt to reach a server, as the one that an error is
-    /// about. `None` while one goes on, or the server is there.
+    /// Returns the time until the next attempt to reach a server, such as the one that an error is
+    /// about. `None` means that an attempt goes on, or that the server is there.
     pub fn next_attempt(&self, server: ServerId) -> Option<Duration> {
         let (engine, now) = (&self.0.engine, self.0.engine.now());
         let at = engine.inspect(|machine| machine.next_attempt(server))?;
         Some(at.0.saturating_sub(now.0))
     }
 
-    /// Ends in good order: servers are told what they have to be told yet, as whether their last
-    /// responses were good and what was counted since the last load report, and then that it was the
-    /// last word. A client that is dropped breaks off. Whether all of them have ended their streams
-    /// within this time. All watches end with it.
+    /// Closes the client in good order: it sends what servers still have to hear, such as the
+    /// answers to their last responses and the calls that were counted since the last load report,
+    /// and then ends its streams. All watches end. Returns true if all servers have ended their
+    /// streams within this time. A client that is dropped breaks its streams off.
     pub async fn close(self, patience: Duration) -> bool {
         self.0.engine.begin_close();
         self.0.report_drivers.begin_close();
@@ -238,13 +241,13 @@ impl Client {
         is_quiet
     }
 
-    /// How all that is watched stands, as CSDS tells it: with bodies, but without their secrets.
-    /// [`StatusServer`](crate::status::StatusServer) tells others.
+    /// Returns the state of all that is watched, as CSDS tells it: with bodies, but without their
+    /// secrets. A [`StatusServer`](crate::status::StatusServer) tells it to tools.
     pub fn status(&self) -> ClientConfig {
         status::client_config(&self.0.engine, "")
     }
 
-    /// What was counted, and how the client stands, by the names of gRPC.
+    /// Returns the numbers that gRPC clients export, by the names of gRPC.
     pub fn metrics(&self) -> Metrics {
         self.0.engine.metrics()
     }

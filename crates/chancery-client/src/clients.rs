@@ -16,15 +16,15 @@ use chancery_proto::wire::ClientConfig;
 
 /// The clients of a process, each for as long as somebody uses it.
 ///
-/// Channels to one target share one client, so that a failure of one target's servers, and what is
-/// done about it, is no other target's concern (A71).
+/// Channels to one target share one client, so that a failure of one target's servers does not
+/// concern another target (gRFC A71).
 pub struct Clients {
     bootstrap: Bootstrap,
     options: Options,
     all: Mutex<BTreeMap<ClientScope, Weak<Session>>>,
 }
 
-/// What a client is for: `client_scope` in CSDS.
+/// The purpose of a client: `client_scope` in CSDS.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ClientScope {
     Target(String),
@@ -32,7 +32,7 @@ enum ClientScope {
 }
 
 impl Clients {
-    /// Clients of this bootstrap.
+    /// Makes clients of this bootstrap, which has not been used yet.
     ///
     /// # Errors
     /// If the bootstrap cannot be used.
@@ -41,12 +41,12 @@ impl Clients {
         Ok(Self { bootstrap, options, all: Mutex::default() })
     }
 
-    /// The bootstrap all of them have.
+    /// Returns the bootstrap of all of them.
     pub fn bootstrap(&self) -> &Bootstrap {
         &self.bootstrap
     }
 
-    /// The client of all channels to this target.
+    /// Returns the client of all channels to this target.
     ///
     /// # Errors
     /// If the bootstrap cannot be used.
@@ -57,7 +57,7 @@ impl Clients {
         self.client(ClientScope::Target(target.to_string()))
     }
 
-    /// The client of all servers in this process.
+    /// Returns the client of all servers in this process.
     ///
     /// # Errors
     /// If the bootstrap cannot be used.
@@ -68,7 +68,7 @@ impl Clients {
         self.client(ClientScope::Servers)
     }
 
-    /// What each of them says of itself, with what it is for: what CSDS tells of a process.
+    /// Returns the state of each client with its scope: the answer of CSDS for a process.
     pub fn status(&self) -> Vec<ClientConfig> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let live =
@@ -108,7 +108,8 @@ impl ClientScope {
 
 impl fmt::Debug for Clients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Copied, because the writer may be the program's own.
+        // The scopes are copied: the writer may be code of the program, and must not run under the
+        // lock.
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let scopes: Vec<_> = all.keys().cloned().collect();
         drop(all);

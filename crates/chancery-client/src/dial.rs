@@ -1,4 +1,4 @@
-//! Connections to servers: a socket, and TLS over it where the credentials say so.
+//! Connections to servers: a socket, and TLS over it if the credentials say so.
 
 use std::io;
 use std::pin::Pin;
@@ -15,16 +15,16 @@ use crate::bootstrap::Address;
 use crate::credentials::Credentials;
 use crate::errors::error_chain;
 
-/// What carries a connection.
+/// A connection, as bytes.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// A connection, or why there is none.
+/// A connection, or the error of making it.
 pub type DialFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'a>>;
 
-/// Makes the sockets. TLS comes above them, from the credentials of the server.
+/// Makes the sockets of a client. The client puts TLS over them, by the credentials of the server.
 pub trait Dial: Send + Sync {
-    /// Connects.
+    /// Connects to a server.
     fn dial<'a>(&'a self, address: &'a Address) -> DialFuture<'a>;
 }
 

@@ -1,6 +1,6 @@
-//! The task that owns all others of a client: two for each server, and the clock.
+//! The keeper: the task that owns all other tasks of a client, two for each server, and the clock.
 //!
-//! It sees to it that no task ends unheard: if one panics, every watch is told (C-074).
+//! No task ends unnoticed: if one panics, every watch hears of it (C-074).
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) async fn run(
     let _last = GiveUpOnDrop(Arc::clone(&engine));
     let mut tasks = JoinSet::new();
     if let Some(disk_cache) = disk_cache {
-        // Before anybody is asked for anything.
+        // The cache is read before anybody is asked for anything.
         let mut opening = JoinSet::new();
         opening.spawn(disk_cache.open(Arc::clone(&engine)));
         match opening.join_next().await {
@@ -48,7 +48,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Says that nothing will happen any more, also if it is the keeper that panics.
+/// Breaks the client when it is dropped, also if the keeper itself panics.
 struct GiveUpOnDrop(Arc<Engine>);
 
 impl Drop for GiveUpOnDrop {

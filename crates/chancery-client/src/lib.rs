@@ -1,7 +1,7 @@
 //! An xDS client: federation, fallback, state of the world or delta, over gRPC, REST and from files.
 //!
-//! A [`Bootstrap`] says all a client knows before it asks anybody. It is read from JSON, as other
-//! xDS clients read it, or built in code; nothing that arrives later can add a server to it.
+//! A [`Bootstrap`] has all that a client knows before it asks anybody. It is read from JSON, as
+//! other xDS clients read it, or built in code. Nothing that arrives later can add a server to it.
 //!
 //! ```
 //! use chancery_client::Bootstrap;
@@ -21,12 +21,12 @@
 //! ```
 //!
 //! A [`Client`] keeps watches alive: it connects when something is watched, connects again for as
-//! long as it takes, falls back to another server where the bootstrap names one, and keeps what it
-//! has while nobody can be reached. A [`Watch`] tells what is true; one that is slow slows its own
-//! stream and nothing else.
+//! long as it takes, falls back to another server if the bootstrap names one, and keeps its cache
+//! while nobody can be reached. A [`Watch`] is a stream of events, which say what is true now; a
+//! slow program slows its own stream and no other.
 //!
-//! Not here: the protocol, which is decided in `chancery-core`; what resources mean, which is for
-//! the program to say ([`ResourceType`]).
+//! Not here: the protocol, which `chancery-core` decides, and the meaning of resources, which the
+//! program decides ([`ResourceType`]).
 
 pub mod bootstrap;
 mod calls;
@@ -55,7 +55,7 @@ pub mod status;
 mod tasks;
 pub mod watch;
 
-// The public interface: what every program needs is here, and the rest is in its module.
+// The public interface: the names that every program needs. The others are in their modules.
 pub use bootstrap::{Bootstrap, BootstrapError};
 pub use client::Client;
 pub use clients::Clients;

@@ -1,8 +1,7 @@
-//! Load reports: a program counts its calls, and the servers that want to know are told.
+//! Load reports: a program counts its calls, and the servers that want to know hear of them (LRS).
 //!
-//! A [`Load`] is what counts for one cluster. Counting takes a lock of that cluster and locality for
-//! a moment, and never waits for a server. Not here: the streams (`crate::grpc`), and when what is
-//! told, which the machine decides ([`chancery_core::client::load`]).
+//! A [`Load`] counts for one cluster. Counting takes a lock of that cluster and locality for a
+//! moment, and never waits for a server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,12 +14,12 @@ pub use crate::reports::LoadError;
 use crate::reports::ReportDriver;
 use crate::session::Session;
 
-/// Counts the calls to one cluster, for the server that wants to know of them. Cloning it is cheap.
+/// Counts the calls to one cluster, for a server. Cloning it is cheap.
 ///
-/// Loads are reported for as long as there is a clone, or a call that was counted is in progress.
-/// When a report has been written, it is not told again: what a server did not read of it before
-/// the stream broke is lost. All that is counted while the server cannot be reached is told when it
-/// can be.
+/// Loads are reported for as long as there is a clone, or a call that was counted is in progress. A
+/// report that was written is not sent again: if the stream breaks before the server has read it,
+/// it is lost. Calls that are counted while the server cannot be reached are reported when it can
+/// be.
 ///
 /// ```no_run
 /// use chancery_client::{Bootstrap, Client, Options};
@@ -54,19 +53,19 @@ pub struct LocalityLoad {
     tally: Arc<LocalityCounters>,
 }
 
-/// A call that is in progress. If it is dropped before it is said how it ended, it failed.
+/// A call that is in progress. A call that is dropped without an end has failed.
 #[must_use = "a call that is dropped has failed"]
 pub struct Call {
     of: LocalityLoad,
     ended: bool,
 }
 
-/// A cluster that reports, for as long as this is there.
+/// A cluster that reports its load for as long as this lives.
 struct Cluster {
     tally: Arc<ClusterCounters>,
     key: LoadKey,
     driver: Arc<ReportDriver>,
-    /// The client lives on while somebody counts.
+    /// Keeps the client alive while somebody counts.
     _client: Arc<Session>,
 }
 
@@ -77,28 +76,28 @@ impl Load {
         Self { cluster: Arc::new(cluster), metrics: Arc::default() }
     }
 
-    /// The same, with what endpoints say of themselves, as far as the cluster lets it into reports
-    /// (`lrs_report_endpoint_metrics`). By default, none of it is counted.
+    /// Returns the same counter, which also takes the metrics that endpoints report, as far as the
+    /// cluster lets them into reports (`lrs_report_endpoint_metrics`). By default it takes none.
     #[must_use]
     pub fn with_metrics(mut self, metrics: ReportedMetrics) -> Self {
         self.metrics = Arc::new(metrics);
         self
     }
 
-    /// Where the calls to a locality are counted. It is looked up here, so keep what this returns.
+    /// Returns the counter of a locality. Keep it: it is looked up here.
     pub fn locality(&self, locality: &Locality) -> LocalityLoad {
         LocalityLoad { load: self.clone(), tally: self.cluster.tally.locality(locality) }
     }
 
-    /// A call was dropped: for a category of the configuration, or for none, as circuit breakers
-    /// drop.
+    /// Counts a call that was dropped: for a category of the configuration, or for none, as circuit
+    /// breakers drop.
     pub fn dropped(&self, category: Option<&str>) {
         self.cluster.tally.dropped(category);
     }
 }
 
 impl LocalityLoad {
-    /// A call begins.
+    /// Counts a call that begins.
     pub fn started(&self) -> Call {
         self.tally.started();
         Call { of: self.clone(), ended: false }
@@ -106,17 +105,17 @@ impl LocalityLoad {
 }
 
 impl Call {
-    /// It ended well.
+    /// Counts the end of a call that succeeded.
     pub fn succeeded(self) {
         self.end(true, None);
     }
 
-    /// It ended otherwise.
+    /// Counts the end of a call that failed.
     pub fn failed(self) {
         self.end(false, None);
     }
 
-    /// It ended, well or not, and the endpoint said something of itself with it.
+    /// Counts the end of a call with the metrics that the endpoint reports.
     pub fn ended(self, succeeded: bool, said: &OrcaReport) {
         self.end(succeeded, Some(said));
     }

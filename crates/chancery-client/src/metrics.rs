@@ -1,5 +1,4 @@
-//! What a client has counted, and how it stands, by the names that gRPC gives that ([gRFC A78],
-//! with the states of A88).
+//! The metrics of a client, by the names of gRPC ([gRFC A78], with the states of A88).
 //!
 //! [gRFC A78]: https://github.com/grpc/proposal/blob/master/A78-grpc-metrics-wrr-pf-xds.md
 
@@ -9,29 +8,29 @@ use std::sync::Arc;
 use chancery_core::TypeUrl;
 use chancery_core::client::{Event, Machine, ResourceState, ResourceStatus, ServerId};
 
-/// The metrics of one client, as they are now. Whoever exports them adds `grpc.target`: what the
-/// client is for.
+/// The metrics of one client, as they are now. The program that exports them adds `grpc.target`.
 ///
-/// Servers are called by their URI; several of one URI, as under different credentials, are one.
+/// Servers are named by their URI; several with one URI, as under different credentials, are one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// `grpc.xds_client.connected`, by `grpc.xds.server`: whether it can be reached, as far as is
-    /// known. After a failure it is so only when the server has responded. Only servers that are
-    /// asked for something.
+    /// `grpc.xds_client.connected`, by `grpc.xds.server`: true if the server can be reached, as far
+    /// as is known. After a failure that is so only when the server has responded. It has servers
+    /// alone that are asked for something.
     pub connected: BTreeMap<Arc<str>, bool>,
-    /// `grpc.xds_client.server_failure`, by `grpc.xds.server`: how often it could no longer be
-    /// reached.
+    /// `grpc.xds_client.server_failure`, by `grpc.xds.server`: how often the server could no longer
+    /// be reached.
     pub server_failure: BTreeMap<Arc<str>, u64>,
-    /// `grpc.xds_client.resource_updates_valid`: resources that could be used, the unchanged too.
+    /// `grpc.xds_client.resource_updates_valid`: the resources that could be used, the unchanged
+    /// ones too.
     pub resource_updates_valid: BTreeMap<UpdateLabels, u64>,
-    /// `grpc.xds_client.resource_updates_invalid`: resources that could not.
+    /// `grpc.xds_client.resource_updates_invalid`: the resources that could not be used.
     pub resource_updates_invalid: BTreeMap<UpdateLabels, u64>,
-    /// `grpc.xds_client.resources`: how many are watched.
+    /// `grpc.xds_client.resources`: the resources that are watched.
     pub resources: BTreeMap<ResourceLabels, u64>,
 }
 
-/// What updates are counted by.
+/// The labels of updates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UpdateLabels {
     /// `grpc.xds.server`: the URI of the server.
@@ -40,19 +39,19 @@ pub struct UpdateLabels {
     pub resource_type: Arc<str>,
 }
 
-/// What resources are counted by.
+/// The labels of resources.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceLabels {
     /// `grpc.xds.authority`; `#old` for names that have none.
     pub authority: Arc<str>,
-    /// `grpc.xds.cache_state`: `requested`, `acked`, `nacked`, `does_not_exist`, `received_error` or
-    /// `timeout`; with `_but_cached` where a value is held nevertheless.
+    /// `grpc.xds.cache_state`: `requested`, `acked`, `nacked`, `does_not_exist`, `received_error`
+    /// or `timeout`; with `_but_cached` if there is a value in the cache nevertheless.
     pub cache_state: &'static str,
     /// `grpc.xds.resource_type`, as in `envoy.config.cluster.v3.Cluster`.
     pub resource_type: Arc<str>,
 }
 
-/// What is counted while the machine runs.
+/// The numbers that are counted while the machine runs.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     failures: BTreeMap<ServerId, u64>,
@@ -66,7 +65,7 @@ struct Updates {
 }
 
 impl Counts {
-    /// Counts what has happened.
+    /// Counts events.
     pub(crate) fn add(&mut self, events: &[Event]) {
         for event in events {
             if let Event::Received { stream, type_url, accepted: good, invalid: flaws, .. } = event
@@ -78,12 +77,12 @@ impl Counts {
         }
     }
 
-    /// A server that could be reached cannot be any more.
+    /// Counts a server that could be reached and cannot be any more.
     pub(crate) fn failed(&mut self, server: ServerId) {
         *self.failures.entry(server).or_default() += 1;
     }
 
-    /// All metrics, with how the machine stands.
+    /// Returns all metrics, with the state of the machine.
     pub(crate) fn metrics(&self, machine: &Machine) -> Metrics {
         let mut all = Metrics::default();
         for (id, server) in machine.setup().servers() {

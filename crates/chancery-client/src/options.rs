@@ -1,4 +1,4 @@
-//! What a program can set about its client that no bootstrap says.
+//! The options of a client: all that a program sets and no bootstrap says.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,46 +13,48 @@ use crate::bootstrap::scheme::Scheme;
 use crate::dial::{Dial, Sockets};
 use crate::disk_cache::DiskCache;
 
-/// How a client speaks to its servers.
+/// The options of a client.
 #[derive(Clone)]
 pub struct Options {
-    /// State of the world, or delta. Delta says less where much is watched, and can ask for globs;
-    /// not every server knows it. By default state of the world.
+    /// The variant of the protocol. Delta sends less where much is watched, and can ask for globs,
+    /// but not every server has it. By default state of the world.
     pub variant: Variant,
-    /// Whether one stream carries all types (ADS), or each type has its own.
+    /// True if one stream carries all types (ADS), and false if each type has its own. By default
+    /// true.
     pub aggregated: bool,
-    /// The waits of the protocol.
+    /// The waits and limits of the protocol.
     pub settings: Settings,
-    /// The time that a connection may take, all handshakes included, and a server may take to allow
-    /// for a stream on it. Half as long it may leave no room for a request that is due.
+    /// The time for a connection, all handshakes included, and for a server to allow for a stream
+    /// on it. A server may leave no room for a request for half of it. By default 20 seconds.
     pub connect_timeout: Duration,
-    /// After how long a silent connection is asked whether it lives. Servers of gRPC send away who
-    /// asks more often than every five minutes.
+    /// The time after which a silent connection is asked whether it lives. Servers of gRPC close
+    /// connections that ask more often than every five minutes, which is the default.
     pub keepalive_interval: Duration,
-    /// How long a connection may take to say that it lives.
+    /// The time for the answer to that. By default 20 seconds.
     pub keepalive_timeout: Duration,
-    /// Of a REST server: how long after an answer it is polled again, but for new names, which are
-    /// asked for at once. A part is added by chance
-    /// ([`jitter`](Settings::jitter)). By default ten seconds.
+    /// The time from an answer of a REST server to the next poll; new names are asked for at once.
+    /// A part is added by chance ([`jitter`](Settings::jitter)). By default ten seconds.
     pub rest_refresh: Duration,
-    /// How long a REST server may take to answer. Servers that hold a poll until something changes
-    /// are told (`x-envoy-expected-rq-timeout-ms`). By default one second.
+    /// The time for an answer of a REST server. Servers that hold a poll until something changes
+    /// hear of it (`x-envoy-expected-rq-timeout-ms`). By default one second.
     pub rest_timeout: Duration,
-    /// How long after a look at a file the next one comes. By default one second.
+    /// The time from a check of a file to the next one. By default one second.
     pub file_refresh: Duration,
-    /// The largest response that is read, in bytes. A server that sends a larger one cannot be
-    /// used.
+    /// The largest response that is read, in bytes. A server that sends a larger one counts as one
+    /// that cannot be reached. By default 64 MiB.
     pub max_response_bytes: usize,
-    /// Where what is held is kept for the next run. By default it is not.
+    /// The directory that keeps the cache for the next run. By default there is none.
     pub disk_cache: Option<DiskCache>,
-    /// Whether what gRPC clients must refuse is rejected: routes and endpoints from elsewhere than
-    /// the stream, loads reported elsewhere than to the server of the cluster, a cluster with an
-    /// `xdstp:` name that does not name its endpoints. Programs that connect to what they watch as
-    /// gRPC does want it; those that look at what Envoy gets do not.
+    /// True if the client rejects what gRPC clients must reject: routes and endpoints from
+    /// elsewhere than the stream, loads reported elsewhere than to the server of the cluster, and a
+    /// cluster with an `xdstp:` name that does not name its endpoints. Programs that connect to
+    /// their endpoints as gRPC does want it; those that show what Envoy gets do not. By default
+    /// false.
     pub grpc_validation: bool,
-    /// Rejects all that any server says, for this reason: to see what servers make of that.
+    /// The reason for which every response is rejected: this shows what servers make of rejections.
+    /// By default none is.
     pub reject: Option<String>,
-    /// What makes the sockets.
+    /// The sockets. By default those of the system.
     pub dial: Arc<dyn Dial>,
 }
 
@@ -78,7 +80,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How this server is spoken to.
+    /// Returns the protocol of a server.
     pub(crate) fn protocol(&self, server: &XdsServer) -> Protocol {
         match server.scheme() {
             Ok(Scheme::Rest(_)) => Protocol::Poll { refresh: self.rest_refresh },

@@ -1,4 +1,5 @@
-//! The machine of one report server while it runs: a lock, a clock, and who is to be woken.
+//! The machine of one report server while it runs: a lock, a clock, and the wakers of those who
+//! wait.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,22 +15,22 @@ use crate::bootstrap::XdsServer;
 use crate::bootstrap::scheme::Scheme;
 use crate::event_log::EventLog;
 
-/// All servers of a client, with a driver for each that loads can be reported to (C-134).
+/// All servers of a client, with a driver for each that takes load reports (C-134).
 pub(crate) struct ReportDrivers(Vec<(XdsServer, Option<Arc<ReportDriver>>)>);
 
-/// One report server, shared by its task and by those who count.
+/// The driver of one report server, shared by its task and by the counters.
 pub(crate) struct ReportDriver {
     reporter: Mutex<LoadReporter>,
     began: Instant,
-    /// Rung when its task may have something to do. Only that waits for it, in one place at a time.
+    /// Wakes the task of the server. Only that task waits for it, in one place at a time.
     changed: Notify,
-    /// Rung when a stream has ended.
+    /// Wakes a close that waits, when a stream has ended.
     stream_ended: Notify,
     event_log: Arc<EventLog>,
     uri: Arc<str>,
 }
 
-/// Why loads cannot be reported to a server.
+/// The reason why loads cannot be reported to a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -37,19 +38,19 @@ pub enum LoadError {
     /// (C-083).
     #[error("the bootstrap has no server `{uri}` like this one, and loads go to no other")]
     Unknown {
-        /// Where it would be.
+        /// The URI of the server.
         uri: String,
     },
-    /// It is a file, or spoken to over REST.
+    /// The server is one of REST or a file.
     #[error("server `{uri}` is not spoken to over gRPC, and loads are reported over nothing else")]
     NoStreams {
-        /// Where it is.
+        /// The URI of the server.
         uri: String,
     },
 }
 
 impl ReportDrivers {
-    /// For these servers.
+    /// Makes the drivers of these servers.
     pub(crate) fn new(
         servers: &[XdsServer],
         node: Node,
@@ -60,7 +61,8 @@ impl ReportDrivers {
         let all = servers.iter().zip(0_u64..).map(|(server, place)| {
             let is_streamed = matches!(server.scheme(), Ok(Scheme::Grpc));
             let driver = || {
-                // Not the number of a stream of discovery, so that they do not retry in step.
+                // The number differs from that of any stream of discovery, so that they do not
+                // retry in step.
                 let number = place | (1 << 32);
                 let reporter = LoadReporter::new(Arc::clone(&node), settings.clone(), number);
                 Arc::new(ReportDriver::new(server, reporter, Arc::clone(event_log)))
@@ -70,12 +72,12 @@ impl ReportDrivers {
         Self(all.collect())
     }
 
-    /// The servers that loads can be reported to, each with its driver.
+    /// Returns the servers that take load reports, each with its driver.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&XdsServer, &Arc<ReportDriver>)> {
         self.0.iter().filter_map(|(server, driver)| Some((server, driver.as_ref()?)))
     }
 
-    /// The driver of a server of the bootstrap; nothing reports to any other (C-083).
+    /// Returns the driver of a server of the bootstrap; loads are reported to no other (C-083).
     pub(crate) fn find(&self, server: &XdsServer) -> Result<&Arc<ReportDriver>, LoadError> {
         let known = self.0.iter().find(|(known, _)| known == server);
         let uri = || server.uri.clone();
@@ -83,12 +85,12 @@ impl ReportDrivers {
         driver.as_ref().ok_or_else(|| LoadError::NoStreams { uri: uri() })
     }
 
-    /// A server by its place.
+    /// Returns a server by its index.
     pub(crate) fn server(&self, place: usize) -> Option<&XdsServer> {
         self.0.get(place).map(|(server, _)| server)
     }
 
-    /// Has all of them tell what is left, and then that it was the last word.
+    /// Has all of them send a last report and end their streams.
     pub(crate) fn begin_close(&self) {
         self.drivers().for_each(|driver| driver.update(|reporter, _| reporter.close()));
     }
@@ -137,8 +139,8 @@ impl ReportDriver {
         self.wait(|reporter, _| (!reporter.is_wanted()).then_some(())).await;
     }
 
-    /// The next thing to say on a stream that has room for it. It is taken out: whoever asks says
-    /// it, or that it could not be [said](Self::unsaid).
+    /// Waits for the next message of a stream that has room for it. It is taken out: the caller
+    /// sends it, or gives it [back](Self::unsaid).
     pub(crate) async fn next(&self) -> LoadMessage {
         self.wait(LoadReporter::next_message).await
     }
@@ -160,7 +162,7 @@ impl ReportDriver {
         self.update(|reporter, now| reporter.not_sent(now, report));
     }
 
-    /// Waits for what the machine says, whenever that may have changed.
+    /// Waits until the machine answers, and asks it whenever that may have changed.
     async fn wait<T>(&self, mut ask: impl FnMut(&mut LoadReporter, Time) -> Option<T>) -> T {
         loop {
             let (answer, deadline) = {
@@ -178,7 +180,7 @@ impl ReportDriver {
         }
     }
 
-    /// Tells the machine something, and lets its task look.
+    /// Changes the machine, and wakes its task.
     fn update<T>(&self, update: impl FnOnce(&mut LoadReporter, Time) -> T) -> T {
         let mut reporter = self.lock();
         let answer = update(&mut reporter, self.now());
@@ -193,7 +195,7 @@ impl ReportDriver {
         Time(self.began.elapsed())
     }
 
-    /// The machine is a value: whatever panicked with the lock held has been told of elsewhere.
+    /// The machine is a value, and the keeper tells of a panic that happened under the lock.
     fn lock(&self) -> MutexGuard<'_, LoadReporter> {
         self.reporter.lock().unwrap_or_else(PoisonError::into_inner)
     }

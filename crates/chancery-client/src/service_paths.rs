@@ -1,4 +1,5 @@
-//! Where a type is asked for: the methods of gRPC and the paths of REST, as the descriptors say.
+//! The paths of the discovery services: the methods of gRPC and the paths of REST, as the
+//! descriptors have them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,13 +35,13 @@ impl ServicePaths {
         Self(Arc::new(all))
     }
 
-    /// The method for a stream of this type, or of all.
+    /// Returns the method of a stream of this type, or of all types.
     pub(crate) fn method(&self, type_url: Option<&TypeUrl>, variant: Variant) -> Option<&str> {
         let key = (type_url.cloned(), variant == Variant::Delta);
         self.0.grpc.get(&key).map(String::as_str)
     }
 
-    /// Where this type is polled.
+    /// Returns the path of the polls of this type.
     pub(crate) fn rest(&self, type_url: &TypeUrl) -> Option<&str> {
         self.0.rest.get(type_url).map(String::as_str)
     }

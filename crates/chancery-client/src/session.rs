@@ -1,5 +1,5 @@
-//! What the clones of a client, its watches and its load counters share; the client lives for as
-//! long as one of them does.
+//! The session: all that the clones of a client, its watches and its load counters share. The
+//! client lives for as long as one of them does.
 
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
-//! Where a server is, as its URI says it: the forms of gRPC names that need no resolver of names
-//! beyond DNS.
+//! The address of a server: the forms of gRPC names that need no resolver but DNS.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where to connect.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
@@ -12,14 +11,14 @@ pub enum Address {
     Tcp {
         /// A name or an address, IPv6 without brackets.
         host: String,
-        /// By default 443.
+        /// The port; by default 443.
         port: u16,
     },
     /// `unix:PATH` or `unix:///PATH`.
     Unix(PathBuf),
 }
 
-/// A URI that says nowhere a connection can be made to.
+/// A URI that is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("server `{uri}` is at no address: {why}")]
 pub struct InvalidAddress {
@@ -45,7 +44,7 @@ impl Address {
         Self::tcp(place, DEFAULT_PORT).map_err(invalid)
     }
 
-    /// Reads `HOST:PORT`, where the port may be missing.
+    /// Reads `HOST:PORT`. The port may be missing.
     pub(crate) fn tcp(place: &str, default: u16) -> Result<Self, &'static str> {
         let (host, port) = split(place).ok_or("write `HOST:PORT`")?;
         if host.is_empty() {
@@ -58,7 +57,7 @@ impl Address {
         Ok(Self::Tcp { host: host.to_owned(), port })
     }
 
-    /// The name that TLS verifies.
+    /// Returns the name that TLS verifies.
     pub fn host(&self) -> &str {
         match self {
             Self::Tcp { host, .. } => host,
@@ -66,7 +65,7 @@ impl Address {
         }
     }
 
-    /// `HOST:PORT` of a URI with or without a scheme.
+    /// Returns the `HOST:PORT` of a URI, which may have a scheme.
     fn place(uri: &str) -> Option<&str> {
         for scheme in ["http://", "https://"] {
             if let Some(rest) = uri.strip_prefix(scheme) {
@@ -75,7 +74,7 @@ impl Address {
         }
         for scheme in ["dns:", "ipv4:", "ipv6:", "passthrough:"] {
             let Some(rest) = uri.strip_prefix(scheme) else { continue };
-            // Before the third slash stands who resolves the name; there is one resolver here.
+            // The part before the third slash names a resolver; there is one resolver here.
             return match rest.strip_prefix("//") {
                 Some(rest) => rest.strip_prefix('/'),
                 None => Some(rest),
@@ -85,7 +84,7 @@ impl Address {
     }
 }
 
-/// Host and port; an IPv6 address is told by its brackets, or by having many colons and no port.
+/// Splits host and port. An IPv6 address has brackets, or many colons and no port.
 fn split(place: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = place.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;

@@ -1,14 +1,15 @@
-//! What is wrong with a bootstrap, and where.
+//! The faults of a bootstrap, and their places.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no bootstrap: the environment's fault, or of who wrote it.
+/// The reason why there is no bootstrap. The environment is at fault, or the author of the
+/// bootstrap.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootstrapError {
-    /// Nobody gave one.
+    /// There is none.
     #[error(
         "there is no bootstrap; give one in code, name its file in `GRPC_XDS_BOOTSTRAP`, or put the \
          JSON itself into `GRPC_XDS_BOOTSTRAP_CONFIG`"
@@ -17,36 +18,36 @@ pub enum BootstrapError {
     /// The file that `GRPC_XDS_BOOTSTRAP` names cannot be read.
     #[error("cannot read the bootstrap `{}`, which `GRPC_XDS_BOOTSTRAP` names", path.display())]
     Read {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It is not JSON at all.
+    /// It is no JSON.
     #[error("{} is no JSON: {problem}", whose(.origin.as_deref()))]
     Json {
-        /// Where it was found; `None` if it was given in code.
+        /// The place where it was found; `None` if it was given in code.
         origin: Option<String>,
-        /// What is wrong, with line and column.
+        /// The problem, with line and column.
         problem: String,
     },
-    /// It says what a client cannot work with.
+    /// No client can work with it.
     #[error("{} cannot be used: {}", whose(.origin.as_deref()), list(.faults))]
     Invalid {
-        /// Where it was found; `None` if it was given in code.
+        /// The place where it was found; `None` if it was given in code.
         origin: Option<String>,
-        /// Everything that is wrong.
+        /// All faults.
         faults: Vec<Fault>,
     },
 }
 
-/// One thing that is wrong.
+/// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
-    /// Where, as in `xds_servers[1].channel_creds`. Empty for the whole.
+    /// The path of the place, as in `xds_servers[1].channel_creds`. It is empty for the whole.
     pub path: String,
-    /// What.
+    /// The problem.
     pub problem: String,
 }
 
@@ -55,7 +56,7 @@ impl BootstrapError {
         if faults.is_empty() { Ok(()) } else { Err(Self::Invalid { origin, faults }) }
     }
 
-    /// All that is wrong with what the bootstrap says; empty if it was not read that far.
+    /// Returns all faults; none if the bootstrap was not read that far.
     pub fn faults(&self) -> &[Fault] {
         match self {
             Self::Invalid { faults, .. } => faults,

@@ -1,4 +1,4 @@
-//! Where a bootstrap comes from (C-001).
+//! The places where a bootstrap is found (C-001).
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ const FILE: &str = "GRPC_XDS_BOOTSTRAP";
 const CONFIG: &str = "GRPC_XDS_BOOTSTRAP_CONFIG";
 
 impl BootstrapReader {
-    /// What `given` says; if nothing, what the file says that `GRPC_XDS_BOOTSTRAP` names; if it
-    /// names none, what `GRPC_XDS_BOOTSTRAP_CONFIG` says (C-001).
+    /// Returns `given`. If there is none, it reads the file that `GRPC_XDS_BOOTSTRAP` names. If
+    /// that is not set, it reads the JSON in `GRPC_XDS_BOOTSTRAP_CONFIG` (C-001).
     ///
     /// # Errors
-    /// If there is none of the three, or the one that was found cannot be used.
+    /// If there is none of the three, or if the one that was found cannot be used.
     pub fn discover(&self, given: Option<Bootstrap>) -> Result<Bootstrap, BootstrapError> {
         self.discover_in(given, |name| std::env::var_os(name))
     }
 
-    /// What was found is used or refused: a file that is broken does not make room for the next.
+    /// The first one that is found counts: if it is broken, the next one is not read.
     fn discover_in(
         &self,
         given: Option<Bootstrap>,
@@ -35,7 +35,7 @@ impl BootstrapReader {
                 .map_err(|source| BootstrapError::Read { path: path.clone(), source })?;
             self.read(Some(path.display().to_string()), &json)
         } else if let Some(json) = variable(CONFIG) {
-            // What is not UTF-8 is no JSON either, and is reported as such.
+            // Text that is not UTF-8 is no JSON either, and is reported as such.
             self.read(Some(CONFIG.to_owned()), &json.to_string_lossy())
         } else {
             Err(BootstrapError::Missing)
@@ -53,7 +53,7 @@ mod tests {
         )
     }
 
-    /// Which one is found.
+    /// Returns the URI of the bootstrap that is found.
     fn found(code: bool, file: Option<&str>, config: Option<&str>) -> String {
         let given = code.then(|| json("code").parse().unwrap());
         let variable = |name: &str| match name {

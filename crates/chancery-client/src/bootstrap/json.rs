@@ -1,7 +1,7 @@
-//! JSON with paths: what is expected is taken, what is not is a fault that says where.
+//! JSON with paths: a value of another type than the expected one is a fault that says where it is.
 //!
-//! Fields that nobody asks for are never looked at, so unknown ones do no harm at any depth (C-004).
-//! `null` is the same as nothing.
+//! Only fields that are asked for are read, so unknown ones do no harm at any depth (C-004). `null`
+//! is the same as a field that is missing.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use serde_json::Value;
 
 use super::Fault;
 
-/// A value, and where it stands.
+/// A value, and its path.
 pub(crate) struct JsonField<'a> {
     value: &'a Value,
     path: String,
 }
 
 impl<'a> JsonField<'a> {
-    /// The whole document.
+    /// Returns the whole document.
     pub(crate) fn root(value: &'a Value) -> Self {
         Self { value, path: String::new() }
     }
 
-    /// A field of an object, if it is there.
+    /// Returns a field of an object, if it is there.
     pub(crate) fn field(&self, key: &str) -> Option<Self> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
         let dot = if self.path.is_empty() { "" } else { "." };
         Some(Self { value, path: format!("{}{dot}{key}", self.path) })
     }
 
-    /// The text of a field; nothing if it is not there or is no text.
+    /// Returns the text of a field; `None` if it is missing or no text.
     pub(crate) fn text(&self, key: &str, faults: &mut Vec<Fault>) -> Option<&'a str> {
         let field = self.field(key)?;
         field.expect(field.value.as_str(), "a string", faults)
     }
 
-    /// The same; nothing also if it is empty, which is a fault.
+    /// Returns the text of a field. An empty one is a fault, and gives `None` too.
     pub(crate) fn filled_text(&self, key: &str, faults: &mut Vec<Fault>) -> Option<&'a str> {
         let text = self.text(key, faults)?;
         if text.is_empty() {
@@ -44,14 +44,14 @@ impl<'a> JsonField<'a> {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// Whether a field is set; `false` if it is not there.
+    /// Returns true if a field is `true`.
     pub(crate) fn switch(&self, key: &str, faults: &mut Vec<Fault>) -> bool {
         let field = self.field(key);
         field.and_then(|it| it.expect(it.value.as_bool(), "`true` or `false`", faults))
             == Some(true)
     }
 
-    /// The items of a list; none if it is not there.
+    /// Returns the items of a list; none if it is missing.
     pub(crate) fn list(&self, key: &str, faults: &mut Vec<Fault>) -> Vec<Self> {
         let Some(field) = self.field(key) else { return Vec::new() };
         let items = field.expect(field.value.as_array(), "a list", faults);
@@ -59,7 +59,7 @@ impl<'a> JsonField<'a> {
         items.map(|(at, value)| Self { value, path: format!("{}[{at}]", field.path) }).collect()
     }
 
-    /// The entries of an object whose keys are names; none if it is not there.
+    /// Returns the entries of an object whose keys are names; none if it is missing.
     pub(crate) fn entries(&self, key: &str, faults: &mut Vec<Fault>) -> Vec<(&'a str, Self)> {
         let Some(field) = self.field(key) else { return Vec::new() };
         let entries = field.expect(field.value.as_object(), "an object", faults);
@@ -68,12 +68,12 @@ impl<'a> JsonField<'a> {
         entries.map(|(name, value)| (name.as_str(), Self { value, path: place(name) })).collect()
     }
 
-    /// A field that is an object, if it is there and is one.
+    /// Returns a field that is an object, if it is there and is one.
     pub(crate) fn object(&self, key: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         self.field(key).filter(|field| field.is_object(faults))
     }
 
-    /// A duration as protobuf writes it in JSON: seconds, `600s` or `0.5s`.
+    /// Returns a duration as protobuf writes it in JSON: seconds, `600s` or `0.5s`.
     pub(crate) fn duration(&self, key: &str, faults: &mut Vec<Fault>) -> Option<Duration> {
         let text = self.text(key, faults)?;
         let duration = seconds(text);
@@ -84,22 +84,22 @@ impl<'a> JsonField<'a> {
         duration
     }
 
-    /// Whether this is an object, which is a fault otherwise.
+    /// Returns true if this is an object. Anything else is a fault.
     pub(crate) fn is_object(&self, faults: &mut Vec<Fault>) -> bool {
         self.expect(self.value.as_object(), "an object", faults).is_some()
     }
 
-    /// The text this is, if it is one.
+    /// Returns the text, if this is one.
     pub(crate) fn as_text(&self) -> Option<&'a str> {
         self.value.as_str()
     }
 
-    /// All of it.
+    /// Returns the value as one of the core.
     pub(crate) fn value(&self) -> CoreValue {
         convert(self.value)
     }
 
-    /// Says what is wrong here, or with the field below.
+    /// Makes a fault of this value, or of the field below it.
     pub(crate) fn fault(&self, key: &str, problem: impl Into<String>) -> Fault {
         let dot = if self.path.is_empty() || key.is_empty() { "" } else { "." };
         Fault::new(format!("{}{dot}{key}", self.path), problem)

@@ -1,8 +1,9 @@
-//! All a client knows before it asks anybody: its servers, its authorities, and who it is.
+//! The bootstrap: all that a client knows before it asks anybody: its servers, its authorities and
+//! its node.
 //!
 //! Everything is plain data. JSON and code make the same values, and the same faults are found in
-//! both ([`Bootstrap::check`]). The servers are fixed from then on: a client reads them and has no
-//! way to add one, so that no server can send it, and what it authenticates with, to another (C-084).
+//! both ([`Bootstrap::check`]). The servers are fixed from then on: a client has no way to add one,
+//! so that no server can send it, with its credentials, to another (C-084).
 
 mod address;
 mod fault;
@@ -63,45 +64,47 @@ pub use server::XdsServer;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bootstrap {
-    /// `xds_servers`: who is asked for what is under no authority, or under one without servers, in
-    /// the order of preference. At least one.
+    /// `xds_servers`: the servers for names without an authority, and of authorities without
+    /// servers, in the order of preference. At least one.
     pub servers: Vec<XdsServer>,
-    /// `node`: who this client is. What concerns the software is filled in by
-    /// [`Bootstrap::node_for`].
+    /// `node`: the node that this client is. [`Bootstrap::node_for`] fills in the fields about the
+    /// software.
     pub node: Node,
-    /// `authorities`: who is responsible for which names. The empty name is one like any other.
+    /// `authorities`: the authorities that are responsible for names of their own. The empty name
+    /// is one like any other.
     pub authorities: BTreeMap<Arc<str>, Authority>,
     /// `client_default_listener_resource_name_template`: the listener of a target without an
     /// authority. By default the target itself.
     pub client_template: Template,
     /// `server_listener_resource_name_template`: the listener of a server. Clients need none.
     pub server_template: Option<Template>,
-    /// `certificate_providers`: where the data plane finds certificates, by instance name.
+    /// `certificate_providers`: the sources of certificates for the data plane, by instance name.
     pub certificate_providers: BTreeMap<String, CertificateProvider>,
 }
 
 /// One entry of `authorities`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Authority {
-    /// `xds_servers`: who is asked, in the order of preference. If empty, the bootstrap's.
+    /// `xds_servers`: the servers, in the order of preference. If there are none, those of the
+    /// bootstrap.
     pub servers: Vec<XdsServer>,
     /// `client_listener_resource_name_template`: the listener of a target with this authority. By
     /// default one of the target's name.
     pub client_template: Option<Template>,
-    /// `fallback_on_reachability_only`: when the next server is asked.
+    /// `fallback_on_reachability_only`: the rule by which the next server is asked.
     pub fallback: Fallback,
 }
 
 /// One entry of `certificate_providers`, as it was given.
 #[derive(Clone, PartialEq)]
 pub struct CertificateProvider {
-    /// `plugin_name`: what provides the certificates.
+    /// `plugin_name`: the plugin that provides the certificates.
     pub plugin: String,
-    /// `config`: what the plugin is told.
+    /// `config`: the configuration of the plugin.
     pub config: Value,
 }
 
-/// What a stream is for, as far as the node on it depends on that (C-007).
+/// The purpose of a stream, as far as its node depends on that (C-007).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Service {
@@ -111,27 +114,27 @@ pub enum Service {
     LoadReports,
 }
 
-/// A resource, and who is asked for it.
+/// A resource, and the servers that are asked for it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Resolved<'a> {
-    /// What it is called and who is responsible.
+    /// Its name, and the authority that is responsible for it.
     pub place: ResolvedName,
-    /// Who is asked, in the order of preference.
+    /// The servers, in the order of preference.
     pub servers: &'a [XdsServer],
 }
 
 impl Bootstrap {
-    /// What `given` says; if nothing, what the file says that `GRPC_XDS_BOOTSTRAP` names; if it
-    /// names none, what `GRPC_XDS_BOOTSTRAP_CONFIG` says (C-001).
+    /// Returns `given`. If there is none, it reads the file that `GRPC_XDS_BOOTSTRAP` names. If
+    /// that is not set, it reads the JSON in `GRPC_XDS_BOOTSTRAP_CONFIG` (C-001).
     ///
     /// # Errors
-    /// If there is none of the three, or the one that was found cannot be used.
+    /// If there is none of the three, or if the one that was found cannot be used.
     pub fn discover(given: Option<Self>) -> Result<Self, BootstrapError> {
         BootstrapReader::default().discover(given)
     }
 
-    /// Whether a client can work with it: what JSON could not have said either.
+    /// Checks that a client can work with it.
     ///
     /// # Errors
     /// All faults, by the path they would have in JSON.
@@ -139,8 +142,8 @@ impl Bootstrap {
         BootstrapError::unless_empty(None, self.faults())
     }
 
-    /// The node as it is sent: the software speaks for itself, whatever the bootstrap says, and
-    /// announces what is built and nothing else (C-006, C-007).
+    /// Returns the node as it is sent. The fields about the software are those of this client,
+    /// whatever the bootstrap says, and name the features that it has (C-006, C-007).
     pub fn node_for(&self, service: Service) -> Node {
         let features: &[&str] = match service {
             Service::Discovery => {
@@ -156,7 +159,7 @@ impl Bootstrap {
         }
     }
 
-    /// The listener that a channel to this target starts from, and who is asked for it.
+    /// Returns the listener that a channel to this target starts from, and its servers.
     ///
     /// # Errors
     /// If the target is under an authority that is not there, or its template makes no name.
@@ -164,7 +167,7 @@ impl Bootstrap {
         Ok(self.resolved(self.naming().target(target)?))
     }
 
-    /// The listener of a server that is bound to this address, and who is asked for it.
+    /// Returns the listener of a server that is bound to this address, and its servers.
     ///
     /// # Errors
     /// As for a target, and if there is no template for servers.
@@ -172,7 +175,7 @@ impl Bootstrap {
         Ok(self.resolved(self.naming().server(address)?))
     }
 
-    /// A resource of this type, and who is asked for it.
+    /// Returns a resource of this type, and its servers.
     ///
     /// # Errors
     /// If the name is malformed, of another type, or under an authority that is not there.
@@ -180,7 +183,7 @@ impl Bootstrap {
         Ok(self.resolved(self.naming().resource(name, type_url)?))
     }
 
-    /// The part of this that decides about names.
+    /// Returns the part that decides about names.
     pub fn naming(&self) -> Naming {
         let template = |authority: &Authority| authority.client_template.clone();
         let authorities =
@@ -192,7 +195,7 @@ impl Bootstrap {
         }
     }
 
-    /// Who is asked for what is under an authority; nobody if there is no such authority.
+    /// Returns the servers of an authority; none if there is no such authority.
     pub fn servers_of(&self, authority: &AuthorityKey) -> &[XdsServer] {
         match authority {
             AuthorityKey::Old => &self.servers,
@@ -204,8 +207,8 @@ impl Bootstrap {
         }
     }
 
-    /// Whether a server is one of this bootstrap's: the same address, credentials and features.
-    /// Only to those are load reports sent (C-083).
+    /// Returns true if a server is one of this bootstrap's: one with the same address, credentials
+    /// and features. Load reports go to no other (C-083).
     pub fn has_server(&self, server: &XdsServer) -> bool {
         let entries = self.authorities.values().flat_map(|entry| &entry.servers);
         self.servers.iter().chain(entries).any(|known| known == server)
@@ -235,14 +238,14 @@ impl Bootstrap {
     }
 }
 
-/// What a plugin is told may be secret.
+/// The configuration of a plugin may be secret.
 impl fmt::Debug for CertificateProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CertificateProvider").field("plugin", &self.plugin).finish_non_exhaustive()
     }
 }
 
-/// From JSON, with the credentials that are built in. [`BootstrapReader`] can do more.
+/// Reads JSON, with the built-in types of credentials. A [`BootstrapReader`] can do more.
 impl FromStr for Bootstrap {
     type Err = BootstrapError;
     fn from_str(json: &str) -> Result<Self, BootstrapError> {

@@ -1,4 +1,4 @@
-//! A bootstrap as the protocol's machine takes it: servers by number, authorities by key.
+//! A bootstrap as the machine takes it: servers by number, authorities by key.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use chancery_core::client::{AuthorityKey, Fallback, Protocol, ServerId, Settings
 
 use super::{Bootstrap, Service, XdsServer};
 
-/// What a client starts from.
+/// A bootstrap with its servers numbered.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// For the machine.
+    /// The setup of the machine.
     pub setup: Setup,
-    /// For the driver: the servers by their place, each of them once.
+    /// The servers by their number, each of them once.
     pub servers: Vec<XdsServer>,
 }
 
 impl Bootstrap {
-    /// Numbers the servers. Those that are the same get one number, and so one channel (C-076).
+    /// Numbers the servers. Servers that are equal get one number, and so one connection (C-076).
     pub fn plan(&self, protocol: Protocol, settings: Settings) -> Plan {
         self.plan_with(|_| protocol, settings)
     }
 
-    /// The same, where not all servers are spoken to in one way.
+    /// Does the same, with a protocol for each server.
     pub fn plan_with(&self, protocol: impl Fn(&XdsServer) -> Protocol, settings: Settings) -> Plan {
         let node = Arc::new(self.node_for(Service::Discovery));
         let mut plan = Plan { setup: Setup::new(node, settings), servers: Vec::new() };

@@ -1,8 +1,8 @@
-//! From JSON to a [`Bootstrap`], and to a server wherever else one is named.
+//! Reads bootstraps from JSON, and single servers where others name them.
 //!
-//! All faults are told at once, each with its path. What is not known is not looked at: fields
-//! (C-004), types of credentials (C-003, C-009), features of servers (C-005), plugins (C-010), and
-//! what is behind a switch that is off (C-015).
+//! All faults are reported at once, each with its path. Unknown things are ignored: fields (C-004),
+//! types of credentials (C-003, C-009), features of servers (C-005), plugins (C-010), and all that
+//! belongs to a switch that is off (C-015).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::json::JsonField;
 use super::{Authority, Bootstrap, BootstrapError, CertificateProvider, Fault, XdsServer};
 use crate::credentials::{CallCredentials, ChannelCredentials, Identity, Plugins, TlsFiles};
 
-/// How a bootstrap is read.
+/// Reads bootstraps, as these switches say.
 ///
 /// ```
 /// use chancery_client::bootstrap::BootstrapReader;
@@ -32,12 +32,12 @@ use crate::credentials::{CallCredentials, ChannelCredentials, Identity, Plugins,
 /// ```
 #[derive(Clone, Debug)]
 pub struct BootstrapReader {
-    /// Whether `call_creds` are read and used. They are by default.
+    /// True if `call_creds` are read and used. By default they are.
     pub call_creds: bool,
-    /// Whether `fallback_on_reachability_only` is read and obeyed. It is not by default: it is
+    /// True if `fallback_on_reachability_only` is read and obeyed. By default it is not: it is
     /// still a proposal (gRFC A95).
     pub fallback_on_reachability_only: bool,
-    /// The types of credentials that are known beyond those that are built in. None by default.
+    /// The types of credentials that are known beyond the built-in ones. By default there are none.
     pub plugins: Plugins,
 }
 
@@ -51,7 +51,7 @@ impl BootstrapReader {
     /// Reads a bootstrap.
     ///
     /// # Errors
-    /// If it is no JSON, or says what a client cannot work with.
+    /// If it is no JSON, or no client can work with it.
     pub fn bootstrap(&self, json: &str) -> Result<Bootstrap, BootstrapError> {
         self.read(None, json)
     }
@@ -124,7 +124,8 @@ impl BootstrapReader {
         authorities
     }
 
-    /// A server that has faults keeps its place, so that later faults name the right one.
+    /// Reads a list of servers. A server with faults keeps its place, so that later faults name the
+    /// right one.
     fn xds_servers(&self, parent: &JsonField<'_>, faults: &mut Vec<Fault>) -> Vec<XdsServer> {
         let list = parent.list("xds_servers", faults);
         list.iter().map(|server| self.xds_server(server, faults)).collect()
@@ -142,7 +143,7 @@ impl BootstrapReader {
         }
     }
 
-    /// The first type that is known; what comes after it is not looked at (C-003).
+    /// Returns the first credentials of a known type; the entries after it are ignored (C-003).
     fn channel(
         &self,
         server: &JsonField<'_>,
@@ -185,7 +186,7 @@ impl BootstrapReader {
         }
     }
 
-    /// All types that are known (C-009).
+    /// Returns the credentials of all known types (C-009).
     fn calls(&self, server: &JsonField<'_>, faults: &mut Vec<Fault>) -> Vec<CallCredentials> {
         let entries = server.list("call_creds", faults);
         entries.iter().filter_map(|entry| self.call(entry, faults)).collect()
@@ -211,17 +212,17 @@ impl BootstrapReader {
     }
 }
 
-/// A configuration that need not be there.
+/// Returns a configuration; `Null` if there is none.
 fn value(config: Option<&JsonField<'_>>) -> Value {
     config.map_or(Value::Null, JsonField::value)
 }
 
-/// As in other clients, an empty template is none.
+/// Reads a template. As in other clients, an empty one is none.
 fn template(parent: &JsonField<'_>, key: &str, faults: &mut Vec<Fault>) -> Option<Template> {
     parent.text(key, faults).filter(|text| !text.is_empty()).map(Template::new)
 }
 
-/// The type of a credential and its config.
+/// Returns the type of a credential and its config.
 fn credential<'a>(
     entry: &JsonField<'a>,
     faults: &mut Vec<Fault>,
@@ -239,7 +240,8 @@ fn credential<'a>(
     Some((kind, entry.field("config")))
 }
 
-/// `tls` credentials and the `file_watcher` plugin are told the same (gRFC A65).
+/// Reads the config of `tls` credentials, which is that of the `file_watcher` plugin too (gRFC
+/// A65).
 fn tls_files(config: Option<&JsonField<'_>>, faults: &mut Vec<Fault>) -> TlsFiles {
     let mut files = TlsFiles::default();
     let Some(config) = config.filter(|config| config.is_object(faults)) else { return files };
@@ -264,10 +266,10 @@ fn tls_files(config: Option<&JsonField<'_>>, faults: &mut Vec<Fault>) -> TlsFile
     files
 }
 
-/// The features that are known; whatever else is in the list is not ours (C-005).
+/// Reads the features that are known, and ignores the others (C-005).
 ///
-/// `xds_v3` is what this client speaks anyway, and `ignore_resource_deletion` is what it does
-/// anyway (C-070).
+/// The client speaks v3 without `xds_v3`, and does what `ignore_resource_deletion` asks for without
+/// it (C-070).
 fn features(server: &JsonField<'_>, faults: &mut Vec<Fault>) -> ServerFeatures {
     let mut features = ServerFeatures::default();
     for feature in server.list("server_features", faults) {
@@ -283,7 +285,7 @@ fn features(server: &JsonField<'_>, faults: &mut Vec<Fault>) -> ServerFeatures {
     features
 }
 
-/// What concerns the software is not read: the software speaks for itself (C-006).
+/// Reads the node, without the fields about the software: the client fills those in (C-006).
 fn node(node: &JsonField<'_>, faults: &mut Vec<Fault>) -> Node {
     let mut text = |key| node.text(key, faults).unwrap_or_default().to_owned();
     let (id, cluster) = (text("id"), text("cluster"));
@@ -299,7 +301,8 @@ fn node(node: &JsonField<'_>, faults: &mut Vec<Fault>) -> Node {
     Node { id, cluster, locality, metadata: metadata.collect(), ..Node::default() }
 }
 
-/// The configuration of a plugin that is known has to be right; any other is kept (C-010).
+/// Reads certificate providers. The configuration of a known plugin has to be right; any other is
+/// kept (C-010).
 fn certificate_providers(
     root: &JsonField<'_>,
     faults: &mut Vec<Fault>,
@@ -330,7 +333,7 @@ fn certificate_providers(
     providers
 }
 
-/// One fault is enough for one place, and for what is above and below it.
+/// Adds a fault, unless there is one for the same place, or one above or below it.
 fn add(faults: &mut Vec<Fault>, fault: Fault) {
     let within = |inner: &str, outer: &str| {
         let rest = inner.strip_prefix(outer);

@@ -1,14 +1,13 @@
-//! How a server is spoken to: the scheme of its URI says.
+//! The kind of a server, which the scheme of its URI says.
 //!
-//! A program does not care which it is, so there is no other way to say it. URIs without one of
-//! these schemes are names of gRPC, as they always were.
+//! There is no other place that says it. A URI without one of these schemes is a name of gRPC.
 
 use std::path::PathBuf;
 
 use super::Address;
 use crate::credentials::ChannelCredentials;
 
-/// How a server is spoken to.
+/// The kind of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     /// Streams of gRPC.
@@ -19,7 +18,7 @@ pub(crate) enum Scheme {
     Files(PathBuf),
 }
 
-/// `http://HOST:PORT,HOST:PORT/PREFIX`: addresses of which any will do, and what stands before the
+/// `http://HOST:PORT,HOST:PORT/PREFIX`: addresses of which any will do, and the text before the
 /// paths of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RestUri {
@@ -28,7 +27,8 @@ pub(crate) struct RestUri {
 }
 
 impl Scheme {
-    /// What the URI of this server says. The error is the rest of a sentence about it.
+    /// Reads the URI of a server with these credentials. The error is the rest of a sentence about
+    /// the URI.
     pub(crate) fn of(uri: &str, channel: &ChannelCredentials) -> Result<Self, String> {
         let in_clear = *channel == ChannelCredentials::Insecure;
         if let Some(rest) = uri.strip_prefix("http://") {
@@ -72,7 +72,7 @@ fn rest_uri(uri: &str, rest: &str, default: u16) -> Result<RestUri, String> {
     })
 }
 
-/// The path, as it is: with or without the empty authority of a URI.
+/// Returns the path of a URI with or without an empty authority.
 fn path_of(uri: &str, path: &str) -> Result<PathBuf, String> {
     let path = match path.strip_prefix("//") {
         Some(rest) if rest.starts_with('/') => rest,

@@ -8,18 +8,20 @@ use chancery_core::client::{ServerFeatures, ServerKey};
 use super::scheme::Scheme;
 use crate::credentials::{Alpn, CallCredentials, ChannelCredentials, Credentials};
 
-/// A server and how it is spoken to. Two are the same if all of this is: then they share a channel
-/// (C-075).
+/// A server, with its credentials and features. Servers that are equal in all of this share one
+/// connection (C-075).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct XdsServer {
-    /// `server_uri`: where it is, and so how it is spoken to. Any name of gRPC; `http://…` and
-    /// `https://…` for REST; `file:…` and `path:…` for a file or a directory of files.
+    /// `server_uri`: the address, whose scheme says the kind of the server. Any name of gRPC;
+    /// `http://…` and `https://…` for REST; `file:…` and `path:…` for a file or a directory of
+    /// files.
     pub uri: String,
-    /// The chosen one of `channel_creds`. By default TLS, with the authorities of the system.
+    /// The first of `channel_creds` that is known. By default TLS, with the certificate authorities
+    /// of the system.
     pub channel: ChannelCredentials,
-    /// All known ones of `call_creds`.
+    /// The `call_creds` that are known.
     pub calls: Vec<CallCredentials>,
-    /// The known ones of `server_features`.
+    /// The `server_features` that are known.
     pub features: ServerFeatures,
 }
 
@@ -29,12 +31,12 @@ impl XdsServer {
         Credentials::new(&self.uri, &self.channel, &self.calls, alpn)
     }
 
-    /// Returns the way it is spoken to. The error is the rest of a sentence about its URI.
+    /// Returns the kind of the server. The error is the rest of a sentence about its URI.
     pub(crate) fn scheme(&self) -> Result<Scheme, String> {
         Scheme::of(&self.uri, &self.channel)
     }
 
-    /// What tells it from others, as the protocol's machine keeps it.
+    /// Returns the key that tells it from other servers, as the machine keeps it.
     pub fn key(&self) -> ServerKey {
         let calls = self.calls.iter().map(|call| format!(" + {call}"));
         let credentials = calls.fold(self.channel.to_string(), |text, call| text + &call);

@@ -74,8 +74,8 @@ impl Caller {
         }
     }
 
-    /// The time that a server may leave no room for a request. It is less than a server has
-    /// for an answer as a rule: what it has not read, it cannot answer.
+    /// Returns the time for which a server may leave no room for a request. It is less than a
+    /// server has for a response as a rule: it cannot answer what it has not read.
     pub(crate) fn patience(&self) -> Duration {
         self.options.connect_timeout / 2
     }
@@ -91,7 +91,7 @@ impl Caller {
         let mut sender = sender.ready().await.map_err(|error| unavailable(error_chain(&error)))?;
         let called = sender.send_request(request, false);
         let (response, out) = called.map_err(|error| unavailable(error_chain(&error)))?;
-        // A stream above what the server allows for is kept back until another one ends.
+        // A stream above the limit of the server waits until another one ends.
         let opened = poll_fn(|cx| sender.poll_ready(cx)).await;
         opened.map_err(|error| unavailable(error_chain(&error)))?;
         let limit = self.options.max_response_bytes;
@@ -163,7 +163,7 @@ async fn end(messages: &mut MessageReader) -> ErrorDetail {
     }
 }
 
-/// A socket in the file system has no name of its own.
+/// Returns the name of the server in requests. A socket in the file system has none of its own.
 fn authority(address: &Address) -> Arc<str> {
     match address {
         Address::Tcp { .. } => address.to_string().into(),

@@ -1,4 +1,4 @@
-//! One HTTP/2 connection to a server, which is asked now and then whether it lives (C-037).
+//! One HTTP/2 connection to a server, with keepalive (C-037).
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -23,7 +23,7 @@ pub(crate) struct Http2Connection {
     alive: tokio::sync::watch::Receiver<()>,
 }
 
-/// A connection, and what has to run for it to live.
+/// Makes a connection; the future has to run for it to live.
 pub(crate) async fn connect(
     address: &Address,
     credentials: &Credentials,
@@ -32,7 +32,7 @@ pub(crate) async fn connect(
     let limit = options.connect_timeout;
     let io = dial::connect(&options.dial, address, credentials, limit).await?;
     let handshake = Builder::new()
-        // None until the server says how many: see `greeted`.
+        // There are none until the server says how many: see `greeted`.
         .initial_max_send_streams(0)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -60,7 +60,7 @@ pub(crate) async fn connect(
 }
 
 impl Http2Connection {
-    /// Whether it is worth asking for another stream.
+    /// Returns true if the connection can be asked for another stream.
     pub(crate) fn takes_streams(&self) -> bool {
         self.alive.has_changed().is_ok()
     }
@@ -70,11 +70,11 @@ impl Http2Connection {
     }
 }
 
-/// What a handshake makes.
+/// The two halves that a handshake makes.
 type Begun = (SendRequest<Bytes>, h2::client::Connection<Box<dyn Io>, Bytes>);
 
-/// Waits until the server has said how many streams it takes. Who accepts connections and says
-/// nothing is no server, and no resource is missing because of that (C-065).
+/// Waits until the server has said how many streams it takes. A peer that accepts connections and
+/// says nothing is no server, and no resource is missing because of it (C-065).
 async fn greeted((sender, mut connection): Begun) -> Result<Begun, h2::Error> {
     std::future::poll_fn(|cx| {
         let ended = Pin::new(&mut connection).poll(cx);
@@ -97,14 +97,14 @@ async fn dead(pings: Option<PingPong>, interval: Duration, patience: Duration) {
         sleep(interval).await;
         match timeout(patience, pings.ping(Ping::opaque())).await {
             Ok(Ok(_)) => {}
-            // The connection says itself what ended it.
+            // The connection itself has the error.
             Ok(Err(_)) => return std::future::pending().await,
             Err(_) => return,
         }
     }
 }
 
-/// How much of one response may be on its way before it is read.
+/// The bytes of one response that may be on their way before it is read.
 const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 const HEADERS: u32 = 16 * 1024;

@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 use super::messages::{MessageReader, MessageWriter};
 use super::status;
 
-/// What a server takes on.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallLimits {
     /// The number of connections; further ones wait.

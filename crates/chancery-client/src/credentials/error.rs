@@ -1,4 +1,4 @@
-//! Why a server cannot be spoken to for want of credentials.
+//! Errors of credentials.
 
 use std::error::Error;
 use std::io;
@@ -9,47 +9,48 @@ use chancery_core::ErrorDetail;
 
 use super::TlsError;
 
-/// Why no connection can be made, or nothing can be asked on it: the environment's fault.
+/// The reason why credentials cannot be used. The environment is at fault.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialsError {
     /// Certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] Arc<TlsError>),
-    /// The file of a token is not there.
+    /// The file of a token cannot be read.
     #[error("cannot read the token in `{}`", path.display())]
     TokenUnreadable {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Arc<io::Error>,
     },
-    /// The file of a token holds something else.
+    /// The file of a token holds no token.
     #[error("`{}` holds no JWT that can be used: {problem}", path.display())]
     TokenInvalid {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it; never what is in it.
+        /// The problem, without the content of the file.
         problem: &'static str,
     },
-    /// Nothing secret is sent where everybody can read it.
+    /// The connection is in the clear, where secrets are never sent.
     #[error("`{server}` is spoken to in the clear, where `call_creds` are never sent; use `tls`")]
     Insecure {
-        /// Which server.
+        /// The URI of the server.
         server: String,
     },
-    /// The program's own credentials fail.
+    /// A plugin failed.
     #[error("`{kind}` credentials cannot be had")]
     Plugin {
-        /// Their type.
+        /// The type of the credentials.
         kind: String,
-        /// Why.
+        /// The cause.
         source: Arc<dyn Error + Send + Sync>,
     },
 }
 
 impl CredentialsError {
-    /// What gRPC calls this: `UNAVAILABLE` if it may pass by itself, else `UNAUTHENTICATED` (C-009).
+    /// Returns the code of gRPC: `UNAVAILABLE` for an error that may pass by itself, else
+    /// `UNAUTHENTICATED` (C-009).
     pub fn code(&self) -> i32 {
         match self {
             Self::Tls(_) | Self::TokenUnreadable { .. } | Self::Plugin { .. } => {

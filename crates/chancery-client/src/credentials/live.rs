@@ -12,8 +12,8 @@ use super::tls::Tls;
 use super::token::TokenFile;
 use super::{CallCredentials, ChannelCredentials, CredentialsError};
 
-/// The credentials of one server. Kept for as long as the server is used; made from plain data
-/// without reading anything, so what is not there yet is no reason not to start.
+/// The credentials of one server, kept for as long as the server is used. They are made from plain
+/// data, and no file is read for that: a client may start before its files are there.
 #[derive(Debug)]
 pub struct Credentials {
     server: String,
@@ -22,12 +22,12 @@ pub struct Credentials {
     alpn: Alpn,
 }
 
-/// What is spoken over TLS.
+/// The protocols that are offered over TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alpn {
     /// HTTP/2 alone, for gRPC.
     Http2,
-    /// HTTP/1.1 alone, for REST as this client speaks it.
+    /// HTTP/1.1 alone, for REST.
     Http1,
     /// HTTP/2 or HTTP/1.1.
     Any,
@@ -47,7 +47,7 @@ enum LiveCall {
 }
 
 impl Credentials {
-    /// The credentials of this server.
+    /// Makes the credentials of a server.
     pub(crate) fn new(
         server: &str,
         channel: &ChannelCredentials,
@@ -70,29 +70,29 @@ impl Credentials {
         }
     }
 
-    /// How the next connection is made: with TLS, or in the clear. To be asked before each one,
-    /// because files may have been replaced (C-008).
+    /// Returns the configuration of TLS for the next connection; `None` means that it is in the
+    /// clear. Call it before each connection, because files may have been replaced (C-008).
     ///
     /// # Errors
-    /// If there is nothing that can be used: neither now nor from before.
+    /// If neither the files as they are now nor those that were read before can be used.
     pub async fn tls(&self) -> Result<Option<Arc<ClientConfig>>, CredentialsError> {
         let config = match &self.channel {
             LiveChannel::Insecure => return Ok(None),
             LiveChannel::Tls(tls) => tls.config().await.map_err(Arc::new)?,
             LiveChannel::Plugin(plugged) => named(plugged.kind(), plugged.plugin().tls()).await?,
         };
-        // Cheap: all that is large in it is shared, and so are its sessions.
+        // The clone is cheap: all that is large in it is shared, and so are its sessions.
         let mut config = ClientConfig::clone(&config);
         config.alpn_protocols = self.alpn.protocols();
         Ok(Some(Arc::new(config)))
     }
 
-    /// What the next stream has to carry. To be asked before each one, because tokens expire.
+    /// Returns the headers of the next stream. Call it before each stream, because tokens expire.
     ///
-    /// The time is that of the calendar, which is what tokens expire by.
+    /// The time is that of the calendar, by which tokens expire.
     ///
     /// # Errors
-    /// If a token cannot be had, or would go over an insecure connection.
+    /// If there is no token, or if it would go over an insecure connection.
     pub async fn metadata(&self, now: SystemTime) -> Result<HeaderMap, CredentialsError> {
         let mut headers = match &self.channel {
             LiveChannel::Insecure if !self.calls.is_empty() => {
@@ -132,7 +132,7 @@ impl Alpn {
     }
 }
 
-/// An error of a plugin, with the name of the plugin.
+/// Returns the error of a plugin with the name of the plugin.
 async fn named<T>(kind: &str, pending: PluginFuture<'_, T>) -> Result<T, CredentialsError> {
     let error = |source| CredentialsError::Plugin { kind: kind.to_owned(), source };
     pending.await.map_err(|source| error(Arc::from(source)))

@@ -1,8 +1,8 @@
-//! How a client proves who it is, and makes sure of who it talks to.
+//! Credentials: the proof that a client gives of itself, and the proof that it wants of a server.
 //!
-//! [`ChannelCredentials`] and [`CallCredentials`] are plain data, as a bootstrap says it.
-//! [`Credentials`] are what they come to while a client runs: files that are read again, tokens that
-//! are kept until they expire. What is secret is in no `Debug` output.
+//! [`ChannelCredentials`] and [`CallCredentials`] are plain data, as a bootstrap has it.
+//! [`Credentials`] are made of them while a client runs: files are read again, tokens are kept
+//! until they expire. Secrets are in no `Debug` output.
 
 mod error;
 mod live;
@@ -19,50 +19,53 @@ pub use live::{Alpn, Credentials};
 pub use plugin::{CallPlugin, ChannelPlugin, PluginCredentials, PluginFuture, Plugins};
 pub use tls::TlsError;
 
-/// How the connection to a server is made.
+/// The credentials of the connection to a server.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChannelCredentials {
-    /// `insecure`: in the clear.
+    /// `insecure`: the connection is in the clear.
     Insecure,
-    /// `tls`: encrypted, the server verified, and the client too if it has an identity.
+    /// `tls`: the connection is encrypted and the server is verified. The client is verified too if
+    /// it has an identity.
     Tls(TlsFiles),
-    /// Of a type that the program brings with it, as `google_default`.
+    /// Credentials of a type that the program registers, such as `google_default`.
     Plugin(PluginCredentials<dyn ChannelPlugin>),
 }
 
-/// What a client of TLS reads, and how often.
+/// The files of TLS, and how often they are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// `ca_certificate_file`: the authorities of servers, as PEM. By default those of the system.
+    /// `ca_certificate_file`: the certificate authorities of servers, as PEM. By default those of
+    /// the system.
     pub ca: Option<PathBuf>,
-    /// `certificate_file` and `private_key_file`: who the client is. By default it does not say.
+    /// `certificate_file` and `private_key_file`: the identity of the client. By default it has
+    /// none.
     pub identity: Option<Identity>,
-    /// `refresh_interval`: for how long new connections use what was read before. By default ten
-    /// minutes. Connections that are open keep what they were made with.
+    /// `refresh_interval`: the time for which new connections use the files that were read before.
+    /// By default ten minutes. Connections that are open keep what they were made with.
     pub refresh_interval: Duration,
 }
 
 /// A certificate and its key, as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate, and those that lead to its authority.
+    /// The certificate, and the chain that leads to its authority.
     pub cert: PathBuf,
     /// The private key of the certificate.
     pub key: PathBuf,
 }
 
-/// What each stream carries to prove who asks. Never sent over an insecure connection.
+/// The credentials that each stream carries. They are never sent over an insecure connection.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CallCredentials {
-    /// `jwt_token_file`: a token that something else keeps fresh in a file.
+    /// `jwt_token_file`: a token in a file, which another program keeps fresh.
     JwtTokenFile(PathBuf),
-    /// Of a type that the program brings with it.
+    /// Credentials of a type that the program registers.
     Plugin(PluginCredentials<dyn CallPlugin>),
 }
 
-/// The safe one.
+/// TLS, which is the safe choice.
 impl Default for ChannelCredentials {
     fn default() -> Self {
         Self::Tls(TlsFiles::default())
@@ -75,7 +78,7 @@ impl Default for TlsFiles {
     }
 }
 
-/// What tells it from others: the type and its configuration.
+/// The type and its configuration, which tell it from others.
 impl fmt::Display for ChannelCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -86,7 +89,7 @@ impl fmt::Display for ChannelCredentials {
     }
 }
 
-/// What tells it from others: the type and its configuration.
+/// The type and its configuration, which tell it from others.
 impl fmt::Display for CallCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

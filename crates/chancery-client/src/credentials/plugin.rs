@@ -1,4 +1,4 @@
-//! Credentials that the program brings with it: `google_default`, or a mesh's own (C-003).
+//! Credentials of the program's own: `google_default`, or those of a mesh (C-003).
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,17 +12,17 @@ use chancery_core::Value;
 use http::HeaderMap;
 use tokio_rustls::rustls::ClientConfig;
 
-/// What a plugin answers, when it can.
+/// The answer of a plugin.
 pub type PluginFuture<'a, T> =
     Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
-/// Channel credentials of the program's own. They are always secure: what is spoken is TLS.
+/// Channel credentials of the program's own. They are always secure: the connection is one of TLS.
 pub trait ChannelPlugin: Send + Sync {
-    /// How the next connection is made. Asked before each one; which versions of HTTP are offered is
-    /// filled in.
+    /// Returns the configuration of TLS for the next connection. The versions of HTTP in it are
+    /// replaced.
     fn tls(&self) -> PluginFuture<'_, Arc<ClientConfig>>;
 
-    /// What the next stream carries. Nothing, unless the credentials are of both kinds.
+    /// Returns the headers of the next stream. By default there are none.
     fn metadata(&self, now: SystemTime) -> PluginFuture<'_, HeaderMap> {
         let _ = now;
         Box::pin(async { Ok(HeaderMap::new()) })
@@ -31,11 +31,12 @@ pub trait ChannelPlugin: Send + Sync {
 
 /// Call credentials of the program's own.
 pub trait CallPlugin: Send + Sync {
-    /// What the next stream carries. Asked before each one, and not for an insecure connection.
+    /// Returns the headers of the next stream. It is not called for an insecure connection.
     fn metadata(&self, now: SystemTime) -> PluginFuture<'_, HeaderMap>;
 }
 
-/// A plugin as one server uses it. Two are the same if type and configuration are.
+/// A plugin with the configuration of one server. Two are the same if their types and
+/// configurations are.
 pub struct PluginCredentials<P: ?Sized> {
     kind: Arc<str>,
     config: Arc<Value>,
@@ -43,12 +44,12 @@ pub struct PluginCredentials<P: ?Sized> {
 }
 
 impl<P: ?Sized> PluginCredentials<P> {
-    /// A plugin for credentials of this type, as this configuration made it.
+    /// Makes credentials of this type, with the plugin that this configuration made.
     pub fn new(kind: &str, config: Value, plugin: Arc<P>) -> Self {
         Self { kind: kind.into(), config: Arc::new(config), plugin }
     }
 
-    /// The type, as bootstraps write it.
+    /// Returns the type, as bootstraps write it.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -81,7 +82,7 @@ impl<P: ?Sized> fmt::Debug for PluginCredentials<P> {
     }
 }
 
-/// Tells one from another without telling what may be secret.
+/// The type and a hash of the configuration, which may be secret.
 impl<P: ?Sized> fmt::Display for PluginCredentials<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut hasher = DefaultHasher::new();
@@ -90,7 +91,7 @@ impl<P: ?Sized> fmt::Display for PluginCredentials<P> {
     }
 }
 
-/// The types of credentials that a bootstrap may name beyond those that are built in.
+/// The types of credentials that a bootstrap may name beyond the built-in ones.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -128,12 +129,11 @@ pub struct Plugins {
     calls: BTreeMap<String, Make<dyn CallPlugin>>,
 }
 
-/// Makes a plugin of a configuration, or says what is wrong with that.
+/// Makes a plugin of a configuration, or says what is wrong with it.
 type Make<P> = Arc<dyn Fn(&Value) -> Result<Arc<P>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
 impl Plugins {
-    /// Knows a type of channel credentials. What is wrong with its configuration fails the
-    /// bootstrap.
+    /// Registers a type of channel credentials. An error of `make` is a fault of the bootstrap.
     pub fn channel<F>(&mut self, kind: &str, make: F)
     where
         F: Fn(&Value) -> Result<Arc<dyn ChannelPlugin>, Box<dyn Error + Send + Sync>>,
@@ -142,7 +142,7 @@ impl Plugins {
         self.channels.insert(kind.to_owned(), Arc::new(make));
     }
 
-    /// Knows a type of call credentials. What is wrong with its configuration fails the bootstrap.
+    /// Registers a type of call credentials. An error of `make` is a fault of the bootstrap.
     pub fn call<F>(&mut self, kind: &str, make: F)
     where
         F: Fn(&Value) -> Result<Arc<dyn CallPlugin>, Box<dyn Error + Send + Sync>>,
@@ -151,7 +151,7 @@ impl Plugins {
         self.calls.insert(kind.to_owned(), Arc::new(make));
     }
 
-    /// Credentials of a type; none if the type is not known.
+    /// Makes channel credentials of a type; `None` if the type is not registered.
     pub(crate) fn find_channel(
         &self,
         kind: &str,
@@ -160,7 +160,7 @@ impl Plugins {
         self.channels.get(kind).map(|make| plug(kind, config, make))
     }
 
-    /// The same for calls.
+    /// Makes call credentials of a type; `None` if the type is not registered.
     pub(crate) fn find_call(
         &self,
         kind: &str,
@@ -169,7 +169,7 @@ impl Plugins {
         self.calls.get(kind).map(|make| plug(kind, config, make))
     }
 
-    /// The types of channel credentials beyond those that are built in.
+    /// Returns the types of channel credentials that are registered.
     pub(crate) fn channels(&self) -> impl Iterator<Item = &str> {
         self.channels.keys().map(String::as_str)
     }

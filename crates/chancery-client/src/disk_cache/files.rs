@@ -1,7 +1,8 @@
 //! The files of a disk cache: bodies by their hash, one index, and a lock.
 //!
-//! A file is written beside its place and moved there, so it is there as a whole or not at all. Only
-//! the index is sure to survive a loss of power; a body that does not is found out by its hash.
+//! A file is written beside its place and moved there, so it is there as a whole or not at all.
+//! Only the index is sure to survive a loss of power; a body that does not is found out by its
+//! hash.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -17,12 +18,12 @@ use xxhash_rust::xxh3::xxh3_128;
 /// The directory of one client.
 pub(super) struct CacheFiles {
     root: PathBuf,
-    /// Held for as long as the client lives.
+    /// The lock, held for as long as the client lives.
     _lock: File,
 }
 
 impl CacheFiles {
-    /// Makes the directory if need be, and keeps others out.
+    /// Makes the directory if need be, and locks it.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         let mut directories = DirBuilder::new();
         directories.recursive(true).mode(0o700).create(root.join(BODIES))?;
@@ -32,7 +33,7 @@ impl CacheFiles {
             .write(true)
             .mode(0o600)
             .open(root.join("lock"))?;
-        // One that ends may have something to write yet.
+        // A client that ends may still have something to write.
         for _ in 0..TRIES {
             match lock.try_lock() {
                 Ok(()) => return Ok(Self { root: root.to_owned(), _lock: lock }),
@@ -43,7 +44,7 @@ impl CacheFiles {
         Err(io::Error::other("another client uses it"))
     }
 
-    /// The index; empty if there is none.
+    /// Reads the index; empty if there is none.
     pub(super) fn index(&self) -> io::Result<Vec<u8>> {
         match fs::read(self.root.join(INDEX)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -56,7 +57,7 @@ impl CacheFiles {
         File::open(&self.root)?.sync_all()
     }
 
-    /// A body, if it is the one.
+    /// Reads a body, and checks its hash.
     pub(super) fn body(&self, hash: u128) -> io::Result<Bytes> {
         let bytes = fs::read(self.body_path(hash))?;
         if xxh3_128(&bytes) == hash {
@@ -70,7 +71,7 @@ impl CacheFiles {
         self.put(&self.body_path(hash), body, false)
     }
 
-    /// Removes all bodies but these. What cannot be removed now is removed another time.
+    /// Removes all bodies but these. An error is no harm: the next call tries again.
     pub(super) fn keep_bodies(&self, kept: &BTreeSet<u128>) {
         let Ok(found) = fs::read_dir(self.root.join(BODIES)) else { return };
         for entry in found.flatten() {
@@ -100,6 +101,6 @@ impl CacheFiles {
 
 const BODIES: &str = "bodies";
 const INDEX: &str = "index";
-/// How often it is tried to get the lock.
+/// The number of attempts to get the lock.
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! What is in a disk cache: one line for each resource, each with a checksum of its own.
+//! The index of a disk cache: one line for each resource, each with a checksum of its own.
 //!
 //! ```text
 //!   chancery-stock 1 HASH-OF-THE-NODE
@@ -20,28 +20,28 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::DiskCache;
 use super::files::CacheFiles;
 
-/// Whom this client asks for what, and who it is.
+/// The servers that a client asks, as hashes, and the node that it is.
 pub(super) struct ServerHashes {
     node: u128,
     servers: BTreeMap<ServerId, u128>,
     authorities: BTreeMap<AuthorityKey, Vec<ServerId>>,
 }
 
-/// What is kept.
+/// The resources in the cache on disk.
 #[derive(Default)]
 pub(super) struct CacheIndex {
     lines: BTreeMap<(TypeUrl, ResourceName), IndexEntry>,
-    /// Bodies that are on disk, and were whole when they were read or written.
+    /// The bodies that are on disk, and were whole when they were read or written.
     written: BTreeSet<u128>,
     /// The index as it is on disk.
     index: Vec<u8>,
 }
 
-/// One resource.
+/// One resource in the index.
 #[derive(Clone)]
 struct IndexEntry {
     version: Arc<str>,
-    /// Whether that is the resource's own version.
+    /// True if that is the resource's own version, and not the response's.
     own: bool,
     server: ServerId,
     hash: u128,
@@ -65,7 +65,7 @@ impl ServerHashes {
         }
     }
 
-    /// The server of this hash, if it would be asked for the name.
+    /// Returns the server of this hash, if it would be asked for the name.
     fn find(&self, hash: u128, name: &ResourceName) -> Option<ServerId> {
         let mut asked = self.authorities.get(&AuthorityKey::of(name))?.iter().copied();
         asked.find(|id| self.servers.get(id) == Some(&hash))
@@ -76,7 +76,7 @@ impl ServerHashes {
     }
 }
 
-/// Reads what an earlier run held, and why some of it cannot be used.
+/// Reads the cache of an earlier run, and the faults of what cannot be used.
 pub(super) fn load(
     disk: &CacheFiles,
     sources: &ServerHashes,
@@ -162,7 +162,7 @@ impl CacheIndex {
         ))
     }
 
-    /// Takes over what is held now, and forgets what is no more.
+    /// Takes over the cache of the machine, and removes what its server says does not exist.
     pub(super) fn update(
         &mut self,
         machine: &Machine,
@@ -200,7 +200,7 @@ impl CacheIndex {
         self.fit(settings.max_bytes);
     }
 
-    /// Lets go of what is too much, first of what is not watched.
+    /// Removes resources beyond the limit, first those that are not watched.
     fn fit(&mut self, limit: usize) {
         let mut total: usize = self.lines.values().map(|line| line.length).sum();
         for watched in [false, true] {
@@ -214,8 +214,8 @@ impl CacheIndex {
         }
     }
 
-    /// Writes what is not on disk yet: bodies, then the index that names them, and then takes away
-    /// what nobody names.
+    /// Writes the bodies that are not on disk yet, then the index that names them, and then removes
+    /// the bodies that no line names.
     pub(super) fn write(&mut self, disk: &CacheFiles, sources: &ServerHashes) -> io::Result<()> {
         for line in self.lines.values_mut() {
             if let Some(body) = &line.body {
@@ -258,7 +258,7 @@ impl CacheIndex {
     }
 }
 
-/// A line whose checksum is right.
+/// Returns the content of a line whose checksum is right.
 fn checked(line: &[u8]) -> Option<Value> {
     let (hash, json) = str::from_utf8(line).ok()?.split_once(' ')?;
     let is_right = u128::from_str_radix(hash, 16) == Ok(hash_of(json));

@@ -1,16 +1,15 @@
-//! What a client keeps on disk for its next run, so that it can begin while nobody can be reached.
+//! The cache of a client on disk, with which its next run begins although no server can be reached.
 //!
 //! ```text
 //!   start: [disk] --index, bodies--> checked --> the machine, before anybody is asked
 //!   then:  the machine --what is held, at most once a second--> [CacheIndex] --> [disk]
 //! ```
 //!
-//! What was not told by a server that this client would ask for it, under the same credentials, is
-//! not used. What is not watched any more is kept all the same: a program that ends drops its watches
-//! first. What its server says is no more is forgotten.
+//! Only resources from a server that this client would ask for them, under the same credentials,
+//! are used. Resources that are not watched any more are kept: a program that ends drops its
+//! watches first. A resource is removed when its server says that it does not exist.
 //!
-//! Nothing here decides about the protocol, and nothing that goes wrong here stops a client: it is
-//! told in the log.
+//! Nothing here decides about the protocol, and no error here stops a client: errors are logged.
 
 mod files;
 mod index;
@@ -29,12 +28,12 @@ use crate::tasks::{ShutDown, blocking};
 use files::CacheFiles;
 use index::{CacheIndex, ServerHashes};
 
-/// Where a client keeps what it holds, for its next run.
+/// The directory in which a client keeps its cache for the next run.
 ///
-/// The next client with the same directory, node and servers tells it to its watches at once, with
-/// the versions it had, and goes on from there: servers of delta are told what the client has.
-/// Bodies are stored by their hash, everything is checked when it is read, and files are replaced,
-/// never changed. Resources with a time to live are not kept.
+/// The next client with the same directory, node and servers begins with these resources: watches
+/// hear of them at once, with their versions, and servers of delta hear which versions the client
+/// has. Bodies are stored by their hash, everything is checked when it is read, and files are
+/// replaced, never changed. Resources with a time to live are not kept.
 ///
 /// ```
 /// use chancery_client::Options;
@@ -45,19 +44,21 @@ use index::{CacheIndex, ServerHashes};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskCache {
-    /// A directory for this client alone, which is made if need be. A second client in it goes
-    /// without. [`Clients`](crate::Clients) have a directory each in it.
+    /// The directory, which is for this client alone and is made if need be. A second client in it
+    /// has no cache on disk. [`Clients`](crate::Clients) have a directory each in it.
     pub directory: PathBuf,
-    /// Whether secrets (`sds`) are kept too. By default not. Files are readable by their owner alone.
+    /// True if secrets (`sds`) are kept too. By default they are not. Files are readable by their
+    /// owner alone.
     pub secrets: bool,
-    /// How many bytes of bodies are kept. By default 256 MiB. What is not watched goes first.
+    /// The limit of the bodies, in bytes. By default 256 MiB. Resources that are not watched are
+    /// removed first.
     pub max_bytes: usize,
-    /// How long after one writing the next one comes at the earliest. By default a second.
+    /// The shortest time from one write to the next. By default a second.
     pub interval: Duration,
 }
 
 impl DiskCache {
-    /// Keeps what is held in this directory.
+    /// Keeps the cache in this directory.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
@@ -67,7 +68,7 @@ impl DiskCache {
         }
     }
 
-    /// The part of it for one client of several.
+    /// Returns the directory of one client of several.
     pub(crate) fn part(&self, name: &str) -> Self {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         let text = |byte| {
@@ -78,14 +79,14 @@ impl DiskCache {
     }
 }
 
-/// A disk cache that was not opened yet.
+/// A disk cache that has not been opened yet.
 pub(crate) struct ClosedDiskCache {
     settings: DiskCache,
     sources: ServerHashes,
     reader: Reader,
 }
 
-/// An open one.
+/// A disk cache that is open.
 pub(crate) struct OpenDiskCache {
     settings: DiskCache,
     sources: ServerHashes,
@@ -98,7 +99,8 @@ impl ClosedDiskCache {
         Self { settings, sources: ServerHashes::of(setup), reader }
     }
 
-    /// Tells the machine what is there; `None` if nothing can be kept.
+    /// Reads the directory and hands its resources to the machine. `None` means that nothing can be
+    /// kept.
     pub(crate) async fn open(self, engine: Arc<Engine>) -> Option<OpenDiskCache> {
         let Self { settings, sources, reader } = self;
         let directory = settings.directory.clone();
@@ -131,12 +133,12 @@ impl ClosedDiskCache {
 }
 
 impl OpenDiskCache {
-    /// Writes what is held, whenever it has changed.
+    /// Writes the cache whenever it has changed.
     pub(crate) async fn run(mut self, engine: Arc<Engine>) {
         let mut failed = false;
         loop {
             if failed {
-                // Whether or not there is more to write by then.
+                // After a failure it writes again even if nothing has changed.
                 let _ = timeout(RETRY, engine.cache_changed()).await;
             } else {
                 engine.cache_changed().await;
@@ -165,7 +167,7 @@ impl OpenDiskCache {
     }
 }
 
-/// How many faults get a line of their own.
+/// The number of faults that get a line of their own in the log.
 const LINES: usize = 10;
-/// How long after a failure it is tried again.
+/// The time from a failure to the next attempt.
 const RETRY: Duration = Duration::from_secs(30);

@@ -28,7 +28,7 @@ pub(super) struct EngineState {
     deadline: Option<Time>,
 }
 
-/// How far a client has come that is being closed.
+/// The state of a client that is being closed.
 #[derive(Default)]
 pub(super) struct Closing {
     has_begun: bool,

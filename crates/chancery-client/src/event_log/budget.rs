@@ -1,7 +1,8 @@
-//! How many lines a client writes to a log: a bucket that fills again with time (C-139).
+//! The number of lines that a client writes to a log: a token bucket, which fills again with time
+//! (C-139).
 //!
-//! A server that says nonsense all the time must not fill a disk. What is left out is counted, and
-//! the next line says how much that was.
+//! A server that sends nonsense all the time must not fill a disk. Lines that are left out are
+//! counted, and the next line says how many there were.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use chancery_core::Time;
 use chancery_core::client::{RateLimit, TokenBucket};
 use tokio::time::Instant;
 
-/// What may be written.
+/// The lines that may be written.
 #[derive(Debug)]
 pub(crate) struct LogBudget {
     began: Instant,
@@ -23,7 +24,7 @@ struct BudgetState {
     left_out: u64,
 }
 
-/// How many lines may come at once, and how long it takes until one more may.
+/// The number of lines that may come at once, and the time until one more may.
 const LIMIT: RateLimit = RateLimit { burst: 100, interval: Duration::from_millis(100) };
 
 impl LogBudget {
@@ -31,7 +32,8 @@ impl LogBudget {
         Self { began: Instant::now(), state: Mutex::default() }
     }
 
-    /// Whether a line may be written, and then how many were left out before it.
+    /// Takes a line out of the budget, and returns how many were left out before it. `None` means
+    /// that it must not be written.
     pub(crate) fn next(&self) -> Option<u64> {
         let now = Time(self.began.elapsed());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! What happened, as lines in a log: one event, one line, no body of any resource, and only so many
-//! lines in a time (C-139).
+//! The log of a client: one event is one line, without the body of any resource, and the number of
+//! lines is bounded (C-139).
 
 mod budget;
 
@@ -10,14 +10,14 @@ use tracing::{Level, debug, enabled, info, warn};
 
 use budget::LogBudget;
 
-/// Writes down what the machines of one client tell.
+/// Logs the events of the machines of one client.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     setup: Setup,
     budget: LogBudget,
 }
 
-/// A response of which something was rejected.
+/// A response of which some resources were rejected.
 struct Rejected<'a> {
     stream: &'a StreamId,
     type_url: &'a TypeUrl,
@@ -26,7 +26,7 @@ struct Rejected<'a> {
     flaws: &'a [InvalidResource],
 }
 
-/// How many resources of one response get a line of their own.
+/// The number of resources of one response that get a line of their own.
 const LINES: usize = 10;
 
 impl EventLog {
@@ -34,7 +34,7 @@ impl EventLog {
         Self { setup, budget: LogBudget::new() }
     }
 
-    /// Writes down what became of discovery.
+    /// Logs the events of discovery.
     pub(crate) fn events(&self, events: &[Event]) {
         let nonce = events.iter().find_map(|event| match event {
             Event::Received { nonce, .. } => Some(&**nonce),
@@ -68,12 +68,12 @@ impl EventLog {
         }
     }
 
-    /// Writes down what became of load reports.
+    /// Logs the events of load reports.
     pub(crate) fn loads(&self, server: &str, events: &[LoadEvent]) {
         events.iter().filter(|_| self.may()).for_each(|event| self.load(server, event));
     }
 
-    /// What was rejected has lines of its own, which say why.
+    /// Logs the new state of a resource. A rejection has lines of its own, which say why.
     fn became(
         &self,
         server: ServerId,
@@ -97,7 +97,8 @@ impl EventLog {
         }
     }
 
-    /// Nobody reads this as a rule, and it comes all the time: it must not use up the lines.
+    /// Logs a response that was accepted. That happens all the time, and nobody reads it as a rule:
+    /// it must not use up the lines.
     fn accepted(
         &self,
         server: ServerId,
@@ -112,7 +113,8 @@ impl EventLog {
         }
     }
 
-    /// A response may hold thousands; the answer to the server names them all.
+    /// Logs the rejected resources of a response, which may be thousands; the answer to the server
+    /// names them all.
     fn rejected(&self, what: &Rejected<'_>) {
         let Rejected { stream, type_url, version, nonce, flaws } = *what;
         let (node, server, type_url) = (self.node(), self.uri(stream.server), type_url.short());
@@ -156,7 +158,7 @@ impl EventLog {
             Event::Reverted { authority, server } => {
                 info!(node, %authority, server = uri(*server), "back at a better server");
             }
-            // These are many, and have lines of their own.
+            // These have lines of their own.
             Event::Received { .. } | Event::StateChanged { .. } => {}
         }
     }
@@ -185,7 +187,7 @@ impl EventLog {
         }
     }
 
-    /// Whether one more line may be written.
+    /// Returns true if one more line may be written.
     fn may(&self) -> bool {
         match self.budget.next() {
             None => false,

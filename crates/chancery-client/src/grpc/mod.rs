@@ -1,8 +1,8 @@
 //! Discovery and load reports over gRPC.
 //!
-//! For discovery, each server has one connection, with one stream for all types or for each. A
-//! channel is a task. It connects when the machine wants a stream and there is no connection that
-//! can take one, and lets the connection go with its last stream (C-039). Load reports have a
+//! For discovery, each server has one connection, with one stream for all types or one for each.
+//! Its driver is a task. It connects when the machine wants a stream and there is no connection
+//! that takes one, and closes the connection with its last stream (C-039). Load reports have a
 //! connection of their own ([`reports`]).
 
 mod reports;
@@ -21,7 +21,7 @@ use crate::server_context::ServerContext;
 use crate::tasks::pass_panic_on;
 pub(crate) use reports::ReportStream;
 
-/// One server, spoken to over gRPC.
+/// The driver of one gRPC server.
 pub(crate) struct GrpcDriver {
     context: Arc<ServerContext>,
     caller: Arc<Caller>,
@@ -73,9 +73,9 @@ impl GrpcDriver {
         }
     }
 
-    /// Returns a connection for the streams that wait for it, and for those that are ordered while it
-    /// is made; unless all of them are closed meanwhile. If it cannot be made, it fails for all of
-    /// them at once: one after the other they would wait for as many times as long.
+    /// Makes a connection for the streams that wait for it, and for those that are wanted while it
+    /// is made. It stops if all of them are closed meanwhile. An error ends all of them at once:
+    /// one after the other they would wait for as many times as long.
     async fn connect(
         &self,
         engine: &Engine,

@@ -1,5 +1,5 @@
-//! The stream of load reports to one server, on a connection of its own: what becomes of discovery
-//! does not concern it (C-130).
+//! The stream of load reports to one server, on a connection of its own: an error of discovery does
+//! not concern it (C-130).
 //!
 //! Not here: when there is a stream and what is said on it, which the machine decides.
 
@@ -23,7 +23,7 @@ use crate::errors::{error_chain, internal, unavailable};
 use crate::options::Options;
 use crate::reports::ReportDriver;
 
-/// The load reports to one server.
+/// Reports loads to one server.
 pub(crate) struct ReportStream {
     caller: Caller,
     driver: Arc<ReportDriver>,
@@ -31,7 +31,7 @@ pub(crate) struct ReportStream {
 
 const PATH: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 
-/// How long a server may take to end a stream on which the last word has been said.
+/// The time for a server to end a stream on which the last report has been sent.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
 impl ReportStream {
@@ -60,7 +60,7 @@ impl ReportStream {
         let driver = pin!(driver);
         tokio::select! {
             error = self.converse(connection.sender()) => error,
-            // Whoever reads knows more of how the connection ended.
+            // The reader knows more of how the connection ended.
             () = async { driver.await; pending().await } => ErrorDetail::default(),
         }
     }
@@ -71,7 +71,7 @@ impl ReportStream {
             Err(error) => return error,
         };
         self.driver.opened();
-        // Whatever stops the writing, the reading knows more of it; or the server has to end what
+        // If writing stops, the reader knows more of it, or the server has to end the stream that
         // the client has ended.
         let write = async {
             let error = self.write(out).await;
@@ -85,7 +85,7 @@ impl ReportStream {
         }
     }
 
-    /// Writes until the last word, or until nothing can be written any more.
+    /// Writes reports until the last one, or until nothing can be written any more.
     async fn write(&self, mut out: MessageWriter) -> ErrorDetail {
         loop {
             if out.room(1).await.is_none() {
@@ -102,7 +102,7 @@ impl ReportStream {
         }
     }
 
-    /// Reads until the stream ends, which it does with an error of some sort.
+    /// Reads responses until the stream ends, which it does with an error of some kind.
     async fn read(&self, mut inbox: ResponseReader) -> ErrorDetail {
         loop {
             let message = match inbox.next().await {

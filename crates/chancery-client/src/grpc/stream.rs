@@ -1,8 +1,9 @@
 //! One stream of discovery: requests when there is room for them, responses when they may be read.
 //!
 //! The first request does not wait for the server's headers (C-030). A response is read when the
-//! watchers have applied the one before (C-038), while requests go out all the time. A server that does
-//! not read them is one that cannot be reached: nothing is missing because of that (C-065).
+//! watches have applied the one before (C-038), while requests go out all the time. A server that
+//! does not read them counts as one that cannot be reached: no resource is missing because of it
+//! (C-065).
 
 use std::future::{pending, poll_fn};
 use std::time::Duration;
@@ -22,15 +23,15 @@ use crate::errors::{error_chain, internal, unavailable};
 
 /// The room that a server leaves on the stream.
 enum SendRoom {
-    /// So many bytes.
+    /// There is room for so many bytes.
     For(usize),
-    /// Nothing: the stream is over.
+    /// There is none: the stream is over.
     Ended,
-    /// Nothing, for too long.
+    /// There has been none for too long.
     None(ErrorDetail),
 }
 
-/// Serves one stream to its end, and tells the machine how that was.
+/// Serves one stream to its end, and gives the machine its error.
 pub(super) async fn run(task: StreamTask, sender: SendRequest<Bytes>) {
     let error = tokio::select! {
         error = task.converse(sender) => error,
@@ -66,11 +67,11 @@ impl StreamTask {
         self.caller.open(sender, path).await
     }
 
-    /// Writes until the server leaves no room for what is to be said. Whatever else stops the writing
-    /// is seen by the reading, which knows more of it and goes on.
+    /// Writes requests until the server leaves no room for them. Anything else that stops the
+    /// writing is seen by the reader, which knows more of it and goes on.
     async fn write(&self, mut out: MessageWriter) -> ErrorDetail {
         loop {
-            // A request is made when there is room for one: it says what is true then.
+            // A request is made when there is room for it, so that it is true when it is sent.
             let may_ask = || self.engine.may_request(&self.handle);
             match self.room(&mut out, 1, may_ask).await {
                 SendRoom::For(_) => {}
@@ -97,7 +98,7 @@ impl StreamTask {
         pending().await
     }
 
-    /// Waits for room for some of these bytes; not for ever, if there is something to say.
+    /// Waits for room for some of these bytes; not for ever, if there is something to send.
     async fn room(
         &self,
         out: &mut MessageWriter,
@@ -115,7 +116,7 @@ impl StreamTask {
         }
     }
 
-    /// Reads until the stream ends, which it does with an error of some sort.
+    /// Reads responses until the stream ends, which it does with an error of some kind.
     async fn read(&self, mut inbox: ResponseReader) -> ErrorDetail {
         loop {
             let message = match inbox.next().await {

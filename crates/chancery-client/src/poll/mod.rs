@@ -1,8 +1,7 @@
-//! Sources that are polled: each type is a stream of its own for the machine, on which it asks when
-//! it is time to, and is answered.
+//! Servers that are polled: those of REST, and files. For the machine each type is a stream of its
+//! own, on which it sends a request when it is time to, and which brings a response.
 //!
-//! Not here: when that is, and what is asked, which the machine decides (C-044); how an answer is
-//! had, which is the server's own.
+//! Not here: the time and the content of requests, which the machine decides (C-044).
 
 mod answer;
 pub(crate) mod files;
@@ -22,19 +21,19 @@ use answer::PollAnswer;
 use files::Files;
 use rest::Rest;
 
-/// A server, and the task that asks it.
+/// Polls one server.
 pub(crate) struct PollDriver {
     id: ServerId,
     server: Arc<PolledServer>,
 }
 
-/// What is polled.
+/// A server that is polled.
 pub(crate) enum PolledServer {
     Rest(Box<Rest>),
     Files(Files),
 }
 
-/// One type of a server.
+/// Polls one type of a server.
 enum Poller<'a> {
     Rest(rest::RestPoller<'a>),
     Files(files::FilePoller<'a>),
@@ -45,7 +44,7 @@ impl PollDriver {
         Self { id, server: Arc::new(server) }
     }
 
-    /// Answers polls for as long as the client lives.
+    /// Serves polls for as long as the client lives.
     pub(crate) async fn run(self, engine: Arc<Engine>) {
         let mut streams = JoinSet::new();
         loop {
@@ -59,7 +58,7 @@ impl PollDriver {
     }
 }
 
-/// Answers the polls of one type until one fails.
+/// Polls one type until a poll fails.
 async fn run(server: Arc<PolledServer>, engine: Arc<Engine>, handle: StreamHandle) {
     let Some(type_url) = handle.stream.scope.only().cloned() else { return };
     let error = tokio::select! {

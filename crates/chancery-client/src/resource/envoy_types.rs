@@ -1,7 +1,7 @@
 //! Envoy's types as values, with the feature `envoy-types`.
 //!
-//! A body is checked to be of its type, and no further: what a program asks beyond that is for a
-//! [`ResourceType`] of its own, which may well decode one of these first.
+//! A body is checked to be of its type and no further. A program that demands more has a
+//! [`ResourceType`] of its own, which may decode one of these first.
 
 use bytes::Bytes;
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
@@ -27,7 +27,7 @@ macro_rules! typed {
             }
         })*
 
-        /// What each is called here, and what it calls itself.
+        /// The name of each type here, and the name that it has of itself.
         #[cfg(test)]
         fn names() -> Vec<(&'static str, String)> {
             vec![$(($name, <$message as prost::Name>::full_name())),*]

@@ -1,4 +1,4 @@
-//! What a program makes of the resources it watches.
+//! Resources, and the values that a program makes of them.
 
 #[cfg(feature = "envoy-types")]
 mod envoy_types;
@@ -18,8 +18,8 @@ use crate::drop_later::DropLater;
 
 /// A type of resources, decoded and checked.
 ///
-/// The checks decide what the server hears: a body that fails them is rejected, and the good ones
-/// of the same response are used all the same.
+/// A body that is rejected here is rejected for the server, which hears the reason. The other
+/// resources of the same response are used.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -43,19 +43,20 @@ pub trait ResourceType: Send + Sync + Sized + 'static {
     /// Reads a body.
     ///
     /// # Errors
-    /// Why it cannot be used, for the operator of the server. It must quote no secrets.
+    /// The reason why the body cannot be used, for the operator of the server. It must quote no
+    /// secrets.
     fn decode(name: &str, body: &Bytes) -> Result<Self, String>;
 }
 
-/// A resource, as it was received.
+/// A resource that came from a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Received<T> {
-    /// What was made of it.
+    /// The value that the type made of it; `()` for bytes.
     pub value: Arc<T>,
     /// Its name and bytes.
     pub resource: Arc<Resource>,
-    /// Its own version where the protocol gives one, else that of the response it came in.
+    /// Its own version, where the protocol has one; else that of the response it came in.
     pub version: Arc<str>,
     /// The URI of the server that it came from.
     pub server: Arc<str>,
@@ -70,7 +71,7 @@ pub(crate) struct Decoders(RwLock<HashMap<TypeUrl, Decode>>);
 type Decode = fn(&str, &Bytes) -> Result<DecodedBody, String>;
 
 impl Decoders {
-    /// Has bodies of the type read as `T` from now on, unless they are read as something else.
+    /// Decodes bodies of the type as `T` from now on, unless another type came first.
     pub(crate) fn add<T: ResourceType>(&self, type_url: &TypeUrl) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.entry(type_url.clone()).or_insert(decoded::<T>);
@@ -96,7 +97,8 @@ fn decoded<T: ResourceType>(name: &str, body: &Bytes) -> Result<DecodedBody, Str
     Ok(DecodedBody(Arc::new(value)))
 }
 
-/// The value of what is held. It was read when it came, unless nobody asked for it as this then.
+/// Returns the value of a resource. It was decoded when it came, unless nobody watched it as a `T`
+/// then.
 pub(crate) fn value<T: ResourceType>(held: &CachedResource) -> Result<Arc<T>, String> {
     let decoded = held.decoded.as_ref().and_then(|decoded| decoded.0.downcast_ref::<DropLater>());
     if let Some(value) = decoded.and_then(DropLater::get) {

@@ -1,6 +1,6 @@
-//! CSDS: whoever asks is told what a client holds, once or as often as they ask (C-136).
+//! CSDS: tools that ask hear the state of clients, once or as often as they ask (C-136).
 //!
-//! Each response answers one request, on a stream too; nobody is told of changes.
+//! Each response answers one request, on a stream too; there are no responses about changes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::calls::messages::{Incoming, MessageReader, MessageWriter};
 use crate::calls::server::{CallLimits, IncomingCall, serve};
 use crate::calls::status;
 
-/// Answers questions about clients on an address, until it is dropped.
+/// Answers tools that ask for the state of clients, until it is dropped.
 ///
-/// An answer shows what a program is configured with, though not its secrets: an address beyond
+/// An answer shows the configuration of the program, without its secrets: an address beyond
 /// loopback is for those who may see that.
 ///
 /// ```no_run
@@ -55,7 +55,7 @@ const STREAM: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/Stre
 const LIMITS: CallLimits = CallLimits { connections: 32, calls: 8, message_bytes: 64 * 1024 };
 
 impl StatusServer {
-    /// Listens on an address; port 0 is any free one. `clients` is asked for each answer.
+    /// Listens on an address; port 0 is any free one. `clients` is called for each answer.
     ///
     /// # Errors
     /// If nobody can listen there.
@@ -71,7 +71,7 @@ impl StatusServer {
         Ok(Self { address, task })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -100,7 +100,7 @@ async fn answer(call: IncomingCall, clients: Arc<StatusSource>) {
         }
     };
     let Some((mut requests, mut responses)) = call.accept() else { return };
-    // An error of the connection means that nobody is there to be told.
+    // An error of the connection means that the caller has gone.
     if let Ok(end) = respond(method, &mut requests, &mut responses, &*clients).await {
         responses.end(status::trailers(&end));
     }

@@ -1,4 +1,5 @@
-//! A listener and all that it leads to, kept together while any of it changes (C-057 to C-060).
+//! A watch of a listener and of all that it leads to, which belong together (C-057 to C-060, gRFC
+//! A74).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -17,10 +18,10 @@ use futures_core::Stream;
 use super::RawWatch;
 use crate::session::Session;
 
-/// Follows one listener through its routes, clusters and endpoints, until it is dropped.
+/// A watch of one listener with its routes, clusters and endpoints, until it is dropped.
 ///
-/// Each publication is whole: whatever it leads to is in it, or fails for itself. Until a change can
-/// be published whole, the publication before is the one to use.
+/// It is a [`Stream`] of configs. Each config is whole: it has all resources that the listener
+/// leads to, or the reason why one of them fails. A config stays in use until the next one.
 pub struct XdsConfigWatch {
     session: Arc<Session>,
     schema: Schema,
@@ -30,7 +31,7 @@ pub struct XdsConfigWatch {
     ended: bool,
 }
 
-/// Which watches have news, and who waits for them.
+/// The watches that have events, and the waker of the task that waits.
 #[derive(Default)]
 struct Ready(Mutex<ReadyState>);
 
@@ -40,7 +41,7 @@ struct ReadyState {
     task: Option<Waker>,
 }
 
-/// Says that one watch has news.
+/// Wakes the task, and notes the watch that has an event.
 struct KeyWaker {
     ready: Arc<Ready>,
     key: ResourceKey,
@@ -60,28 +61,29 @@ impl XdsConfigWatch {
         follow
     }
 
-    /// The next publication; `None` once the client has come to an end. An error is one of the
-    /// listener or its routes, and nothing published before can be used any more.
+    /// Waits for the next config; `None` once the client has come to an end. An error is one of the
+    /// listener or its routes, and no config before it may be used any more.
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<XdsConfigResult> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Keeps a cluster that no route leads to, until it is released as often.
+    /// Keeps a cluster that a call still uses, although no route leads to it any more, until it is
+    /// released as often.
     pub fn hold(&mut self, cluster: ResourceName) {
         self.dependencies.hold_cluster(cluster);
         self.watch_what_is_needed();
     }
 
-    /// Lets go of a cluster that was held.
+    /// Releases a cluster that was held.
     pub fn release(&mut self, cluster: &ResourceName) {
         self.dependencies.release_cluster(cluster);
         self.watch_what_is_needed();
     }
 
-    /// Takes the news of one watch, and watches what follows from them before the server is read any
-    /// further (C-038).
+    /// Takes the events of one watch, and watches what the new resource refers to before the server
+    /// is read any further (C-038).
     fn hear(&mut self, key: &ResourceKey) {
         let bell = KeyWaker { ready: Arc::clone(&self.ready), key: key.clone() };
         let waker = Waker::from(Arc::new(bell));
@@ -126,7 +128,7 @@ impl XdsConfigWatch {
         }
     }
 
-    /// The types and names that are watched.
+    /// Returns the types and names that are watched.
     pub fn watched(&self) -> impl Iterator<Item = (&TypeUrl, &ResourceName)> {
         self.watches.keys().map(|(type_url, name)| (type_url, name))
     }
@@ -176,7 +178,7 @@ impl Ready {
         self.lock().keys.pop_first()
     }
 
-    /// Nothing panics with the lock held.
+    /// No code that panics runs under the lock.
     fn lock(&self) -> MutexGuard<'_, ReadyState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

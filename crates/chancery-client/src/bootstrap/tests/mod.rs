@@ -168,7 +168,7 @@ fn scatter(value: &mut Json, junk: &Json) {
     }
 }
 
-/// What a plugin is told is kept whole.
+/// The configuration of a plugin is kept whole.
 fn scatter_entry(entry: &mut Json, junk: &Json) {
     let config = entry.as_object_mut().and_then(|fields| fields.remove("config"));
     scatter(entry, junk);
@@ -213,7 +213,7 @@ fn full() -> Json {
     })
 }
 
-/// What `full` says, without JSON: one is as easy to write as the other.
+/// The bootstrap of `full`, without JSON: one is as easy to write as the other.
 #[test]
 fn json_and_code_make_the_same_bootstrap() {
     let map = |entries: &[(&str, Value)]| {

@@ -1,4 +1,4 @@
-//! A token that something else keeps fresh in a file (C-009, gRFC A97).
+//! A token in a file, which another program keeps fresh (C-009, gRFC A97).
 //!
 //! ```text
 //!                 read        ahead of its end       30 s before `exp`
@@ -8,9 +8,9 @@
 //!             until a wait is over, which doubles nearly
 //! ```
 //!
-//! Nothing is read before a stream needs it. The client does not verify the token, which is for the
-//! server to do; it looks for `exp` alone. The waits have no jitter: a file of one's own is no server
-//! that many would come back to at once.
+//! Nothing is read before a stream needs it. The client does not verify the token, which the server
+//! does; it reads `exp` alone. The waits have no jitter: a local file is not a server to which many
+//! clients would come back at once.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,22 +23,22 @@ use tokio::io::AsyncReadExt;
 
 use super::CredentialsError;
 
-/// Clocks differ, and requests take their time.
+/// The time before `exp` at which a token counts as expired: clocks differ, and requests take time.
 const EARLIER: Duration = Duration::from_secs(30);
 
-/// A token with less to live is read again, so that no stream waits for it at its end.
+/// A token that expires within this time is read again, so that no stream waits for it at its end.
 const AHEAD: Duration = Duration::from_secs(60);
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const WAIT_FACTOR: f64 = 1.6;
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
-/// A token above this is none: no server takes headers that long.
+/// A longer file is no token: no server takes headers of that length.
 const TOKEN_LIMIT: u64 = 64 * 1024;
 
 const FOREIGN: &str = "it has characters that no token has";
 
-/// The file, and what was in it.
+/// A file, and the token that was read from it.
 pub(super) struct TokenFile {
     path: PathBuf,
     state: Mutex<TokenState>,
@@ -66,7 +66,7 @@ impl TokenFile {
         Self { path, state: Mutex::default() }
     }
 
-    /// What a stream carries now as `authorization`.
+    /// Returns the header `authorization` for a stream.
     pub(super) async fn header(&self, now: SystemTime) -> Result<HeaderValue, CredentialsError> {
         if let Some(answer) = self.state().answer(now) {
             return answer;
@@ -94,7 +94,7 @@ impl TokenFile {
 }
 
 impl TokenState {
-    /// The answer that needs no reading, if there is one.
+    /// Returns the answer, if it needs no reading.
     fn answer(&self, now: SystemTime) -> Option<Result<HeaderValue, CredentialsError>> {
         if let Some(token) = &self.token
             && token.left(now) > AHEAD
@@ -105,8 +105,8 @@ impl TokenState {
         Some(self.usable(now).ok_or_else(|| failure.error.clone()))
     }
 
-    /// Takes in what reading gave. A token that has been read is used, whatever it says: it is the
-    /// newest there is, and the server decides.
+    /// Takes over what was read, and returns the answer. A new token is used even if it has expired
+    /// by the clock here: it is the newest there is, and the server decides.
     fn take(
         &mut self,
         now: SystemTime,
@@ -133,7 +133,7 @@ impl TokenState {
 }
 
 impl TokenFailure {
-    /// A clock that was put back ends the wait.
+    /// Returns true while the file is not read again. A clock that was put back ends the wait.
     fn is_recent(&self, now: SystemTime) -> bool {
         now.duration_since(self.at).is_ok_and(|passed| passed < self.wait)
     }
@@ -156,13 +156,13 @@ impl Token {
         Ok(Self { header, until: exp.checked_sub(EARLIER).unwrap_or(UNIX_EPOCH) })
     }
 
-    /// How long it can be used yet.
+    /// Returns the time for which the token can still be used.
     fn left(&self, now: SystemTime) -> Duration {
         self.until.duration_since(now).unwrap_or_default()
     }
 }
 
-/// The `exp` of a token: seconds since 1970, perhaps with a fraction.
+/// Reads the `exp` of a token: seconds since 1970, perhaps with a fraction.
 fn expiry(token: &str) -> Result<SystemTime, &'static str> {
     if !token.bytes().all(|byte| matches!(byte, b'.' | b'=') || sextet(byte).is_some()) {
         return Err(FOREIGN);
@@ -181,7 +181,7 @@ fn expiry(token: &str) -> Result<SystemTime, &'static str> {
     exp.and_then(|exp| UNIX_EPOCH.checked_add(exp)).ok_or("its `exp` is no time")
 }
 
-/// Base64 for URLs; the padding may be left out, as it is in tokens.
+/// Decodes Base64 for URLs. The padding may be left out, as it is in tokens.
 fn base64url(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
@@ -191,7 +191,8 @@ fn base64url(text: &str) -> Option<Vec<u8>> {
             bits = bits << 6 | u32::from(sextet(*char)?);
         }
         let [_, all @ ..] = (bits << (6 * (4 - four.len()))).to_be_bytes();
-        // Four characters are three bytes, three are two, two are one; one alone is none.
+        // Four characters are three bytes, three are two, and two are one. One character alone is
+        // an error.
         let whole = four.len().checked_sub(1).filter(|whole| *whole > 0)?;
         bytes.extend_from_slice(&all[..whole]);
     }

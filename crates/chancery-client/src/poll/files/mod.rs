@@ -1,16 +1,14 @@
-//! Files as a source: a directory with a file for each type, or one file (C-043).
+//! Files in place of a server: a directory with a file for each type, or one file (C-043).
 //!
 //! ```text
 //!   file:///etc/xds            a directory: cds.yaml, lds.json, eds.pb, …
 //!   file:///etc/xds/cds.yaml   one file, whatever is watched
 //! ```
 //!
-//! Files are looked at now and then. That finds a move, a swap of symlinks anywhere on the path and
+//! Files are checked at an interval. That finds a move, a swap of symlinks anywhere on the path and
 //! a write in place alike, works on every file system, and costs one `stat` for each type that is
-//! watched; a program that wants to know of a change within less than a second says so
-//! ([`Options::file_refresh`]). A file that cannot be used changes nothing: what is held stays, and
-//! those who watch are told why. So does one that is not there, and a directory that disappears is a
-//! server that cannot be reached. Nothing is removed but by a file that says so.
+//! watched. A program that wants to know of a change sooner sets a shorter interval
+//! ([`Options::file_refresh`](crate::Options::file_refresh)).
 
 mod probe;
 
@@ -34,12 +32,12 @@ pub(crate) struct Files {
     limit: usize,
 }
 
-/// One type in it.
+/// Polls the file of one type.
 pub(crate) struct FilePoller<'a> {
     files: &'a Files,
     of: TypeUrl,
     state: Option<FileState>,
-    /// What was asked for when it was seen.
+    /// The names in the request that was answered with this state.
     names: Names,
 }
 
@@ -49,8 +47,8 @@ impl Files {
         Self { root, reader, refresh: options.file_refresh, limit: options.max_response_bytes }
     }
 
-    /// Waits until there is something to look at. While nobody has been told yet that there is
-    /// nothing, that is an error.
+    /// Waits until the directory or the file exists. While watches have not heard yet that it does
+    /// not, that is an error.
     pub(crate) async fn wait(&self, is_known: impl Fn() -> bool) -> Result<(), String> {
         loop {
             let root = self.root.clone();
@@ -70,9 +68,8 @@ impl Files {
 }
 
 impl FilePoller<'_> {
-    /// Looks at the file, again and again while it is being written to, though not for longer than
-    /// until it would be looked at anyway. What is asked for now and was not before is told although
-    /// the file is the same.
+    /// Checks the file, again and again while somebody writes to it, but not beyond the time of the
+    /// next check. A request with new names is answered although the file is the same.
     pub(crate) async fn poll(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         let until = Instant::now() + self.files.refresh;
         loop {

@@ -1,4 +1,4 @@
-//! One look at the file of a type: whether it is another than before, and what it says.
+//! One check of the file of a type: whether it has changed, and what it says.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::poll::answer::PollAnswer;
 
-/// What a look needs.
+/// All that a check needs; it runs on another thread.
 pub(super) struct FileProbe {
     pub(super) root: PathBuf,
     pub(super) of: TypeUrl,
@@ -23,16 +23,16 @@ pub(super) struct FileProbe {
     pub(super) state: Option<FileState>,
 }
 
-/// What was there when somebody last looked.
+/// The state of a file when it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileState {
     stamp: Option<Stamp>,
     content: u128,
-    /// Whether a write after that is sure to show in the stamp.
+    /// True if a write after the check is sure to change the stamp.
     telling: bool,
 }
 
-/// What changes when a file does, as far as can be told without reading it.
+/// The metadata that changes when a file does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     path: PathBuf,
@@ -42,19 +42,19 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-/// What a look finds.
+/// The result of a check.
 pub(super) enum ProbeResult {
-    /// Neither the file nor a directory that could have it.
+    /// Neither the file nor its directory exists.
     Gone(String),
-    /// Somebody is writing: it is too early to read.
+    /// Somebody writes to the file: it is too early to read it.
     Unsteady,
-    /// The same as before.
+    /// The file has not changed.
     Same(FileState),
-    /// Something else.
+    /// The file has changed, and this is the answer.
     New(FileState, PollAnswer),
 }
 
-/// Nothing that can be used, and why.
+/// The reason why a file cannot be used.
 type Unusable = (ErrorKind, String);
 
 impl FileProbe {
@@ -75,7 +75,7 @@ impl FileProbe {
         }
     }
 
-    /// The file of the type in a directory.
+    /// Finds the file of the type in a directory.
     fn find(&self) -> Result<(PathBuf, Format), Unusable> {
         let paths =
             ENDINGS.iter().map(|ending| self.root.join(format!("{}.{ending}", self.of.short())));
@@ -144,7 +144,8 @@ impl FileProbe {
         Ok(bytes)
     }
 
-    /// A file is used as a whole or not at all, but for resources that the program itself refuses.
+    /// Reads the file, which is used as a whole or not at all. Resources that a decoder of the
+    /// program rejects are left out of that.
     fn answer(&self, path: &Path, format: Format, bytes: &[u8]) -> PollAnswer {
         let rejected =
             |why| PollAnswer::Unusable(ErrorKind::Rejected, format!("`{}`: {why}", name(path)));
@@ -166,7 +167,7 @@ impl FileProbe {
         }
     }
 
-    /// There is nothing to read, which is told once.
+    /// Returns the result of a check that finds nothing to read. The same reason is an answer once.
     fn nothing(&self, stamp: Option<Stamp>, (kind, why): Unusable) -> ProbeResult {
         let state = FileState { stamp, content: xxh3_128(why.as_bytes()), telling: false };
         match &self.state {
@@ -187,8 +188,8 @@ impl Stamp {
         }
     }
 
-    /// Whether a write after this moment is sure to show. The times of files are coarse: two writes
-    /// in one tick of the file system's clock have the same.
+    /// Returns true if a write after this moment is sure to change the stamp. The times of files
+    /// are coarse: two writes within one tick of the file system's clock have the same.
     fn is_telling(&self, now: SystemTime) -> bool {
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let changed = u64::try_from(self.changed.0).map(Duration::from_secs);
@@ -196,8 +197,8 @@ impl Stamp {
     }
 }
 
-/// Whether it was written to a moment ago, and may be written to again in a moment: a half of a list
-/// is a list too, in YAML.
+/// Returns true if the file was written to a moment ago, and may be written to again in a moment:
+/// half of a list is a list too, in YAML.
 fn is_fresh(metadata: &Metadata, now: SystemTime) -> bool {
     let age = metadata.modified().ok().and_then(|at| now.duration_since(at).ok());
     age.is_some_and(|age| age < QUIET_TIME)
@@ -225,9 +226,9 @@ fn endings() -> String {
 }
 
 const ENDINGS: [&str; 5] = ["yaml", "yml", "json", "pb_text", "pb"];
-/// How long a file must have been left alone.
+/// The time for which nobody must have written to a file before it is read.
 pub(super) const QUIET_TIME: Duration = Duration::from_millis(50);
-/// The coarsest clock of a file system in use, and some skew.
+/// The tick of the coarsest clock of a file system in use, and some skew.
 const COARSEST_TICK: Duration = Duration::from_secs(3);
-/// How many faults of one file are told.
+/// The number of faults of one file that are named.
 const FAULTS: usize = 10;

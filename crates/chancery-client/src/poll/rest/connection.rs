@@ -12,17 +12,17 @@ use crate::dial::Io;
 use crate::errors::error_chain;
 use crate::options::Options;
 
-/// A connection that polls go over, one after the other. It is closed when it is dropped.
+/// A connection on which polls go out one after the other. It is closed when it is dropped.
 pub(super) struct Http1Connection {
     sender: SendRequest<Full<Bytes>>,
     _driver: JoinSet<()>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 pub(super) enum PollFailure {
-    /// The connection is, which says nothing of the server if it was kept for long.
+    /// The connection is gone. That says nothing of the server if the connection was kept for long.
     Gone(String),
-    /// The server has none, or a bad one.
+    /// The server gave none in time, or a bad one.
     Answer(String),
 }
 
@@ -49,13 +49,13 @@ impl Http1Connection {
             .map_err(|error| format!("HTTP: {}", error_chain(&error)))?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
-            // What ends it is told to whoever asks.
+            // The next poll hears of an error.
             let _ = connection.await;
         });
         Ok(Self { sender, _driver: driver })
     }
 
-    /// Asks, and reads the whole answer, in the time there is for that.
+    /// Sends a request and reads the whole answer, within the time for that.
     pub(super) async fn ask(
         &mut self,
         request: Request<Full<Bytes>>,

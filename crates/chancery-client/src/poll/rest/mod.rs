@@ -1,9 +1,9 @@
 //! Discovery over REST: one poll for each type, on a connection that is kept while it can be (C-044).
 //!
-//! A server may have several addresses, of which one is asked until it fails. A poll has failed when
-//! all of them have; what that means is for the machine to say (C-067). Some servers say by an empty
-//! 404 that there is nothing of what was asked for. Nothing is followed anywhere else: any other
-//! answer than that, 200 and 304 is a failure.
+//! A server may have several addresses. One of them is asked until it fails. A poll has failed when
+//! all of them have; the machine decides what that means (C-067). An empty 404 means that the
+//! server has none of the resources, as some servers say it. Redirects are not followed: any other
+//! status than that, 200 and 304 is a failure.
 
 mod connection;
 
@@ -32,17 +32,17 @@ use connection::{Http1Connection, PollFailure};
 /// One server that is polled over REST.
 pub(crate) struct Rest {
     uri: RestUri,
-    /// The address that answered last, or is to be tried next.
+    /// The index of the address to ask: the one that answered last, or the next one.
     current: AtomicUsize,
     credentials: Credentials,
     context: ServerContext,
 }
 
-/// One type of it.
+/// Polls one type of a server.
 pub(crate) struct RestPoller<'a> {
     rest: &'a Rest,
     of: TypeUrl,
-    /// The connection of the last poll, and to which address it is.
+    /// The connection of the last poll, and the index of its address.
     kept: Option<(usize, Http1Connection)>,
 }
 
@@ -60,7 +60,7 @@ impl Rest {
         self.current.load(Ordering::Relaxed)
     }
 
-    /// Whoever asks next asks another address, unless somebody has moved on already.
+    /// Has the next poll ask another address, unless another poll has moved on already.
     fn move_on(&self, from: usize) {
         let next = (from + 1) % self.uri.addresses.len();
         let _ = self.current.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl Rest {
 }
 
 impl RestPoller<'_> {
-    /// Asks one address after the other.
+    /// Polls the server, at one address after the other.
     pub(crate) async fn poll(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         let Some(path) = self.rest.context.paths.rest(&self.of) else {
             let why = format!("REST has no path for `{}`", self.of.message_name());
@@ -146,13 +146,14 @@ impl RestPoller<'_> {
         match status {
             StatusCode::OK => self.response(body).await.map(PollAnswer::Response),
             StatusCode::NOT_MODIFIED => Ok(PollAnswer::Unchanged),
-            // Who has never heard of the path, as a proxy on the way, says so in words.
+            // A 404 with a body is one of somebody who does not know the path, such as a proxy on
+            // the way.
             StatusCode::NOT_FOUND if body.is_empty() => Ok(PollAnswer::Response(self.nothing())),
             status => Err(format!("it answered with HTTP status {status}")),
         }
     }
 
-    /// The server has nothing of what was asked for.
+    /// Returns a response without resources.
     fn nothing(&self) -> Response {
         Response {
             variant: Variant::Sotw,
@@ -165,7 +166,7 @@ impl RestPoller<'_> {
         }
     }
 
-    /// JSON is slow to read, so much of it is read where it is in nobody's way.
+    /// Reads a response. JSON is slow to read, so a long one is read on a thread for that.
     async fn response(&self, body: Bytes) -> Result<Response, String> {
         let (reader, of) = (self.rest.context.reader.clone(), self.of.clone());
         let is_long = body.len() >= LONG;
@@ -186,7 +187,7 @@ fn asked(head: &Request<()>, metadata: &HeaderMap, body: &Bytes) -> Request<Full
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("chancery/", env!("CARGO_PKG_VERSION")));
-/// Tells a server how long it may hold a poll.
+/// The header that tells a server how long it may hold a poll.
 const PATIENCE: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
-/// From how many bytes on a body is long: some milliseconds of work.
+/// The length in bytes from which a body is long: some milliseconds of work.
 const LONG: usize = 256 * 1024;
