@@ -1,4 +1,4 @@
-//! Who is asked, and who asks: a bootstrap, made of flags or found and completed by them.
+//! The bootstrap of `get` and `watch`: made of flags, or found and completed by them.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use super::options::{NodeArgs, ServerArgs};
 use super::query::Query;
 use crate::exit::Failure;
 
-/// The bootstrap to work with. `queries` and `target` are what will be asked for.
+/// Returns the bootstrap. `queries` and `target` are the resources that will be asked for.
 pub(super) fn bootstrap(
     args: &ServerArgs,
     node: &NodeArgs,
@@ -22,7 +22,7 @@ pub(super) fn bootstrap(
 ) -> Result<Bootstrap, Failure> {
     let mut bootstrap = if args.servers.is_empty() { found(args)? } else { given(args)? };
     if !args.servers.is_empty() {
-        // Whoever names a server means it for everything.
+        // A server that flags name is asked for everything.
         let named = queries.iter().filter_map(Query::authority);
         let named = named.chain(target.and_then(Target::authority));
         bootstrap.authorities = named.map(|name| (name.into(), Authority::default())).collect();
@@ -31,7 +31,7 @@ pub(super) fn bootstrap(
     Ok(bootstrap)
 }
 
-/// What a file says, or the environment.
+/// Returns the bootstrap in the file of `--bootstrap`, or that of the environment.
 fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
     let Some(path) = &args.bootstrap else {
         return Bootstrap::discover(None).map_err(|error| match error {
@@ -45,7 +45,8 @@ fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
     read.with_context(|| format!("cannot use `{shown}`")).map_err(Failure::broken)
 }
 
-/// The servers that the flags name. What they delete is gone, whatever was said of it before.
+/// Returns a bootstrap of the servers that flags name. A resource that they take away is gone,
+/// although it was there before.
 fn given(args: &ServerArgs) -> Result<Bootstrap, Failure> {
     if args.token.is_some() && !args.is_secure() && !args.servers.iter().all(|uri| is_https(uri)) {
         return Err(misuse("`--token` needs TLS: give `--tls` or `--ca` too"));
@@ -73,12 +74,12 @@ fn channel(args: &ServerArgs, uri: &str) -> ChannelCredentials {
     ChannelCredentials::Tls(TlsFiles { ca: args.ca.clone(), identity, ..TlsFiles::default() })
 }
 
-/// The only scheme that says it by itself.
+/// Returns true for the only scheme that says TLS by itself.
 fn is_https(uri: &str) -> bool {
     uri.starts_with("https://")
 }
 
-/// Flags come before what the bootstrap says.
+/// Puts the node of the flags over that of the bootstrap.
 fn introduce(node: &mut Node, given: &NodeArgs) {
     if let Some(id) = &given.node {
         node.id.clone_from(id);
@@ -99,5 +100,5 @@ pub(super) fn target(text: &str) -> Result<Target, Failure> {
     text.parse::<Target>().map_err(|error| Failure::broken(anyhow!("{error}")))
 }
 
-/// Servers refuse who has no name at all.
+/// The id of a node without one: servers refuse nodes that have none.
 const NOBODY: &str = "chancery";

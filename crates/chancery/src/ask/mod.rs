@@ -1,13 +1,13 @@
-//! What `chancery get` and `chancery watch` have in common: from flags to a client that asks, and
-//! from what it hears to text.
+//! The common part of `chancery get` and `chancery watch`: from flags to a client, and from
+//! resources to text.
 //!
 //! ```text
 //!   words, --target --> [query] --+
 //!   --server, --bootstrap --> [bootstrap] --> Client --> resources --> [render] --> stdout
 //! ```
 //!
-//! Not here: the protocol, which is `chancery-client`'s, and when enough was heard, which the
-//! commands decide.
+//! Not here: the protocol, which is `chancery-client`'s, and when a command has heard enough, which
+//! it decides itself.
 
 mod bootstrap;
 mod options;
@@ -49,10 +49,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What the flags come to.
+    /// Makes a plan of the flags.
     ///
     /// # Errors
-    /// They make no sense, or name a file that cannot be used, or a target that is none.
+    /// If the flags make no sense, or name a file that cannot be used, or a target that is none.
     pub(crate) fn new(args: &QueryArgs) -> Result<Self, Failure> {
         if let Some(level) = args.output.level() {
             logging::start(LogFormat::Text, level);
@@ -72,17 +72,17 @@ impl Plan {
         Ok(Self { queries, viewer, secrets, schema, bootstrap, options })
     }
 
-    /// The variant of the protocol.
+    /// Returns the variant of the protocol.
     pub(crate) fn variant(&self) -> Variant {
         self.options.variant
     }
 
-    /// The id of the node that asks.
+    /// Returns the id of the node.
     pub(crate) fn node(&self) -> &str {
         &self.bootstrap.node.id
     }
 
-    /// The time that a server has for an answer.
+    /// Returns the time that a server has for an answer.
     pub(crate) fn patience(&self, server: Option<&XdsServer>) -> Duration {
         let settings = &self.options.settings;
         let features = server.map(|server| server.features).unwrap_or_default();
@@ -93,8 +93,8 @@ impl Plan {
         }
     }
 
-    /// The time that all servers together may take for one answer: each to be connected to and to
-    /// allow for a stream, and one of them to answer. No server that comes and goes makes it
+    /// Returns the time that all servers together may take for one answer: each to be connected to
+    /// and to allow for a stream, and one of them to answer. No server that comes and goes makes it
     /// longer.
     pub(crate) fn limit(&self) -> Duration {
         let authorities = self.bootstrap.authorities.values();
@@ -106,31 +106,31 @@ impl Plan {
         connects.saturating_add(answer).saturating_add(GRACE)
     }
 
-    /// Whether everything is rejected.
+    /// Returns true if everything is rejected.
     pub(crate) fn rejects(&self) -> bool {
         self.options.reject.is_some()
     }
 
-    /// A client that has not asked anybody yet.
+    /// Makes a client that has not asked anybody yet.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Client::new(&self.bootstrap, self.options.clone()).map_err(Failure::broken)
     }
 }
 
-/// Threads for the client, beside the one that prints: a reader of our output that takes its time
-/// must not make servers believe that we are dead.
+/// Makes threads for the client, beside the one that prints: a slow reader of our output must not
+/// make servers believe that we are dead.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     Ok(runtime.context("cannot start")?)
 }
 
-/// Flags that are well formed and cannot be meant together.
+/// The failure of flags that are well formed and cannot be meant together.
 pub(crate) fn misuse(why: impl Display) -> Failure {
     Failure::misuse(&Cli::command().error(Misuse::ArgumentConflict, why))
 }
 
-/// What came of writing: `false` if nobody reads any more, which is no failure.
+/// Returns the outcome of writing: `false` if nobody reads any more, which is no failure.
 pub(crate) fn written(wrote: io::Result<()>) -> Result<bool, Failure> {
     match wrote {
         Ok(()) => Ok(true),
@@ -141,7 +141,7 @@ pub(crate) fn written(wrote: io::Result<()>) -> Result<bool, Failure> {
     }
 }
 
-/// Whether the question could not be answered, as against answered with no.
+/// Returns true if an error means that there is no answer; false if it is a negative answer.
 pub(crate) fn is_failure(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -184,7 +184,7 @@ fn options(args: &QueryArgs, queries: &[Query]) -> Options {
         ..Options::default()
     };
     options.settings.missing_after = limit;
-    // C-066: the client's own, unless somebody says otherwise.
+    // C-066: the default of the client, unless a time is given.
     options.settings.timeout_after = timeout.unwrap_or(options.settings.timeout_after);
     // Chance makes a wait longer, too.
     options.settings.backoff_max = LONGEST_WAIT.div_f64(1.0 + options.settings.jitter);
@@ -192,17 +192,17 @@ fn options(args: &QueryArgs, queries: &[Query]) -> Options {
     options
 }
 
-/// An answer that comes as late as it may must still be heard.
+/// The time to hear an answer that comes as late as it may.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The time that a server may take to be connected to, and then to answer.
+/// The time for a server to be connected to, and then to answer.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// The longest time between a failed attempt to reach a server and the next one. The library waits
-/// longer, as gRPC does, for the sake of servers whose fleet comes back; here somebody looks on.
+/// longer, as gRPC does, for the sake of servers whose fleet comes back; here a person waits.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// How long after an answer a REST server is polled again: somebody looks on.
+/// The time from an answer of a REST server to the next poll: a person waits.
 const SOON: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What is asked for, as it stands on the command line: types by their short names or URLs, names,
-//! and names that say their types.
+//! Queries as they stand on the command line: types by their short names or URLs, names, and names
+//! that have their types in them.
 
 use chancery_client::TypeUrl;
 use chancery_core::ResourceName;
@@ -12,34 +12,35 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// The name as servers and watches have it (C-025). What is no name stays, for the client to refuse.
+    /// Makes a query with the name as servers and watches have it (C-025). A name that is none
+    /// stays, for the client to refuse.
     pub(super) fn new(type_url: TypeUrl, name: &str) -> Self {
         let read = ResourceName::read(name);
         Self { type_url, name: read.map_or_else(|_| name.to_owned(), |it| it.as_str().to_owned()) }
     }
 
-    /// Whether there can be more than one of it.
-    pub(crate) fn is_group(&self) -> bool {
+    /// Returns true if it can have more than one resource.
+    pub(crate) fn is_many(&self) -> bool {
         self.name == EVERYTHING || self.is_glob()
     }
 
-    /// Whether it is a collection.
+    /// Returns true if it is a collection.
     pub(super) fn is_glob(&self) -> bool {
         let path = self.name.split('?').next().unwrap_or_default();
         is_xdstp(&self.name) && path.ends_with("/*")
     }
 
-    /// The authority that it names, if it does.
+    /// Returns the authority that it names, if it does.
     pub(super) fn authority(&self) -> Option<&str> {
         let rest = self.name.strip_prefix(XDSTP)?;
         Some(rest.split('/').next().unwrap_or(rest))
     }
 }
 
-/// All queries that the words name, each of them once.
+/// Returns all queries that the words name, each of them once.
 ///
 /// # Errors
-/// What is wrong with a word.
+/// The fault of a word.
 pub(super) fn read(words: &[String]) -> Result<Vec<Query>, String> {
     let Some((first, rest)) = words.split_first() else { return Ok(Vec::new()) };
     if is_xdstp(first) {
@@ -52,7 +53,7 @@ pub(super) fn read(words: &[String]) -> Result<Vec<Query>, String> {
     Ok(once(all.collect()))
 }
 
-/// A type by its short name, its URL, or the name of its message.
+/// Returns a type by its short name, its URL, or the name of its message.
 pub(super) fn type_of(text: &str) -> Result<TypeUrl, String> {
     if text.contains(['/', '.']) {
         return Ok(TypeUrl::new(text));
@@ -65,7 +66,7 @@ pub(super) fn type_of(text: &str) -> Result<TypeUrl, String> {
     })
 }
 
-/// The name says its type.
+/// Returns the query of a name that has its type in it.
 fn of_name(name: &str) -> Result<Query, String> {
     let mut parts = name.strip_prefix(XDSTP).unwrap_or(name).splitn(3, '/').skip(1);
     match (parts.next(), parts.next()) {
@@ -131,7 +132,7 @@ mod tests {
         assert!(read(&[cluster, "x"]).unwrap_err().contains("`x`"));
         assert!(read(&["xdstp://a"]).unwrap_err().contains("`xdstp://a`"));
         assert!(read(&["cdx"]).unwrap_err().contains("`cdx`"));
-        assert!(Query::new(TypeUrl::new("x.y"), cluster).is_group());
+        assert!(Query::new(TypeUrl::new("x.y"), cluster).is_many());
         assert_eq!(Query::new(TypeUrl::new("x.y"), route).authority(), Some("b"));
         assert_eq!(Query::new(TypeUrl::new("x.y"), "a").authority(), None);
     }

@@ -1,8 +1,8 @@
-//! Resources as text: what every format of `get` and `watch` is made of.
+//! Resources as text: the parts of every format of `get` and `watch`.
 //!
 //! YAML is a stream of documents and protobuf text one `DiscoveryResponse`, so that both can be
-//! kept as files and served again; a comment before each resource says what is not in it. What a
-//! server says reaches the terminal without its control characters.
+//! kept as files and served again; a comment before each resource has the rest. Text from a server
+//! reaches the terminal without its control characters.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -33,7 +33,7 @@ pub(crate) struct Row {
 /// Writes resources.
 pub(crate) struct Renderer {
     viewer: Viewer,
-    /// Shows secrets too; what it shows otherwise than the other one has some.
+    /// Shows secrets too; a resource that it shows otherwise than `viewer` has some.
     open: Viewer,
     secrets: bool,
 }
@@ -51,7 +51,7 @@ impl Renderer {
         Self { viewer: plan.viewer.clone(), open, secrets: plan.secrets }
     }
 
-    /// Columns for people.
+    /// Returns a table for people.
     pub(crate) fn table(&self, rows: &[Row]) -> String {
         let heads = ["TYPE", "NAME", "VERSION", "BYTES", "SERVER"].map(str::to_owned);
         let row = |row: &Row| {
@@ -63,12 +63,12 @@ impl Renderer {
         columns(&std::iter::once(heads).chain(rows.iter().map(row)).collect::<Vec<_>>())
     }
 
-    /// One document.
+    /// Returns one document.
     pub(crate) fn yaml(&self, row: &Row) -> String {
         self.shown(Notation::Yaml, row)
     }
 
-    /// One entry of a `DiscoveryResponse`.
+    /// Returns one entry of a `DiscoveryResponse`.
     pub(crate) fn text(&self, row: &Row) -> String {
         let mut out = "resources {\n".to_owned();
         for line in self.shown(Notation::Text, row).lines() {
@@ -80,15 +80,15 @@ impl Renderer {
         out + "}\n"
     }
 
-    /// A JSON object, in one line without its end.
+    /// Returns a JSON object, in one line without its end.
     pub(crate) fn json(&self, row: &Row) -> String {
         self.shown(Notation::JsonLine, row).trim_end().to_owned()
     }
 
-    /// A discovery response with these resources of one type, in protobuf's own format.
+    /// Returns a discovery response with these resources of one type, in protobuf's own format.
     ///
     /// # Errors
-    /// A resource has a secret that must not be shown, and bytes cannot do without it.
+    /// If a resource has a secret that must not be shown: bytes cannot do without it.
     pub(crate) fn binary(
         &self,
         variant: Variant,
@@ -120,7 +120,7 @@ impl Renderer {
         Ok(encode_response(&response, ""))
     }
 
-    /// What stands before a resource where only that is shown.
+    /// Returns the comment before a resource of which only the body is shown.
     pub(crate) fn comment(row: &Row) -> String {
         let (short, name) = (row.type_url.short(), plain(&row.name));
         let mut comment = format!("# {short} {name}");
@@ -153,7 +153,7 @@ fn entry(row: &Row) -> ResponseEntry {
     }
 }
 
-/// Without what a terminal would take for orders.
+/// Returns the text without characters that a terminal would take for commands.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);
@@ -165,7 +165,7 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Every column as wide as it must be, texts to the left.
+/// Returns columns as wide as they must be, with texts to the left.
 fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(|column| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! One question: when it has been answered, and with what.
+//! One question, until it has been answered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::ask::{self, Plan, Query, Row};
 
-/// A resource, or why there is none.
+/// A resource, or the reason why there is none.
 pub(super) type Answer = Result<Row, Trouble>;
 
-/// Why something did not come.
+/// The reason why a resource did not come.
 #[derive(Clone, Debug)]
 pub(super) struct Trouble {
     pub(super) text: String,
-    /// Whether it could not be found out.
+    /// True if there was no answer; false if the answer is that there is none.
     pub(super) is_failure: bool,
 }
 
-/// What is waited for.
+/// A query that waits for its answer.
 pub(super) struct Question {
     plan: Arc<Plan>,
     client: Client,
     type_url: TypeUrl,
     name: String,
-    is_group: bool,
-    /// Whether one response tells all.
+    is_many: bool,
+    /// True if one response has all resources.
     is_whole: bool,
     /// True if everything is rejected because the caller wants that.
     rejects: bool,
     asked: Instant,
 }
 
-/// What is known of a group.
+/// The known members of a query that can have more than one.
 type Members = BTreeMap<Arc<str>, Answer>;
 
 impl Question {
@@ -47,15 +47,15 @@ impl Question {
             client: client.clone(),
             type_url: query.type_url.clone(),
             name: query.name.clone(),
-            is_group: query.is_group(),
+            is_many: query.is_many(),
             is_whole: plan.variant() == Variant::Sotw && full,
             rejects: plan.rejects(),
             asked: Instant::now(),
         }
     }
 
-    /// Waits for the answer, or for as long as all servers together may take for one. A group is told
-    /// in the order of its names.
+    /// Waits for the answer, or for as long as all servers together may take for one. Members come
+    /// in the order of their names.
     pub(super) async fn ask(self, mut watch: RawWatch) -> Vec<Answer> {
         let mut found = Members::new();
         let limit = self.plan.limit();
@@ -66,9 +66,9 @@ impl Question {
         found.into_values().chain(end.map(Err)).collect()
     }
 
-    /// Takes in what is told until that is the answer; or why there is none.
+    /// Takes events until they are the answer; or returns the reason why there is none.
     async fn hear(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
-        if self.is_group { self.group(watch, found).await } else { self.one(watch, found).await }
+        if self.is_many { self.many(watch, found).await } else { self.one(watch, found).await }
     }
 
     async fn one(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
@@ -85,7 +85,7 @@ impl Question {
         }
     }
 
-    async fn group(&self, watch: &mut RawWatch, members: &mut Members) -> Option<Trouble> {
+    async fn many(&self, watch: &mut RawWatch, members: &mut Members) -> Option<Trouble> {
         let mut rejected = None;
         loop {
             match watch.next().await {
@@ -93,12 +93,13 @@ impl Question {
                     let answer = self.answer(Arc::clone(&name), value);
                     members.insert(name, answer);
                 }
-                // The members that are good are told next.
+                // The members that are good come next.
                 Some(Event::Ambient { error: Some(error), .. }) if error.is_nameless => {
                     rejected = Some(self.trouble(&error));
                     break;
                 }
-                // Nobody says what there is: nobody can, or the server, or a file, has a reason.
+                // Nobody says what there is: no server can be reached, or the server or a file has
+                // a reason.
                 Some(Event::Ambient { name, error: Some(error) })
                     if *name == *self.name || ask::is_failure(error.kind) =>
                 {
@@ -126,9 +127,9 @@ impl Question {
         rejected
     }
 
-    /// A large answer may come in several responses, and none says that it is the last. What has
-    /// not begun to come in the time that the first one took will not come; changes of what came
-    /// are no part of it, and may never end.
+    /// Waits for the rest of a large answer: it may come in several responses, and none says that
+    /// it is the last. A member that has not begun to come in the time of the first response will
+    /// not come; changes of members are no part of the answer, and may never end.
     async fn rest(
         &self,
         watch: &mut RawWatch,

@@ -1,7 +1,7 @@
-//! `chancery get`: asks once, prints what came, and says what did not.
+//! `chancery get`: asks once, prints the resources that came, and says which did not.
 //!
-//! Every query is one watch until it has been told what there is. Not here: what is common with
-//! `watch` ([`crate::ask`]).
+//! Every query is one watch until it is complete. Not here: the common part with `watch`
+//! ([`crate::ask`]).
 
 mod answer;
 mod options;
@@ -19,7 +19,7 @@ pub(crate) use self::options::Get;
 use crate::ask::{self, Plan, plain};
 use crate::exit::Failure;
 
-/// Does what the flags say.
+/// Runs the command.
 pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
     let plan = Arc::new(Plan::new(&flags.query)?);
     output::check(flags.output, &plan.queries)?;
@@ -37,7 +37,7 @@ pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
     if output::write(flags.output, &plan, &rows)? { verdict(there, &errors) } else { Ok(()) }
 }
 
-/// All answers, in the order of the questions, and of their names where one has many.
+/// Returns all answers, in the order of the questions, and of names where one has many.
 async fn answers(plan: &Arc<Plan>) -> Result<Vec<Answer>, Failure> {
     let client = plan.client()?;
     let mut questions = JoinSet::new();
@@ -57,7 +57,7 @@ async fn answers(plan: &Arc<Plan>) -> Result<Vec<Answer>, Failure> {
     Ok(answers.into_iter().flatten().collect())
 }
 
-/// Whether all that was asked for is there. Each reason why not is told once.
+/// Returns a failure unless all resources have come. Each reason is told once.
 fn verdict(there: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
     let failed = errors.iter().any(|trouble| trouble.is_failure);
     let mut texts: Vec<String> = Vec::new();
@@ -79,5 +79,5 @@ fn verdict(there: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
     }
 }
 
-/// How long servers have to end their streams when the client ends in good order.
+/// The time for servers to end their streams when the client ends in good order.
 const LAST_WORD: Duration = Duration::from_secs(2);

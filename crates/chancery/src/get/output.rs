@@ -1,4 +1,4 @@
-//! How the resources that came are written to stdout.
+//! The output of `get`: resources on stdout.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::options::Format;
 use crate::ask::{self, Plan, Query, Renderer, Row};
 use crate::exit::Failure;
 
-/// Whether what will come can be written like this.
+/// Checks that the resources can be written in this format.
 pub(super) fn check(format: Format, queries: &[Query]) -> Result<(), Failure> {
     let mut types = queries.iter().map(|query| &query.type_url);
     let first = types.next();
@@ -20,7 +20,7 @@ pub(super) fn check(format: Format, queries: &[Query]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes them; `false` if nobody reads any more.
+/// Writes resources; `false` if nobody reads any more.
 pub(super) fn write(format: Format, plan: &Plan, rows: &[Row]) -> Result<bool, Failure> {
     let renderer = Renderer::new(plan);
     if format == Format::Table && rows.is_empty() {

@@ -3,12 +3,12 @@
 use std::env;
 use std::io::{self, IsTerminal};
 
-/// Whether there are colours.
+/// The colours of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
-    /// As ANSI terminals have them.
+    /// Colours as ANSI terminals have them.
     Ansi,
-    /// Text is text.
+    /// There are no colours.
     None,
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Colour {
 }
 
 impl Paint {
-    /// For stdout.
+    /// Returns the colours of stdout.
     pub(super) fn of_stdout() -> Self {
         let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
         let wanted = env::var_os("NO_COLOR").is_none();

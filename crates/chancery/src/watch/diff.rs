@@ -1,4 +1,4 @@
-//! What has changed in a text, as the lines around it.
+//! The difference of two texts, as lines and those around them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::colour::{Colour, Paint};
 
-/// The lines that are other ones, and some around them. Empty if none is.
+/// Returns the lines that differ, and some around them; empty if there are none.
 pub(super) fn lines(before: &str, after: &str, paint: Paint) -> String {
     // Texts that have nothing in common would take long; then what is found so far will do.
     let diff = TextDiff::configure().timeout(LONGEST).diff_lines(before, after);

@@ -1,4 +1,4 @@
-//! What is told of a resource: four kinds of events, made of what a watch hears.
+//! The events that are printed, of four kinds, made of those that a watch hears.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use chancery_client::{Client, Event, TypeUrl, WatchError};
 
 use crate::ask::{LONGEST_WAIT, Row};
 
-/// Something that became of a resource, or of a group of them.
+/// An event of a resource, or of a query that can have more than one.
 #[derive(Clone, Debug)]
 pub(super) struct ResourceEvent {
     pub(super) type_url: TypeUrl,
     pub(super) name: Arc<str>,
     pub(super) kind: EventKind,
-    /// If no server can be reached: how long it is until the next attempt.
+    /// The time until the next attempt, if no server can be reached.
     pub(super) wait: Option<Duration>,
 }
 
@@ -55,7 +55,7 @@ impl ResourceEvent {
         Some(told)
     }
 
-    /// The word for it.
+    /// Returns the word for its kind.
     pub(super) fn word(&self) -> &'static str {
         match self.kind {
             EventKind::Changed(_) => "changed",

@@ -1,12 +1,12 @@
-//! `chancery watch`: asks, and prints what becomes of what it asked for until it is told to stop.
+//! `chancery watch`: asks, and prints events until it is told to stop.
 //!
 //! ```text
 //!   a task for each query: RawWatch --> bounded channel --> [printer]: Output, one event at a time
 //! ```
 //!
-//! Whoever reads slowly slows the channel, that the tasks, and these the streams. Nothing else waits
-//! for the reader: signals and the end of the time count while an event cannot be written. Not here:
-//! what is common with `get` ([`crate::ask`]).
+//! A slow reader slows the channel, which slows the tasks, and these the streams. Nothing else
+//! waits for the reader: signals and the end of the time count while an event cannot be written.
+//! Not here: the common part with `get` ([`crate::ask`]).
 
 mod colour;
 mod diff;
@@ -31,7 +31,7 @@ use self::printer::Printer;
 use crate::ask::{self, Plan};
 use crate::exit::Failure;
 
-/// Does what the flags say.
+/// Runs the command.
 pub(crate) fn run(flags: &Watch) -> Result<(), Failure> {
     let plan = Plan::new(&flags.query)?;
     let runtime = ask::runtime()?;
@@ -68,7 +68,7 @@ async fn watch(flags: &Watch, plan: &Plan) -> Result<(), Failure> {
     ended
 }
 
-/// A task for each query.
+/// Starts a task for each query.
 fn begin(client: &Client, plan: &Plan) -> (JoinSet<()>, Receiver<ResourceEvent>) {
     let (tell, news) = channel(AHEAD);
     let mut watching = JoinSet::new();
@@ -110,8 +110,8 @@ async fn stopped(time: Option<Duration>) -> Result<(), Failure> {
     }
 }
 
-/// How many events may wait to be printed.
+/// The number of events that may wait to be printed.
 const AHEAD: usize = 64;
 
-/// How long servers have to end their streams when the client ends in good order.
+/// The time for servers to end their streams when the client ends in good order.
 const LAST_WORD: Duration = Duration::from_secs(2);

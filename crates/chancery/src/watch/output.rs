@@ -1,4 +1,4 @@
-//! How events are written to stdout: each at once, and whole.
+//! The output of `watch`: events on stdout, each at once and whole.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -23,13 +23,13 @@ pub(super) struct Output {
     format: Format,
     renderer: Renderer,
     paint: Paint,
-    /// What was there when it was last told of.
+    /// The resources as they were printed last.
     known: HashMap<(TypeUrl, Arc<str>), Known>,
 }
 
 struct Known {
     row: Row,
-    /// Whether an earlier run told of it, and this one has not.
+    /// True if an earlier run printed it, and this one has not.
     restored: bool,
 }
 
@@ -39,7 +39,7 @@ impl Output {
         Self { format, renderer, paint: Paint::of_stdout(), known: HashMap::new() }
     }
 
-    /// An earlier run told of this.
+    /// Notes a resource that an earlier run printed.
     pub(super) fn restore(&mut self, type_url: &TypeUrl, resource: &Resource) {
         let row = Row {
             type_url: type_url.clone(),
@@ -52,8 +52,7 @@ impl Output {
         self.known.insert(key, Known { row, restored: true });
     }
 
-    /// Writes an event, unless it is known from an earlier run. Whether it did, and whether
-    /// somebody reads it.
+    /// Writes an event, unless it is known from an earlier run.
     pub(super) fn write(&mut self, event: &ResourceEvent) -> Result<Wrote, Failure> {
         let key = (event.type_url.clone(), Arc::clone(&event.name));
         let before = match &event.kind {
@@ -159,11 +158,11 @@ impl Output {
     }
 }
 
-/// What came of an event.
+/// The outcome of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrote {
     Event,
-    /// It was known.
+    /// The event was known.
     Nothing,
     /// Nobody reads any more.
     ToNobody,

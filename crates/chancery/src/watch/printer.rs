@@ -1,6 +1,6 @@
-//! The thread that prints: it waits for whoever reads stdout, and nobody waits for it.
+//! The thread that prints: it waits for the reader of stdout, and nobody waits for it.
 //!
-//! Not here: what an event looks like ([`super::output`]).
+//! Not here: the look of an event ([`super::output`]).
 
 use std::future::pending;
 use std::io;
@@ -25,7 +25,7 @@ use crate::exit::Failure;
 
 /// The thread that prints.
 pub(super) struct Printer {
-    /// Until it has ended.
+    /// The outcome, until it was taken.
     ended: Option<oneshot::Receiver<Result<(), Failure>>>,
     stops: Arc<AtomicBool>,
 }
@@ -43,7 +43,7 @@ impl Printer {
         Self { ended: Some(ended), stops }
     }
 
-    /// The outcome, once it has ended.
+    /// Waits for the outcome.
     pub(super) async fn ended(&mut self) -> Result<(), Failure> {
         let Some(ended) = &mut self.ended else { return pending().await };
         let told = ended.await.context("the thread that prints came to an end");
@@ -56,8 +56,8 @@ impl Printer {
         self.stops.store(true, Ordering::Relaxed);
     }
 
-    /// Waits, once there are no more events, until the last one is written to its end; not for long, as
-    /// it may be that nobody reads it.
+    /// Waits, once there are no more events, until the last one is written; not for long, as it may
+    /// be that nobody reads it.
     pub(super) async fn finish(self) {
         if let Some(ended) = self.ended {
             timeout(LAST_EVENT, ended).await.ok();
@@ -89,7 +89,7 @@ fn print(
     Err(Failure::broken(anyhow!("the client came to an end")))
 }
 
-/// A stream that cannot be watched will never tell that its reader has gone.
+/// A query that cannot be watched ends the program: it would never notice that its reader has gone.
 fn refused(event: &ResourceEvent) -> Result<(), Failure> {
     match &event.kind {
         EventKind::Error(error)

@@ -1,4 +1,4 @@
-//! What an earlier run printed as JSON, line by line: the last line of a resource says what there is.
+//! The output of an earlier run as JSON, line by line: the last line of a resource is its state.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ struct PrintedLine {
     resource: Option<Value>,
 }
 
-/// Reads what there was.
+/// Reads the resources of an earlier run.
 pub(super) fn read(path: &Path, schema: &Schema) -> Result<Vec<(TypeUrl, Resource)>, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path).with_context(|| format!("cannot read `{shown}`"))?;
