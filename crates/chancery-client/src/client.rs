@@ -171,7 +171,7 @@ impl Client {
             let Some(server) = servers.and_then(|it| it.servers.first()).copied() else { return };
             let version = resource.version().to_string().into();
             let (resource, reading) = (Arc::new(resource), None);
-            let held = CachedResource {
+            let cached = CachedResource {
                 resource,
                 decoded: reading,
                 version,
@@ -179,7 +179,7 @@ impl Client {
                 server,
                 expires: None,
             };
-            machine.restore(type_url.clone(), held);
+            machine.restore(type_url.clone(), cached);
         });
     }
 

@@ -339,8 +339,9 @@ fn add(faults: &mut Vec<Fault>, fault: Fault) {
         let rest = inner.strip_prefix(outer);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    let told = |known: &Fault| within(&known.path, &fault.path) || within(&fault.path, &known.path);
-    if !faults.iter().any(told) {
+    let is_known =
+        |known: &Fault| within(&known.path, &fault.path) || within(&fault.path, &known.path);
+    if !faults.iter().any(is_known) {
         faults.push(fault);
     }
 }

@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_core::client::{AuthorityKey, CachedResource, Machine, ServerId, Setup};
-use chancery_core::{Api, ResourceName, Time, TypeUrl, Version};
-use chancery_proto::reply::Reader;
+use chancery_core::{Api, ResourceName, TypeUrl, Version};
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -23,14 +22,14 @@ use super::files::CacheFiles;
 /// The servers that a client asks, as hashes, and the node that it is.
 pub(super) struct ServerHashes {
     node: u128,
-    servers: BTreeMap<ServerId, u128>,
+    hashes: BTreeMap<ServerId, u128>,
     authorities: BTreeMap<AuthorityKey, Vec<ServerId>>,
 }
 
 /// The resources in the cache on disk.
 #[derive(Default)]
 pub(super) struct CacheIndex {
-    lines: BTreeMap<(TypeUrl, ResourceName), IndexEntry>,
+    entries: BTreeMap<(TypeUrl, ResourceName), IndexEntry>,
     /// The bodies that are on disk, and were whole when they were read or written.
     written: BTreeSet<u128>,
     /// The index as it is on disk.
@@ -42,13 +41,29 @@ pub(super) struct CacheIndex {
 struct IndexEntry {
     version: Arc<str>,
     /// True if that is the resource's own version, and not the response's.
-    own: bool,
+    is_own: bool,
     server: ServerId,
     hash: u128,
     length: usize,
-    watched: bool,
+    is_watched: bool,
     /// The body, until it is on disk.
     body: Option<Bytes>,
+}
+
+impl IndexEntry {
+    /// The entry of a resource whose body is on disk, and which nobody watches.
+    fn new(cached: &CachedResource, hash: u128) -> Self {
+        let resource = &cached.resource;
+        Self {
+            version: Arc::clone(&cached.version),
+            is_own: matches!(resource.version(), Version::Explicit(_)),
+            server: cached.server,
+            hash,
+            length: resource.body().len(),
+            is_watched: false,
+            body: None,
+        }
+    }
 }
 
 impl ServerHashes {
@@ -60,154 +75,76 @@ impl ServerHashes {
         let authorities = setup.authorities().iter();
         Self {
             node: hash_of(&format!("{}\n{}", setup.node.id, setup.node.cluster)),
-            servers: servers.collect(),
+            hashes: servers.collect(),
             authorities: authorities.map(|(key, it)| (key.clone(), it.servers.clone())).collect(),
         }
     }
 
     /// Returns the server of this hash, if it would be asked for the name.
-    fn find(&self, hash: u128, name: &ResourceName) -> Option<ServerId> {
+    pub(super) fn find(&self, hash: u128, name: &ResourceName) -> Option<ServerId> {
         let mut asked = self.authorities.get(&AuthorityKey::of(name))?.iter().copied();
-        asked.find(|id| self.servers.get(id) == Some(&hash))
+        asked.find(|id| self.hashes.get(id) == Some(&hash))
     }
 
-    fn head(&self) -> String {
+    /// Returns the first line of the index. The word in it is older than the name of the cache.
+    pub(super) fn head(&self) -> String {
         format!("chancery-stock 1 {:032x}", self.node)
     }
 }
 
-/// Reads the cache of an earlier run, and the faults of what cannot be used.
-pub(super) fn load(
-    disk: &CacheFiles,
-    sources: &ServerHashes,
-    reader: &Reader,
-    secrets: bool,
-) -> (CacheIndex, Vec<(TypeUrl, CachedResource)>, Vec<String>) {
-    let mut loaded = CacheIndex::default();
-    let (mut left, mut faults) = (Vec::new(), Vec::new());
-    match disk.index() {
-        Ok(index) => loaded.index = index,
-        Err(error) => faults.push(format!("the index: {error}")),
-    }
-    let index = loaded.index.clone();
-    let mut lines = index.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let head = lines.next().unwrap_or_default();
-    if head != sources.head().as_bytes() {
-        if !head.is_empty() {
-            faults.push("it is of another node, or another version of this program".to_owned());
-        }
-        return (loaded, left, faults);
-    }
-    for line in lines {
-        match loaded.take(line, disk, sources, reader, secrets) {
-            Ok(found) => left.push(found),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    (loaded, left, faults)
-}
-
 impl CacheIndex {
-    fn take(
-        &mut self,
-        text: &[u8],
-        disk: &CacheFiles,
-        sources: &ServerHashes,
-        reader: &Reader,
-        secrets: bool,
-    ) -> Result<(TypeUrl, CachedResource), String> {
-        let json = checked(text).ok_or("a line of the index is not as it was written")?;
-        let text = |key: &str| json[key].as_str().unwrap_or_default();
-        let hash = |key: &str| u128::from_str_radix(text(key), 16);
-        let type_url = TypeUrl::new(text("type"));
-        let named_fault =
-            |why: &dyn std::fmt::Display| format!("{} `{}`: {why}", type_url.short(), text("name"));
-        let name = ResourceName::read(text("name")).map_err(|error| named_fault(&error))?;
-        if type_url.api() == Api::Sds && !secrets {
-            return Err(named_fault(&"it is a secret, and secrets are not to be kept"));
-        }
-        let server = hash("server").ok().and_then(|hash| sources.find(hash, &name));
-        let server = server
-            .ok_or_else(|| named_fault(&"it is of a server that is not asked for it any more"))?;
-        let hash = hash("body").map_err(|error| named_fault(&error))?;
-        let body = disk.body(hash).map_err(|error| named_fault(&format!("its body: {error}")))?;
+    /// An index of no resources, which is on disk as these bytes.
+    pub(super) fn on_disk(index: Vec<u8>) -> Self {
+        Self { index, ..Self::default() }
+    }
+
+    /// Adds a resource that was read from disk.
+    pub(super) fn add(&mut self, type_url: TypeUrl, cached: &CachedResource, hash: u128) {
         self.written.insert(hash);
-        let (version, own): (Arc<str>, _) = (text("version").into(), json["own"] == true);
-        let length = body.len();
-        let stated = if own { &version } else { "" };
-        let given = reader.read_kept(&type_url, name.as_str(), stated, body);
-        let given = given.map_err(|why| named_fault(&why))?;
-        let line = IndexEntry {
-            version: Arc::clone(&version),
-            own,
-            server,
-            hash,
-            length,
-            watched: false,
-            body: None,
-        };
-        self.lines.insert((type_url.clone(), name), line);
-        let (resource, reading) = (given.resource, given.decoded);
-        let at = Time::default();
-        Ok((
-            type_url,
-            CachedResource {
-                resource,
-                decoded: reading,
-                version,
-                last_updated: at,
-                server,
-                expires: None,
-            },
-        ))
+        let entry = IndexEntry::new(cached, hash);
+        self.entries.insert((type_url, cached.resource.name().clone()), entry);
     }
 
     /// Takes over the cache of the machine, and removes what its server says does not exist.
     pub(super) fn update(
         &mut self,
         machine: &Machine,
-        sources: &ServerHashes,
+        servers: &ServerHashes,
         settings: &DiskCache,
     ) {
-        self.lines.retain(|(type_url, name), line| {
-            line.watched = false;
+        self.entries.retain(|(type_url, name), entry| {
+            entry.is_watched = false;
             !machine.is_known_missing(type_url, name)
         });
         for status in machine.resources() {
-            let Some(held) = status.cached else { continue };
-            let resource = &held.resource;
+            let Some(cached) = status.cached else { continue };
+            let resource = &cached.resource;
             let is_secret = status.type_url.api() == Api::Sds && !settings.secrets;
             if is_secret
-                || held.expires.is_some()
+                || cached.expires.is_some()
                 || resource.name() != status.name
-                || !sources.servers.contains_key(&held.server)
+                || !servers.hashes.contains_key(&cached.server)
             {
                 continue;
             }
-            let (hash, length) = (xxh3_128(resource.body()), resource.body().len());
+            let hash = xxh3_128(resource.body());
             let is_new = !self.written.contains(&hash);
-            let line = IndexEntry {
-                version: Arc::clone(&held.version),
-                own: matches!(resource.version(), Version::Explicit(_)),
-                server: held.server,
-                hash,
-                length,
-                watched: true,
-                body: is_new.then(|| resource.body().clone()),
-            };
-            self.lines.insert((status.type_url.clone(), status.name.clone()), line);
+            let mut entry = IndexEntry::new(cached, hash);
+            entry.is_watched = true;
+            entry.body = is_new.then(|| resource.body().clone());
+            self.entries.insert((status.type_url.clone(), status.name.clone()), entry);
         }
         self.fit(settings.max_bytes);
     }
 
     /// Removes resources beyond the limit, first those that are not watched.
     fn fit(&mut self, limit: usize) {
-        let mut total: usize = self.lines.values().map(|line| line.length).sum();
+        let mut total: usize = self.entries.values().map(|entry| entry.length).sum();
         for watched in [false, true] {
-            self.lines.retain(|_, line| {
-                let goes = total > limit && line.watched == watched;
+            self.entries.retain(|_, entry| {
+                let goes = total > limit && entry.is_watched == watched;
                 if goes {
-                    total -= line.length;
+                    total -= entry.length;
                 }
                 !goes
             });
@@ -216,39 +153,39 @@ impl CacheIndex {
 
     /// Writes the bodies that are not on disk yet, then the index that names them, and then removes
     /// the bodies that no line names.
-    pub(super) fn write(&mut self, disk: &CacheFiles, sources: &ServerHashes) -> io::Result<()> {
-        for line in self.lines.values_mut() {
-            if let Some(body) = &line.body {
-                if !self.written.contains(&line.hash) {
-                    disk.put_body(line.hash, body)?;
-                    self.written.insert(line.hash);
+    pub(super) fn write(&mut self, disk: &CacheFiles, servers: &ServerHashes) -> io::Result<()> {
+        for entry in self.entries.values_mut() {
+            if let Some(body) = &entry.body {
+                if !self.written.contains(&entry.hash) {
+                    disk.put_body(entry.hash, body)?;
+                    self.written.insert(entry.hash);
                 }
-                line.body = None;
+                entry.body = None;
             }
         }
-        let index = self.text(sources);
+        let index = self.text(servers);
         if index == self.index {
             return Ok(());
         }
         disk.put_index(&index)?;
         self.index = index;
-        let named: BTreeSet<_> = self.lines.values().map(|line| line.hash).collect();
+        let named: BTreeSet<_> = self.entries.values().map(|entry| entry.hash).collect();
         disk.keep_bodies(&named);
         self.written = named;
         Ok(())
     }
 
-    fn text(&self, sources: &ServerHashes) -> Vec<u8> {
-        let mut index = sources.head();
-        for ((type_url, name), line) in &self.lines {
-            let server = sources.servers.get(&line.server).copied().unwrap_or_default();
+    fn text(&self, servers: &ServerHashes) -> Vec<u8> {
+        let mut index = servers.head();
+        for ((type_url, name), entry) in &self.entries {
+            let server = servers.hashes.get(&entry.server).copied().unwrap_or_default();
             let json = json!({
                 "type": type_url.message_name(),
                 "name": name.as_str(),
-                "version": &*line.version,
-                "own": line.own,
+                "version": &*entry.version,
+                "own": entry.is_own,
                 "server": format!("{server:032x}"),
-                "body": format!("{:032x}", line.hash),
+                "body": format!("{:032x}", entry.hash),
             })
             .to_string();
             index += &format!("\n{:032x} {json}", hash_of(&json));
@@ -259,7 +196,7 @@ impl CacheIndex {
 }
 
 /// Returns the content of a line whose checksum is right.
-fn checked(line: &[u8]) -> Option<Value> {
+pub(super) fn checked(line: &[u8]) -> Option<Value> {
     let (hash, json) = str::from_utf8(line).ok()?.split_once(' ')?;
     let is_right = u128::from_str_radix(hash, 16) == Ok(hash_of(json));
     if is_right { serde_json::from_str(json).ok() } else { None }

@@ -13,6 +13,7 @@
 
 mod files;
 mod index;
+mod load;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::engine::Engine;
 use crate::tasks::{ShutDown, blocking};
 use files::CacheFiles;
 use index::{CacheIndex, ServerHashes};
+use load::{CacheLoader, LoadedCache};
 
 /// The directory in which a client keeps its cache for the next run.
 ///
@@ -82,36 +84,38 @@ impl DiskCache {
 /// A disk cache that has not been opened yet.
 pub(crate) struct ClosedDiskCache {
     settings: DiskCache,
-    sources: ServerHashes,
+    servers: ServerHashes,
     reader: Reader,
 }
 
 /// A disk cache that is open.
 pub(crate) struct OpenDiskCache {
     settings: DiskCache,
-    sources: ServerHashes,
+    servers: ServerHashes,
     disk: CacheFiles,
     index: CacheIndex,
 }
 
 impl ClosedDiskCache {
     pub(crate) fn new(settings: DiskCache, setup: &Setup, reader: Reader) -> Self {
-        Self { settings, sources: ServerHashes::of(setup), reader }
+        Self { settings, servers: ServerHashes::of(setup), reader }
     }
 
     /// Reads the directory and hands its resources to the machine. `None` means that nothing can be
     /// kept.
     pub(crate) async fn open(self, engine: Arc<Engine>) -> Option<OpenDiskCache> {
-        let Self { settings, sources, reader } = self;
+        let Self { settings, servers, reader } = self;
         let directory = settings.directory.clone();
         let read = move || {
             let disk = CacheFiles::open(&settings.directory)?;
-            let (index, left, faults) = index::load(&disk, &sources, &reader, settings.secrets);
-            Ok((OpenDiskCache { settings, sources, disk, index }, left, faults))
+            let secrets = settings.secrets;
+            let loader = CacheLoader { disk: &disk, servers: &servers, reader: &reader, secrets };
+            let LoadedCache { index, resources, faults } = loader.load();
+            Ok((OpenDiskCache { settings, servers, disk, index }, resources, faults))
         };
         match blocking(read).await {
-            Ok(Ok((open, left, faults))) => {
-                let (directory, resources) = (directory.display(), left.len());
+            Ok(Ok((open, cached, faults))) => {
+                let (directory, resources) = (directory.display(), cached.len());
                 info!(%directory, resources, "found what an earlier run held");
                 for fault in faults.iter().take(LINES) {
                     warn!(%directory, "something kept from an earlier run is not used: {fault}");
@@ -119,7 +123,7 @@ impl ClosedDiskCache {
                 if faults.len() > LINES {
                     warn!(%directory, "and {} more", faults.len() - LINES);
                 }
-                engine.restore(left);
+                engine.restore(cached);
                 Some(open)
             }
             Ok(Err(why)) => {
@@ -143,9 +147,9 @@ impl OpenDiskCache {
             } else {
                 engine.cache_changed().await;
             }
-            engine.inspect(|machine| self.index.update(machine, &self.sources, &self.settings));
+            engine.inspect(|machine| self.index.update(machine, &self.servers, &self.settings));
             let write = move || {
-                let written = self.index.write(&self.disk, &self.sources);
+                let written = self.index.write(&self.disk, &self.servers);
                 (self, written)
             };
             let written = match blocking(write).await {

@@ -60,8 +60,8 @@ impl StreamTask {
         &self,
         sender: SendRequest<Bytes>,
     ) -> Result<(ResponseReader, MessageWriter), ErrorDetail> {
-        let type_url = self.handle.stream.scope.only();
-        let path = self.context.paths.method(type_url, self.context.variant);
+        let scope = &self.handle.stream.scope;
+        let path = self.context.paths.method(scope, self.context.variant);
         let path =
             path.ok_or_else(|| unavailable("the type has no service of its own".to_owned()))?;
         self.caller.open(sender, path).await

@@ -99,10 +99,10 @@ fn decoded<T: ResourceType>(name: &str, body: &Bytes) -> Result<DecodedBody, Str
 
 /// Returns the value of a resource. It was decoded when it came, unless nobody watched it as a `T`
 /// then.
-pub(crate) fn value<T: ResourceType>(held: &CachedResource) -> Result<Arc<T>, String> {
-    let decoded = held.decoded.as_ref().and_then(|decoded| decoded.0.downcast_ref::<DropLater>());
+pub(crate) fn value<T: ResourceType>(cached: &CachedResource) -> Result<Arc<T>, String> {
+    let decoded = cached.decoded.as_ref().and_then(|decoded| decoded.0.downcast_ref::<DropLater>());
     if let Some(value) = decoded.and_then(DropLater::get) {
         return Ok(value);
     }
-    T::decode(held.resource.name().as_str(), held.resource.body()).map(Arc::new)
+    T::decode(cached.resource.name().as_str(), cached.resource.body()).map(Arc::new)
 }

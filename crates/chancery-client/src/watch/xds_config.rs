@@ -84,15 +84,15 @@ impl XdsConfigWatch {
 
     /// Takes the events of one watch, and watches what the new resource refers to before the server
     /// is read any further (C-038).
-    fn hear(&mut self, key: &ResourceKey) {
+    fn take_events(&mut self, key: &ResourceKey) {
         let bell = KeyWaker { ready: Arc::clone(&self.ready), key: key.clone() };
         let waker = Waker::from(Arc::new(bell));
         let cx = Context::from_waker(&waker);
-        let mut news = None;
+        let mut latest = None;
         while let Some(watch) = self.watches.get_mut(key) {
             match watch.poll_event(&cx) {
-                Poll::Ready(Some(WatchEvent::Changed { value, .. })) => news = Some(value),
-                Poll::Ready(Some(WatchEvent::Failed { error })) => news = Some(Err(error)),
+                Poll::Ready(Some(WatchEvent::Changed { value, .. })) => latest = Some(value),
+                Poll::Ready(Some(WatchEvent::Failed { error })) => latest = Some(Err(error)),
                 Poll::Ready(Some(WatchEvent::Ambient { .. } | WatchEvent::Complete)) => {}
                 Poll::Ready(None) => {
                     self.ended = true;
@@ -101,8 +101,8 @@ impl XdsConfigWatch {
                 Poll::Pending => break,
             }
         }
-        if let Some(part) = news {
-            let body = part.as_ref().ok().map(|held| held.resource.body());
+        if let Some(part) = latest {
+            let body = part.as_ref().ok().map(|cached| cached.resource.body());
             let links = body.map(|body| links(&self.schema, &key.0, body)).unwrap_or_default();
             self.dependencies.update(key.clone(), part, &links);
             self.watch_what_is_needed();
@@ -144,7 +144,7 @@ impl Stream for XdsConfigWatch {
         loop {
             self.ready.register(cx);
             let Some(key) = self.ready.next() else { break };
-            self.hear(&key);
+            self.take_events(&key);
         }
         match self.dependencies.next_config() {
             Some(published) => {

@@ -205,16 +205,16 @@ fn is_fresh(metadata: &Metadata, now: SystemTime) -> bool {
 }
 
 fn all(faults: &[Fault]) -> String {
-    let told = faults.iter().take(FAULTS).map(|fault| {
+    let named = faults.iter().take(FAULTS).map(|fault| {
         let place = fault.position.map(|position| format!("{position}: ")).unwrap_or_default();
         let path = if fault.path.is_empty() { String::new() } else { format!("{}: ", fault.path) };
         format!("{place}{path}{}", fault.message)
     });
-    let mut told: Vec<_> = told.collect();
+    let mut named: Vec<_> = named.collect();
     if faults.len() > FAULTS {
-        told.push(format!("and {} more", faults.len() - FAULTS));
+        named.push(format!("and {} more", faults.len() - FAULTS));
     }
-    told.join("; ")
+    named.join("; ")
 }
 
 fn name(path: &Path) -> String {

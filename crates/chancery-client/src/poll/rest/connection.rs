@@ -32,7 +32,7 @@ impl PollFailure {
         if error.is_parse() { Self::Answer(text) } else { Self::Gone(text) }
     }
 
-    pub(super) fn told(self) -> String {
+    pub(super) fn into_text(self) -> String {
         match self {
             Self::Gone(why) | Self::Answer(why) => why,
         }

@@ -137,7 +137,7 @@ impl RestPoller<'_> {
         let io = dial::connect(dial, address, &self.rest.credentials, limit).await?;
         let connected = timeout(limit, Http1Connection::new(io)).await;
         let mut connection = connected.map_err(|_| format!("no connection within {limit:?}"))??;
-        let answer = connection.ask(request(), options).await.map_err(PollFailure::told)?;
+        let answer = connection.ask(request(), options).await.map_err(PollFailure::into_text)?;
         self.kept = Some((place, connection));
         self.read(answer).await
     }
