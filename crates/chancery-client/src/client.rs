@@ -23,7 +23,7 @@ use crate::keeper;
 use crate::load::{Load, LoadError};
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::reports::ReportDrivers;
+use crate::report_driver::ReportDrivers;
 use crate::resource::{Decoders, Received, ResourceType};
 use crate::server_context::ServerContext;
 use crate::service_paths::ServicePaths;

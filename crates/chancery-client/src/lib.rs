@@ -46,7 +46,7 @@ pub mod load;
 pub mod metrics;
 pub mod options;
 mod poll;
-mod reports;
+mod report_driver;
 pub mod resource;
 mod server_context;
 mod service_paths;

@@ -10,8 +10,8 @@ use chancery_core::Locality;
 use chancery_core::client::load::{ClusterCounters, LoadKey, LocalityCounters};
 pub use chancery_core::client::load::{OrcaReport, ReportedMetrics};
 
-pub use crate::reports::LoadError;
-use crate::reports::ReportDriver;
+pub use crate::report_driver::LoadError;
+use crate::report_driver::ReportDriver;
 use crate::session::Session;
 
 /// Counts the calls to one cluster, for a server. Cloning it is cheap.

@@ -7,7 +7,7 @@ use chancery_core::client::ServerId;
 use tokio::task::JoinHandle;
 
 use crate::engine::Engine;
-use crate::reports::ReportDrivers;
+use crate::report_driver::ReportDrivers;
 use crate::resource::Decoders;
 
 /// One client, shared by all who use it.

@@ -422,9 +422,9 @@ async fn clusters_of_two_authorities_report_to_two_servers() {
         let Some(Event::Changed { value: Ok(cluster), .. }) = within(watch.next()).await else {
             panic!()
         };
-        let giver = client.server(cluster.server_id).unwrap();
-        assert_eq!(giver.uri, uri);
-        loads.push(client.load(giver, name, "").unwrap());
+        let server = client.server(cluster.server_id).unwrap();
+        assert_eq!(server.uri, uri);
+        loads.push(client.load(server, name, "").unwrap());
         let mut peer = peer_of(&mut door, uri).await;
         let mut call = stream(&mut peer).await;
         call.say(&all(Duration::from_secs(10)));

@@ -3,9 +3,9 @@
 //! For discovery, each server has one connection, with one stream for all types or one for each.
 //! Its driver is a task. It connects when the machine wants a stream and there is no connection
 //! that takes one, and closes the connection with its last stream (C-039). Load reports have a
-//! connection of their own ([`reports`]).
+//! connection of their own ([`report_stream`]).
 
-mod reports;
+mod report_stream;
 mod stream;
 
 use std::pin::pin;
@@ -19,7 +19,7 @@ use crate::engine::{Engine, StreamHandle};
 use crate::errors::unavailable;
 use crate::server_context::ServerContext;
 use crate::tasks::pass_panic_on;
-pub(crate) use reports::ReportStream;
+pub(crate) use report_stream::ReportStream;
 
 /// The driver of one gRPC server.
 pub(crate) struct GrpcDriver {

@@ -21,7 +21,7 @@ use crate::calls::client::{Caller, ResponseReader};
 use crate::calls::messages::MessageWriter;
 use crate::errors::{error_chain, internal, unavailable};
 use crate::options::Options;
-use crate::reports::ReportDriver;
+use crate::report_driver::ReportDriver;
 
 /// Reports loads to one server.
 pub(crate) struct ReportStream {
