@@ -153,11 +153,10 @@ async fn alarmed<F: Future>(future: F) -> F::Output {
     .await
 }
 
-/// Polls once, with a waker that is never used: it is replaced by the next one.
+/// Polls once. If there is nothing yet, the next poll replaces the waker of this one.
 async fn polled_once(future: impl Future) {
     let mut next = pin!(alarmed(future));
-    let is_pending = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_pending())).await;
-    assert!(is_pending);
+    let _ = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
 }
 
 fn snapshot(version: &str) -> Snapshot {
