@@ -1,4 +1,4 @@
-//! What a client does on the wire, seen by a server that the test plays.
+//! The conduct of a client on the wire, seen by a server that the test plays.
 #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod stage;
@@ -102,7 +102,7 @@ async fn a_connection_that_is_dead_is_noticed() {
         options.keepalive_timeout = Duration::from_secs(7);
     });
     let mut watch = client.watch_raw(&clusters(), "a");
-    // What the server sends to begin with, and no more: an empty SETTINGS and the answer to the
+    // The server sends this to begin with, and no more: an empty SETTINGS and the answer to the
     // client's.
     let (_, mut io) = door.next().await;
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0];

@@ -1,4 +1,4 @@
-//! What is kept on disk for the next run: used at once, checked, and never in the way.
+//! The cache on disk for the next run: used at once, checked, and never in the way.
 #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 use std::fs;
@@ -95,7 +95,7 @@ async fn a_server_of_delta_is_told_the_versions_of_the_last_run() {
         news.push(heard(&mut watch).await);
     }
     assert_eq!(news.iter().filter(|told| *told == "a=1").count(), 1, "{news:?}");
-    // What is gone is gone from the disk too.
+    // A resource that is gone is gone from the disk too.
     index(dir.path(), |text| text.contains("\"c\"") && !text.contains("\"b\"")).await;
 }
 
@@ -185,7 +185,7 @@ async fn secrets_are_kept_only_if_asked() {
     }
 }
 
-/// What a program does not watch any more is kept: it drops its watches when it ends.
+/// A resource that a program does not watch any more is kept: it drops its watches when it ends.
 #[tokio::test]
 async fn what_is_not_watched_any_more_is_kept_within_bounds() {
     let dir = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ fn put(path: &Path, content: impl AsRef<[u8]>) {
     fs::rename(&beside, path).unwrap();
 }
 
-/// What is wrong, and in what words.
+/// The error of the next event, and its words.
 async fn trouble(watch: &mut RawWatch) -> (ErrorKind, String) {
     match within(watch.next()).await.unwrap() {
         Event::Changed { value: Err(error), .. } | Event::Ambient { error: Some(error), .. } => {
@@ -166,7 +166,7 @@ async fn a_broken_file_leaves_what_is_there() {
     assert!(kind == ErrorKind::Missing && told.contains("there is no file `cds`"), "{told}");
     put(&file, yaml(&[("a", "2")]));
     assert_eq!(heard(&mut watch).await, "a=2");
-    // Who is slow hears what is true.
+    // A slow watch hears what is true.
     assert_eq!(heard(&mut all).await, "a=2");
 }
 
@@ -226,7 +226,7 @@ async fn a_directory_may_come_and_go() {
     assert_eq!(heard(&mut watch).await, "a but Unreachable");
     put(&aside.join("cds.yaml"), yaml(&[("a", "2")]));
     fs::rename(&aside, &path).unwrap();
-    // That it is over may be said by the new value.
+    // The new value may say that the trouble is over.
     while heard(&mut watch).await != "a=2" {}
 }
 

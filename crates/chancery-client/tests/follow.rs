@@ -86,7 +86,7 @@ fn client(server: &TestServer, variant: Variant) -> Client {
     Client::new(&bootstrap, Options { variant, ..Options::default() }).expect("a bootstrap")
 }
 
-/// What was published, in short.
+/// The next config, in short.
 async fn next(follow: &mut XdsConfigWatch) -> String {
     let waiting = tokio::time::timeout(Duration::from_secs(60), follow.next());
     let published: XdsConfigResult =

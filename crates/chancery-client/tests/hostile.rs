@@ -16,16 +16,16 @@ use stage::theatre::{Manner, Seen, Theatre};
 use stage::{door, within};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// What came of a server that was hostile for a time.
+/// The outcome of a time with a hostile server.
 #[derive(Debug)]
 struct Outcome {
-    /// What a watch heard that had a value before.
+    /// The events of a watch that had a value before.
     told: Vec<String>,
-    /// What a watch heard that began meanwhile, of a resource that there is not.
+    /// The events of a watch that began meanwhile, of a resource that does not exist.
     late: Vec<String>,
-    /// What the server saw.
+    /// The record of the server.
     seen: Seen,
-    /// What the watch with the value heard when the server behaved again.
+    /// The events of the watch with the value when the server behaved again.
     after: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ async fn outlive(manner: Manner) -> Outcome {
     let held = client.resources().len();
     assert_eq!(held, 1, "nothing is kept that nobody watches");
     drop((watch, client));
-    // What is left of a client are tasks, and each of them can dial.
+    // A client leaves nothing but tasks behind, and each of them can dial.
     tokio::time::sleep(HOSTILITY).await;
     assert_eq!(Arc::strong_count(&dial), 1, "nothing is left of the client");
     Outcome { told, late, seen, after }
@@ -77,7 +77,7 @@ async fn until(watch: &mut RawWatch, end: Instant) -> Vec<String> {
     all
 }
 
-/// What a watch hears next, as text: the name, and the text in the cluster or what is wrong.
+/// The next event of a watch, as text: the name, and the text in the cluster or the error.
 async fn next(watch: &mut RawWatch) -> String {
     match within(watch.next()).await.expect("the client lives") {
         Event::Changed { name, value: Ok(value) } => {
@@ -126,7 +126,7 @@ async fn streams_that_end_without_a_response_are_an_outage() {
     is_away(Manner::Huge).await;
 }
 
-/// What is heard when a stream goes on which a server that owed something never spoke (C-067).
+/// The events when a stream goes on which a server that owed something never spoke (C-067).
 const UNHEARD: [&str; 2] = ["a but Unreachable", "a new"];
 
 /// C-065, C-068: nothing was lost. What the server does not answer does not exist.

@@ -262,7 +262,7 @@ async fn a_server_that_is_killed_under_load_hears_nothing_twice() {
     let once: BTreeSet<_> = told.iter().copied().collect();
     assert_eq!(once.len(), told.len(), "something was told twice");
     assert!(counted > 0 && once.last() == Some(&(counted - 1)), "{counted} {:?}", once.last());
-    // What is missing lies together, once for each death.
+    // The numbers that are missing lie together, once for each death.
     let is_missing = |number: &u64| !once.contains(number);
     let gaps = (0..counted)
         .filter(|number| is_missing(number) && !(*number > 0 && is_missing(&(number - 1))));
@@ -319,7 +319,7 @@ async fn a_client_that_is_closed_tells_what_is_left() {
     call.say(&all(Duration::from_secs(1000)));
     let began = tokio::time::Instant::now();
     load.dropped(None);
-    // That the answer was heard is seen by what follows from it.
+    // The test sees that the answer was heard by what follows from it.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let closing = tokio::spawn(client.close(Duration::from_secs(60)));
     assert_eq!(told(&mut call).await.dropped, 1);

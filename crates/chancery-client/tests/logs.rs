@@ -1,4 +1,5 @@
-//! What a client writes to a log: each change, with what it concerns, so many lines, and no secret.
+//! The log of a client: each change, with what it concerns, a bounded number of lines, and no
+//! secret.
 #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod stage;

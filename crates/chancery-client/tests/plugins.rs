@@ -1,4 +1,4 @@
-//! What streams carry: tokens, and credentials that the program brings with it (C-003, C-009).
+//! The headers of streams: tokens, and credentials of the program's own (C-003, C-009).
 #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 #![allow(dead_code, reason = "the common parts serve other tests as well")]
 
@@ -197,7 +197,7 @@ async fn a_plugin_that_fails_is_named() {
     assert_eq!(chain(&error), "`mesh` credentials cannot be had: the agent is gone");
 }
 
-/// What the daemon's own documents show: a bootstrap of Istio's shape.
+/// The bootstrap in the documents of the daemon, which has the shape of Istio's.
 #[test]
 fn a_whole_bootstrap_names_its_credentials() {
     let bootstrap: Bootstrap = r#"{

@@ -1,4 +1,4 @@
-//! What a client says of itself: in the program, over CSDS, and in numbers.
+//! The state of a client: in the program, over CSDS, and in numbers.
 #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod stage;
@@ -76,7 +76,7 @@ fn find<'a>(status: &'a ClientConfig, name: &str) -> &'a GenericXdsConfig {
     all.find(|resource| &*resource.name == name).unwrap_or_else(|| panic!("no {name}: {status:?}"))
 }
 
-/// How a resource stands, as text: state, version, whether there is a body, and what is wrong.
+/// The state of a resource, as text: state, version, whether there is a body, and the error.
 fn shown(resource: &GenericXdsConfig) -> String {
     let state = resource.client_status.map_or_else(String::new, |state| format!("{state:?}"));
     let body = if resource.xds_config.is_some() { "held" } else { "none" };
@@ -108,7 +108,7 @@ async fn every_state_of_a_resource_is_shown() {
         within(watches[at].next()).await.unwrap();
     }
     call.heard().await.unwrap();
-    // What was good is held on when what comes after it is not.
+    // A good value stays when the next one is bad.
     let long = [cluster("worse"), field(28, &[b'x'; 60])].concat();
     let mut second = response("2", &[cluster("a"), long]);
     second.splice(2..3, *b"8");
@@ -180,7 +180,7 @@ struct Asker {
     _connection: JoinSet<()>,
 }
 
-/// How a call ended, and what was said before.
+/// The end of a call, and its messages.
 struct Answer {
     messages: Vec<Bytes>,
     status: String,

@@ -162,7 +162,7 @@ async fn another_server_is_asked_while_the_first_is_away() {
     assert_eq!(heard(&mut one).await, "a but Unreachable");
     let mut other = client.watch_raw(&clusters(), "b");
     assert_eq!(heard(&mut other).await, "b=2");
-    // That it is over may be said by the new value.
+    // The new value may say that the trouble is over.
     while heard(&mut one).await != "a=2" {}
 }
 

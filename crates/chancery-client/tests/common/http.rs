@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// What is done to a request.
+/// The treatment of a request.
 pub(crate) enum Does {
     /// It is answered with these bytes.
     Says(String),
@@ -20,7 +20,7 @@ pub(crate) enum Does {
     Hangs,
 }
 
-/// What was asked.
+/// A request, as it was received.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) head: String,

@@ -110,14 +110,14 @@ impl Echo {
         Ok(io)
     }
 
-    /// Whom the server saw on the connection that was made last.
+    /// The certificate of the client on the last connection.
     pub(crate) async fn saw(&mut self) -> Option<CertificateDer<'static>> {
         within(self.seen.recv()).await.unwrap()
     }
 }
 
-/// Whether a connection is alive. Only after a byte has come back is it certain that a server of
-/// TLS 1.3 took the client's certificate.
+/// Returns true if a connection is alive. Only after a byte has come back is it certain that a
+/// server of TLS 1.3 took the client's certificate.
 pub(crate) async fn echoed(io: &mut TlsStream<TcpStream>) -> std::io::Result<()> {
     io.write_all(b"x").await?;
     let mut byte = [0];
@@ -196,7 +196,7 @@ pub(crate) fn credentials(channel: ChannelCredentials) -> Credentials {
     server.credentials(Alpn::Http2)
 }
 
-/// What the next connection is made with.
+/// The configuration of the next connection.
 pub(crate) async fn tls(credentials: &Credentials) -> Arc<ClientConfig> {
     credentials.tls().await.unwrap().unwrap()
 }

@@ -65,7 +65,7 @@ pub(crate) fn quick() -> Options {
     options
 }
 
-/// What a watch hears, as text.
+/// The next event of a watch, as text.
 pub(crate) async fn heard(watch: &mut RawWatch) -> String {
     match within(watch.next()).await.expect("the client lives") {
         Event::Changed { name, value: Ok(value) } => {

@@ -67,7 +67,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-/// What lies in the folder of a target, in the order of its names. What is said to be a message is
+/// The files in the folder of a target, in the order of their names. What is said to be a message is
 /// made one.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(target);

@@ -8,7 +8,7 @@ pub(crate) struct Mutator<'a> {
     corpus: &'a [Vec<u8>],
 }
 
-/// What parsers look for, and numbers at the edge of what fits.
+/// The bytes that parsers look for, and numbers at the edge of what fits.
 const TOKENS: [&[u8]; 24] = [
     b"xdstp://",
     b"xds:",

@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 pub(crate) use message::{field, response, response_of};
 pub(crate) use within::within;
 
-/// Where a client's connections come out, if it dials by the other half.
+/// The other end of the connections of a client that dials by the other half.
 pub(crate) struct Door(mpsc::Receiver<(String, DuplexStream)>);
 
 struct Lines(mpsc::Sender<(String, DuplexStream)>);
@@ -59,7 +59,7 @@ impl Door {
         self.0.recv().await
     }
 
-    /// Who has been dialled and not been let in.
+    /// The addresses that were dialled and not let in.
     pub(crate) fn waiting(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.0.try_recv().ok()).map(|(address, _)| address).collect()
     }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use super::message::{CDS, LDS, cluster, reply, response};
 use super::{Call, Door, Peer};
 
-/// How it plays.
+/// The behaviour of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// As it should: the cluster `a`, with this text in it.
@@ -52,7 +52,7 @@ pub(crate) enum Manner {
     Aging,
 }
 
-/// What it saw.
+/// The record of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) connections: usize,
@@ -83,7 +83,7 @@ impl Theatre {
         self.manner.send_replace(manner);
     }
 
-    /// What was seen since this was asked last.
+    /// Takes the record since the last call.
     pub(crate) fn seen(&self) -> Seen {
         std::mem::take(&mut self.seen.lock().unwrap())
     }
@@ -144,7 +144,7 @@ async fn talk(mut call: Call, manner: Manner, seen: Arc<Mutex<Seen>>) -> bool {
         note(&seen, &request);
         turn += 1;
         match manner {
-            // Who answers an answer would never come to an end.
+            // A server that answered each answer would never come to an end.
             Manner::Good(_) if !request.nonce.is_empty() => {}
             Manner::Mute => {}
             Manner::Bare => drop(call.open()),
@@ -180,7 +180,7 @@ fn note(seen: &Mutex<Seen>, request: &SotwRequest) {
     seen.rejections.extend(request.error.iter().map(|error| error.message.clone()));
 }
 
-/// What it says in its so manieth turn.
+/// The response of a turn, by its number.
 fn answer(manner: Manner, turn: usize) -> Vec<u8> {
     let nonce = turn.to_string();
     let kept = cluster("a", "kept");
@@ -200,5 +200,5 @@ fn answer(manner: Manner, turn: usize) -> Vec<u8> {
     }
 }
 
-/// How often it answers on one stream, if each answer makes the client say something.
+/// The number of answers on one stream, if each answer makes the client send something.
 const TURNS: usize = 20;

@@ -44,7 +44,7 @@ impl ResourceEvent {
             }
             Event::Changed { name, value: Err(error) } => (name, EventKind::Error(error)),
             Event::Ambient { name, error } => (name, EventKind::Ambient(error)),
-            // What is printed of a watch that failed has no name.
+            // An event of a watch that failed is printed without a name.
             Event::Failed { error } => (Arc::from(""), EventKind::Error(error)),
             Event::Complete => return None,
         };

@@ -127,7 +127,7 @@ fn the_first_channel_credentials_that_are_known_are_taken() {
     let chosen = |creds: Json| only(&json!({"server_uri": "a", "channel_creds": creds})).channel;
     let tls = chosen(json!([{"type": "unknown"}, {"type": "tls"}, {"type": "insecure"}]));
     assert_eq!(tls, ChannelCredentials::Tls(TlsFiles::default()));
-    // What comes after is not looked at.
+    // The entries after it are not looked at.
     let insecure = chosen(json!([{"type": "insecure"}, {"type": "tls", "config": 7}, 9]));
     assert_eq!(insecure, ChannelCredentials::Insecure);
     let entry = json!({"server_uri": "a", "channel_creds": [{"type": "x"}, {"type": "y"}]});
