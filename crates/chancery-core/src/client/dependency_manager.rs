@@ -72,7 +72,7 @@ pub struct DependencyManager {
 /// A resource that is known, and those that it refers to.
 #[derive(Debug)]
 struct GraphNode {
-    part: ResourceResult,
+    resource: ResourceResult,
     links: Vec<ResourceKey>,
 }
 
@@ -117,7 +117,7 @@ impl DependencyManager {
     }
 
     /// A resource that is watched is there, with what it refers to; or there is none.
-    pub fn update(&mut self, key: ResourceKey, part: ResourceResult, links: &[Link]) {
+    pub fn update(&mut self, key: ResourceKey, resource: ResourceResult, links: &[Link]) {
         if !self.wanted.contains(&key) {
             return;
         }
@@ -125,7 +125,7 @@ impl DependencyManager {
         let links: Vec<_> = links.map(|link| (link.type_url.clone(), link.name.clone())).collect();
         links.iter().for_each(|link| self.want(link.clone()));
         let kept: BTreeSet<_> = links.iter().cloned().collect();
-        let before = self.nodes.insert(key, GraphNode { part, links });
+        let before = self.nodes.insert(key, GraphNode { resource, links });
         self.changed = true;
         if before.is_some_and(|before| before.links.iter().any(|link| !kept.contains(link))) {
             self.prune(&self.reachable());
@@ -144,15 +144,15 @@ impl DependencyManager {
     }
 
     fn assembled(&self) -> XdsConfigResult {
-        let mut parts = BTreeMap::new();
+        let mut resources = BTreeMap::new();
         for (key, node) in &self.nodes {
-            if let (Api::Lds | Api::Rds, Err(error)) = (key.0.api(), &node.part) {
+            if let (Api::Lds | Api::Rds, Err(error)) = (key.0.api(), &node.resource) {
                 return Err(Arc::clone(error));
             }
-            parts.insert(key.clone(), node.part.clone());
+            resources.insert(key.clone(), node.resource.clone());
         }
-        match parts.remove(&self.root) {
-            Some(Ok(listener)) => Ok(Arc::new(XdsConfig { listener, resources: parts })),
+        match resources.remove(&self.root) {
+            Some(Ok(listener)) => Ok(Arc::new(XdsConfig { listener, resources })),
             Some(Err(error)) => Err(error),
             None => Err(Arc::new(WatchError::broken("a listener is not part of what it needs"))),
         }
@@ -204,8 +204,8 @@ impl XdsConfig {
         &self,
         type_url: &TypeUrl,
     ) -> impl Iterator<Item = (&ResourceName, &ResourceResult)> {
-        let parts = self.resources.iter().filter(move |((of, _), _)| of == type_url);
-        parts.map(|((_, name), part)| (name, part))
+        let resources = self.resources.iter().filter(move |((of, _), _)| of == type_url);
+        resources.map(|((_, name), resource)| (name, resource))
     }
 }
 

@@ -226,3 +226,25 @@ impl Setup {
         &self.authorities
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(setup: &mut Setup, uri: &str) -> ServerId {
+        let features = ServerFeatures::default();
+        let key = ServerKey { uri: uri.into(), credentials: "insecure".into(), features };
+        setup.server(key, Protocol::Stream { variant: Variant::Sotw, aggregated: true })
+    }
+
+    /// C-084: no id leads to a server that there is not.
+    #[test]
+    fn an_authority_has_no_servers_of_another_setup() {
+        let mut other = Setup::new(Arc::default(), Settings::default());
+        let foreign = ["a", "b"].map(|uri| server(&mut other, uri))[1];
+        let mut setup = Setup::new(Arc::default(), Settings::default());
+        let own = server(&mut setup, "a");
+        setup.authority(AuthorityKey::Old, vec![foreign, own], Fallback::Needed);
+        assert_eq!(setup.authorities()[&AuthorityKey::Old].servers, [own]);
+    }
+}
