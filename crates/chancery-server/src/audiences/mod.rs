@@ -54,7 +54,7 @@ use crate::{AudienceName, Client, Policy, Refusal, Store};
 /// let stop = CancellationToken::new();
 /// # stop.cancel();
 /// let server = Server::new(audiences.store(), audiences, Config::default());
-/// server.serve(vec![listener], stop).await?;
+/// server.serve(vec![listener], stop.cancelled_owned()).await?;
 /// # Ok(())
 /// # }
 /// ```
