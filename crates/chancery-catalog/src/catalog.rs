@@ -30,7 +30,7 @@ use crate::history::History;
 use crate::layer::Layer;
 use crate::revision::{ContentHash, Reassigned, Revision};
 use crate::state::{CatalogState, LayerState, OverlayNames};
-use crate::view::{Slot, View};
+use crate::view::{Place, Slot, View};
 use crate::views::{Affected, ViewCache};
 
 /// The layers that sources commit, and the snapshots that audiences see. Clones are the same
@@ -246,6 +246,10 @@ impl Catalog {
 
     /// The view of an audience, and the number of the revision that it was looked up in.
     fn view(&self, audience: &Audience) -> (Option<Arc<View>>, u64) {
+        if let Some(group) = audience.parent().filter(|parent| parent.group.is_some()) {
+            // The nodes of a group share its view, also if nobody belongs to the group alone.
+            self.view(&group);
+        }
         loop {
             let Question { state, number, before } = self.lock().ask(audience);
             let Some(state) = state else { return (before, number) };
@@ -264,7 +268,7 @@ impl Catalog {
         let before = self.lock().history.root();
         match before {
             Some(before) if before.is_of(&own) => Some(before),
-            before => Some(View::of(own[0].clone(), None, before.as_ref())),
+            before => Some(View::of(Place::Inner, own[0].clone(), None, before.as_ref())),
         }
     }
 
@@ -282,12 +286,16 @@ impl Catalog {
         }
         let Some(parent) = audience.parent() else {
             // A state without a root serves nobody.
-            return state.root.clone().unwrap_or_else(|| View::of(slots[0].clone(), None, None));
+            return state
+                .root
+                .clone()
+                .unwrap_or_else(|| View::of(Place::Inner, slots[0].clone(), None, None));
         };
         let cached = self.lock().views.get(&parent);
         let below = || before.as_ref().and_then(|before| before.parent().cloned());
         let parent = self.make(state, &parent, cached.or_else(below));
-        View::of(slots.last().cloned().flatten(), Some(parent), before.as_ref())
+        let place = if audience.node.is_some() { Place::Leaf } else { Place::Inner };
+        View::of(place, slots.last().cloned().flatten(), Some(parent), before.as_ref())
     }
 
     /// Brings the views of these audiences to the newest state. Returns those that see something

@@ -37,6 +37,11 @@ impl LayerContent {
         self.entries.get(key)
     }
 
+    /// The number of resources.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// All entries, by type and name.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &Entry)> {
         self.entries.iter()

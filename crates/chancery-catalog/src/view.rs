@@ -28,11 +28,22 @@ pub(crate) struct View {
     pub(crate) snapshot: Arc<Snapshot>,
     /// The references in it that lead nowhere.
     pub(crate) dangling: Arc<[Dangling]>,
-    whole: Complete,
+    /// The state that the next view, and views above this one, are made from. The view of a node
+    /// with a small overlay has none: it is made anew each time.
+    whole: Option<Complete>,
     /// The content of the strongest layer; `None` if there is no such layer.
     own: Slot,
     /// The view of the layers below it.
     parent: Option<Arc<Self>>,
+}
+
+/// The place of a view among those that are made from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Views of stronger layers are made from it.
+    Inner,
+    /// No layer is stronger.
+    Leaf,
 }
 
 /// The content of a layer, if there is such a layer.
@@ -40,15 +51,25 @@ pub(crate) type Slot = Option<Arc<LayerContent>>;
 
 impl View {
     /// The view of a layer over its parent, for an audience that saw `before`.
+    ///
+    /// A small overlay is written over its parent each time, so that the view goes on sharing what
+    /// both have in common; a large one follows the changes.
     pub(crate) fn of(
+        place: Place,
         own: Slot,
         parent: Option<Arc<Self>>,
         before: Option<&Arc<Self>>,
     ) -> Arc<Self> {
-        match before {
-            Some(before) => Arc::new(before.next(own, parent)),
-            None => Arc::new(Self::first(own, parent)),
+        let is_small = parent.as_ref().is_some_and(|parent| parent.dwarfs(&own));
+        let followed = before.filter(|_| !is_small).and_then(|before| before.whole.as_ref());
+        let mut view = match (before, followed) {
+            (Some(before), Some(whole)) => before.next(whole.clone(), own, parent),
+            (before, _) => Self::over(own, parent, before),
+        };
+        if is_small && place == Place::Leaf {
+            view.whole = None;
         }
+        Arc::new(view)
     }
 
     /// Returns true if this is made of these layers, the weakest first.
@@ -69,40 +90,70 @@ impl View {
         self.layers().iter().zip(other.layers()).all(|(one, other)| is_same(one, &other))
     }
 
-    fn first(own: Slot, parent: Option<Arc<Self>>) -> Self {
-        let (mut whole, snapshot) = match &parent {
-            Some(parent) => (parent.whole.clone(), Arc::clone(&parent.snapshot)),
-            None => (Complete::new(), Arc::default()),
-        };
+    /// Returns true if an overlay is small beside this.
+    fn dwarfs(&self, own: &Slot) -> bool {
+        let own = own.as_ref().map_or(0, |content| content.len());
+        own <= FEW || own.saturating_mul(MANY_TIMES) <= self.snapshot.len()
+    }
+
+    /// The view of a layer, written over its parent.
+    fn over(own: Slot, parent: Option<Arc<Self>>, before: Option<&Arc<Self>>) -> Self {
+        let mut whole = parent.as_ref().map(|parent| parent.complete()).unwrap_or_default();
+        let turn = whole.dangling_turn();
         let mut changed = false;
         for (key, entry) in own.iter().flat_map(|content| content.iter()) {
             changed |= whole.insert(&key.type_url, Arc::clone(&entry.resource));
         }
-        let snapshot = if changed { Arc::new(whole.snapshot().clone()) } else { snapshot };
-        let dangling = whole.dangling().collect();
-        Self { snapshot, dangling, whole, own, parent }
+        let snapshot = match &parent {
+            Some(parent) if !changed => Arc::clone(&parent.snapshot),
+            parent => snapshot_over(&whole, parent.as_deref(), before.map(|before| &**before)),
+        };
+        let dangling = match &parent {
+            Some(parent) if whole.dangling_turn() == turn => Arc::clone(&parent.dangling),
+            _ => whole.dangling().collect(),
+        };
+        Self { snapshot, dangling, whole: Some(whole), own, parent }
     }
 
-    fn next(&self, own: Slot, parent: Option<Arc<Self>>) -> Self {
+    /// The view after this one, from the state of this one.
+    fn next(&self, mut whole: Complete, own: Slot, parent: Option<Arc<Self>>) -> Self {
         let (before, mut now) = (self.layers(), vec![own.clone()]);
         now.extend(parent.iter().flat_map(|parent| parent.layers()));
-        let mut whole = self.whole.clone();
+        let turn = whole.dangling_turn();
         // Origins are no content: an audience that sees the same keeps its snapshot.
-        if !follow(&mut whole, &before, &now) {
-            let (snapshot, dangling) = (Arc::clone(&self.snapshot), Arc::clone(&self.dangling));
-            return Self { snapshot, dangling, whole, own, parent };
-        }
-        let dangling = match whole.dangling_turn() == self.whole.dangling_turn() {
+        let snapshot = match follow(&mut whole, &before, &now) {
+            true => Arc::new(whole.snapshot().clone()),
+            false => Arc::clone(&self.snapshot),
+        };
+        let dangling = match whole.dangling_turn() == turn {
             true => Arc::clone(&self.dangling),
             false => whole.dangling().collect(),
         };
-        Self { snapshot: Arc::new(whole.snapshot().clone()), dangling, whole, own, parent }
+        Self { snapshot, dangling, whole: Some(whole), own, parent }
+    }
+
+    /// The state that views above this one are made from.
+    fn complete(&self) -> Complete {
+        let made = || Self::over(self.own.clone(), self.parent.clone(), None).whole;
+        self.whole.clone().or_else(made).unwrap_or_default()
     }
 
     /// The layers this is made of, the strongest first.
     fn layers(&self) -> Vec<Slot> {
         let chain = std::iter::successors(Some(self), |view| view.parent.as_deref());
         chain.map(|view| view.own.clone()).collect()
+    }
+}
+
+/// The snapshot of a state that was written over a parent; the one before, if nothing changed.
+fn snapshot_over(whole: &Complete, parent: Option<&View>, before: Option<&View>) -> Arc<Snapshot> {
+    let mut snapshot = whole.snapshot().clone();
+    if let Some(parent) = parent {
+        snapshot.written_over(&parent.snapshot);
+    }
+    match before {
+        Some(before) if snapshot.keep_same(&before.snapshot) => Arc::clone(&before.snapshot),
+        _ => Arc::new(snapshot),
     }
 }
 
@@ -146,3 +197,8 @@ fn is_same(old: &Slot, new: &Slot) -> bool {
         _ => false,
     }
 }
+
+/// An overlay of so few resources is small, whatever it is written over.
+const FEW: usize = 16;
+/// An overlay is small beside a view that holds so many times its resources.
+const MANY_TIMES: usize = 8;

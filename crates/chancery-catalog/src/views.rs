@@ -137,9 +137,10 @@ mod tests {
 
     use super::*;
     use crate::content::LayerContent;
+    use crate::view::Place;
 
     fn view() -> Arc<View> {
-        View::of(Some(Arc::new(LayerContent::default())), None, None)
+        View::of(Place::Inner, Some(Arc::new(LayerContent::default())), None, None)
     }
 
     #[test]
@@ -168,7 +169,7 @@ mod tests {
         let mut views = ViewCache::default();
         let (base, group) = (Audience::default(), Audience { group: Some("g".into()), node: None });
         let (parent, own) = (view(), Arc::new(LayerContent::default()));
-        let child = View::of(Some(own), Some(Arc::clone(&parent)), None);
+        let child = View::of(Place::Inner, Some(own), Some(Arc::clone(&parent)), None);
         for (audience, view) in [(&base, &parent), (&group, &child)] {
             views.ask(audience);
             views.keep(audience, Arc::clone(view), 1);

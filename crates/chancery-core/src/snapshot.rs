@@ -135,6 +135,21 @@ impl Snapshot {
         }
     }
 
+    /// Takes over the sets of an earlier snapshot that hold the same, so that streams see at once
+    /// that nothing changed. Returns true if those are all.
+    pub fn keep_same(&mut self, before: &Self) -> bool {
+        let types: Vec<TypeUrl> = self.sets.keys().cloned().collect();
+        let mut all = types.len() == before.sets.len();
+        for type_url in types {
+            let Some(set) = self.sets.get_mut(&type_url) else { continue };
+            match before.sets.get(&type_url).filter(|before| set.is_same(before)) {
+                Some(before) => *set = Arc::clone(before),
+                None => all = false,
+            }
+        }
+        all
+    }
+
     /// The resources of one type.
     pub fn set(&self, type_url: &TypeUrl) -> &Arc<ResourceSet> {
         self.sets.get(type_url).unwrap_or_else(|| ResourceSet::empty())
@@ -176,6 +191,14 @@ impl ResourceSet {
             Pending::Everything => true,
         };
         named && self.get_aliased(name).is_none()
+    }
+
+    /// Returns true if another set holds the same.
+    fn is_same(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && self.explicit == other.explicit
+            && self.pending == other.pending
+            && self.diff(other).next().is_none()
     }
 
     /// Returns true if there is nothing to say of the type.
@@ -452,6 +475,18 @@ mod tests {
         assert_eq!(body("a").unwrap(), "2");
         assert_eq!(body("b"), None);
         assert_eq!(body("c").unwrap(), "1");
+    }
+
+    #[test]
+    fn sets_that_hold_the_same_are_kept() {
+        let before = snapshot(&[("a", "1"), ("b", "1")]);
+        let mut again = snapshot(&[("a", "1"), ("b", "1")]);
+        again.written_over(&snapshot(&[("a", "1")]));
+        assert!(again.keep_same(&before));
+        assert!(Arc::ptr_eq(again.set(&cds()), before.set(&cds())));
+        let mut other = snapshot(&[("a", "1"), ("b", "2")]);
+        assert!(!other.keep_same(&before));
+        assert!(!Snapshot::new().keep_same(&before));
     }
 
     #[test]
