@@ -92,24 +92,17 @@ impl Catalog {
         Self::default()
     }
 
-    /// Takes over what a source says. Returns what that changed: if it is nothing, the revision
-    /// before, without any change.
-    pub fn commit(&self, changes: ChangeSet) -> Arc<Revision> {
+    /// Takes over what a source says. Returns what that changed; `None` if it is nothing.
+    pub fn commit(&self, changes: ChangeSet) -> Option<Arc<Revision>> {
         let _one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (before, last) = {
-            let inner = self.lock();
-            (inner.history.newest().cloned(), inner.revision.clone())
-        };
+        let before = self.lock().history.newest().cloned();
         let time = changes.time.unwrap_or_else(SystemTime::now);
         let author = changes.author.clone();
         let nothing = CatalogState::default();
-        let (mut state, touched) =
-            match (before.as_deref().unwrap_or(&nothing).after(changes), last) {
-                (Some(next), _) => next,
-                // The first commit makes base known, if only as empty.
-                (None, None) => (nothing.clone(), BTreeSet::new()),
-                (None, Some(last)) => return Arc::new(last.unchanged()),
-            };
+        let next = before.as_deref().unwrap_or(&nothing).after(changes);
+        // The first commit makes base known, if only as empty.
+        let first = || before.is_none().then(|| (nothing.clone(), BTreeSet::new()));
+        let (mut state, touched) = next.or_else(first)?;
         state.root = self.root(&state);
         let layers = state.changed_since(before.as_deref(), &touched);
         let (content, state) = (ContentHash(state.digest), Arc::new(state));
@@ -119,7 +112,7 @@ impl Catalog {
         let revision =
             Arc::new(Revision { number, content, time, author, layers, changed, reassigned });
         self.lock().revision = Some(Arc::clone(&revision));
-        revision
+        Some(revision)
     }
 
     /// The last revision, if anything was committed.

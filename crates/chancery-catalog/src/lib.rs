@@ -22,7 +22,7 @@
 //! let catalog = Catalog::new();
 //! let mut changes = ChangeSet::new("deployer");
 //! changes.put(&Layer::Group("eu".into()), &clusters, Entry::new(web, Origin::program("example")));
-//! let revision = catalog.commit(changes);
+//! let revision = catalog.commit(changes).expect("there was nothing before");
 //! assert_eq!((revision.number, revision.author.as_str()), (1, "deployer"));
 //! assert_eq!(catalog.snapshot(Some("eu"), Some("node-1")).map(|all| all.len()), Some(1));
 //! assert_eq!(catalog.snapshot(Some("us"), Some("node-2")).map(|all| all.len()), Some(0));

@@ -43,19 +43,6 @@ pub enum Reassigned {
     Everybody,
 }
 
-impl Revision {
-    /// The same, for a commit that changed nothing.
-    pub(crate) fn unchanged(&self) -> Self {
-        Self {
-            layers: Vec::new(),
-            changed: Vec::new(),
-            reassigned: Reassigned::Overlays(Vec::new()),
-            author: self.author.clone(),
-            ..*self
-        }
-    }
-}
-
 impl Reassigned {
     /// Returns true if every node belongs where it did.
     pub fn is_nobody(&self) -> bool {

@@ -55,11 +55,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     thread::spawn(move || {
         for line in stdin().lines().map_while(Result::ok) {
             match changes(line.trim()) {
-                Ok(changes) => {
-                    let revision = source.catalog().commit(changes);
-                    source.follow(&revision);
-                    print(&revision);
-                }
+                Ok(changes) => match source.commit(changes) {
+                    Some(revision) => print(&revision),
+                    None => println!("nothing new"),
+                },
                 Err(error) => println!("{line}: {error}"),
             }
         }

@@ -23,7 +23,7 @@ fn by_cluster(client: &Asking<'_>, _: &OverlayNames) -> Result<Option<String>, R
 
 /// The source: `NAME=TEXT` is a cluster of base, `GROUP/NAME=TEXT` one of a group; `GROUP?` holds a
 /// group back, and `GROUP!` releases it.
-fn follow(lines: &Receiver<String>, audiences: &Audiences<ByCluster>, done: &Sender<u64>) {
+fn follow(lines: &Receiver<String>, audiences: &Audiences<ByCluster>, done: &Sender<()>) {
     for line in lines {
         let mut changes = ChangeSet::new("lines");
         let group = |name: &str| Layer::Group(name.into());
@@ -39,9 +39,8 @@ fn follow(lines: &Receiver<String>, audiences: &Audiences<ByCluster>, done: &Sen
         } else if let Some(name) = line.strip_suffix('!') {
             changes.release(Hold::Layer(group(name)));
         }
-        let revision = audiences.catalog().commit(changes);
-        audiences.follow(&revision);
-        let _ = done.send(revision.number);
+        audiences.commit(changes);
+        let _ = done.send(());
     }
 }
 
@@ -49,8 +48,8 @@ fn follow(lines: &Receiver<String>, audiences: &Audiences<ByCluster>, done: &Sen
 struct Setup {
     server: Running,
     lines: Sender<String>,
-    /// The revisions that were followed.
-    done: Receiver<u64>,
+    /// The lines that were followed.
+    done: Receiver<()>,
     audiences: Audiences<ByCluster>,
 }
 

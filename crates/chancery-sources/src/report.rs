@@ -17,8 +17,7 @@ pub struct LoadReport {
     pub files: usize,
     /// The number of resources in the files without a fault.
     pub resources: usize,
-    /// The revision of the catalog that came of the load; `None` if a fault of the whole directory kept it from
-    /// changing anything.
+    /// The revision of the catalog that came of the load; `None` if the load changed nothing.
     pub revision: Option<Arc<Revision>>,
 }
 

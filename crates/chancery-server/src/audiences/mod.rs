@@ -18,7 +18,9 @@ mod name;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use chancery_catalog::{Audience, AudienceSnapshot, Catalog, Layer, Reassigned, Revision};
+use chancery_catalog::{
+    Audience, AudienceSnapshot, Catalog, ChangeSet, Layer, Reassigned, Revision,
+};
 
 pub use self::assign::Assign;
 use self::name::{audience_of, name_of};
@@ -41,14 +43,13 @@ use crate::{AudienceName, Client, Policy, Refusal, Store};
 ///     let node = client.node.ok_or_else(Refusal::anonymous)?;
 ///     Ok(groups.contains(&node.cluster).then(|| node.cluster.clone()))
 /// };
-/// let catalog = Catalog::new();
-/// let audiences = Audiences::new(catalog.clone(), by_cluster);
+/// let audiences = Audiences::new(Catalog::new(), by_cluster);
 ///
 /// let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
 /// let web = Resource::new("web".parse()?, b"\x0a\x03web"[..].into()); // a `Cluster` named `web`
 /// let mut changes = ChangeSet::new("deployer");
 /// changes.put(&Layer::Group("edge".into()), &clusters, Entry::new(web, Origin::program("main")));
-/// audiences.follow(&catalog.commit(changes));
+/// audiences.commit(changes);
 ///
 /// let listener = Listener::tcp("127.0.0.1:0".parse()?).await?;
 /// let stop = CancellationToken::new();
@@ -105,6 +106,13 @@ impl<A: Assign> Audiences<A> {
         self.0.store.reassign();
     }
 
+    /// Commits a change to the catalog, and follows it. Returns what it changed; `None` if it is
+    /// nothing.
+    pub fn commit(&self, changes: ChangeSet) -> Option<Arc<Revision>> {
+        let revision = self.0.catalog.commit(changes);
+        revision.inspect(|revision| self.follow(revision))
+    }
+
     /// Shows what a commit changed to those who see it.
     ///
     /// Streams that may move have to ask for their audience again before anything is shown: a
@@ -122,9 +130,10 @@ impl<A: Assign> Audiences<A> {
             self.reassign(&revision.reassigned);
             let names = revision.changed.iter().map(name_of);
             names.filter(|name| self.0.store.is_watched(name)).for_each(|name| self.update(&name));
+            self.update_possible(&revision.reassigned);
         } else {
             self.0.store.reassign();
-            self.0.store.watched().iter().for_each(|name| self.update(name));
+            self.update_possible(&Reassigned::Everybody);
         }
     }
 
@@ -141,6 +150,21 @@ impl<A: Assign> Audiences<A> {
             // An assignment may make anything of a group that comes or goes.
             Reassigned::Overlays(_) | Reassigned::Everybody => store.reassign(),
         }
+    }
+
+    /// Updates the audiences that came with their overlays. Streams may be in one of them still from
+    /// when it was there before, which the catalog does not know.
+    fn update_possible(&self, reassigned: &Reassigned) {
+        if reassigned.is_nobody() {
+            return;
+        }
+        let concerns = |name: &AudienceName| match reassigned {
+            Reassigned::Everybody => true,
+            Reassigned::Overlays(overlays) => audience_of(name)
+                .is_some_and(|audience| audience.layers().any(|layer| overlays.contains(&layer))),
+        };
+        let watched = self.0.store.watched();
+        watched.iter().filter(|name| concerns(name)).for_each(|name| self.update(name));
     }
 
     fn update(&self, name: &AudienceName) {

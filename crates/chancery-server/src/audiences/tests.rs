@@ -45,12 +45,10 @@ impl Setup {
         setup
     }
 
-    fn commit(&self, edit: impl FnOnce(&mut ChangeSet)) -> Arc<Revision> {
+    fn commit(&self, edit: impl FnOnce(&mut ChangeSet)) {
         let mut changes = ChangeSet::new("test");
         edit(&mut changes);
-        let revision = self.catalog.commit(changes);
-        self.audiences.follow(&revision);
-        revision
+        self.audiences.commit(changes);
     }
 
     fn put(&self, layer: &Layer, name: &str, body: u8) {
@@ -273,7 +271,7 @@ fn revisions_of_several_sources_may_be_followed_in_any_order() {
     let commit = |edit: &dyn Fn(&mut ChangeSet)| {
         let mut changes = ChangeSet::new("test");
         edit(&mut changes);
-        setup.catalog.commit(changes)
+        setup.catalog.commit(changes).unwrap()
     };
     let one = commit(&|changes| put(changes, &of_node("n"), "b", 1));
     let two = commit(&|changes| put(changes, &Layer::Base, "c", 1));
@@ -283,4 +281,128 @@ fn revisions_of_several_sources_may_be_followed_in_any_order() {
     assert_eq!(names(&seen.snapshot.unwrap()), ["a", "c"]);
     setup.audiences.follow(&one);
     assert!(news(&mut watch).is_none(), "it was overtaken");
+}
+
+#[test]
+fn an_overlay_that_goes_and_comes_back_before_its_node_asks_is_seen() {
+    let setup = Setup::new();
+    setup.put(&of_node("n"), "b", 1);
+    let mut watch = setup.watch("n", "");
+    assert_eq!(names(&news(&mut watch).unwrap().snapshot.unwrap()), ["a", "b"]);
+    setup.commit(|changes| changes.remove_layer(&of_node("n")));
+    setup.put(&of_node("n"), "c", 1);
+    // It is asked to move, and is where it belongs.
+    let seen = news(&mut watch).unwrap();
+    assert!(seen.reassigned && *watch.audience() == setup.audience("n", "").unwrap());
+    assert_eq!(names(&seen.snapshot.unwrap()), ["a", "c"]);
+    setup.put(&of_node("n"), "d", 1);
+    assert_eq!(names(&news(&mut watch).unwrap().snapshot.unwrap()), ["a", "c", "d"]);
+}
+
+/// The supply of a catalog in which something is committed and followed before it answers.
+struct CommitsInBetween {
+    catalog: Catalog,
+    audiences: Mutex<Option<Audiences<ByCluster>>>,
+}
+
+impl Supply for Arc<CommitsInBetween> {
+    fn supply(&self, audience: &AudienceName) -> Option<AudienceSnapshot> {
+        let before = FromCatalog(self.catalog.clone()).supply(audience);
+        if let Some(audiences) = self.audiences.lock().ok()?.take() {
+            let mut changes = ChangeSet::new("test");
+            put(&mut changes, &Layer::Base, "b", 1);
+            audiences.commit(changes);
+        }
+        before
+    }
+}
+
+#[test]
+fn a_commit_between_a_look_at_the_catalog_and_its_answer_is_not_lost() {
+    let Setup { catalog, .. } = Setup::new();
+    let supply =
+        Arc::new(CommitsInBetween { catalog: catalog.clone(), audiences: Mutex::default() });
+    let audiences = Audiences(Arc::new(Shared {
+        store: Store::supplied_by(Arc::clone(&supply)),
+        catalog: catalog.clone(),
+        assign: ArcSwap::from_pointee(by_cluster as ByCluster),
+        followed: Mutex::new(1),
+    }));
+    *supply.audiences.lock().unwrap() = Some(audiences.clone());
+    let setup = Setup { catalog, audiences };
+    let mut watch = setup.watch("n", "");
+    assert!(supply.audiences.lock().unwrap().is_none(), "the supply was asked");
+    assert_eq!(names(&news(&mut watch).unwrap().snapshot.unwrap()), ["a", "b"]);
+    setup.put(&Layer::Base, "c", 1);
+    assert_eq!(names(&news(&mut watch).unwrap().snapshot.unwrap()), ["a", "b", "c"]);
+}
+
+/// A watch that goes where it is reassigned to, as a stream does.
+struct OpenStream {
+    id: String,
+    cluster: String,
+    watch: Watch,
+}
+
+impl OpenStream {
+    fn new(setup: &Setup, id: &str, cluster: &str) -> Self {
+        let watch = setup.watch(id, cluster);
+        Self { id: id.to_owned(), cluster: cluster.to_owned(), watch }
+    }
+
+    fn look(&mut self, setup: &Setup) {
+        while let Some(state) = news(&mut self.watch) {
+            if state.reassigned {
+                let watch = setup.watch(&self.id, &self.cluster);
+                if watch.audience() != self.watch.audience() {
+                    self.watch = watch;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_watches_while_sources_commit_ends_with_the_newest() {
+    let setup = Setup::new();
+    setup.put(&group("g"), "b", 0);
+    let ids = ["k", "l", "m", "n"];
+    let streams = std::thread::scope(|scope| {
+        for source in 0..2 {
+            let setup = &setup;
+            scope.spawn(move || {
+                for round in 0..100u8 {
+                    let layer = if round % 3 == 0 { Layer::Base } else { group("g") };
+                    setup.put(&layer, ["c", "d"][source], round);
+                    let own = of_node(ids[usize::from(round) % ids.len()]);
+                    match round % 8 {
+                        5 => setup.commit(|changes| changes.remove_layer(&own)),
+                        _ if source == 0 => setup.put(&own, "e", round),
+                        _ => {}
+                    }
+                }
+            });
+        }
+        let streams = ids.map(|id| {
+            let setup = &setup;
+            scope.spawn(move || {
+                let mut streams = ["g", ""].map(|cluster| OpenStream::new(setup, id, cluster));
+                for _ in 0..200 {
+                    // Others come and go beside it.
+                    drop(setup.watch(id, "g"));
+                    streams.iter_mut().for_each(|stream| stream.look(setup));
+                }
+                streams
+            })
+        });
+        streams.map(|stream| stream.join().unwrap())
+    });
+    let store = setup.audiences.store();
+    for mut stream in streams.into_iter().flatten() {
+        stream.look(&setup);
+        let name = stream.watch.audience().clone();
+        assert_eq!(name, setup.audience(&stream.id, &stream.cluster).unwrap());
+        let wanted = setup.catalog.seen_by(&audience_of(&name).unwrap()).unwrap().snapshot;
+        assert_eq!(store.current(&name), Some(wanted), "{name}");
+    }
 }

@@ -260,7 +260,7 @@ impl Directory {
     }
 
     fn publish(&self, changes: ChangeSet, report: &mut LoadReport) {
-        report.revision = Some(self.catalog.commit(changes));
+        report.revision = self.catalog.commit(changes);
         report.resources = self.catalog.resource_count(self.layers.known());
     }
 
