@@ -37,7 +37,7 @@ pub struct ContentHash(pub u128);
 /// The nodes that may belong to another audience than before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reassigned {
-    /// Those that overlays are for that came or went; none, if there are no such overlays.
+    /// Those that overlays are for that came or went, sorted; none, if there are no such overlays.
     Overlays(Vec<Layer>),
     /// Any node: it is unknown, or was until now, which overlays there are.
     Everybody,

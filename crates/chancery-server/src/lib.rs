@@ -33,6 +33,9 @@
 //! # }
 //! ```
 //!
+//! A program whose resources come in pieces commits them to a [`Catalog`](chancery_catalog::Catalog)
+//! and lets [`Audiences`] show it: they are a store of what is watched, and a policy.
+//!
 //! The protocol is not here: it is in [`chancery_core::server`]. This crate moves bytes, keeps
 //! limits, counts and logs. It never logs a body (S-138).
 

@@ -139,16 +139,19 @@ impl<A: Assign> Audiences<A> {
 
     fn reassign(&self, reassigned: &Reassigned) {
         let store = &self.0.store;
-        match reassigned {
-            Reassigned::Overlays(layers) if layers.iter().all(is_of_a_node) => {
-                for layer in layers {
-                    if let Layer::Node(id) = layer {
-                        store.reassign_node(id);
-                    }
-                }
-            }
+        let id = |layer: &'_ Layer| match layer {
+            Layer::Node(id) => Some(Arc::clone(id)),
             // An assignment may make anything of a group that comes or goes.
-            Reassigned::Overlays(_) | Reassigned::Everybody => store.reassign(),
+            Layer::Base | Layer::Group(_) => None,
+        };
+        let ids: Option<Vec<Arc<str>>> = match reassigned {
+            Reassigned::Overlays(overlays) => overlays.iter().map(id).collect(),
+            Reassigned::Everybody => None,
+        };
+        match ids {
+            Some(ids) if ids.is_empty() => {}
+            Some(ids) => store.reassign_nodes(ids.iter().map(|id| &**id)),
+            None => store.reassign(),
         }
     }
 
@@ -161,7 +164,7 @@ impl<A: Assign> Audiences<A> {
         let concerns = |name: &AudienceName| match reassigned {
             Reassigned::Everybody => true,
             Reassigned::Overlays(overlays) => audience_of(name)
-                .is_some_and(|audience| audience.layers().any(|layer| overlays.contains(&layer))),
+                .is_some_and(|it| it.layers().any(|layer| overlays.binary_search(&layer).is_ok())),
         };
         let watched = self.0.store.watched();
         watched.iter().filter(|name| concerns(name)).for_each(|name| self.update(name));
@@ -214,10 +217,6 @@ impl<A> std::fmt::Debug for Audiences<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Audiences").field("store", &self.0.store).finish_non_exhaustive()
     }
-}
-
-fn is_of_a_node(layer: &Layer) -> bool {
-    matches!(layer, Layer::Node(_))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! A stream that has to ask for its audience again hears so with the state, and never later: whoever
 //! sees a snapshot that came after a reassignment sees the reassignment too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -161,9 +161,12 @@ impl Audience {
         self.show(&mut lock(&self.shown), Shown::Nothing);
     }
 
-    /// Tells watchers to ask for their audience again: all, or those of a node.
-    pub(super) fn reassign(&self, node: Option<u64>) {
-        let concerns = |handle: &WatcherHandle| node.is_none() || handle.node == node;
+    /// Has watchers ask for their audience again: all, or those of some nodes.
+    pub(super) fn reassign(&self, nodes: Option<&BTreeSet<u64>>) {
+        let concerns = |handle: &WatcherHandle| match nodes {
+            Some(nodes) => handle.node.is_some_and(|node| nodes.contains(&node)),
+            None => true,
+        };
         for handle in lock(&self.watchers).handles.values().filter(|handle| concerns(handle)) {
             handle.reassigned.store(true, Ordering::Release);
             handle.waker.wake();

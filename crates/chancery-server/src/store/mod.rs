@@ -12,7 +12,7 @@
 
 mod audience;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -156,10 +156,10 @@ impl Store {
         known.inspect(|audience| audience.reassign(None));
     }
 
-    /// Makes the streams of one node ask the policy again, in whichever audience they are.
-    pub fn reassign_node(&self, id: &str) {
-        let node = Some(audience::hash(id));
-        self.next_epoch().iter().for_each(|audience| audience.reassign(node));
+    /// Makes the streams of some nodes ask the policy again, in whichever audience they are.
+    pub fn reassign_nodes<'a>(&self, ids: impl IntoIterator<Item = &'a str>) {
+        let nodes: BTreeSet<u64> = ids.into_iter().map(audience::hash).collect();
+        self.next_epoch().iter().for_each(|audience| audience.reassign(Some(&nodes)));
     }
 
     /// A node is about to ask the policy for its audience.

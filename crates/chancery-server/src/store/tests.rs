@@ -73,7 +73,7 @@ fn reassigning_one_audience_or_node_leaves_the_others_alone() {
     store.reassign_audience("g");
     let asked = watches.each_mut().map(|watch| news(watch).is_some_and(|it| it.reassigned));
     assert_eq!(asked, [true, true, false]);
-    store.reassign_node("a");
+    store.reassign_nodes(["a", "other"]);
     let asked = watches.each_mut().map(|watch| news(watch).is_some_and(|it| it.reassigned));
     assert_eq!(asked, [true, false, true]);
 }
@@ -83,7 +83,7 @@ fn a_reassignment_while_the_policy_is_asked_is_not_missed() {
     let store = Store::new();
     let asking = store.asking(Some(&node("a")));
     // The policy answers `g`, and means another audience from now on.
-    store.reassign_node("a");
+    store.reassign_nodes(["a"]);
     let mut watch = store.watch("g".into(), &asking);
     assert!(watch.is_reassigned());
     assert!(news(&mut watch).unwrap().reassigned);
