@@ -11,6 +11,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
+use crate::step::Step;
 use crate::{Api, Snapshot, TypeUrl};
 
 /// A change of what a stream wants of one type.
@@ -144,12 +145,15 @@ impl ChangedNames {
         if !is_plain || before.pending() != after.pending() {
             return Some(Self::Any);
         }
-        let changes = before.diff(after).take(MANY_CHANGES);
-        let names: Vec<u64> = changes.map(|change| hash(change.name.as_str(), keys)).collect();
-        match names.len() {
+        // The streams that are woken find this step worked out.
+        let step = Step::between(before, after);
+        match step.len() {
             0 => None,
-            MANY_CHANGES => Some(Self::Any),
-            _ => Some(Self::Hashes(names)),
+            MANY_CHANGES.. => Some(Self::Any),
+            _ => {
+                let names = step.changes().map(|change| hash(change.name.as_str(), keys));
+                Some(Self::Hashes(names.collect()))
+            }
         }
     }
 }
