@@ -17,6 +17,8 @@ pub struct Flags {
     pub resources: usize,
     /// About how many bytes each has.
     pub bytes: usize,
+    /// The number of nodes that have a resource of their own, besides those that all nodes see.
+    pub own: usize,
     /// Whether responses are those of the delta variant, for servers that do not look.
     pub delta: bool,
     /// Whether the TCP loop reads what clients answer, after it has written.
@@ -38,6 +40,7 @@ impl Flags {
             types: vec![Kind::Eds],
             resources: 100,
             bytes: 1_100,
+            own: 0,
             delta: true,
             drain: false,
         };
@@ -58,6 +61,7 @@ impl Flags {
             "--types" => self.types = value.split(',').map(str::parse).collect::<Result<_>>()?,
             "--resources" => self.resources = value.parse()?,
             "--bytes" => self.bytes = value.parse()?,
+            "--own" => self.own = value.parse()?,
             "--protocol" => self.delta = value == "delta",
             "--cache" => {}
             _ => bail!("unknown flag"),

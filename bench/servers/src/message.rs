@@ -96,7 +96,7 @@ mod tests {
     fn sizes(resources: usize, bytes: usize) -> Flags {
         let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         let types = vec![Kind::Eds];
-        Flags { listen, types, resources, bytes, delta: true, drain: false }
+        Flags { listen, types, resources, bytes, own: 0, delta: true, drain: false }
     }
 
     #[test]
