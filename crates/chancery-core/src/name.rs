@@ -91,7 +91,7 @@ impl ResourceName {
         if text.contains('#') {
             return Err(InvalidName::Directive(text.into()));
         }
-        Self::canonical(text, Twice::Refused)
+        Self::canonical(text, OnDuplicate::Refused)
     }
 
     /// Reads a name as a client meets it: in what it is told to watch, in a resource that refers to
@@ -109,9 +109,9 @@ impl ResourceName {
             return Self::parse(text);
         }
         let text = text.split_once('#').map_or(text, |(name, _)| name);
-        match percent::foreign(text) {
+        match percent::first_invalid_char(text) {
             Some(character) => Err(InvalidName::Character { name: text.into(), character }),
-            None => Self::canonical(text, Twice::LastCounts),
+            None => Self::canonical(text, OnDuplicate::LastCounts),
         }
     }
 
@@ -133,7 +133,7 @@ impl ResourceName {
     }
 
     /// An `xdstp:` name without a directive.
-    fn canonical(text: &str, twice: Twice) -> Result<Self, InvalidName> {
+    fn canonical(text: &str, on_duplicate: OnDuplicate) -> Result<Self, InvalidName> {
         let too_short = || InvalidName::TooShort(text.into());
         let rest = text.strip_prefix(SCHEME).ok_or_else(too_short)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -142,7 +142,7 @@ impl ResourceName {
             (Some(type_name), Some(id)) if !type_name.is_empty() && !id.is_empty() => {}
             _ => return Err(too_short()),
         }
-        let query = sorted_query(text, query, twice)?;
+        let query = sorted_query(text, query, on_duplicate)?;
         let mark = if query.is_empty() { "" } else { "?" };
         Ok(Self(format!("{SCHEME}{path}{mark}{query}").into()))
     }
@@ -223,19 +223,19 @@ impl fmt::Debug for ResourceName {
 
 /// What to do about a context parameter that is given twice, on which the protocol is silent.
 #[derive(Clone, Copy)]
-enum Twice {
+enum OnDuplicate {
     Refused,
     LastCounts,
 }
 
 /// Context parameters are a map: two orders spell one name.
-fn sorted_query(name: &str, query: &str, twice: Twice) -> Result<String, InvalidName> {
+fn sorted_query(name: &str, query: &str, on_duplicate: OnDuplicate) -> Result<String, InvalidName> {
     let fault =
         |parameter: &str| InvalidName::Parameter { name: name.into(), parameter: parameter.into() };
     let mut pairs = BTreeMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').ok_or_else(|| fault(pair))?;
-        if pairs.insert(key, value).is_some() && matches!(twice, Twice::Refused) {
+        if pairs.insert(key, value).is_some() && matches!(on_duplicate, OnDuplicate::Refused) {
             return Err(fault(key));
         }
     }

@@ -58,7 +58,7 @@ pub fn decode(text: &str) -> Result<String, InvalidEncoding> {
 }
 
 /// The first character of a URI that cannot be in one where it is. Brackets belong to the authority.
-pub(crate) fn foreign(uri: &str) -> Option<char> {
+pub(crate) fn first_invalid_char(uri: &str) -> Option<char> {
     let path = uri.find("://").map_or(0, |at| at + 3);
     let path = uri[path..].find('/').map_or(uri.len(), |at| path + at);
     let bytes = uri.as_bytes();
@@ -105,7 +105,7 @@ mod tests {
         for text in ["", "a", "a b?c#d/e", "100%25", "\u{e9}\u{1f600}", "[::1]:80", "%"] {
             for encode in [path, segment, authority] {
                 assert_eq!(decode(&encode(text)).as_deref(), Ok(text));
-                assert_eq!(foreign(&format!("x:{}", path(text))), None);
+                assert_eq!(first_invalid_char(&format!("x:{}", path(text))), None);
             }
         }
     }

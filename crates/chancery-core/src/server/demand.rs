@@ -90,7 +90,7 @@ impl DemandFilter {
                 _ if of != type_url => false,
                 (TypeFilter::Everything, _) | (_, ChangedNames::Any) => true,
                 (TypeFilter::Names(filter), ChangedNames::Hashes(names)) => {
-                    names.iter().any(|name| filter.may_hold(*name))
+                    names.iter().any(|name| filter.may_contain(*name))
                 }
             })
         })
@@ -177,7 +177,7 @@ impl NameFilter {
         if names.len() > MOST_NAMES {
             return None;
         }
-        let words = (2 * names.len() * BITS_FOR_EACH).div_ceil(64).next_power_of_two();
+        let words = (2 * names.len() * BITS_PER_NAME).div_ceil(64).next_power_of_two();
         let mut filter = Self { bits: vec![0; words].into(), added: 0 };
         filter.add(names, keys).then_some(filter)
     }
@@ -193,10 +193,10 @@ impl NameFilter {
             }
             self.added += 1;
         }
-        self.added * BITS_FOR_EACH <= self.bits.len() * 64
+        self.added * BITS_PER_NAME <= self.bits.len() * 64
     }
 
-    fn may_hold(&self, hash: u64) -> bool {
+    fn may_contain(&self, hash: u64) -> bool {
         self.places(hash).into_iter().all(|(word, bit)| self.bits[word] & bit != 0)
     }
 
@@ -217,7 +217,7 @@ fn hash(name: &str, keys: &RandomState) -> u64 {
 
 /// The number of bits for each name: with three places, one name in thirty seems to be there and is
 /// not.
-const BITS_FOR_EACH: usize = 8;
+const BITS_PER_NAME: usize = 8;
 /// The most names a filter is made of. A stream with more is woken by any change of the type: its
 /// own work is far more by then.
 pub(super) const MOST_NAMES: usize = 16 * 1024;
@@ -319,9 +319,9 @@ mod tests {
         for name in &names[500..] {
             assert!(filter.add(std::slice::from_ref(name), &fixture.0));
         }
-        assert!(names.iter().all(|name| filter.may_hold(hash(name, &fixture.0))));
+        assert!(names.iter().all(|name| filter.may_contain(hash(name, &fixture.0))));
         let others = (0..1000).map(|at| hash(&format!("other-{at}"), &fixture.0));
-        assert!(others.filter(|hash| filter.may_hold(*hash)).count() < 100);
+        assert!(others.filter(|hash| filter.may_contain(*hash)).count() < 100);
     }
 
     #[test]

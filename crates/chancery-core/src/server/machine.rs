@@ -38,7 +38,7 @@ pub struct Machine {
     subscriptions: Subscriptions,
     warming: Warming,
     /// Whether the client was told of clusters on this stream.
-    told_of_clusters: bool,
+    clusters_sent: bool,
     /// True if the driver was told that all that is owed has landed.
     landed: bool,
     /// The last nonce given out: a nonce is never used twice on a stream (S-028).
@@ -48,7 +48,7 @@ pub struct Machine {
 /// Who the client is, as its first message said (S-023).
 #[derive(Debug)]
 enum Identity {
-    Unheard,
+    Unknown,
     Anonymous,
     Known(Arc<Node>),
 }
@@ -60,12 +60,12 @@ impl Machine {
             variant,
             scope,
             settings,
-            identity: Identity::Unheard,
+            identity: Identity::Unknown,
             features: Features::default(),
             snapshot: None,
             subscriptions: Subscriptions::default(),
             warming: Warming::default(),
-            told_of_clusters: false,
+            clusters_sent: false,
             landed: false,
             nonce: 0,
         }
@@ -100,8 +100,8 @@ impl Machine {
         for subscription in self.subscriptions.iter_mut() {
             subscription.advance(now, &self.settings, snapshot);
         }
-        self.give_up_removals(now);
-        self.settle_warming(now);
+        self.owe_removals(now);
+        self.remove_usable_clusters(now);
         (0..self.subscriptions.len()).find_map(|at| self.poll_type(now, at))
     }
 
@@ -118,7 +118,7 @@ impl Machine {
 
     /// When to call [`poll`](Self::poll) again if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
-        let warm = self.warming.until(self.endpoints(), &self.settings);
+        let warm = self.warming.deadline(self.endpoints(), &self.settings);
         let routes_wait = self.routes_wait();
         let types = self.subscriptions.iter().filter_map(|subscription| {
             let waits = routes_wait && points_at_clusters(subscription.api());
@@ -135,7 +135,7 @@ impl Machine {
 
     /// The status of each type the client asked for, in sending order.
     pub fn status(&self) -> impl Iterator<Item = TypeStatus<'_>> {
-        let warming = self.warming.until(self.endpoints(), &self.settings);
+        let warming = self.warming.deadline(self.endpoints(), &self.settings);
         self.subscriptions.iter().map(move |subscription| {
             let clusters = warming.filter(|_| points_at_clusters(subscription.api()));
             subscription.status(&self.settings, clusters)
@@ -150,7 +150,7 @@ impl Machine {
         let clusters_behind = waits && self.clusters_behind();
         let subscription = self.subscriptions.at_mut(at)?;
         let nonce = self.nonce + 1;
-        let reply = if waits && (clusters_behind || !subscription.is_asked()) {
+        let reply = if waits && (clusters_behind || !subscription.has_unanswered_request()) {
             subscription.beat(now, nonce)?
         } else {
             subscription.poll(now, nonce, &self.settings)?
@@ -163,14 +163,14 @@ impl Machine {
     fn set_snapshot(&mut self, snapshot: Arc<Snapshot>, events: &mut Vec<Event>) {
         for subscription in self.subscriptions.iter_mut() {
             subscription.set_target(&snapshot);
-            events.extend(subscription.take_unnamed());
+            events.extend(subscription.take_unnamed_event());
         }
         if let Some(before) = self.snapshot.replace(snapshot) {
             self.resend_cleared_hosts(&before);
         }
     }
 
-    fn withholds(&self, type_url: &TypeUrl) -> bool {
+    fn is_denied(&self, type_url: &TypeUrl) -> bool {
         type_url.api() == Api::Sds && !self.settings.secrets_allowed
     }
 
@@ -196,12 +196,12 @@ impl Machine {
     /// may state other dynamic parameters, and nothing else (S-025).
     fn identify(&mut self, node: Option<&Arc<Node>>, events: &mut Vec<Event>) {
         match (&self.identity, node) {
-            (Identity::Unheard, Some(node)) if !node.id.is_empty() => {
+            (Identity::Unknown, Some(node)) if !node.id.is_empty() => {
                 self.features = node.features();
                 self.identity = Identity::Known(Arc::clone(node));
                 events.push(Event::Identified(Arc::clone(node)));
             }
-            (Identity::Unheard, _) => {
+            (Identity::Unknown, _) => {
                 self.identity = Identity::Anonymous;
                 events.push(Event::Anonymous);
             }
@@ -229,7 +229,7 @@ impl Machine {
         request: &Request,
         events: &mut Vec<Event>,
     ) -> Result<(), Violation> {
-        let (at, is_first) = self.open(request.type_url())?;
+        let (at, is_first) = self.find_or_insert(request.type_url())?;
         if !is_first {
             self.receive(now, at, request, events);
         }
@@ -243,14 +243,14 @@ impl Machine {
             }
         });
         if is_first {
-            events.extend(subscription.take_unnamed());
+            events.extend(subscription.take_unnamed_event());
         }
         Ok(())
     }
 
     /// Where the type of a request is, and whether it is the first of its type: that one is an
     /// initial request whatever nonce it carries (S-029, T-02).
-    fn open(&mut self, stated: &Arc<str>) -> Result<(usize, bool), Violation> {
+    fn find_or_insert(&mut self, stated: &Arc<str>) -> Result<(usize, bool), Violation> {
         if let Some(at) = self.subscriptions.find(stated) {
             return Ok((at, false));
         }
@@ -274,8 +274,8 @@ impl Machine {
             return Err(Violation::TooManyTypes { limit });
         }
         let mut subscription = Subscription::new(type_url.clone(), self.variant, self.features);
-        if self.withholds(&type_url) {
-            subscription.withhold();
+        if self.is_denied(&type_url) {
+            subscription.deny_permission();
         }
         if let Some(snapshot) = &self.snapshot {
             subscription.set_target(snapshot);
@@ -286,18 +286,18 @@ impl Machine {
     fn receive(&mut self, now: Time, at: usize, request: &Request, events: &mut Vec<Event>) {
         let Some(subscription) = self.subscriptions.at_mut(at) else { return };
         let api = subscription.api();
-        let receipt = AckOrNack { nonce: request.nonce(), error: request.error().cloned() };
-        let (skipped, answered) = subscription.receive(now, receipt, events);
+        let ack_or_nack = AckOrNack { nonce: request.nonce(), error: request.error().cloned() };
+        let (skipped, answered) = subscription.receive(now, ack_or_nack, events);
         for read in skipped.into_iter().chain(answered) {
-            self.note_read(now, api, &read);
+            self.record_read(now, api, &read);
         }
     }
 
-    fn note_read(&mut self, now: Time, api: Api, answered: &ReadResponse) {
+    fn record_read(&mut self, now: Time, api: Api, answered: &ReadResponse) {
         if api == Api::Cds {
-            self.warming.note_clusters_read(now, answered);
+            self.warming.clusters_read(now, answered);
         } else if api == Api::Eds {
-            self.warming.note_endpoints_read(answered);
+            self.warming.endpoints_read(answered);
         }
     }
 
@@ -307,10 +307,10 @@ impl Machine {
         if response.type_url.api() != Api::Cds {
             return response;
         }
-        self.warming.note_given(now, &response.nonce, &given);
+        self.warming.add_batch(now, &response.nonce, &given);
         // An updated cluster warms until it gets its endpoints (S-099). A client that asked for
         // them, or for secrets, before its clusters does not ask again (S-100).
-        let is_first = !std::mem::replace(&mut self.told_of_clusters, true);
+        let is_first = !std::mem::replace(&mut self.clusters_sent, true);
         if self.subscriptions.len() == 1 {
             return response; // There is nobody to follow.
         }
@@ -338,35 +338,36 @@ impl Machine {
 
     /// Removals are given up when the client has acknowledged what stopped using them, or a bound
     /// has passed (S-098).
-    fn give_up_removals(&mut self, now: Time) {
+    fn owe_removals(&mut self, now: Time) {
         for at in 0..self.subscriptions.len() {
-            let Some(waiting) = self.subscriptions.at(at).filter(|one| one.keeps_any()) else {
+            let Some(waiting) = self.subscriptions.at(at).filter(|one| one.has_waiting_removals())
+            else {
                 continue;
             };
-            let unused = users(waiting.api()).iter().all(|user| self.is_settled(*user));
+            let unused = users(waiting.api()).iter().all(|user| self.is_acknowledged(*user));
             if let Some(subscription) = self.subscriptions.at_mut(at) {
-                subscription.give_up_kept(now, &self.settings, unused);
+                subscription.owe_removals(now, &self.settings, unused);
             }
         }
     }
 
-    fn is_settled(&self, api: Api) -> bool {
-        self.subscriptions.of(api).all(Subscription::is_settled)
+    fn is_acknowledged(&self, api: Api) -> bool {
+        self.subscriptions.of(api).all(Subscription::is_acknowledged)
     }
 
     /// Whether the client still has to be told of clusters that routes may point to, or cannot
     /// use those it was told of yet.
     fn routes_wait(&self) -> bool {
-        self.warming.until(self.endpoints(), &self.settings).is_some() || self.clusters_behind()
+        self.warming.deadline(self.endpoints(), &self.settings).is_some() || self.clusters_behind()
     }
 
     fn clusters_behind(&self) -> bool {
         self.subscriptions.of(Api::Cds).any(Subscription::is_behind)
     }
 
-    fn settle_warming(&mut self, now: Time) {
+    fn remove_usable_clusters(&mut self, now: Time) {
         let endpoints = self.subscriptions.of(Api::Eds).next();
-        self.warming.settle(now, endpoints, &self.settings);
+        self.warming.remove_usable(now, endpoints, &self.settings);
     }
 
     fn endpoints(&self) -> Option<&Subscription> {

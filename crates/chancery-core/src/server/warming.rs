@@ -25,42 +25,48 @@ struct Batch {
     since: Time,
     acked: Option<Time>,
     /// Whether some of them wait for nothing but the acknowledgement.
-    plain: bool,
+    some_without_endpoints: bool,
     /// The load assignments some of them wait for on this stream.
     endpoints: Arc<[ResourceName]>,
 }
 
 impl Warming {
     /// A response gave the client clusters.
-    pub(super) fn note_given(&mut self, now: Time, nonce: &Arc<str>, given: &GivenClusters) {
+    pub(super) fn add_batch(&mut self, now: Time, nonce: &Arc<str>, given: &GivenClusters) {
         let (nonce, endpoints) = (Arc::clone(nonce), given.warming());
-        let plain = endpoints.len() < given.count_new();
-        self.batches.push(Batch { nonce, since: now, acked: None, plain, endpoints });
-        self.forget_warm();
+        let some_without_endpoints = endpoints.len() < given.count_new();
+        self.batches.push(Batch {
+            nonce,
+            since: now,
+            acked: None,
+            some_without_endpoints,
+            endpoints,
+        });
+        self.remove_warm();
     }
 
     /// The client read a response with clusters. One it rejected warms nothing; one of which nobody
     /// knows that may warm its clusters, which it then asks for the endpoints of.
-    pub(super) fn note_clusters_read(&mut self, now: Time, answered: &ReadResponse) {
+    pub(super) fn clusters_read(&mut self, now: Time, answered: &ReadResponse) {
         let rejected = answered.verdict == Verdict::Rejected;
         self.batches.retain(|batch| batch.nonce != answered.nonce || !rejected);
         for batch in self.batches.iter_mut().filter(|one| one.nonce == answered.nonce) {
             batch.acked = Some(now);
         }
-        self.forget_warm();
+        self.remove_warm();
     }
 
     /// The client read a response with endpoints, whatever it made of it: a rejected one will not
     /// come again, so waiting for it would be in vain.
-    pub(super) fn note_endpoints_read(&mut self, answered: &ReadResponse) {
+    pub(super) fn endpoints_read(&mut self, answered: &ReadResponse) {
         for batch in &mut self.batches {
             batch.retain(|name| !answered.mentions(name.as_str()));
         }
-        self.forget_warm();
+        self.remove_warm();
     }
 
     /// Forgets the clusters that need not be waited for any more.
-    pub(super) fn settle(
+    pub(super) fn remove_usable(
         &mut self,
         now: Time,
         endpoints: Option<&Subscription>,
@@ -70,14 +76,14 @@ impl Warming {
         for batch in &mut self.batches {
             if let Some(acked) = batch.acked {
                 let bound = batch.bound(settings);
-                batch.retain(|name| now < until(name, bound, acked, endpoints));
+                batch.retain(|name| now < wait_end(name, bound, acked, endpoints));
             }
         }
-        self.forget_warm();
+        self.remove_warm();
     }
 
     /// Until when routes have to wait at most; they need not if there is no such time.
-    pub(super) fn until(
+    pub(super) fn deadline(
         &self,
         endpoints: Option<&Subscription>,
         settings: &Settings,
@@ -86,14 +92,14 @@ impl Warming {
             let bound = batch.bound(settings);
             let Some(acked) = batch.acked else { return Some(bound) };
             let names = batch.endpoints.iter();
-            names.map(|name| until(name, bound, acked, endpoints)).min()
+            names.map(|name| wait_end(name, bound, acked, endpoints)).min()
         };
         self.batches.iter().filter_map(of).min()
     }
 
     /// What waits for nothing can be used.
-    fn forget_warm(&mut self) {
-        let unacked = |batch: &Batch| batch.plain && batch.acked.is_none();
+    fn remove_warm(&mut self) {
+        let unacked = |batch: &Batch| batch.some_without_endpoints && batch.acked.is_none();
         self.batches.retain(|batch| unacked(batch) || !batch.endpoints.is_empty());
     }
 }
@@ -112,7 +118,12 @@ impl Batch {
 }
 
 /// Until when routes wait for an acknowledged cluster with these endpoints.
-fn until(name: &ResourceName, bound: Time, acked: Time, endpoints: Option<&Subscription>) -> Time {
+fn wait_end(
+    name: &ResourceName,
+    bound: Time,
+    acked: Time,
+    endpoints: Option<&Subscription>,
+) -> Time {
     match endpoints {
         Some(eds) if eds.will_deliver(name) => bound,
         // The client has the endpoints from an earlier stream (S-076), or there are none, and

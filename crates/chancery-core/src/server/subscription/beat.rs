@@ -35,7 +35,7 @@ impl Subscription {
 
     /// Whether TTLs are told to this client (S-086). No virtual host has one: without a body it
     /// would read as an alias that cannot be resolved (S-089).
-    pub(super) fn tells_ttl(&self) -> bool {
+    pub(super) fn sends_ttl(&self) -> bool {
         let carries = self.variant == Variant::Delta || self.features.wrapped_sotw;
         self.features.ttl && carries && !self.interest.is_by_host()
     }
@@ -71,10 +71,11 @@ impl Subscription {
             ClientCopy::Has(resource) => Some(resource).filter(|it| it.ttl().is_some()),
             ClientCopy::Unknown | ClientCopy::Doubtful | ClientCopy::Nothing => None,
         });
-        let delivered = self.tells_ttl().then(|| current.chain(superseded));
+        let delivered = self.sends_ttl().then(|| current.chain(superseded));
         delivered.into_iter().flatten().filter(move |resource| {
             let name = resource.name().as_str();
-            let wanted = self.interest.spans(resource.name()) || self.interest.names_it(name);
+            let wanted =
+                self.interest.includes_member(resource.name()) || self.interest.is_named(name);
             let current = !with_body || self.ledger.target.get(name) == Some(resource);
             wanted && current && !self.ledger.is_refused(name)
         })

@@ -53,7 +53,7 @@ impl Subscription {
                 self.ledger.sent = Arc::clone(&self.ledger.target);
             }
             let target = Arc::clone(&self.ledger.target);
-            return self.begin_gone(held, &target);
+            return self.begin_removals(held, &target);
         }
         let target = Arc::clone(&self.ledger.target);
         self.begin_names(held, &target);
@@ -61,8 +61,8 @@ impl Subscription {
             self.begin_members(held, &target);
         }
         if self.ledger.owed.is_empty() {
-            self.must_answer = false;
-            self.asked = false;
+            self.must_respond = false;
+            self.has_unanswered_request = false;
         }
         self.ledger.sent = target;
     }
@@ -92,18 +92,18 @@ impl Subscription {
 
     fn begin_members(&mut self, held: &InitialVersions, target: &ResourceSet) {
         let mut said = held.iter().peekable();
-        for member in target.iter().filter(|member| self.interest.spans(member.name())) {
+        for member in target.iter().filter(|member| self.interest.includes_member(member.name())) {
             let held = seek(&mut said, member.name().as_str());
             if !self.is_current(held, member) {
                 let holds = if held.is_some() { ClientCopy::Doubtful } else { ClientCopy::Nothing };
                 self.ledger.owed.entry(member.name().shared()).or_insert(holds);
             }
         }
-        self.begin_gone(held, target);
+        self.begin_removals(held, target);
     }
 
     /// Members that the client has and that are gone.
-    fn begin_gone(&mut self, held: &InitialVersions, target: &ResourceSet) {
+    fn begin_removals(&mut self, held: &InitialVersions, target: &ResourceSet) {
         if !self.interest.has_members() {
             return;
         }
@@ -125,12 +125,12 @@ impl Subscription {
     /// Adds names; returns those that are new.
     fn subscribe(&mut self, names: &Names, is_first: bool, cancelled: bool) -> Vec<Spelling> {
         if names.contains("*") {
-            self.interest.note_named();
+            self.interest.set_ever_named();
             if !cancelled {
                 if !is_first
                     && let Some(FirstRequest::Delta(held)) = self.first_request.as_deref_mut()
                 {
-                    held.forget_all();
+                    held.discard_all();
                 }
                 self.subscribe_to_all();
             }
@@ -139,10 +139,10 @@ impl Subscription {
         if names.is_empty() {
             return names;
         }
-        self.asked = true;
+        self.has_unanswered_request = true;
         if !is_first && let Some(FirstRequest::Delta(held)) = self.first_request.as_deref_mut() {
             // Asked for again before the first answer: it must be sent.
-            names.iter().for_each(|name| held.forget(name));
+            names.iter().for_each(|name| held.discard(name));
         }
         let new = self.interest.extend(names.clone(), &self.type_url);
         let globs = names.iter().filter_map(|name| self.interest.globs().get(name));
@@ -155,11 +155,11 @@ impl Subscription {
     }
 
     fn subscribe_to_all(&mut self) {
-        self.asked = true;
-        if self.turn_wildcard(true) == WildcardEdit::Started {
+        self.has_unanswered_request = true;
+        if self.set_wildcard(true) == WildcardEdit::Started {
             return;
         }
-        self.must_answer = true;
+        self.must_respond = true;
         let sent = Arc::clone(&self.ledger.sent);
         for member in sent.iter() {
             self.ledger.owe(&member.name().shared());
@@ -169,8 +169,8 @@ impl Subscription {
     /// Takes a name out; returns true if that has to be answered.
     fn unsubscribe(&mut self, name: &str, removed: &mut Vec<Spelling>) -> bool {
         if name == "*" {
-            self.turn_wildcard(false);
-            self.ledger.forget_uncovered(&self.interest);
+            self.set_wildcard(false);
+            self.ledger.retain_covered(&self.interest);
             return false;
         }
         let Some(name) = &self.interest.spelling_of(name) else { return false };
@@ -179,13 +179,13 @@ impl Subscription {
         let was_glob = self.interest.globs().contains_key(name);
         self.interest.remove(name);
         if was_glob {
-            self.ledger.forget_uncovered(&self.interest);
+            self.ledger.retain_covered(&self.interest);
         } else if self.interest.wildcard() {
             // Beside a wildcard the client cannot tell whether the resource stays (S-081).
             self.ledger.owe(name);
             return true;
         } else if !self.interest.covers(name) {
-            self.ledger.forget(name);
+            self.ledger.unsubscribe(name);
         }
         false
     }

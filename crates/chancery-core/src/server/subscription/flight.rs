@@ -19,15 +19,15 @@ use crate::{Resource, Time};
 /// Responses under way, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    out: VecDeque<SentResponse>,
+    responses: VecDeque<SentResponse>,
     released: bool,
     /// The nonce of the response that was answered last: requests repeat it until the client reads
     /// the next response.
-    answered: Option<Arc<str>>,
+    answered_nonce: Option<Arc<str>>,
     /// The version of the last response that was sent.
-    sent: Option<Arc<str>>,
+    sent_version: Option<Arc<str>>,
     /// The version of the last response that was accepted.
-    accepted: Option<Arc<str>>,
+    accepted_version: Option<Arc<str>>,
 }
 
 /// One response under way.
@@ -48,7 +48,7 @@ pub(crate) enum Contents {
     Shared {
         step: Step,
         /// The client accepted something on an earlier stream, nobody knows what.
-        returning: bool,
+        reconnected: bool,
     },
 }
 
@@ -78,19 +78,20 @@ impl Flight {
     /// is not waited for any more.
     pub(crate) fn push(&mut self, sent: SentResponse) -> Option<SentResponse> {
         self.released = false;
-        self.sent = Some(Arc::clone(&sent.version));
-        let given_up = if self.out.len() == MAX_OUT { self.out.pop_front() } else { None };
-        if self.out.is_empty() {
-            self.out.reserve_exact(1); // There is rarely a second.
+        self.sent_version = Some(Arc::clone(&sent.version));
+        let given_up =
+            if self.responses.len() == MOST_UNANSWERED { self.responses.pop_front() } else { None };
+        if self.responses.is_empty() {
+            self.responses.reserve_exact(1); // There is rarely a second.
         }
-        self.out.push_back(sent);
+        self.responses.push_back(sent);
         given_up
     }
 
     /// Adds what an older response spoke of to what the oldest one under way did; says whether one
     /// is under way.
     pub(crate) fn merge_into_next(&mut self, contents: &Contents) -> bool {
-        let Some(next) = self.out.front_mut() else { return false };
+        let Some(next) = self.responses.front_mut() else { return false };
         // Of a key that both spoke of, the newer says what it is.
         next.contents = Contents::new(next.contents.iter().chain(contents.iter()).collect());
         true
@@ -113,55 +114,55 @@ impl Flight {
 
     /// Whether every response was answered.
     pub(crate) fn is_empty(&self) -> bool {
-        self.out.is_empty()
+        self.responses.is_empty()
     }
 
     /// When the next response may go without an answer to the last.
     pub(crate) fn deadline(&self, wait: Duration) -> Option<Time> {
-        self.out.back().map(|sent| sent.at + wait)
+        self.responses.back().map(|sent| sent.at + wait)
     }
 
     /// Takes out the oldest response if one with that nonce is under way and newer.
     pub(crate) fn take_older_than(&mut self, nonce: &str) -> Option<SentResponse> {
-        let is_older = self.out.iter().skip(1).any(|sent| *sent.nonce == *nonce);
-        if is_older { self.out.pop_front() } else { None }
+        let is_older = self.responses.iter().skip(1).any(|sent| *sent.nonce == *nonce);
+        if is_older { self.responses.pop_front() } else { None }
     }
 
     /// Takes out the oldest response if it has that nonce: it is answered now.
     pub(crate) fn take(&mut self, nonce: &str, accepted: bool) -> Option<SentResponse> {
-        self.out.front().filter(|sent| *sent.nonce == *nonce)?;
-        let answered = self.out.pop_front()?;
-        self.answered = Some(Arc::clone(&answered.nonce));
+        self.responses.front().filter(|sent| *sent.nonce == *nonce)?;
+        let answered = self.responses.pop_front()?;
+        self.answered_nonce = Some(Arc::clone(&answered.nonce));
         if accepted {
-            self.accepted = Some(Arc::clone(&answered.version));
+            self.accepted_version = Some(Arc::clone(&answered.version));
         }
         Some(answered)
     }
 
     /// The version of the last response that was sent.
     pub(crate) fn last_sent(&self) -> Option<&Arc<str>> {
-        self.sent.as_ref()
+        self.sent_version.as_ref()
     }
 
     /// The version of the last response that was accepted.
     pub(crate) fn last_accepted(&self) -> Option<&Arc<str>> {
-        self.accepted.as_ref()
+        self.accepted_version.as_ref()
     }
 
     /// Returns true if this is the nonce of the response that was answered last.
     pub(crate) fn is_answered(&self, nonce: &str) -> bool {
-        self.answered.as_deref() == Some(nonce)
+        self.answered_nonce.as_deref() == Some(nonce)
     }
 
     /// The keys under which responses under way give something.
     pub(crate) fn given(&self) -> impl Iterator<Item = Spelling> {
-        let mentions = self.out.iter().flat_map(|sent| sent.contents.iter());
-        mentions.filter(|mentions| mentions.what.is_some()).map(|mentions| mentions.key)
+        let mentions = self.responses.iter().flat_map(|sent| sent.contents.iter());
+        mentions.filter(|mention| mention.what.is_some()).map(|mention| mention.key)
     }
 
     /// Whether a response under way speaks of this key.
     pub(crate) fn mentions(&self, key: &str) -> bool {
-        self.out.iter().any(|sent| sent.contents.mentions(key))
+        self.responses.iter().any(|sent| sent.contents.mentions(key))
     }
 }
 
@@ -174,10 +175,10 @@ impl Contents {
     pub(crate) fn iter(&self) -> impl Iterator<Item = Mention> {
         let (own, common) = match self {
             Self::Own(own) => (Some(own), None),
-            Self::Shared { step, returning } => (None, Some((step, *returning))),
+            Self::Shared { step, reconnected } => (None, Some((step, *reconnected))),
         };
-        let common = common.into_iter().flat_map(|(step, returning)| {
-            step.changes().map(move |change| Mention::of(change, returning))
+        let common = common.into_iter().flat_map(|(step, reconnected)| {
+            step.changes().map(move |change| Mention::of(change, reconnected))
         });
         own.into_iter().flat_map(OwnContents::iter).chain(common)
     }
@@ -198,13 +199,13 @@ impl OwnContents {
             mentions.dedup_by(|later, first| later.key == first.key);
         }
         let (mut new, mut known, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for mentions in mentions {
-            match mentions.what {
-                Some(what) if *what.name().as_str() == *mentions.key => {
-                    let list = if mentions.is_new { &mut new } else { &mut known };
+        for mention in mentions {
+            match mention.what {
+                Some(what) if *what.name().as_str() == *mention.key => {
+                    let list = if mention.is_new { &mut new } else { &mut known };
                     list.push(what);
                 }
-                _ => others.push(mentions),
+                _ => others.push(mention),
             }
         }
         Self { new: new.into(), known: known.into(), others: others.into() }
@@ -233,11 +234,11 @@ impl OwnContents {
 }
 
 impl Mention {
-    fn of(change: StepChange<'_>, returning: bool) -> Self {
-        let is_new = change.old.is_none() && !returning;
+    fn of(change: StepChange<'_>, reconnected: bool) -> Self {
+        let is_new = change.old.is_none() && !reconnected;
         Self { key: change.name.shared(), what: change.new.cloned(), is_new }
     }
 }
 
 /// A client that changes names and never answers could otherwise make the list grow for ever.
-const MAX_OUT: usize = 32;
+const MOST_UNANSWERED: usize = 32;

@@ -15,7 +15,7 @@ pub(crate) enum GivenClusters {
     Shared {
         step: Step,
         /// The client accepted something on an earlier stream, nobody knows what.
-        returning: bool,
+        reconnected: bool,
     },
 }
 
@@ -24,7 +24,7 @@ impl GivenClusters {
     pub(crate) fn count_new(&self) -> usize {
         match self {
             Self::Own(given) => given.iter().filter(|(_, is_new)| *is_new).count(),
-            Self::Shared { returning: true, .. } => 0,
+            Self::Shared { reconnected: true, .. } => 0,
             Self::Shared { step, .. } => step.count_new(),
         }
     }
@@ -36,7 +36,7 @@ impl GivenClusters {
                 let new = given.iter().filter(|(_, is_new)| *is_new);
                 new.filter_map(|(resource, _)| resource.endpoints()).cloned().collect()
             }
-            Self::Shared { returning: true, .. } => Arc::default(),
+            Self::Shared { reconnected: true, .. } => Arc::default(),
             Self::Shared { step, .. } => step.warming(),
         }
     }
@@ -45,10 +45,10 @@ impl GivenClusters {
     pub(crate) fn links(&self) -> impl Iterator<Item = (&Link, bool)> {
         let (own, common) = match self {
             Self::Own(given) => (&given[..], None),
-            Self::Shared { step, returning } => (&[][..], Some((step, *returning))),
+            Self::Shared { step, reconnected } => (&[][..], Some((step, *reconnected))),
         };
-        let common = common.into_iter().flat_map(|(step, returning)| {
-            let is_new = move |change: &StepChange<'_>| change.old.is_none() && !returning;
+        let common = common.into_iter().flat_map(|(step, reconnected)| {
+            let is_new = move |change: &StepChange<'_>| change.old.is_none() && !reconnected;
             step.changes().filter_map(move |change| Some((change.new?, is_new(&change))))
         });
         let all = own.iter().map(|(resource, is_new)| (resource, *is_new)).chain(common);

@@ -8,11 +8,11 @@ use crate::{ResourceName, Versions};
 /// Names and versions of an earlier stream.
 #[derive(Debug)]
 pub(super) struct InitialVersions {
-    said: Versions,
+    versions: Versions,
     /// Where each name is in what was said, in order of the names.
     order: Box<[u32]>,
     /// Asked for again since: what was said of them does not count.
-    dropped: BTreeSet<Spelling>,
+    discarded: BTreeSet<Spelling>,
 }
 
 impl InitialVersions {
@@ -27,7 +27,7 @@ impl InitialVersions {
             order.dedup_by(|one, other| name(one) == name(other));
         }
         let order = order.into();
-        Self { said, order, dropped: BTreeSet::new() }
+        Self { versions: said, order, discarded: BTreeSet::new() }
     }
 
     /// Whether nothing was said that counts.
@@ -38,36 +38,36 @@ impl InitialVersions {
     /// All names that were said, in order. Whoever asked again for one may have it all the same, and
     /// has to hear if it is gone.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.order.iter().map(|at| self.said.at(*at as usize).0)
+        self.order.iter().map(|at| self.versions.at(*at as usize).0)
     }
 
     /// Names and versions, in order of the names.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let said = self.order.iter().map(|at| self.said.at(*at as usize));
-        said.filter(|(name, _)| !self.dropped.contains(*name))
+        let said = self.order.iter().map(|at| self.versions.at(*at as usize));
+        said.filter(|(name, _)| !self.discarded.contains(*name))
     }
 
     /// Forgets what was said of a name; of a glob, what was said of its members.
-    pub(super) fn forget(&mut self, name: &Spelling) {
-        self.dropped.insert(name.clone());
+    pub(super) fn discard(&mut self, name: &Spelling) {
+        self.discarded.insert(name.clone());
         let Some(glob) = ResourceName::parse(name).ok().filter(ResourceName::is_glob) else {
             return;
         };
-        self.forget_where(|name| {
+        self.discard_where(|name| {
             let name = ResourceName::parse(name);
             name.is_ok_and(|name| name.collection().as_ref() == Some(&glob))
         });
     }
 
     /// Forgets all that was said.
-    pub(super) fn forget_all(&mut self) {
-        self.forget_where(|_| true);
+    pub(super) fn discard_all(&mut self) {
+        self.discard_where(|_| true);
     }
 
-    fn forget_where(&mut self, which: impl Fn(&str) -> bool) {
+    fn discard_where(&mut self, which: impl Fn(&str) -> bool) {
         let names = self.iter().map(|(name, _)| name).filter(|name| which(name));
         let names: Vec<Spelling> = names.map(Spelling::from).collect();
-        self.dropped.extend(names);
+        self.discarded.extend(names);
     }
 }
 
@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn what_is_forgotten_was_not_said() {
         let mut said = earlier(&[("a", "1"), ("b", "1")]);
-        said.forget(&"a".into());
+        said.discard(&"a".into());
         assert_eq!(said.iter().collect::<Vec<_>>(), [("b", "1")]);
-        said.forget(&"b".into());
+        said.discard(&"b".into());
         assert!(said.is_empty());
     }
 }

@@ -63,7 +63,7 @@ impl Interest {
     /// Adds names; returns those that are new. Not for `*`.
     pub(crate) fn extend(&mut self, names: Vec<Spelling>, type_url: &TypeUrl) -> Vec<Spelling> {
         self.ever_named |= !names.is_empty();
-        let new: Vec<_> = names.into_iter().filter(|name| !self.names_it(name)).collect();
+        let new: Vec<_> = names.into_iter().filter(|name| !self.is_named(name)).collect();
         for name in new.iter().filter(|name| !ResourceName::is_opaque(name)) {
             match ResourceName::parse(name) {
                 Err(fault) => drop(self.malformed.insert(Arc::clone(name), fault.to_string())),
@@ -112,7 +112,7 @@ impl Interest {
     }
 
     /// Notes that a list was not empty, if only for a `*` in it.
-    pub(crate) fn note_named(&mut self) {
+    pub(crate) fn set_ever_named(&mut self) {
         self.ever_named = true;
     }
 
@@ -157,12 +157,12 @@ impl Interest {
     }
 
     /// Whether this name itself was asked for.
-    pub(crate) fn names_it(&self, name: &str) -> bool {
+    pub(crate) fn is_named(&self, name: &str) -> bool {
         self.names.contains(name) || self.globs.contains_key(name)
     }
 
     /// Whether this resource is covered by the wildcard or a glob.
-    pub(crate) fn spans(&self, name: &ResourceName) -> bool {
+    pub(crate) fn includes_member(&self, name: &ResourceName) -> bool {
         self.wildcard
             || (!self.globs.is_empty()
                 && name.collection().is_some_and(|of| self.globs.values().any(|glob| *glob == of)))
@@ -171,9 +171,9 @@ impl Interest {
     /// Whether a key of the ledger still stands for something subscribed to.
     pub(crate) fn covers(&self, key: &str) -> bool {
         self.wildcard
-            || self.names_it(key)
+            || self.is_named(key)
             || (!self.globs.is_empty()
-                && ResourceName::parse(key).is_ok_and(|name| self.spans(&name)))
+                && ResourceName::parse(key).is_ok_and(|name| self.includes_member(&name)))
     }
 
     /// Why a name names nothing.

@@ -29,10 +29,10 @@ pub(crate) struct Ledger {
     refused: BTreeMap<Spelling, bool>,
     /// A part of a rejected response is not subscribed to any more, so that nobody will notice if
     /// that was the part at fault, and changes.
-    lost_part: bool,
+    fault_may_be_unsubscribed: bool,
     /// Given in responses that the client read and never answered: nobody knows whether it accepted
     /// them (S-037).
-    doubted: BTreeSet<Spelling>,
+    verdict_unknown: BTreeSet<Spelling>,
 }
 
 /// What the client holds under a key.
@@ -77,15 +77,15 @@ impl Default for Ledger {
             owed: BTreeMap::new(),
             kept: BTreeMap::new(),
             refused: BTreeMap::new(),
-            lost_part: false,
-            doubted: BTreeSet::new(),
+            fault_may_be_unsubscribed: false,
+            verdict_unknown: BTreeSet::new(),
         }
     }
 }
 
 impl Ledger {
     /// Whether what was sent and the target say all there is to say.
-    pub(crate) fn is_clean(&self) -> bool {
+    pub(crate) fn is_at_sent(&self) -> bool {
         self.owed.is_empty() && self.kept.is_empty() && self.all_accepted()
     }
 
@@ -94,14 +94,14 @@ impl Ledger {
         if Arc::ptr_eq(&self.sent, &self.target) {
             return;
         }
-        if self.lost_part && self.sent.version() != self.target.version() {
+        if self.fault_may_be_unsubscribed && self.sent.version() != self.target.version() {
             let mut refused = self.refused.keys();
             if refused.any(|key| self.view(key, interest).is_some()) {
                 self.retry_refused();
             }
         }
         for change in self.changes(interest) {
-            self.note(now, change);
+            self.apply_change(now, change);
         }
         self.sent = Arc::clone(&self.target);
     }
@@ -112,7 +112,7 @@ impl Ledger {
     }
 
     /// Returns true if the client was told all, kept nothing back and accepted what it answered.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_at_target(&self) -> bool {
         !self.is_behind() && self.kept.is_empty() && self.all_accepted()
     }
 
@@ -122,7 +122,7 @@ impl Ledger {
     }
 
     fn all_accepted(&self) -> bool {
-        self.refused.is_empty() && self.doubted.is_empty()
+        self.refused.is_empty() && self.verdict_unknown.is_empty()
     }
 
     /// What the client should see under a key, until `kept` is given up.
@@ -162,29 +162,29 @@ impl Ledger {
     }
 
     /// The client no longer wants a key to be looked after.
-    pub(crate) fn forget(&mut self, key: &str) {
+    pub(crate) fn unsubscribe(&mut self, key: &str) {
         self.owed.remove(key);
         self.kept.remove(key);
         let refused = self.refused.remove(key).is_some();
-        self.note_lost_part(refused);
-        self.doubted.remove(key);
+        self.part_unsubscribed(refused);
+        self.verdict_unknown.remove(key);
     }
 
     /// Forgets all keys that the subscription no longer covers.
-    pub(crate) fn forget_uncovered(&mut self, interest: &Interest) {
+    pub(crate) fn retain_covered(&mut self, interest: &Interest) {
         self.owed.retain(|key, _| interest.covers(key));
         self.kept.retain(|key, _| interest.covers(key));
         let refused = self.refused.len();
         self.refused.retain(|key, _| interest.covers(key));
-        self.note_lost_part(self.refused.len() < refused);
-        self.doubted.retain(|key| interest.covers(key));
+        self.part_unsubscribed(self.refused.len() < refused);
+        self.verdict_unknown.retain(|key| interest.covers(key));
     }
 
     /// Gives up what is kept: now the client is owed its removal.
-    pub(crate) fn give_up(&mut self, mut which: impl FnMut(&Kept) -> bool) {
+    pub(crate) fn owe_removals(&mut self, mut which: impl FnMut(&Kept) -> bool) {
         let gone: Vec<_> = self.kept.extract_if(.., |_, kept| which(kept)).collect();
         for (key, kept) in gone {
-            self.recall(&key);
+            self.retry_if_refused(&key);
             self.owed.entry(key).or_insert(ClientCopy::Has(kept.resource));
         }
     }
@@ -193,12 +193,12 @@ impl Ledger {
     /// try at once; else it waits until a part changes (S-033). What a newer response under way
     /// speaks of is that one's business.
     pub(crate) fn refuse(&mut self, contents: &Contents, newer: &Flight, interest: &Interest) {
-        let wanted = || contents.iter().filter(|mentions| interest.covers(&mentions.key));
+        let wanted = || contents.iter().filter(|mention| interest.covers(&mention.key));
         let is_outdated =
-            |mentions: Mention| self.view(&mentions.key, interest) != mentions.what.as_ref();
+            |mention: Mention| self.view(&mention.key, interest) != mention.what.as_ref();
         // Also what was dropped since: that may have been the part at fault.
         let outdated = contents.iter().any(is_outdated);
-        let uncovered = contents.iter().any(|mentions| !interest.covers(&mentions.key));
+        let uncovered = contents.iter().any(|mention| !interest.covers(&mention.key));
         for Mention { key, is_new, .. } in wanted().filter(|one| !newer.mentions(&one.key)) {
             if outdated {
                 self.owe_again(&key);
@@ -206,12 +206,13 @@ impl Ledger {
                 self.refused.insert(key, is_new);
             }
         }
-        self.note_lost_part(uncovered);
+        self.part_unsubscribed(uncovered);
     }
 
     /// A part of what was rejected is not subscribed to any more, or none is.
-    fn note_lost_part(&mut self, lost: bool) {
-        self.lost_part = (self.lost_part || lost) && !self.refused.is_empty();
+    fn part_unsubscribed(&mut self, lost: bool) {
+        self.fault_may_be_unsubscribed =
+            (self.fault_may_be_unsubscribed || lost) && !self.refused.is_empty();
     }
 
     /// Whether the client rejected what it was last told under a key.
@@ -220,29 +221,29 @@ impl Ledger {
     }
 
     /// The client read a response, and its verdict will never be known.
-    pub(crate) fn doubt(&mut self, contents: &Contents, interest: &Interest) {
-        let keys = contents.iter().map(|mentions| mentions.key).filter(|key| interest.covers(key));
-        self.doubted.extend(keys);
+    pub(crate) fn set_verdict_unknown(&mut self, contents: &Contents, interest: &Interest) {
+        let keys = contents.iter().map(|mention| mention.key).filter(|key| interest.covers(key));
+        self.verdict_unknown.extend(keys);
     }
 
     /// The client accepted a response: of what it spoke of nothing counts as refused any more.
     pub(crate) fn accept(&mut self, contents: &Contents) {
         if !self.all_accepted() {
             self.refused.retain(|key, _| !contents.mentions(key));
-            self.doubted.retain(|key| !contents.mentions(key));
+            self.verdict_unknown.retain(|key| !contents.mentions(key));
         }
     }
 
     /// The client accepted a whole state, and with it all that is in it.
     pub(crate) fn accept_all(&mut self) {
         self.refused.clear();
-        self.lost_part = false;
-        self.doubted.clear();
+        self.fault_may_be_unsubscribed = false;
+        self.verdict_unknown.clear();
     }
 
-    fn note(&mut self, now: Time, change: KeyChange) {
+    fn apply_change(&mut self, now: Time, change: KeyChange) {
         let KeyChange { key, old, new } = change;
-        let never_accepted = self.recall(&key);
+        let never_accepted = self.retry_if_refused(&key);
         let kept = self.kept.remove(&key).map(|kept| kept.resource);
         let Some(held) = kept.or(old) else {
             self.owed.entry(key).or_insert(ClientCopy::Nothing);
@@ -274,14 +275,14 @@ impl Ledger {
     /// Once a part of a refused response has changed, the rest of it is worth another try: nobody
     /// can tell which part was at fault (S-034), and the client may hold the old of the others.
     /// Says whether the client never accepted anything under the key.
-    fn recall(&mut self, key: &str) -> bool {
+    fn retry_if_refused(&mut self, key: &str) -> bool {
         let Some(is_new) = self.refused.get(key).copied() else { return false };
         self.retry_refused();
         is_new
     }
 
     fn retry_refused(&mut self) {
-        self.lost_part = false;
+        self.fault_may_be_unsubscribed = false;
         for key in std::mem::take(&mut self.refused).into_keys() {
             self.owe_again(&key);
         }
@@ -293,9 +294,10 @@ impl Ledger {
         let by_name = self.finds_names_by_difference(interest);
         if by_name || interest.has_members() {
             let step = Step::between(&self.sent, &self.target);
-            let named = |name: &ResourceName| by_name && interest.names_it(name.as_str());
-            let wanted =
-                |change: &StepChange<'_>| interest.spans(change.name) || named(change.name);
+            let named = |name: &ResourceName| by_name && interest.is_named(name.as_str());
+            let wanted = |change: &StepChange<'_>| {
+                interest.includes_member(change.name) || named(change.name)
+            };
             if interest.has_members() || step.len() < interest.len() {
                 step.for_each_change(|change| {
                     if wanted(&change) {

@@ -14,20 +14,20 @@ use crate::{Resource, ResourceSet};
 pub(super) struct MergeLookup<'a> {
     interest: &'a Interest,
     set: &'a ResourceSet,
-    beside: Option<Peekable<Members<'a>>>,
+    sorted_members: Option<Peekable<SortedMembers<'a>>>,
 }
 
-type Members<'a> = Box<dyn Iterator<Item = (&'a str, &'a Arc<Resource>)> + 'a>;
+type SortedMembers<'a> = Box<dyn Iterator<Item = (&'a str, &'a Arc<Resource>)> + 'a>;
 
 impl<'a> MergeLookup<'a> {
     /// For about so many keys.
     pub(super) fn new(interest: &'a Interest, set: &'a ResourceSet, keys: usize) -> Self {
         let dense = keys.saturating_mul(WORTH_WALKING) >= set.len();
-        let beside = (dense && interest.is_plain() && set.is_plain()).then(|| {
+        let sorted_members = (dense && interest.is_plain() && set.is_plain()).then(|| {
             let members = set.iter().map(|member| (member.name().as_str(), member));
-            (Box::new(members) as Members<'a>).peekable()
+            (Box::new(members) as SortedMembers<'a>).peekable()
         });
-        Self { interest, set, beside }
+        Self { interest, set, sorted_members }
     }
 
     /// The names of the interest in the texts of the set, which keeps them anyway.
@@ -41,8 +41,8 @@ impl<'a> MergeLookup<'a> {
 
     /// Returns the resource that a key means.
     pub(super) fn find(&mut self, key: &str) -> Option<&'a Arc<Resource>> {
-        match &mut self.beside {
-            Some(beside) => seek(beside, key),
+        match &mut self.sorted_members {
+            Some(sorted_members) => seek(sorted_members, key),
             None => self.interest.resolve(self.set, key),
         }
     }

@@ -48,7 +48,7 @@ use self::interest::Lookup;
 pub(crate) use self::interest::{Interest, Spelling};
 use self::ledger::{ClientCopy, Ledger};
 use self::merge_lookup::MergeLookup;
-use self::pending::Awaited;
+use self::pending::SourceWaits;
 pub(crate) use self::receive::{AckOrNack, ReadResponse, Verdict};
 pub(crate) use self::respond::NextResponse;
 use crate::server::{Event, Rejection, Settings, Violation};
@@ -66,25 +66,25 @@ pub(crate) struct Subscription {
     /// What the first request said of earlier streams, until there is something to compare it to.
     first_request: Option<Box<FirstRequest>>,
     /// Whether a snapshot was ever given.
-    ready: bool,
+    has_snapshot: bool,
     ledger: Ledger,
     flight: Flight,
     /// The single names that do not exist (S-068).
     missing_names: BTreeMap<Spelling, Reported>,
     /// The next answer is due even if it is empty (S-054).
-    must_answer: bool,
+    must_respond: bool,
     /// A request is waiting for an answer.
-    asked: bool,
+    has_unanswered_request: bool,
     /// The first request named nothing and is answered by nothing, and nobody was told.
-    unnamed: bool,
+    unnamed_event_due: bool,
     /// The peer may not have resources of this type (S-137).
-    withheld: bool,
+    permission_denied: bool,
     /// The client accepted something on an earlier stream, nobody knows what.
-    returning: bool,
+    reconnected: bool,
     /// The last rejection, until the client has accepted all again.
     rejection: Option<Box<Rejection>>,
     /// What is waited for because the source cannot tell yet.
-    awaited: Awaited,
+    source_waits: SourceWaits,
     /// When the next heartbeat is due (S-087).
     beat_at: Option<Time>,
     /// The number of names that may be added until a demand edit states all names again; `None` if
@@ -120,17 +120,17 @@ impl Subscription {
             interest: Interest::new(lookup),
             names_digest: None,
             first_request: None,
-            ready: false,
+            has_snapshot: false,
             ledger: Ledger::default(),
             flight: Flight::default(),
             missing_names: BTreeMap::new(),
-            must_answer: false,
-            asked: false,
-            unnamed: false,
-            withheld: false,
-            returning: false,
+            must_respond: false,
+            has_unanswered_request: false,
+            unnamed_event_due: false,
+            permission_denied: false,
+            reconnected: false,
             rejection: None,
-            awaited: Awaited::default(),
+            source_waits: SourceWaits::default(),
             beat_at: None,
             demand_room: None,
         }
@@ -151,32 +151,33 @@ impl Subscription {
 
     /// The client should see its part of this from now on.
     pub(crate) fn set_target(&mut self, snapshot: &Snapshot) {
-        self.ready = true;
-        if !self.withheld {
+        self.has_snapshot = true;
+        if !self.permission_denied {
             self.ledger.target = Arc::clone(snapshot.set(&self.type_url));
         }
     }
 
     /// Tells, once, of a client that named nothing though there is something. On-demand virtual
     /// hosts begin so (T-20).
-    pub(crate) fn take_unnamed(&mut self) -> Option<Event> {
+    pub(crate) fn take_unnamed_event(&mut self) -> Option<Event> {
         let resources = self.ledger.target.len();
-        let unnamed = self.unnamed && !self.interest.ever_named() && !self.interest.is_by_host();
+        let unnamed =
+            self.unnamed_event_due && !self.interest.ever_named() && !self.interest.is_by_host();
         if !unnamed || resources == 0 {
             return None;
         }
-        self.unnamed = false;
+        self.unnamed_event_due = false;
         Some(Event::Unnamed { type_url: self.type_url.clone(), resources })
     }
 
     /// The peer may not have resources of this type.
-    pub(crate) fn withhold(&mut self) {
-        self.withheld = true;
+    pub(crate) fn deny_permission(&mut self) {
+        self.permission_denied = true;
     }
 
     /// Works out what the client is owed, unless it has to answer first.
     pub(crate) fn advance(&mut self, now: Time, settings: &Settings, snapshot: &Snapshot) {
-        if !self.ready || !self.flight.is_clear(now, settings.ack_wait) {
+        if !self.has_snapshot || !self.flight.is_clear(now, settings.ack_wait) {
             return;
         }
         if let Some(first) = self.first_request.take() {
@@ -188,8 +189,8 @@ impl Subscription {
     }
 
     /// Whether a request is waiting for an answer.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.asked
+    pub(crate) fn has_unanswered_request(&self) -> bool {
+        self.has_unanswered_request
     }
 
     /// Whether the client may not be where it should be.
@@ -198,29 +199,29 @@ impl Subscription {
     }
 
     /// Whether the client has acknowledged all it should see, and nothing waits to be removed.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.ledger.is_settled() && self.flight.is_empty()
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        self.ledger.is_at_target() && self.flight.is_empty()
     }
 
     /// Returns true if nothing is owed, and all that was has been acknowledged.
     pub(crate) fn has_landed(&self) -> bool {
-        self.is_settled() && self.first_request.is_none() && !self.must_answer
+        self.is_acknowledged() && self.first_request.is_none() && !self.must_respond
     }
 
     /// Whether removals wait.
-    pub(crate) fn keeps_any(&self) -> bool {
+    pub(crate) fn has_waiting_removals(&self) -> bool {
         !self.ledger.kept.is_empty()
     }
 
     /// Owes the client the removals that have waited long enough, or all of them.
-    pub(crate) fn give_up_kept(&mut self, now: Time, settings: &Settings, all: bool) {
-        self.ledger.give_up(|kept| all || now >= kept.since + settings.removal_wait);
+    pub(crate) fn owe_removals(&mut self, now: Time, settings: &Settings, all: bool) {
+        self.ledger.owe_removals(|kept| all || now >= kept.since + settings.removal_wait);
     }
 
     /// Sends a name again although it did not change, if it is subscribed to.
     pub(crate) fn resend(&mut self, name: &crate::ResourceName) {
         let named = self.interest.spelling_of(name.as_str());
-        let spanned = || self.interest.spans(name).then(|| name.shared());
+        let spanned = || self.interest.includes_member(name).then(|| name.shared());
         if let Some(key) = named.or_else(spanned) {
             self.ledger.owe_again(&key);
         }
@@ -235,7 +236,7 @@ impl Subscription {
 
     /// Whether the client asked for this resource.
     pub(crate) fn wants(&self, name: &crate::ResourceName) -> bool {
-        self.interest.spans(name) || self.interest.spelling_of(name.as_str()).is_some()
+        self.interest.includes_member(name) || self.interest.spelling_of(name.as_str()).is_some()
     }
 
     /// Returns true if the client was told of this resource and has not answered, or is still to be
@@ -257,7 +258,7 @@ impl Subscription {
         let unanswered = self.flight.deadline(settings.ack_wait);
         let unanswered = unanswered.filter(|_| self.is_behind() && !waits);
         let removals = self.ledger.kept.values().map(|kept| kept.since + settings.removal_wait);
-        let pending = self.awaited.deadline(settings).filter(|_| !waits);
+        let pending = self.source_waits.deadline(settings).filter(|_| !waits);
         let pending = pending.map(|until| {
             self.flight.clear_at(settings.ack_wait).map_or(until, |clear| clear.max(until))
         });
@@ -289,7 +290,7 @@ impl Subscription {
     /// A VHDS stream starts without a name (T-20): one host of each route configuration that is
     /// completed on demand lets the client finish its start-up, and is all it gets.
     fn subscribe_to_base_hosts(&mut self, snapshot: &Snapshot) {
-        self.must_answer = true;
+        self.must_respond = true;
         let hosts = &self.ledger.target;
         let routes: Vec<String> = snapshot
             .types()

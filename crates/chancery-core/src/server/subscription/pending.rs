@@ -14,15 +14,15 @@ use crate::{Pending, Time};
 
 /// The waits of one subscription.
 #[derive(Debug, Default)]
-pub(super) struct Awaited {
+pub(super) struct SourceWaits {
     /// The single names, and since when each is waited for.
     names: BTreeMap<Spelling, Time>,
-    members: Members,
+    members: MembersWait,
 }
 
 /// The wait for all resources that are not named.
 #[derive(Debug, Default)]
-enum Members {
+enum MembersWait {
     /// Nothing is pending.
     #[default]
     Known,
@@ -32,7 +32,7 @@ enum Members {
     GivenUp,
 }
 
-impl Awaited {
+impl SourceWaits {
     /// Returns true if a pending name is to be waited for.
     pub(super) fn waits_for(&mut self, now: Time, key: &Spelling, settings: &Settings) -> bool {
         let since = *self.names.entry(key.clone()).or_insert(now);
@@ -47,15 +47,15 @@ impl Awaited {
     /// When the next wait is over.
     pub(super) fn deadline(&self, settings: &Settings) -> Option<Time> {
         let members = match self.members {
-            Members::Since(since) => Some(since),
-            Members::Known | Members::GivenUp => None,
+            MembersWait::Since(since) => Some(since),
+            MembersWait::Known | MembersWait::GivenUp => None,
         };
         self.names.values().copied().chain(members).min().map(|since| since + settings.source_wait)
     }
 
     /// Returns true if nothing is waited for.
     pub(super) fn is_idle(&self) -> bool {
-        self.names.is_empty() && matches!(self.members, Members::Known)
+        self.names.is_empty() && matches!(self.members, MembersWait::Known)
     }
 
     /// The number of single names that are waited for.
@@ -65,13 +65,15 @@ impl Awaited {
 
     fn waits_for_members(&mut self, now: Time, pending: &Pending, settings: &Settings) -> bool {
         self.members = match (pending, &self.members) {
-            (Pending::Nothing, _) => Members::Known,
-            (_, Members::Known) => Members::Since(now),
-            (_, Members::Since(since)) if now >= *since + settings.source_wait => Members::GivenUp,
-            (_, Members::Since(since)) => Members::Since(*since),
-            (_, Members::GivenUp) => Members::GivenUp,
+            (Pending::Nothing, _) => MembersWait::Known,
+            (_, MembersWait::Known) => MembersWait::Since(now),
+            (_, MembersWait::Since(since)) if now >= *since + settings.source_wait => {
+                MembersWait::GivenUp
+            }
+            (_, MembersWait::Since(since)) => MembersWait::Since(*since),
+            (_, MembersWait::GivenUp) => MembersWait::GivenUp,
         };
-        matches!(self.members, Members::Since(_))
+        matches!(self.members, MembersWait::Since(_))
     }
 }
 
@@ -79,10 +81,12 @@ impl Subscription {
     /// Returns true if nothing can be said of the type before the source can tell more.
     pub(super) fn awaits_source(&mut self, now: Time, settings: &Settings) -> bool {
         let pending = self.ledger.target.pending();
-        if *pending == Pending::Nothing && self.awaited.is_idle() {
+        if *pending == Pending::Nothing && self.source_waits.is_idle() {
             return false;
         }
-        if self.interest.has_members() && self.awaited.waits_for_members(now, pending, settings) {
+        if self.interest.has_members()
+            && self.source_waits.waits_for_members(now, pending, settings)
+        {
             return true;
         }
         if *pending == Pending::Nothing || !self.is_full_state() {
@@ -91,7 +95,7 @@ impl Subscription {
         let keys = self.ledger.owed.keys();
         let pending = keys.filter(|key| self.interest.is_pending(&self.ledger.target, key));
         // The wait of each begins now, whatever becomes of the others.
-        let waits = pending.filter(|key| self.awaited.waits_for(now, key, settings));
+        let waits = pending.filter(|key| self.source_waits.waits_for(now, key, settings));
         waits.count() > 0
     }
 }

@@ -41,24 +41,24 @@ impl Subscription {
     pub(crate) fn receive(
         &mut self,
         now: Time,
-        receipt: AckOrNack<'_>,
+        ack_or_nack: AckOrNack<'_>,
         events: &mut Vec<Event>,
     ) -> (Vec<ReadResponse>, Option<ReadResponse>) {
-        let AckOrNack { nonce, error } = receipt;
+        let AckOrNack { nonce, error } = ack_or_nack;
         let mut skipped = Vec::new();
         while let Some(sent) = self.flight.take_older_than(nonce) {
-            skipped.push(self.skip(sent, events));
+            skipped.push(self.record_unanswered(sent, events));
         }
         let Some(sent) = self.flight.take(nonce, error.is_none()) else {
-            events.extend(self.stale(nonce));
+            events.extend(self.stale_event(nonce));
             return (skipped, None);
         };
-        (skipped, Some(self.answer(now, sent, error, events)))
+        (skipped, Some(self.record_answer(now, sent, error, events)))
     }
 
     /// The client answered this response. A NACK is the presence of an error and nothing else
     /// (S-032).
-    fn answer(
+    fn record_answer(
         &mut self,
         now: Time,
         sent: SentResponse,
@@ -75,7 +75,7 @@ impl Subscription {
                 if self.ledger.has_no_refused() {
                     self.rejection = None;
                 }
-                if self.tells_ttl() {
+                if self.sends_ttl() {
                     // A resource that was refused until now has to be refreshed from now on.
                     self.schedule_beat(now, false);
                 }
@@ -93,9 +93,9 @@ impl Subscription {
     }
 
     /// The client has read this response, and what it made of it is not known.
-    fn skip(&mut self, sent: SentResponse, events: &mut Vec<Event>) -> ReadResponse {
+    fn record_unanswered(&mut self, sent: SentResponse, events: &mut Vec<Event>) -> ReadResponse {
         let SentResponse { nonce, contents, .. } = sent;
-        self.doubt(&contents);
+        self.set_verdict_unknown(&contents);
         let type_url = self.type_url.clone();
         events.push(Event::Skipped { type_url, nonce: Arc::clone(&nonce) });
         ReadResponse { nonce, verdict: Verdict::Unknown, contents }
@@ -103,7 +103,7 @@ impl Subscription {
 
     /// The request answers nothing that is under way. Requests that only change names carry the
     /// nonce of the response before, if any; other nonces are worth a note.
-    fn stale(&self, nonce: &str) -> Option<Event> {
+    fn stale_event(&self, nonce: &str) -> Option<Event> {
         let is_ordinary = nonce.is_empty() || self.flight.is_answered(nonce);
         let type_url = &self.type_url;
         (!is_ordinary).then(|| Event::Stale { type_url: type_url.clone(), nonce: nonce.into() })
@@ -126,9 +126,9 @@ impl Subscription {
     }
 
     /// The client's verdict on this is not known, and never will be.
-    pub(super) fn doubt(&mut self, contents: &Contents) {
+    pub(super) fn set_verdict_unknown(&mut self, contents: &Contents) {
         if !(self.is_full_state() && self.flight.merge_into_next(contents)) {
-            self.ledger.doubt(contents, &self.interest);
+            self.ledger.set_verdict_unknown(contents, &self.interest);
         }
     }
 }

@@ -34,7 +34,7 @@ struct Due {
 impl Due {
     /// Returns true if a response would have entries or removals. What SotW cannot say that is gone
     /// needs no response.
-    fn says_something(&self) -> bool {
+    fn has_content(&self) -> bool {
         !self.entries.is_empty() || !self.removed.is_empty()
     }
 }
@@ -47,7 +47,7 @@ impl Subscription {
         nonce: u64,
         settings: &Settings,
     ) -> Option<NextResponse> {
-        if !self.ready || self.first_request.is_some() {
+        if !self.has_snapshot || self.first_request.is_some() {
             return None;
         }
         if !self.flight.is_clear(now, settings.ack_wait) {
@@ -57,18 +57,18 @@ impl Subscription {
             return self.beat(now, nonce);
         }
         if let Some(step) = self.shared_step(settings) {
-            return Some(self.take_step(now, nonce, step));
+            return Some(self.respond_with_step(now, nonce, step));
         }
-        self.asked = false;
+        self.has_unanswered_request = false;
         let due = self.collect(now, settings);
-        self.note_missing(&due.mentions);
-        let errors = self.unreported(&due, settings);
-        let silent = !due.says_something() && errors.is_empty();
+        self.update_missing_names(&due.mentions);
+        let errors = self.name_errors(&due, settings);
+        let silent = !due.has_content() && errors.is_empty();
         let changed = !silent || (self.is_full_state() && !due.mentions.is_empty());
-        if !changed && !self.must_answer {
+        if !changed && !self.must_respond {
             return self.beat(now, nonce);
         }
-        self.must_answer = false;
+        self.must_respond = false;
         let Due { mentions, given, entries, removed, .. } = due;
         let entries = if self.is_full_state() { self.full_state() } else { entries };
         let response = self.respond(now, nonce, entries, mentions);
@@ -85,12 +85,12 @@ impl Subscription {
         entries: Vec<Segment>,
         mentions: Vec<Mention>,
     ) -> Response {
-        let response = self.say(now, nonce, Contents::new(mentions));
+        let response = self.start_response(now, nonce, Contents::new(mentions));
         Response { entries: entries.into(), ..response }
     }
 
     /// An empty response that is under way from now on.
-    pub(super) fn say(&mut self, now: Time, nonce: u64, contents: Contents) -> Response {
+    pub(super) fn start_response(&mut self, now: Time, nonce: u64, contents: Contents) -> Response {
         let version = self.version();
         let nonce: Arc<str> = nonce.to_string().into();
         let sent = SentResponse {
@@ -100,7 +100,7 @@ impl Subscription {
             contents,
         };
         if let Some(given_up) = self.flight.push(sent) {
-            self.doubt(&given_up.contents);
+            self.set_verdict_unknown(&given_up.contents);
         }
         Response {
             variant: self.variant,
@@ -147,7 +147,7 @@ impl Subscription {
             let is_single = what.is_none() && !self.interest.globs().contains_key(&key);
             if is_single
                 && self.interest.is_pending(target, &key)
-                && self.awaited.waits_for(now, &key, settings)
+                && self.source_waits.waits_for(now, &key, settings)
             {
                 left.push((key, held));
                 continue;
@@ -155,7 +155,7 @@ impl Subscription {
             let gone = (key.len() + 8, error_size(&key));
             let (size, error) = what.as_deref().map_or(gone, |found| (entry_size(found), 0));
             let bytes = due.bytes + due.errors + size + error;
-            let full = due.says_something() && bytes > settings.max_response_bytes;
+            let full = due.has_content() && bytes > settings.max_response_bytes;
             if full && !self.is_full_state() {
                 left.push((key, held));
                 break;
@@ -163,13 +163,13 @@ impl Subscription {
             if self.add_due(&mut due, &key, what.as_ref(), &held) {
                 due.bytes += size;
                 due.errors += error;
-                let is_new = held.is_new() && !self.returning;
+                let is_new = held.is_new() && !self.reconnected;
                 due.mentions.push(Mention { key, what, is_new });
             }
         }
         self.ledger.owed = left.into_iter().chain(owed).collect();
-        if !self.awaited.is_idle() {
-            self.awaited.retain(|key| self.ledger.owed.contains_key(key));
+        if !self.source_waits.is_idle() {
+            self.source_waits.retain(|key| self.ledger.owed.contains_key(key));
         }
         due.entries = one_for_each_name(due.entries);
         if !due.removed.is_empty() {
@@ -194,11 +194,11 @@ impl Subscription {
             (Some(resource), _) => {
                 due.entries.push(self.entry(key, resource));
                 if self.api() == Api::Cds {
-                    let is_new = held.is_new() && !self.returning;
+                    let is_new = held.is_new() && !self.reconnected;
                     due.given.push((Arc::clone(resource), is_new));
                 }
             }
-            (None, held) if self.variant == Variant::Delta => self.add_gone(due, key, held),
+            (None, held) if self.variant == Variant::Delta => self.add_removal(due, key, held),
             // SotW says it by absence, or not at all (S-058, S-066).
             (None, _) => {}
         }
@@ -206,7 +206,7 @@ impl Subscription {
     }
 
     /// What a delta client is told about a name that does not exist (S-067, S-080, S-093).
-    fn add_gone(&self, due: &mut Due, key: &Spelling, held: &ClientCopy) {
+    fn add_removal(&self, due: &mut Due, key: &Spelling, held: &ClientCopy) {
         if let Some(glob) = self.interest.globs().get(key) {
             if self.ledger.target.members(glob).next().is_none() {
                 due.removed.insert(Arc::clone(key));
@@ -220,7 +220,7 @@ impl Subscription {
             }
             // Nobody has the host: Envoy fails the paused request on an alias without a body.
             ClientCopy::Unknown | ClientCopy::Doubtful
-                if self.interest.is_by_host() && self.interest.names_it(key) =>
+                if self.interest.is_by_host() && self.interest.is_named(key) =>
             {
                 let unresolved = ResponseEntry {
                     name: Arc::clone(key),
@@ -237,7 +237,7 @@ impl Subscription {
 
     /// An entry under the name it has to go by, with the further name it was asked by.
     fn entry(&self, key: &Spelling, resource: &Arc<Resource>) -> Segment {
-        let ttl = self.tells_ttl() && resource.ttl().is_some();
+        let ttl = self.sends_ttl() && resource.ttl().is_some();
         if !ttl && **key == *resource.name().as_str() {
             return Segment::Resource(Arc::clone(resource));
         }
@@ -250,7 +250,7 @@ impl Subscription {
     }
 
     /// Keeps track of which single names do not exist.
-    fn note_missing(&mut self, mentions: &[Mention]) {
+    fn update_missing_names(&mut self, mentions: &[Mention]) {
         for Mention { key, what, .. } in mentions {
             if what.is_some() {
                 self.missing_names.remove(key);
@@ -258,7 +258,7 @@ impl Subscription {
             }
             let glob = self.interest.globs().get(key);
             let exists = glob.is_some_and(|glob| self.ledger.target.members(glob).next().is_some());
-            if exists || !self.interest.names_it(key) {
+            if exists || !self.interest.is_named(key) {
                 self.missing_names.remove(key);
             } else {
                 self.missing_names.entry(Arc::clone(key)).or_insert(Reported::NotYet);
@@ -268,9 +268,9 @@ impl Subscription {
 
     /// Why names are not given, once for each (S-068). In SotW they ride on a response that is
     /// sent anyway, unless the operator wants clients told at once (S-066).
-    fn unreported(&mut self, due: &Due, settings: &Settings) -> Vec<NameError> {
+    fn name_errors(&mut self, due: &Due, settings: &Settings) -> Vec<NameError> {
         let rides = !due.entries.is_empty()
-            || self.must_answer
+            || self.must_respond
             || self.is_full_state() && !due.mentions.is_empty();
         let tells = self.variant == Variant::Delta || settings.report_missing || rides;
         if !tells || self.interest.is_by_host() {
@@ -278,7 +278,7 @@ impl Subscription {
         }
         let mut errors = Vec::new();
         let mut room = settings.max_response_bytes.saturating_sub(due.bytes);
-        let (interest, withheld) = (&self.interest, self.withheld);
+        let (interest, permission_denied) = (&self.interest, self.permission_denied);
         for (name, reported) in self.missing_names.iter_mut() {
             if *reported == Reported::Yes {
                 continue;
@@ -286,7 +286,10 @@ impl Subscription {
             // What does not fit rides on a later response (S-110).
             let Some(left) = room.checked_sub(error_size(name)) else { break };
             (room, *reported) = (left, Reported::Yes);
-            errors.push(NameError { name: Arc::clone(name), error: why(interest, name, withheld) });
+            errors.push(NameError {
+                name: Arc::clone(name),
+                error: reason_for(interest, name, permission_denied),
+            });
         }
         errors
     }
@@ -330,7 +333,7 @@ fn one_for_each_name(mut entries: Vec<Segment>) -> Vec<Segment> {
     entries.dedup_by(|later, first| {
         let is_same = later.name() == first.name();
         if is_same {
-            *first = both(first, later);
+            *first = merged(first, later);
         }
         is_same
     });
@@ -338,7 +341,7 @@ fn one_for_each_name(mut entries: Vec<Segment>) -> Vec<Segment> {
 }
 
 /// Two entries of one name as one.
-fn both(first: &Segment, later: &Segment) -> Segment {
+fn merged(first: &Segment, later: &Segment) -> Segment {
     let mut entries = first.entries().chain(later.entries());
     let Some(entry) = entries.next() else { return first.clone() };
     let aliases = entries.flat_map(|later| later.aliases);
@@ -355,10 +358,10 @@ fn with_alias(mut aliases: Vec<Spelling>, alias: &Spelling) -> Vec<Spelling> {
 
 /// The code says what the client should make of it (S-070): a name that does not exist, or that it
 /// may not have, need not be kept.
-fn why(interest: &super::Interest, name: &str, withheld: bool) -> ErrorDetail {
+fn reason_for(interest: &super::Interest, name: &str, permission_denied: bool) -> ErrorDetail {
     let (code, message) = match interest.malformed(name) {
         Some(fault) => (ErrorDetail::INVALID_ARGUMENT, fault.to_owned()),
-        None if withheld => {
+        None if permission_denied => {
             (ErrorDetail::PERMISSION_DENIED, format!("`{name}` is withheld from this peer"))
         }
         None => (ErrorDetail::NOT_FOUND, format!("there is no `{name}`")),

@@ -19,7 +19,7 @@ impl Subscription {
     /// The step to the target, if it is the same for every client that is where this one is.
     pub(super) fn shared_step(&self, settings: &Settings) -> Option<Step> {
         let (sent, target) = (&self.ledger.sent, &self.ledger.target);
-        if Arc::ptr_eq(sent, target) || !settings.share_responses || !self.is_like_others() {
+        if Arc::ptr_eq(sent, target) || !settings.share_responses || !self.can_share_response() {
             return None;
         }
         let step = Step::between(sent, target);
@@ -29,29 +29,29 @@ impl Subscription {
     }
 
     /// Responds with the shared step.
-    pub(super) fn take_step(&mut self, now: Time, nonce: u64, step: Step) -> NextResponse {
-        self.asked = false;
-        self.must_answer = false;
+    pub(super) fn respond_with_step(&mut self, now: Time, nonce: u64, step: Step) -> NextResponse {
+        self.has_unanswered_request = false;
+        self.must_respond = false;
         self.ledger.sent = Arc::clone(&self.ledger.target);
         let full = self.is_full_state();
         let entries = if full { self.ledger.target.whole() } else { step.entries() };
         let entries = entries.clone();
-        let returning = self.returning;
+        let reconnected = self.reconnected;
         let given = match self.api() {
-            Api::Cds => GivenClusters::Shared { step: step.clone(), returning },
+            Api::Cds => GivenClusters::Shared { step: step.clone(), reconnected },
             _ => GivenClusters::default(),
         };
-        let contents = Contents::Shared { step, returning };
-        let response = self.say(now, nonce, contents);
+        let contents = Contents::Shared { step, reconnected };
+        let response = self.start_response(now, nonce, contents);
         self.schedule_beat(now, full);
         NextResponse { response: Response { entries, ..response }, given }
     }
 
-    fn is_like_others(&self) -> bool {
-        let expires = || self.tells_ttl() && self.ledger.target.timed().next().is_some();
+    fn can_share_response(&self) -> bool {
+        let expires = || self.sends_ttl() && self.ledger.target.timed().next().is_some();
         self.interest.is_everything()
             && !self.interest.is_by_host()
-            && self.ledger.is_clean()
+            && self.ledger.is_at_sent()
             && self.flight.is_empty()
             && *self.ledger.target.pending() == Pending::Nothing
             && !expires()

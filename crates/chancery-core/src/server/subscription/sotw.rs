@@ -28,15 +28,15 @@ impl Subscription {
         settings: &Settings,
     ) -> Result<Option<Event>, Violation> {
         if is_first {
-            self.returning = !request.version.is_empty();
+            self.reconnected = !request.version.is_empty();
             self.first_request = Some(Box::new(FirstRequest::Sotw(Arc::clone(&request.version))));
         }
         if request.names.is_empty() && !self.interest.ever_named() {
             return Ok(is_first.then(|| self.start_without_names(settings)));
         }
-        self.interest.note_named();
+        self.interest.set_ever_named();
         // The wildcard first: what was named before is not owed again because of it.
-        let wildcard = self.turn_wildcard(request.names.contains("*"));
+        let wildcard = self.set_wildcard(request.names.contains("*"));
         let (added, removed) = self.replace_names(request);
         let changed = !added.is_empty() || !removed.is_empty() || wildcard != WildcardEdit::None;
         if !changed && !is_first {
@@ -50,11 +50,11 @@ impl Subscription {
                 // It asked again before the first answer, and may have dropped what it had.
                 *version = "".into();
             }
-            self.asked = true;
+            self.has_unanswered_request = true;
             self.flight.release(); // Asking for more lets the next response go (S-042).
         }
-        self.ledger.forget_uncovered(&self.interest);
-        self.missing_names.retain(|name, _| self.interest.names_it(name));
+        self.ledger.retain_covered(&self.interest);
+        self.missing_names.retain(|name, _| self.interest.is_named(name));
         Ok(Some(self.subscribed(added, removed)))
     }
 
@@ -62,10 +62,10 @@ impl Subscription {
     pub(super) fn start_without_names(&mut self, settings: &Settings) -> Event {
         if empty_means_everything(&self.type_url, settings) {
             self.interest.set_wildcard(true);
-            self.must_answer = true;
-            self.asked = true;
+            self.must_respond = true;
+            self.has_unanswered_request = true;
         } else {
-            self.unnamed = true;
+            self.unnamed_event_due = true;
         }
         self.subscribed(Vec::new(), Vec::new())
     }
@@ -82,8 +82,8 @@ impl Subscription {
         {
             self.ledger.sent = Arc::clone(target);
             self.ledger.owed.clear();
-            self.must_answer = false;
-            self.asked = false;
+            self.must_respond = false;
+            self.has_unanswered_request = false;
         } else if !self.interest.has_members() {
             // All names are owed already.
             self.ledger.sent = Arc::clone(target);
@@ -111,17 +111,17 @@ impl Subscription {
     }
 
     /// Starts or ends the wildcard.
-    pub(super) fn turn_wildcard(&mut self, wildcard: bool) -> WildcardEdit {
+    pub(super) fn set_wildcard(&mut self, wildcard: bool) -> WildcardEdit {
         let had = self.interest.wildcard();
         self.interest.set_wildcard(wildcard);
         match (had, wildcard) {
             (false, true) => {
-                self.must_answer = true;
+                self.must_respond = true;
                 self.owe_members();
                 WildcardEdit::Started
             }
             (true, false) => {
-                self.must_answer = false;
+                self.must_respond = false;
                 WildcardEdit::Ended
             }
             (true, true) | (false, false) => WildcardEdit::None,
@@ -132,11 +132,11 @@ impl Subscription {
     /// for: nothing, or what a response under way gives it.
     fn owe_members(&mut self) {
         let sent = Arc::clone(&self.ledger.sent);
-        for member in sent.iter().filter(|member| !self.interest.names_it(member.name().as_str())) {
+        for member in sent.iter().filter(|member| !self.interest.is_named(member.name().as_str())) {
             let key = member.name().shared();
             self.ledger.owed.entry(key).or_insert(super::ClientCopy::Nothing);
         }
-        for key in self.flight.given().filter(|key| !self.interest.names_it(key)) {
+        for key in self.flight.given().filter(|key| !self.interest.is_named(key)) {
             self.ledger.owed.insert(key, super::ClientCopy::Doubtful);
         }
     }

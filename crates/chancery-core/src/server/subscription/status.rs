@@ -11,7 +11,7 @@ impl Subscription {
     pub(crate) fn status(&self, settings: &Settings, clusters: Option<Time>) -> TypeStatus<'_> {
         let wait = |reason, until| Wait { reason, until };
         let mut waits = Vec::new();
-        if !self.ready {
+        if !self.has_snapshot {
             waits.push(wait(WaitReason::Snapshot, None));
         }
         if !self.flight.is_empty() {
@@ -25,8 +25,8 @@ impl Subscription {
             let until = Some(since + settings.removal_wait);
             waits.push(wait(WaitReason::Removals(kept.len()), until));
         }
-        if let Some(until) = self.awaited.deadline(settings) {
-            waits.push(wait(WaitReason::Source(self.awaited.len()), Some(until)));
+        if let Some(until) = self.source_waits.deadline(settings) {
+            waits.push(wait(WaitReason::Source(self.source_waits.len()), Some(until)));
         }
         TypeStatus {
             type_url: &self.type_url,
