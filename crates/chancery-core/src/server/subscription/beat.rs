@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::given_clusters::GivenClusters;
 use super::respond::NextResponse;
-use super::{ClientCopy, Subscription, Variant};
+use super::{Subscription, Variant};
 use crate::server::{ResponseEntry, Segment};
 use crate::{Resource, Time};
 
@@ -65,18 +65,12 @@ impl Subscription {
     /// its successor waits is refreshed without a body: it must not expire meanwhile.
     fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let with_body = self.beats_with_bodies();
-        let owed = &self.ledger.owed;
-        let current = self.ledger.sent.timed().filter(|it| !owed.contains_key(it.name().as_str()));
-        let superseded = owed.values().filter_map(|copy| match copy {
-            ClientCopy::Has(resource) => Some(resource).filter(|it| it.ttl().is_some()),
-            ClientCopy::Unknown | ClientCopy::Doubtful | ClientCopy::Nothing => None,
-        });
-        let delivered = self.sends_ttl().then(|| current.chain(superseded));
+        let delivered = self.sends_ttl().then(|| self.ledger.held_with_ttl());
         delivered.into_iter().flatten().filter(move |resource| {
             let name = resource.name().as_str();
             let wanted =
                 self.interest.includes_member(resource.name()) || self.interest.is_named(name);
-            let current = !with_body || self.ledger.target.get(name) == Some(resource);
+            let current = !with_body || self.ledger.target().get(name) == Some(resource);
             wanted && current && !self.ledger.is_refused(name)
         })
     }

@@ -8,7 +8,7 @@ use super::merge_lookup::{MergeLookup, seek};
 use super::sotw::WildcardEdit;
 use super::{ClientCopy, FirstRequest, Subscription};
 use crate::server::{Event, Settings, Violation};
-use crate::{DeltaRequest, Names, Resource, ResourceSet};
+use crate::{DeltaRequest, Features, Names, Resource, ResourceSet};
 
 impl Subscription {
     /// Takes the names of a request, whatever its nonce: names are sent once, so dropping one
@@ -47,56 +47,54 @@ impl Subscription {
     /// On the first message of a type, what the client holds in its current version need not be
     /// sent again (S-076); what it holds and should not is removed.
     pub(super) fn begin_delta(&mut self, held: &InitialVersions) {
+        let target = Arc::clone(self.ledger.target());
         if held.is_empty() {
             if !self.interest.has_members() {
                 // All names are owed already.
-                self.ledger.sent = Arc::clone(&self.ledger.target);
+                self.ledger.move_to_target();
             }
-            let target = Arc::clone(&self.ledger.target);
             return self.begin_removals(held, &target);
         }
-        let target = Arc::clone(&self.ledger.target);
         self.begin_names(held, &target);
         if self.interest.has_members() {
             self.begin_members(held, &target);
         }
-        if self.ledger.owed.is_empty() {
+        if self.ledger.owes_nothing() {
             self.must_respond = false;
             self.has_unanswered_request = false;
         }
-        self.ledger.sent = target;
+        self.ledger.move_to_target();
     }
 
     /// All names are owed so far.
     fn begin_names(&mut self, held: &InitialVersions, target: &ResourceSet) {
-        let owed = std::mem::take(&mut self.ledger.owed);
+        let owed = self.ledger.take_owed();
         let mut walk = MergeLookup::new(&self.interest, target, owed.len());
         let mut held = held.iter().peekable();
         let mut names = self.interest.names().iter().map(|name| (&**name, ())).peekable();
-        let left = owed.into_iter().filter_map(|(name, owed)| {
+        let left = owed.into_iter().filter_map(|(name, copy)| {
             if seek(&mut names, &name).is_none() {
-                return Some((name, owed));
+                return Some((name, copy));
             }
             let held = seek(&mut held, &name);
             let current = walk.find(&name);
             match held {
-                Some(_) if current.is_some_and(|now| self.is_current(held, now)) => None,
+                Some(_) if current.is_some_and(|now| is_current(self.features, held, now)) => None,
                 Some(_) => Some((name, ClientCopy::Doubtful)),
-                None => Some((name, owed)),
+                None => Some((name, copy)),
             }
         });
-        let left = left.collect();
-        drop(walk);
-        self.ledger.owed = left;
+        self.ledger.put_back_owed(left);
     }
 
     fn begin_members(&mut self, held: &InitialVersions, target: &ResourceSet) {
         let mut said = held.iter().peekable();
-        for member in target.iter().filter(|member| self.interest.includes_member(member.name())) {
+        let interest = &self.interest;
+        for member in target.iter().filter(|member| interest.includes_member(member.name())) {
             let held = seek(&mut said, member.name().as_str());
-            if !self.is_current(held, member) {
-                let holds = if held.is_some() { ClientCopy::Doubtful } else { ClientCopy::Nothing };
-                self.ledger.owed.entry(member.name().shared()).or_insert(holds);
+            if !is_current(self.features, held, member) {
+                let copy = if held.is_some() { ClientCopy::Doubtful } else { ClientCopy::Nothing };
+                self.ledger.owe_copy(member.name().shared(), copy);
             }
         }
         self.begin_removals(held, target);
@@ -113,13 +111,6 @@ impl Subscription {
                 self.ledger.owe(&name.into());
             }
         }
-    }
-
-    /// A client whose resource expired cannot rebuild it from a heartbeat, and its map may be
-    /// older than that: what has a TTL is always sent (S-088, T-33).
-    fn is_current(&self, held: Option<&str>, current: &Resource) -> bool {
-        let expires = self.features.ttl && current.ttl().is_some();
-        !expires && held.is_some_and(|version| current.version().matches(version))
     }
 
     /// Adds names; returns those that are new.
@@ -146,7 +137,7 @@ impl Subscription {
         }
         let new = self.interest.extend(names.clone(), &self.type_url);
         let globs = names.iter().filter_map(|name| self.interest.globs().get(name));
-        let members = globs.flat_map(|glob| self.ledger.sent.members(glob));
+        let members = globs.flat_map(|glob| self.ledger.sent().members(glob));
         let members: Vec<_> = members.map(|member| member.name().shared()).collect();
         // Always answered: the client may have dropped it and asked again (S-075).
         self.ledger.owe_all(names);
@@ -160,10 +151,7 @@ impl Subscription {
             return;
         }
         self.must_respond = true;
-        let sent = Arc::clone(&self.ledger.sent);
-        for member in sent.iter() {
-            self.ledger.owe(&member.name().shared());
-        }
+        self.ledger.owe_all_sent();
     }
 
     /// Takes a name out; returns true if that has to be answered.
@@ -189,4 +177,11 @@ impl Subscription {
         }
         false
     }
+}
+
+/// A client whose resource expired cannot rebuild it from a heartbeat, and its map may be older
+/// than that: what has a TTL is always sent (S-088, T-33).
+fn is_current(features: Features, held: Option<&str>, current: &Resource) -> bool {
+    let expires = features.ttl && current.ttl().is_some();
+    !expires && held.is_some_and(|version| current.version().matches(version))
 }

@@ -16,14 +16,15 @@ use crate::{Resource, ResourceName, ResourceSet, Time};
 /// What the client is owed, keeps for a while, and refused.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// What the client should see.
-    pub(crate) target: Arc<ResourceSet>,
-    /// What it was brought to; what is owed comes on top.
-    pub(crate) sent: Arc<ResourceSet>,
-    /// What has to be looked at before the client is where `sent` says.
-    pub(crate) owed: BTreeMap<Spelling, ClientCopy>,
-    /// Gone from the target, and left with the client until nothing uses them (S-098).
-    pub(crate) kept: BTreeMap<Spelling, Kept>,
+    /// The set that the client should see.
+    target: Arc<ResourceSet>,
+    /// The set that the client has once it is told what is owed and kept.
+    sent: Arc<ResourceSet>,
+    /// The keys of which the client has to be told before it is where `sent` says.
+    owed: BTreeMap<Spelling, ClientCopy>,
+    /// Resources that are gone from the target, and that the client keeps until nothing uses them
+    /// (S-098).
+    kept: BTreeMap<Spelling, Kept>,
     /// Rejected, and not given again: the client may or may not hold it (S-035). With whether it
     /// had nothing under the key before.
     refused: BTreeMap<Spelling, bool>,
@@ -57,9 +58,9 @@ impl ClientCopy {
 
 /// A resource that outlives its removal for a while.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) resource: Arc<Resource>,
-    pub(crate) since: Time,
+struct Kept {
+    resource: Arc<Resource>,
+    since: Time,
 }
 
 /// One key under which the client should see something else than before.
@@ -84,6 +85,34 @@ impl Default for Ledger {
 }
 
 impl Ledger {
+    /// The set that the client should see.
+    pub(crate) fn target(&self) -> &Arc<ResourceSet> {
+        &self.target
+    }
+
+    /// The set that the client was brought to, but for what it is owed and keeps for a while.
+    pub(crate) fn sent(&self) -> &Arc<ResourceSet> {
+        &self.sent
+    }
+
+    /// Changes what the client should see. Nothing is owed before the next
+    /// [`advance`](Self::advance).
+    pub(crate) fn set_target(&mut self, target: &Arc<ResourceSet>) {
+        self.target = Arc::clone(target);
+    }
+
+    /// Brings the client to the target. The caller owes it every key that differs, or has put
+    /// these keys into a response.
+    pub(crate) fn move_to_target(&mut self) {
+        self.sent = Arc::clone(&self.target);
+    }
+
+    /// Takes the client's word that it has the target already: nothing is owed.
+    pub(crate) fn trust_client_at_target(&mut self) {
+        self.move_to_target();
+        self.owed.clear();
+    }
+
     /// Whether what was sent and the target say all there is to say.
     pub(crate) fn is_at_sent(&self) -> bool {
         self.owed.is_empty() && self.kept.is_empty() && self.all_accepted()
@@ -103,7 +132,7 @@ impl Ledger {
         for change in self.changes(interest) {
             self.apply_change(now, change);
         }
-        self.sent = Arc::clone(&self.target);
+        self.move_to_target();
     }
 
     /// Whether the client may not be where the target is.
@@ -136,6 +165,88 @@ impl Ledger {
     /// The client asked for a key and must be told about it, whatever it holds.
     pub(crate) fn owe(&mut self, key: &Spelling) {
         self.owed.insert(Arc::clone(key), ClientCopy::Unknown);
+    }
+
+    /// Owes the client a key of which it holds this, unless the key is owed already.
+    pub(crate) fn owe_copy(&mut self, key: Spelling, copy: ClientCopy) {
+        self.owed.entry(key).or_insert(copy);
+    }
+
+    /// Owes the client all that it was brought to, whatever it holds.
+    pub(crate) fn owe_all_sent(&mut self) {
+        let keys = self.sent.iter().map(|member| (member.name().shared(), ClientCopy::Unknown));
+        self.owed.extend(keys);
+    }
+
+    /// Owes the client the members of a wildcard that has just begun. `sent` does not tell what the
+    /// client holds of names that it had not asked for: that is nothing, or what the responses
+    /// under way give.
+    pub(crate) fn owe_members(
+        &mut self,
+        interest: &Interest,
+        given: impl Iterator<Item = Spelling>,
+    ) {
+        let members = self.sent.iter().map(|member| member.name());
+        for name in members.filter(|name| !interest.is_named(name.as_str())) {
+            self.owed.entry(name.shared()).or_insert(ClientCopy::Nothing);
+        }
+        let given = given.filter(|key| !interest.is_named(key));
+        self.owed.extend(given.map(|key| (key, ClientCopy::Doubtful)));
+    }
+
+    /// Takes out all that is owed, to be looked at key by key. The caller puts the keys back that
+    /// are still owed afterwards, with [`put_back_owed`](Self::put_back_owed).
+    pub(crate) fn take_owed(&mut self) -> BTreeMap<Spelling, ClientCopy> {
+        std::mem::take(&mut self.owed)
+    }
+
+    /// Puts back the keys that are still owed.
+    pub(crate) fn put_back_owed(&mut self, left: impl Iterator<Item = (Spelling, ClientCopy)>) {
+        self.owed = left.collect();
+    }
+
+    /// Returns true if nothing is owed.
+    #[inline]
+    pub(crate) fn owes_nothing(&self) -> bool {
+        self.owed.is_empty()
+    }
+
+    /// The keys that are owed.
+    pub(crate) fn owed_keys(&self) -> impl ExactSizeIterator<Item = &Spelling> {
+        self.owed.keys()
+    }
+
+    /// The resources that the client keeps for a while, by key.
+    pub(crate) fn kept(&self) -> impl ExactSizeIterator<Item = (&Spelling, &Arc<Resource>)> {
+        self.kept.iter().map(|(key, kept)| (key, &kept.resource))
+    }
+
+    /// The resource that the client keeps for a while under a key.
+    #[inline]
+    pub(crate) fn kept_under(&self, key: &str) -> Option<&Arc<Resource>> {
+        self.kept.get(key).map(|kept| &kept.resource)
+    }
+
+    /// Returns true if the client keeps resources for a while.
+    #[inline]
+    pub(crate) fn keeps_any(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// The time since when the resource is kept that is kept longest.
+    pub(crate) fn kept_since(&self) -> Option<Time> {
+        self.kept.values().map(|kept| kept.since).min()
+    }
+
+    /// The resources with a TTL that the client holds under their own names: those it was brought
+    /// to, and those of which the successor is owed.
+    pub(crate) fn held_with_ttl(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let current = self.sent.timed().filter(|it| !self.owes(it.name().as_str()));
+        let superseded = self.owed.values().filter_map(|copy| match copy {
+            ClientCopy::Has(resource) => Some(resource).filter(|it| it.ttl().is_some()),
+            ClientCopy::Unknown | ClientCopy::Doubtful | ClientCopy::Nothing => None,
+        });
+        current.chain(superseded)
     }
 
     /// Returns true if the client must be told about a key.
@@ -181,8 +292,8 @@ impl Ledger {
     }
 
     /// Gives up what is kept: now the client is owed its removal.
-    pub(crate) fn owe_removals(&mut self, mut which: impl FnMut(&Kept) -> bool) {
-        let gone: Vec<_> = self.kept.extract_if(.., |_, kept| which(kept)).collect();
+    pub(crate) fn owe_removals(&mut self, is_over: impl Fn(Time) -> bool) {
+        let gone: Vec<_> = self.kept.extract_if(.., |_, kept| is_over(kept.since)).collect();
         for (key, kept) in gone {
             self.retry_if_refused(&key);
             self.owed.entry(key).or_insert(ClientCopy::Has(kept.resource));

@@ -40,6 +40,7 @@ impl<'a> MergeLookup<'a> {
     }
 
     /// Returns the resource that a key means.
+    #[inline]
     pub(super) fn find(&mut self, key: &str) -> Option<&'a Arc<Resource>> {
         match &mut self.sorted_members {
             Some(sorted_members) => seek(sorted_members, key),
@@ -49,6 +50,7 @@ impl<'a> MergeLookup<'a> {
 }
 
 /// What stands beside a name in a list sorted by names; names must be asked for in order.
+#[inline]
 pub(super) fn seek<'a, V>(
     sorted: &mut Peekable<impl Iterator<Item = (&'a str, V)>>,
     name: &str,

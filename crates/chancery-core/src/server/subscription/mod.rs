@@ -153,14 +153,14 @@ impl Subscription {
     pub(crate) fn set_target(&mut self, snapshot: &Snapshot) {
         self.has_snapshot = true;
         if !self.permission_denied {
-            self.ledger.target = Arc::clone(snapshot.set(&self.type_url));
+            self.ledger.set_target(snapshot.set(&self.type_url));
         }
     }
 
     /// Tells, once, of a client that named nothing though there is something. On-demand virtual
     /// hosts begin so (T-20).
     pub(crate) fn take_unnamed_event(&mut self) -> Option<Event> {
-        let resources = self.ledger.target.len();
+        let resources = self.ledger.target().len();
         let unnamed =
             self.unnamed_event_due && !self.interest.ever_named() && !self.interest.is_by_host();
         if !unnamed || resources == 0 {
@@ -210,12 +210,12 @@ impl Subscription {
 
     /// Whether removals wait.
     pub(crate) fn has_waiting_removals(&self) -> bool {
-        !self.ledger.kept.is_empty()
+        self.ledger.keeps_any()
     }
 
     /// Owes the client the removals that have waited long enough, or all of them.
     pub(crate) fn owe_removals(&mut self, now: Time, settings: &Settings, all: bool) {
-        self.ledger.owe_removals(|kept| all || now >= kept.since + settings.removal_wait);
+        self.ledger.owe_removals(|since| all || now >= since + settings.removal_wait);
     }
 
     /// Sends a name again although it did not change, if it is subscribed to.
@@ -242,13 +242,13 @@ impl Subscription {
     /// Returns true if the client was told of this resource and has not answered, or is still to be
     /// told.
     pub(crate) fn will_deliver(&self, name: &crate::ResourceName) -> bool {
-        let Ledger { target, sent, .. } = &self.ledger;
+        let target = self.ledger.target();
         let Some(resource) = target.get(name.as_str()).filter(|_| self.wants(name)) else {
             return target.is_pending(name.as_str()) && self.wants(name);
         };
         let named = self.interest.spelling_of(name.as_str());
         let key = named.as_deref().unwrap_or(name.as_str());
-        sent.get(name.as_str()) != Some(resource)
+        self.ledger.sent().get(name.as_str()) != Some(resource)
             || self.ledger.owes(key)
             || self.flight.mentions(key)
     }
@@ -257,12 +257,12 @@ impl Subscription {
     pub(crate) fn deadline(&self, settings: &Settings, waits: bool) -> Option<Time> {
         let unanswered = self.flight.deadline(settings.ack_wait);
         let unanswered = unanswered.filter(|_| self.is_behind() && !waits);
-        let removals = self.ledger.kept.values().map(|kept| kept.since + settings.removal_wait);
+        let removals = self.ledger.kept_since().map(|since| since + settings.removal_wait);
         let pending = self.source_waits.deadline(settings).filter(|_| !waits);
         let pending = pending.map(|until| {
             self.flight.clear_at(settings.ack_wait).map_or(until, |clear| clear.max(until))
         });
-        removals.chain(unanswered).chain(self.beat_at).chain(pending).min()
+        removals.into_iter().chain(unanswered).chain(self.beat_at).chain(pending).min()
     }
 
     /// Whether a response is the whole state, so that absence deletes (S-056, S-059).
@@ -279,7 +279,7 @@ impl Subscription {
         if self.interest.is_by_host() && !self.interest.ever_named() {
             self.subscribe_to_base_hosts(snapshot);
         }
-        let lookup = MergeLookup::new(&self.interest, &self.ledger.target, self.interest.len());
+        let lookup = MergeLookup::new(&self.interest, self.ledger.target(), self.interest.len());
         self.interest.respell(lookup.shared_spellings());
         match first {
             FirstRequest::Sotw(version) => self.begin_sotw(version),
@@ -291,7 +291,7 @@ impl Subscription {
     /// completed on demand lets the client finish its start-up, and is all it gets.
     fn subscribe_to_base_hosts(&mut self, snapshot: &Snapshot) {
         self.must_respond = true;
-        let hosts = &self.ledger.target;
+        let hosts = self.ledger.target();
         let routes: Vec<String> = snapshot
             .types()
             .filter(|type_url| type_url.api() == Api::Rds)

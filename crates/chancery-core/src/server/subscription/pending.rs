@@ -80,7 +80,7 @@ impl SourceWaits {
 impl Subscription {
     /// Returns true if nothing can be said of the type before the source can tell more.
     pub(super) fn awaits_source(&mut self, now: Time, settings: &Settings) -> bool {
-        let pending = self.ledger.target.pending();
+        let pending = self.ledger.target().pending();
         if *pending == Pending::Nothing && self.source_waits.is_idle() {
             return false;
         }
@@ -92,8 +92,8 @@ impl Subscription {
         if *pending == Pending::Nothing || !self.is_full_state() {
             return false;
         }
-        let keys = self.ledger.owed.keys();
-        let pending = keys.filter(|key| self.interest.is_pending(&self.ledger.target, key));
+        let keys = self.ledger.owed_keys();
+        let pending = keys.filter(|key| self.interest.is_pending(self.ledger.target(), key));
         // The wait of each begins now, whatever becomes of the others.
         let waits = pending.filter(|key| self.source_waits.waits_for(now, key, settings));
         waits.count() > 0

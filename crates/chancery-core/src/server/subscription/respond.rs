@@ -118,13 +118,11 @@ impl Subscription {
     pub(super) fn full_state(&self) -> Vec<Segment> {
         let mut entries = Vec::new();
         if self.interest.wildcard() {
-            for resource in self.ledger.target.iter() {
+            for resource in self.ledger.target().iter() {
                 entries.push(self.entry(&resource.name().shared(), resource));
             }
         }
-        for (key, kept) in &self.ledger.kept {
-            entries.push(self.entry(key, &kept.resource));
-        }
+        entries.extend(self.ledger.kept().map(|(key, resource)| self.entry(key, resource)));
         for key in self.interest.names() {
             entries.extend(self.view(key).map(|resource| self.entry(key, resource)));
         }
@@ -134,15 +132,15 @@ impl Subscription {
     /// Takes what is due from what is owed, up to the size of one response (S-110).
     fn collect(&mut self, now: Time, settings: &Settings) -> Due {
         let mut due = Due::default();
-        if self.ledger.owed.is_empty() {
+        if self.ledger.owes_nothing() {
             return due;
         }
-        let mut owed = std::mem::take(&mut self.ledger.owed).into_iter();
+        let mut owed = self.ledger.take_owed().into_iter();
         let mut left = Vec::new();
-        let target = &self.ledger.target;
+        let target = self.ledger.target();
         let mut walk = MergeLookup::new(&self.interest, target, owed.len());
         for (key, held) in owed.by_ref() {
-            let kept = self.ledger.kept.get(&key).map(|kept| &kept.resource);
+            let kept = self.ledger.kept_under(&key);
             let what = kept.or_else(|| walk.find(&key)).cloned();
             let is_single = what.is_none() && !self.interest.globs().contains_key(&key);
             if is_single
@@ -167,9 +165,10 @@ impl Subscription {
                 due.mentions.push(Mention { key, what, is_new });
             }
         }
-        self.ledger.owed = left.into_iter().chain(owed).collect();
+        drop(walk);
+        self.ledger.put_back_owed(left.into_iter().chain(owed));
         if !self.source_waits.is_idle() {
-            self.source_waits.retain(|key| self.ledger.owed.contains_key(key));
+            self.source_waits.retain(|key| self.ledger.owes(key));
         }
         due.entries = one_for_each_name(due.entries);
         if !due.removed.is_empty() {
@@ -208,7 +207,7 @@ impl Subscription {
     /// What a delta client is told about a name that does not exist (S-067, S-080, S-093).
     fn add_removal(&self, due: &mut Due, key: &Spelling, held: &ClientCopy) {
         if let Some(glob) = self.interest.globs().get(key) {
-            if self.ledger.target.members(glob).next().is_none() {
+            if self.ledger.target().members(glob).next().is_none() {
                 due.removed.insert(Arc::clone(key));
             }
             return;
@@ -257,7 +256,8 @@ impl Subscription {
                 continue;
             }
             let glob = self.interest.globs().get(key);
-            let exists = glob.is_some_and(|glob| self.ledger.target.members(glob).next().is_some());
+            let exists =
+                glob.is_some_and(|glob| self.ledger.target().members(glob).next().is_some());
             if exists || !self.interest.is_named(key) {
                 self.missing_names.remove(key);
             } else {
@@ -301,22 +301,22 @@ impl Subscription {
     fn version(&self) -> Arc<str> {
         let version = self.version_of_all();
         let sotw_wildcard = self.variant == Variant::Sotw && self.interest.wildcard();
-        let is_part = sotw_wildcard && !self.ledger.owed.is_empty();
+        let is_part = sotw_wildcard && !self.ledger.owes_nothing();
         if is_part { format!("{version}~part").into() } else { version }
     }
 
     /// The version of what the client should see, what it keeps for a while included.
     fn version_of_all(&self) -> Arc<str> {
-        let target = &self.ledger.target;
-        if self.ledger.kept.is_empty() {
+        let target = self.ledger.target();
+        let kept = self.ledger.kept();
+        if kept.len() == 0 {
             return target.version_text();
         }
         match target.version() {
             Version::Explicit(text) => format!("{text}~union").into(),
             Version::Content(digest) => {
-                let kept = self.ledger.kept.values().map(|kept| &kept.resource);
-                let digest =
-                    kept.fold(digest, |sum, kept| sum.wrapping_add(kept.share_of_type_version()));
+                let shares = kept.map(|(_, resource)| resource.share_of_type_version());
+                let digest = shares.fold(digest, u128::wrapping_add);
                 Version::Content(digest).to_string().into()
             }
         }

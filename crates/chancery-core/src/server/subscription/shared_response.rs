@@ -18,7 +18,7 @@ use crate::{Api, Pending, Time};
 impl Subscription {
     /// The step to the target, if it is the same for every client that is where this one is.
     pub(super) fn shared_step(&self, settings: &Settings) -> Option<Step> {
-        let (sent, target) = (&self.ledger.sent, &self.ledger.target);
+        let (sent, target) = (self.ledger.sent(), self.ledger.target());
         if Arc::ptr_eq(sent, target) || !settings.share_responses || !self.can_share_response() {
             return None;
         }
@@ -32,9 +32,9 @@ impl Subscription {
     pub(super) fn respond_with_step(&mut self, now: Time, nonce: u64, step: Step) -> NextResponse {
         self.has_unanswered_request = false;
         self.must_respond = false;
-        self.ledger.sent = Arc::clone(&self.ledger.target);
+        self.ledger.move_to_target();
         let full = self.is_full_state();
-        let entries = if full { self.ledger.target.whole() } else { step.entries() };
+        let entries = if full { self.ledger.target().whole() } else { step.entries() };
         let entries = entries.clone();
         let reconnected = self.reconnected;
         let given = match self.api() {
@@ -48,12 +48,12 @@ impl Subscription {
     }
 
     fn can_share_response(&self) -> bool {
-        let expires = || self.sends_ttl() && self.ledger.target.timed().next().is_some();
+        let expires = || self.sends_ttl() && self.ledger.target().timed().next().is_some();
         self.interest.is_everything()
             && !self.interest.is_by_host()
             && self.ledger.is_at_sent()
             && self.flight.is_empty()
-            && *self.ledger.target.pending() == Pending::Nothing
+            && *self.ledger.target().pending() == Pending::Nothing
             && !expires()
     }
 }

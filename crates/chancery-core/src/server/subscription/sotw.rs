@@ -73,20 +73,19 @@ impl Subscription {
     /// A reconnecting client that wants everything and has it is sent nothing (S-043). Named
     /// resources are sent all the same: the names may not be those the version was given for.
     pub(super) fn begin_sotw(&mut self, version: &str) {
-        let target = &self.ledger.target;
+        let target = self.ledger.target();
         let refreshes = self.features.ttl && target.timed().next().is_some();
         if self.interest.is_everything()
             && !refreshes
             && !version.is_empty()
             && target.version().matches(version)
         {
-            self.ledger.sent = Arc::clone(target);
-            self.ledger.owed.clear();
+            self.ledger.trust_client_at_target();
             self.must_respond = false;
             self.has_unanswered_request = false;
         } else if !self.interest.has_members() {
             // All names are owed already.
-            self.ledger.sent = Arc::clone(target);
+            self.ledger.move_to_target();
         }
     }
 
@@ -117,7 +116,7 @@ impl Subscription {
         match (had, wildcard) {
             (false, true) => {
                 self.must_respond = true;
-                self.owe_members();
+                self.ledger.owe_members(&self.interest, self.flight.given());
                 WildcardEdit::Started
             }
             (true, false) => {
@@ -125,19 +124,6 @@ impl Subscription {
                 WildcardEdit::Ended
             }
             (true, true) | (false, false) => WildcardEdit::None,
-        }
-    }
-
-    /// The set that the client was brought to does not tell what it holds of names it had not asked
-    /// for: nothing, or what a response under way gives it.
-    fn owe_members(&mut self) {
-        let sent = Arc::clone(&self.ledger.sent);
-        for member in sent.iter().filter(|member| !self.interest.is_named(member.name().as_str())) {
-            let key = member.name().shared();
-            self.ledger.owed.entry(key).or_insert(super::ClientCopy::Nothing);
-        }
-        for key in self.flight.given().filter(|key| !self.interest.is_named(key)) {
-            self.ledger.owed.insert(key, super::ClientCopy::Doubtful);
         }
     }
 }

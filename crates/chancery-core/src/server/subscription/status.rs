@@ -20,10 +20,9 @@ impl Subscription {
         if clusters.is_some() && self.is_behind() {
             waits.push(wait(WaitReason::Clusters, clusters));
         }
-        let kept = &self.ledger.kept;
-        if let Some(since) = kept.values().map(|kept| kept.since).min() {
+        if let Some(since) = self.ledger.kept_since() {
             let until = Some(since + settings.removal_wait);
-            waits.push(wait(WaitReason::Removals(kept.len()), until));
+            waits.push(wait(WaitReason::Removals(self.ledger.kept().len()), until));
         }
         if let Some(until) = self.source_waits.deadline(settings) {
             waits.push(wait(WaitReason::Source(self.source_waits.len()), Some(until)));
