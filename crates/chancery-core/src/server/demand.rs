@@ -1,12 +1,13 @@
-//! What streams want, as edits that come with events; and which changes concern a stream.
+//! The demand of a stream, as edits that come with events, and the changes that concern a stream.
 //!
 //! A stream that names ten clusters of a thousand need not be woken when one of the others changes.
-//! A [`DemandFilter`] keeps names as a few bits each, so a stream is sometimes woken in vain, and
-//! never left sleeping when it should wake. What a name means is not looked at here: where a name
-//! can mean something else (globs, aliases, hosts), every change of the type counts.
+//! A [`DemandFilter`] keeps a few bits for each name. So a stream is sometimes woken in vain, but it
+//! is always woken by a change of a name that it wants. Where a name can mean resources of other
+//! names (globs, aliases, hosts of VHDS), every change of the type counts.
 //!
-//! The keys of the hashes are an input, because the core knows no chance: names come from clients,
-//! and nobody outside should be able to choose names whose hashes collide.
+//! The keys of the hashes are an input. The core uses no random numbers, and the keys have to be
+//! random: names come from clients, and no client should be able to choose names whose hashes
+//! collide.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -14,23 +15,23 @@ use std::sync::Arc;
 use crate::step::Step;
 use crate::{Api, Snapshot, TypeUrl};
 
-/// A change of what a stream wants of one type.
+/// A change of the resources that a stream wants of one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DemandEdit {
     /// The type.
     pub type_url: TypeUrl,
     /// True if the stream wants all resources of the type, besides those it names.
     pub wildcard: bool,
-    /// The names it wants, in its own spelling.
+    /// The change of the names, which are in the spelling of the client.
     pub names: NamesEdit,
 }
 
 /// A change of the names a stream wants of one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamesEdit {
-    /// These are all the names there are now.
+    /// The names are these and no others.
     All(Vec<Arc<str>>),
-    /// Some names were added, and some taken out.
+    /// Some names were added, and some removed.
     Change {
         /// The names that were not wanted before.
         added: Vec<Arc<str>>,
@@ -39,7 +40,7 @@ pub enum NamesEdit {
     },
 }
 
-/// What one stream wants of all types, coarsely.
+/// The resources that one stream wants of all types, as a filter that never misses one.
 #[derive(Debug, Default)]
 pub struct DemandFilter(Vec<(TypeUrl, TypeFilter)>);
 
@@ -49,19 +50,21 @@ enum TypeFilter {
     Names(NameFilter),
 }
 
-/// The names that differ between two snapshots, by type, coarsely.
+/// The names that differ between two snapshots, by type, as hashes.
 #[derive(Debug)]
 pub struct SnapshotChanges(Vec<(TypeUrl, ChangedNames)>);
 
 #[derive(Debug)]
 enum ChangedNames {
+    /// So many names differ, or names that can mean other resources, that every stream is concerned.
     Any,
     /// The hashes of the names that differ.
     Hashes(Vec<u64>),
 }
 
 impl DemandFilter {
-    /// Takes over an edit; `keys` must be those of the changes it will be compared with.
+    /// Takes over an edit. The `keys` have to be those of the changes that the filter is compared
+    /// with.
     pub fn apply(&mut self, edit: &DemandEdit, keys: &RandomState) {
         if edit.wildcard || edit.type_url.api() == Api::Vhds {
             return self.set(&edit.type_url, TypeFilter::Everything);
@@ -85,7 +88,9 @@ impl DemandFilter {
     pub fn is_touched_by(&self, changes: &SnapshotChanges) -> bool {
         changes.0.iter().any(|(type_url, change)| {
             self.0.iter().any(|(of, wanted)| match (wanted, change) {
-                // Routes say which virtual hosts are asked for one by one (S-094).
+                // A change of a route configuration can make all its virtual hosts be sent again
+                // (S-094,
+                // [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
                 _ if of.api() == Api::Vhds && type_url.api() == Api::Rds => true,
                 _ if of != type_url => false,
                 (TypeFilter::Everything, _) | (_, ChangedNames::Any) => true,
@@ -105,8 +110,8 @@ impl DemandFilter {
 }
 
 impl TypeFilter {
-    /// Adds names. If there is no room for them, everything is wanted until all names are stated
-    /// again.
+    /// Adds names. If there is no room for them, the filter becomes that of everything, until an
+    /// edit states all names again.
     fn add(&mut self, names: &[Arc<str>], keys: &RandomState) {
         if let Self::Names(filter) = self
             && !filter.add(names, keys)
@@ -163,7 +168,8 @@ fn means_more(name: &str) -> bool {
     name == "*" || name.starts_with("xdstp:")
 }
 
-/// A Bloom filter: a set of hashes that holds what was added, and seems to hold a little more.
+/// A Bloom filter: a set of hashes that has every hash that was added, and seems to have a few
+/// more.
 #[derive(Debug)]
 struct NameFilter {
     bits: Box<[u64]>,
@@ -171,8 +177,8 @@ struct NameFilter {
 }
 
 impl NameFilter {
-    /// A filter with room for as many names again. There is none for names that mean more than
-    /// themselves, and for more names than it is worth.
+    /// A filter with room for as many names again. Returns `None` if a name can mean resources of
+    /// other names, or if there are more names than a filter is worth.
     fn new(names: &[Arc<str>], keys: &RandomState) -> Option<Self> {
         if names.len() > MOST_NAMES {
             return None;
@@ -182,7 +188,8 @@ impl NameFilter {
         filter.add(names, keys).then_some(filter)
     }
 
-    /// Adds names. Returns false if one means more than itself, or there is no room for them.
+    /// Adds names. Returns false if one can mean resources of other names, or if there is no room
+    /// for them.
     fn add(&mut self, names: &[Arc<str>], keys: &RandomState) -> bool {
         for name in names {
             if means_more(name) {
@@ -200,7 +207,7 @@ impl NameFilter {
         self.places(hash).into_iter().all(|(word, bit)| self.bits[word] & bit != 0)
     }
 
-    /// Three bits, each of another part of the hash.
+    /// The places of three bits, each from another part of the hash.
     fn places(&self, hash: u64) -> [(usize, u64); 3] {
         [0, 21, 42].map(|part| {
             let at = (hash >> part) as usize;
@@ -215,13 +222,13 @@ fn hash(name: &str, keys: &RandomState) -> u64 {
     hasher.finish()
 }
 
-/// The number of bits for each name: with three places, one name in thirty seems to be there and is
-/// not.
+/// The number of bits for each name. With three places for each, about one name in thirty seems to
+/// be in a full filter and is not.
 const BITS_PER_NAME: usize = 8;
-/// The most names a filter is made of. A stream with more is woken by any change of the type: its
-/// own work is far more by then.
+/// The most names in a filter. A stream with more names is woken by every change of the type,
+/// because the work of such a stream costs far more than waking it.
 pub(super) const MOST_NAMES: usize = 16 * 1024;
-/// The number of changes that concern everybody.
+/// The number of changed names from which on a change concerns every stream.
 const MANY_CHANGES: usize = 256;
 
 #[cfg(test)]

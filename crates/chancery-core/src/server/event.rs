@@ -6,74 +6,78 @@ use std::time::Duration;
 use super::DemandEdit;
 use crate::{ErrorDetail, Node, TypeUrl};
 
-/// What happened on a stream, for logs, metrics and library users. The core never logs.
+/// An event on a stream, for logs, metrics and library users. The core itself never logs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The first message said who the client is (S-023). Until a snapshot is given, nothing is sent.
+    /// The first message has a node with an id (S-023, [basic
+    /// protocol](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#basic-protocol-overview)).
+    /// The driver chooses a snapshot for it; nothing is sent before.
     Identified(Arc<Node>),
-    /// The first message did not say it usably (S-024): the driver must decide.
+    /// The first message has no node, or one without an id (S-024). The driver chooses a snapshot
+    /// or closes the stream.
     Anonymous,
-    /// The same client stated other dynamic parameters (S-025): choose its snapshot again.
+    /// The client stated other dynamic parameters (S-025). The driver chooses its snapshot again.
     ParametersChanged(Arc<Node>),
-    /// A later message stated another identity, which was ignored (S-025).
+    /// A later message has a node with another id, which was ignored (S-025).
     IdentityIgnored {
-        /// What the message claimed.
+        /// The other id.
         claimed: String,
     },
     /// The subscription to a type changed.
     Subscribed {
-        /// The change of what is wanted.
+        /// The change of the wanted resources.
         demand: DemandEdit,
-        /// The number of names that are subscribed to now.
+        /// The number of names in the subscription now.
         names: usize,
     },
-    /// The first request of a type named nothing, which does not mean everything for this type, and
-    /// there is something of it (S-053). Told once.
+    /// The first request of a type named nothing. For this type that is no wildcard (S-053), and
+    /// the client gets nothing although there are resources for it. The event comes once.
     Unnamed {
-        /// Which type.
+        /// The type.
         type_url: TypeUrl,
         /// The number of resources there are for the client.
         resources: usize,
     },
     /// The client accepted a response.
     Acked {
-        /// Of which type.
+        /// The type of the response.
         type_url: TypeUrl,
-        /// Which version.
+        /// The version of the response.
         version: Arc<str>,
-        /// Which response.
+        /// The nonce of the response.
         nonce: Arc<str>,
-        /// How long it took.
+        /// The time between the response and the answer.
         after: Duration,
     },
-    /// The client has acknowledged all it was owed of every type it asked for, and nothing waits to
-    /// be removed. The last part of a response that was split counts, and its first does not.
+    /// The client has acknowledged all it is owed of every type it asked for, and no removal waits.
+    /// If a response was split, its last part has to be acknowledged too.
     Landed,
-    /// The client rejected a response (S-032, S-034).
+    /// The client rejected a response (S-032,
+    /// [NACK](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#nack); S-034).
     Nacked {
-        /// Of which type.
+        /// The type of the response.
         type_url: TypeUrl,
-        /// Which version.
+        /// The version of the response.
         version: Arc<str>,
-        /// Which response.
+        /// The nonce of the response.
         nonce: Arc<str>,
-        /// Why, in the client's words.
+        /// The client's reason, in its own words.
         error: ErrorDetail,
     },
-    /// The client answered a later response and never this one: it has read it, and whether it
-    /// accepted it is not known (S-037).
+    /// The client answered a later response and never this one. It has read this one, and its
+    /// verdict is unknown (S-037).
     Skipped {
-        /// Of which type.
+        /// The type of the response.
         type_url: TypeUrl,
-        /// Which response.
+        /// The nonce of the response.
         nonce: Arc<str>,
     },
-    /// A request carried the nonce of no response that is under way, nor of the one answered last:
-    /// it is neither ACK nor NACK (S-037).
+    /// A request has a nonce that is neither that of a response under way nor that of the one
+    /// answered last. It is neither ACK nor NACK (S-037).
     Stale {
-        /// Of which type.
+        /// The type of the request.
         type_url: TypeUrl,
-        /// Which response.
+        /// The nonce of the request.
         nonce: Arc<str>,
     },
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::Request;
 
-/// What a machine is told.
+/// An input of a [`Machine`](super::Machine).
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "an input is made, taken and never kept")]
 pub enum Input {
     /// The client sent a message.
     Request(Request),
-    /// This is what the client should see from now on.
+    /// The driver has a snapshot that the client should see from now on.
     Snapshot(Arc<crate::Snapshot>),
 }

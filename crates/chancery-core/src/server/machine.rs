@@ -1,4 +1,4 @@
-//! The server's half of one stream.
+//! The machine of one stream: it owns the subscriptions and keeps the rules between types.
 
 use std::sync::Arc;
 
@@ -37,15 +37,17 @@ pub struct Machine {
     snapshot: Option<Arc<Snapshot>>,
     subscriptions: Subscriptions,
     warming: Warming,
-    /// Whether the client was told of clusters on this stream.
+    /// True if a response with clusters was sent on this stream.
     clusters_sent: bool,
-    /// True if the driver was told that all that is owed has landed.
+    /// True if the driver has got [`Event::Landed`] since the last snapshot or change of a
+    /// subscription.
     landed: bool,
-    /// The last nonce given out: a nonce is never used twice on a stream (S-028).
+    /// The number of the last nonce. No nonce is used twice on a stream (S-028, [basic
+    /// protocol](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#basic-protocol-overview)).
     nonce: u64,
 }
 
-/// Who the client is, as its first message said (S-023).
+/// The identity of the client, which its first message states (S-023).
 #[derive(Debug)]
 enum Identity {
     Unknown,
@@ -54,7 +56,7 @@ enum Identity {
 }
 
 impl Machine {
-    /// A stream that was just opened.
+    /// A machine for a stream that was just opened.
     pub fn new(variant: Variant, scope: Scope, settings: Arc<Settings>) -> Self {
         Self {
             variant,
@@ -71,10 +73,10 @@ impl Machine {
         }
     }
 
-    /// Takes one input, and says what happened.
+    /// Takes one input, and returns the events that follow from it.
     ///
     /// # Errors
-    /// When the client broke the protocol or a limit; the stream must then be closed.
+    /// Fails if the client broke the protocol or a limit. The driver has to close the stream then.
     pub fn handle(&mut self, now: Time, input: Input) -> Result<Vec<Event>, Violation> {
         let mut events = Vec::new();
         match input {
@@ -93,8 +95,9 @@ impl Machine {
         Ok(events)
     }
 
-    /// The next response to send, if any. Call it only when the wire has room: what is not polled
-    /// costs no memory and is superseded by newer state.
+    /// The next response to send, if there is one. The driver calls this only when the connection
+    /// has room for a response: a change that was not polled yet costs no memory, and newer changes
+    /// replace it.
     pub fn poll(&mut self, now: Time) -> Option<Response> {
         let snapshot = self.snapshot.as_ref()?;
         for subscription in self.subscriptions.iter_mut() {
@@ -106,7 +109,7 @@ impl Machine {
     }
 
     /// Returns [`Event::Landed`] if the client has acknowledged all it is owed: once for each
-    /// snapshot, and once after each change of what is asked for. Call it when
+    /// snapshot, and once after each change of a subscription. The driver calls this when
     /// [`poll`](Self::poll) has nothing to send.
     pub fn landed(&mut self) -> Option<Event> {
         if self.landed || self.snapshot.is_none() || self.subscriptions.len() == 0 {
@@ -116,7 +119,7 @@ impl Machine {
         self.landed.then_some(Event::Landed)
     }
 
-    /// When to call [`poll`](Self::poll) again if nothing happens before.
+    /// The time at which the driver calls [`poll`](Self::poll) again if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
         let warm = self.warming.deadline(self.endpoints(), &self.settings);
         let routes_wait = self.routes_wait();
@@ -127,7 +130,7 @@ impl Machine {
         types.chain(warm).min()
     }
 
-    /// What the client asked for of one type.
+    /// The names and wildcards that the client asked for, of one type.
     pub fn wanted(&self, type_url: &TypeUrl) -> Option<Wanted<'_>> {
         let at = self.subscriptions.find(type_url.as_str())?;
         self.subscriptions.at(at).map(|subscription| Wanted(subscription.interest()))
@@ -143,8 +146,8 @@ impl Machine {
     }
 
     /// The next response of one type. Changed routes wait for the clusters they may point to. A
-    /// client that asks is answered as soon as it was told of the clusters, as it may need that to
-    /// go on with them.
+    /// client that asks for routes is answered as soon as the clusters were sent, because it may
+    /// need the routes to go on.
     fn poll_type(&mut self, now: Time, at: usize) -> Option<Response> {
         let waits = points_at_clusters(self.subscriptions.at(at)?.api()) && self.routes_wait();
         let clusters_behind = waits && self.clusters_behind();
@@ -159,7 +162,7 @@ impl Machine {
         Some(self.follow_up(now, reply))
     }
 
-    /// The client should see this from now on.
+    /// Takes over the snapshot that the client should see from now on.
     fn set_snapshot(&mut self, snapshot: Arc<Snapshot>, events: &mut Vec<Event>) {
         for subscription in self.subscriptions.iter_mut() {
             subscription.set_target(&snapshot);
@@ -174,8 +177,9 @@ impl Machine {
         type_url.api() == Api::Sds && !self.settings.secrets_allowed
     }
 
-    /// A route configuration whose `vhds` field changed lost the hosts it was completed with, so
-    /// all that are subscribed to are sent again (S-094).
+    /// Sends all virtual hosts of a route configuration again if its `vhds` field changed, because
+    /// the client drops its virtual hosts then (S-094,
+    /// [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
     fn resend_cleared_hosts(&mut self, before: &Snapshot) {
         let Some(snapshot) = &self.snapshot else { return };
         for subscription in self.subscriptions.iter_mut().filter(|one| one.api() == Api::Vhds) {
@@ -192,8 +196,8 @@ impl Machine {
         }
     }
 
-    /// The first message says who the client is, for all types of the stream (S-023). A later one
-    /// may state other dynamic parameters, and nothing else (S-025).
+    /// Takes the identity from the first message, for all types of the stream (S-023). A later
+    /// message may change the dynamic parameters, and nothing else (S-025).
     fn identify(&mut self, node: Option<&Arc<Node>>, events: &mut Vec<Event>) {
         match (&self.identity, node) {
             (Identity::Unknown, Some(node)) if !node.id.is_empty() => {
@@ -223,6 +227,7 @@ impl Machine {
         }
     }
 
+    /// Takes in a request: first its answer to an earlier response, then its names.
     fn request(
         &mut self,
         now: Time,
@@ -248,8 +253,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Where the type of a request is, and whether it is the first of its type: that one is an
-    /// initial request whatever nonce it carries (S-029, T-02).
+    /// Returns the place of the subscription that a request is for, and true if the request is the
+    /// first of its type. The first one is an initial request whatever nonce it has (S-029, T-02).
     fn find_or_insert(&mut self, stated: &Arc<str>) -> Result<(usize, bool), Violation> {
         if let Some(at) = self.subscriptions.find(stated) {
             return Ok((at, false));
@@ -265,7 +270,7 @@ impl Machine {
                 return Err(Violation::WrongType { found, expected });
             }
         };
-        // The type may also have been left out, or its prefix.
+        // A request may also leave out the type, or its prefix.
         if let Some(at) = self.subscriptions.find(type_url.as_str()) {
             return Ok((at, false));
         }
@@ -293,6 +298,7 @@ impl Machine {
         }
     }
 
+    /// Tells the warming clusters of a response that the client has read.
     fn record_read(&mut self, now: Time, api: Api, answered: &ReadResponse) {
         if api == Api::Cds {
             self.warming.clusters_read(now, answered);
@@ -301,18 +307,19 @@ impl Machine {
         }
     }
 
-    /// What a response makes necessary in other types.
+    /// Takes in the effects of a response on other types: new clusters warm, and resources that
+    /// their clients need again are owed.
     fn follow_up(&mut self, now: Time, reply: NextResponse) -> Response {
         let NextResponse { response, given } = reply;
         if response.type_url.api() != Api::Cds {
             return response;
         }
         self.warming.add_batch(now, &response.nonce, &given);
-        // An updated cluster warms until it gets its endpoints (S-099). A client that asked for
-        // them, or for secrets, before its clusters does not ask again (S-100).
+        // A changed cluster warms until its endpoints come (S-099). A delta client that asked for
+        // endpoints or secrets before its clusters does not ask again (S-100).
         let is_first = !std::mem::replace(&mut self.clusters_sent, true);
         if self.subscriptions.len() == 1 {
-            return response; // There is nobody to follow.
+            return response; // No other type is subscribed to.
         }
         for (link, is_new) in given.links() {
             let follows = match link.type_url.api() {
@@ -336,8 +343,8 @@ impl Machine {
         response
     }
 
-    /// Removals are given up when the client has acknowledged what stopped using them, or a bound
-    /// has passed (S-098).
+    /// Ends the wait of removals whose resources are not used any more: the client has acknowledged
+    /// what stopped using them, or a bound has passed (S-098).
     fn owe_removals(&mut self, now: Time) {
         for at in 0..self.subscriptions.len() {
             let Some(waiting) = self.subscriptions.at(at).filter(|one| one.has_waiting_removals())
@@ -351,12 +358,13 @@ impl Machine {
         }
     }
 
+    /// Returns true if the client has acknowledged all it should see of one API.
     fn is_acknowledged(&self, api: Api) -> bool {
         self.subscriptions.of(api).all(Subscription::is_acknowledged)
     }
 
-    /// Whether the client still has to be told of clusters that routes may point to, or cannot
-    /// use those it was told of yet.
+    /// Returns true if there are clusters that routes may point to and that the client was not sent
+    /// yet, or cannot use yet.
     fn routes_wait(&self) -> bool {
         self.warming.deadline(self.endpoints(), &self.settings).is_some() || self.clusters_behind()
     }

@@ -1,18 +1,22 @@
-//! The server's half of one stream: all types, in the order one change has to be sent in.
+//! The server's half of one stream: all types, in the order in which one change has to be sent.
 //!
 //! ```text
-//!   Snapshot (what a client should see) --+
-//!                                         v
-//!   Request (what it says) -------> [Machine] ------> Response (what it is sent)
-//!                                         |
-//!                                         +---------> Event (what happened)
+//!   Snapshot (the resources that the client should see) --+
+//!                                                         v
+//!   Request (sent by the client) --------------------> [Machine] ------> Response (to be sent)
+//!                                                         |
+//!                                                         +------------> Event (for the driver)
 //! ```
 //!
-//! Each type has a subscription (`subscription/`) of its own and never sees the others
-//! (S-002). What takes more than one type to know is here: the order of one change (S-096), the
-//! wait of routes for the clusters they will point to (S-097), the wait of removals for the
-//! acknowledgement of what stopped using them (S-098), and the endpoints that have to follow a
-//! changed cluster (S-099). A poll over REST stands alone and is a function ([`rest`]).
+//! Each type has a subscription (`subscription/`) of its own, which knows nothing of the others
+//! (S-002, [four variants]). The rules that need more than one type are here: the order of one change
+//! (S-096), the wait of routes for new clusters (S-097), the wait of removals until nothing uses the
+//! resource (S-098, all [eventual consistency]), and the endpoints that follow a changed cluster
+//! (S-099, [resource warming]). A poll over REST stands alone and is a function ([`rest`]).
+//!
+//! [four variants]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#four-variants
+//! [eventual consistency]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
+//! [resource warming]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-warming
 
 mod demand;
 mod event;

@@ -7,24 +7,29 @@ use crate::{NameError, TypeUrl, Variant};
 
 /// A `DiscoveryResponse` or `DeltaDiscoveryResponse`, not yet encoded.
 ///
-/// Every entry is of type [`Response::type_url`] (S-008) and no name is in it twice (S-060).
+/// Every entry is of type [`Response::type_url`] (S-008), and no name is in it twice (S-060,
+/// [duplicate
+/// names](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#duplicate-resource-names)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// Which of the two messages this is.
+    /// The variant, which decides which of the two messages this is.
     pub variant: Variant,
     /// The type of every entry.
     pub type_url: TypeUrl,
-    /// SotW `version_info`, delta `system_version_info`.
+    /// The `version_info` in SotW, `system_version_info` in delta.
     pub version: Arc<str>,
-    /// Not empty, and never used before on this stream (S-028).
+    /// The nonce. It is not empty, and no other response of the stream has it (S-028).
     pub nonce: Arc<str>,
     /// The resources.
     pub entries: Entries,
-    /// Names the client should forget. Delta only.
+    /// The names of resources that the client should remove. SotW has none.
     pub removed: Vec<Arc<str>>,
-    /// Why names cannot be given (S-068).
+    /// The errors of names that are not given (S-068, [xRFC
+    /// TP3](https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md)).
     pub errors: Vec<NameError>,
-    /// Whether SotW entries are wrapped in `Resource` (S-085). Delta entries always are (S-084).
+    /// True if SotW entries are wrapped in `Resource` (S-085, [SotW
+    /// TTL](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#sotw-ttl)). Delta
+    /// entries always are (S-084).
     pub wrapped: bool,
 }
 

@@ -1,4 +1,7 @@
-//! REST polling: each request stands alone (S-022), so this is a function and no machine.
+//! REST polling: each request stands alone (S-022, [REST-JSON polling]), so that this is a function
+//! and no machine.
+//!
+//! [REST-JSON polling]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#rest-json-polling-subscriptions
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,27 +12,28 @@ use crate::{
     Api, Pending, Resource, ResourceName, ResourceSet, Snapshot, SotwRequest, TypeUrl, Version,
 };
 
-/// What to answer to one poll.
+/// The answer to one poll.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// The client is current: hold the request or answer 304 (S-020).
+    /// The client is current. The driver holds the request, or answers 304 (S-020, [REST
+    /// endpoints](https://www.envoyproxy.io/docs/envoy/latest/configuration/overview/xds_api#rest-endpoints)).
     Unchanged,
-    /// The source cannot tell yet of something the client asked for: hold the request, and answer
-    /// it with what is inside when it can be held no longer.
+    /// The source does not know yet whether something that the client asked for exists. The driver
+    /// holds the request, and gives the inner answer when it cannot hold it any longer.
     Pending(Box<Self>),
     /// The client is not current.
     Data {
         /// The `version_info` of the answer.
         version: Arc<str>,
-        /// What it asked for, as far as it exists.
+        /// The resources that the client asked for, as far as they exist.
         resources: Vec<Arc<Resource>>,
     },
 }
 
 /// Answers one poll for one type.
 ///
-/// The version is that of what the client asked for and not of the whole type, so that a change
-/// elsewhere does not make it fetch what it has.
+/// The version is made of the resources that the client asked for, and not of the whole type, so
+/// that a change elsewhere does not make the client fetch what it has.
 pub fn answer(
     snapshot: &Snapshot,
     type_url: &TypeUrl,
@@ -53,7 +57,7 @@ pub fn answer(
     if is_pending(set, request, everything) { Answer::Pending(Box::new(answer)) } else { answer }
 }
 
-/// Returns true if the source cannot tell yet of something that was asked for.
+/// Returns true if the source does not know yet whether something that was asked for exists.
 fn is_pending(set: &ResourceSet, request: &SotwRequest, everything: bool) -> bool {
     if everything || *set.pending() == Pending::Nothing {
         return *set.pending() != Pending::Nothing;
@@ -62,7 +66,7 @@ fn is_pending(set: &ResourceSet, request: &SotwRequest, everything: bool) -> boo
     names.any(|name| set.is_pending(name.as_str()))
 }
 
-/// The resources that were asked for by name, each once however often it was named (S-060).
+/// The resources that were asked for by name, each once even if it was named twice (S-060).
 fn named(set: &ResourceSet, request: &SotwRequest) -> Vec<Arc<Resource>> {
     let names = request.names.iter().filter_map(|name| ResourceName::parse(name).ok());
     let found = names.filter_map(|name| set.get_aliased(name.as_str()).cloned());

@@ -1,38 +1,42 @@
-//! What an operator can set about the protocol: waits and limits, each with a name and a default.
+//! The settings of the protocol: waits and limits, each with a name and a default.
 
 use std::time::Duration;
 
 use crate::TypeUrl;
 
-/// Waits and limits of every stream of a server.
+/// The waits and limits of every stream of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// How long a response may stay unanswered before the next one of its type is sent all the
-    /// same (S-042).
+    /// The time after which an unanswered response no longer holds up the next one of its type
+    /// (S-042).
     pub ack_wait: Duration,
-    /// How long routes and listeners wait for the endpoints of clusters new to the client (S-097).
+    /// The longest time for which routes and listeners wait for the endpoints of clusters that are
+    /// new to the client (S-097).
     pub warm_wait: Duration,
-    /// How long removals wait for the acknowledgement of what stopped using them (S-098).
+    /// The longest time for which a removal waits until the client has acknowledged what stopped
+    /// using the resource (S-098).
     pub removal_wait: Duration,
-    /// How long a client waits for a name of which the source cannot tell yet whether it exists; it
-    /// is answered as absent then.
+    /// The longest time for which a client waits for a name that is pending, because the source
+    /// does not know yet whether it exists. Then the name is answered as absent.
     pub source_wait: Duration,
-    /// Responses above this are split where the protocol allows it (S-110). Clients commonly
-    /// accept 4 MiB.
+    /// The size above which a response is split where the protocol allows that (S-110). Clients
+    /// commonly accept 4 MiB.
     pub max_response_bytes: usize,
-    /// How many names one subscription may have.
+    /// The most names of one subscription.
     pub max_names: usize,
-    /// How many types one stream may ask for.
+    /// The most types of one stream.
     pub max_types: usize,
-    /// Types whose empty first request means something else than [`crate::TypeRules`] says (S-053).
+    /// The types for which an empty first request is a wildcard (true) or is not (false), where
+    /// [`crate::TypeRules`] says otherwise (S-053).
     pub legacy_wildcard: Vec<(TypeUrl, bool)>,
-    /// Whether a SotW client is told of missing names in a response of their own. Off: the errors
-    /// ride on responses that are sent anyway (S-066, S-068).
+    /// True if SotW clients are sent errors of missing names in responses of their own. If false,
+    /// these errors go into responses that are sent anyway (S-066, S-068).
     pub report_missing: bool,
-    /// Whether this stream may carry secrets (S-137); if not, they are withheld with an error.
+    /// True if this stream may carry secrets (S-137). If false, their names are answered with
+    /// PERMISSION_DENIED.
     pub secrets_allowed: bool,
-    /// True if streams in the same state share the work of their responses. Off, each stream works
-    /// out its own: the responses are the same, which tests show by comparing both ways.
+    /// True if streams in the same state share the work of their responses. If false, each stream
+    /// works out its own; the responses are the same, which tests show by comparing both ways.
     pub share_responses: bool,
 }
 

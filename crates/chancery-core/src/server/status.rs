@@ -1,7 +1,8 @@
-//! The status of one type on one stream: what is wanted, what the client has, what is waited for.
+//! The status of one type on one stream: the resources the client wants, the version it has, and
+//! what the stream waits for.
 //!
-//! All of it is read from the state that the stream works with; nothing is kept for it alone but the
-//! client's words of a rejection.
+//! All of it is read from the state that the stream works with. Only the client's words of a
+//! rejection are kept for the status alone.
 
 use std::sync::Arc;
 
@@ -13,19 +14,19 @@ use crate::{ErrorDetail, Time, TypeUrl};
 pub struct TypeStatus<'a> {
     /// The type.
     pub type_url: &'a TypeUrl,
-    /// What the client asked for.
+    /// The names and wildcards that the client asked for.
     pub wanted: Wanted<'a>,
     /// The version of the last response that was sent.
     pub sent: Option<Arc<str>>,
     /// The version of the last response that the client accepted.
     pub acknowledged: Option<Arc<str>>,
-    /// The last rejection, as long as the client may lack something because of it.
+    /// The last rejection, as long as rejected content is waiting for a change.
     pub rejection: Option<&'a Rejection>,
-    /// What the stream waits for before it says more of the type, or before it counts as landed.
+    /// The waits before the stream sends more of the type, or counts as landed.
     pub waits: Vec<Wait>,
 }
 
-/// What a client asked for, of one type.
+/// The names and wildcards that a client asked for, of one type.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a>(pub(super) &'a Interest);
 
@@ -34,16 +35,17 @@ pub struct Wanted<'a>(pub(super) &'a Interest);
 pub struct Rejection {
     /// The version of the response.
     pub version: Arc<str>,
-    /// Why, in the client's words, of which at most [`Rejection::MAX_MESSAGE`] bytes are kept.
+    /// The client's reason in its own words, of which at most [`Rejection::MAX_MESSAGE`] bytes are
+    /// kept.
     pub error: ErrorDetail,
 }
 
-/// Something that a stream waits for.
+/// A wait of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The reason.
     pub reason: WaitReason,
-    /// The time after which it is waited for no longer, if there is one.
+    /// The end of the wait at the latest, if there is one.
     pub until: Option<Time>,
 }
 
@@ -55,29 +57,29 @@ pub enum WaitReason {
     Snapshot,
     /// The client has not answered the last response (S-042).
     Answer,
-    /// The client cannot use new clusters yet that routes may point to (S-097).
+    /// Routes wait until the client can use new clusters that they may point to (S-097).
     Clusters,
-    /// So many removals wait until nothing uses them (S-098).
+    /// So many removals wait until nothing uses the resources (S-098).
     Removals(usize),
-    /// The source cannot tell yet whether so many names exist; none if it cannot tell all members
-    /// of a wildcard or collection.
+    /// The source does not know yet whether so many names exist. The number is 0 if a wildcard or
+    /// glob waits for its members.
     Source(usize),
 }
 
 impl<'a> Wanted<'a> {
-    /// Returns true if the client asked for everything.
+    /// Returns true if the client asked for the wildcard.
     pub fn everything(&self) -> bool {
         self.0.wildcard()
     }
 
-    /// The names it asked for, in its own spelling.
+    /// The names that the client asked for, in its own spelling.
     pub fn names(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
         self.0.all_names().map(|name: &Spelling| &**name)
     }
 }
 
 impl Rejection {
-    /// The number of bytes that are kept of a client's words.
+    /// The number of bytes that are kept of the client's words.
     pub const MAX_MESSAGE: usize = 1024;
 
     /// A rejection with as much of the client's words as is kept.

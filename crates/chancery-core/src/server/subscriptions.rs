@@ -1,7 +1,10 @@
-//! The subscriptions of one stream, one for each type, in the order of one change (S-096).
+//! The subscriptions of one stream, one for each type, in the order of one change (S-096, [eventual
+//! consistency]).
 //!
-//! A stream has a handful of types, and one that waits should cost little: so they stand in a
-//! short list, each in a box of its own.
+//! A stream has a handful of types, and an idle stream should cost little memory: so the
+//! subscriptions are in a short list, each in a box of its own.
+//!
+//! [eventual consistency]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
 
 use crate::server::subscription::Subscription;
 use crate::{Api, TypeUrl};
@@ -13,17 +16,17 @@ pub(super) struct Subscriptions(
 );
 
 impl Subscriptions {
-    /// How many there are.
+    /// The number of subscriptions.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Where the type of that URL is.
+    /// The place of the subscription to a type URL.
     pub(super) fn find(&self, type_url: &str) -> Option<usize> {
         self.0.iter().position(|one| one.type_url().as_str() == type_url)
     }
 
-    /// Adds the first subscription to a type; says where it is.
+    /// Adds the subscription to a type that has none yet. Returns its place.
     pub(super) fn insert(&mut self, subscription: Subscription) -> usize {
         let at = self.0.partition_point(|one| one.type_url() < subscription.type_url());
         self.0.insert(at, Box::new(subscription));
@@ -50,7 +53,7 @@ impl Subscriptions {
         self.0.iter_mut().map(|one| &mut **one)
     }
 
-    /// Those of one API: there may be one of v3 and one of v2.
+    /// The subscriptions of one API: there may be one of v3 and one of v2.
     pub(super) fn of(&self, api: Api) -> impl Iterator<Item = &Subscription> {
         self.iter().filter(move |one| one.api() == api)
     }

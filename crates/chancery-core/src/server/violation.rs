@@ -4,44 +4,49 @@ use std::sync::Arc;
 
 use crate::TypeUrl;
 
-/// Why a stream must be closed. Single resources never are a reason (S-072).
+/// A reason to close a stream. A single bad resource is none (S-072, [xRFC
+/// TP3](https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md)).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// The client's fault: an aggregated stream needs a type in each message (S-006).
+    /// A fault of the client: a request on an aggregated stream has no type (S-006,
+    /// [`type_url`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/discovery/v3/discovery.proto#envoy-v3-api-field-service-discovery-v3-discoveryrequest-type-url)).
     #[error("a request on an aggregated stream names no `type_url`")]
     NoType,
-    /// The client's fault: the message contradicts the service it was sent to (S-006).
+    /// A fault of the client: the type of a request is not that of the service (S-006).
     #[error("a request for `{found}` was sent to the service of `{expected}`")]
     WrongType {
-        /// What the request said.
+        /// The type in the request.
         found: Arc<str>,
-        /// What the service is for.
+        /// The type of the service.
         expected: TypeUrl,
     },
-    /// The client's fault: the message is of the other variant of the protocol.
+    /// A fault of the client: a message is of the other variant of the protocol.
     #[error("a message of the other protocol variant was sent")]
     WrongVariant,
-    /// A limit: raise it if the client means well.
+    /// The client subscribes to more names than the limit of the server allows. An operator raises
+    /// [`max_names`](super::Settings::max_names) for clients that need more.
     #[error("the subscription to `{type_url}` names {found} resources; {limit} are allowed")]
     TooManyNames {
         /// The type subscribed to.
         type_url: TypeUrl,
-        /// How many names it would have.
+        /// The number of names in the subscription.
         found: usize,
-        /// How many it may have.
+        /// The limit.
         limit: usize,
     },
-    /// A limit: raise it if the client means well.
+    /// The client asks for more types than the limit of the server allows. An operator raises
+    /// [`max_types`](super::Settings::max_types) for clients that need more.
     #[error("the stream asks for more than {limit} types")]
     TooManyTypes {
-        /// How many types one stream may ask for.
+        /// The limit.
         limit: usize,
     },
 }
 
 impl Violation {
-    /// Whether a limit was met, as opposed to a broken protocol.
+    /// Returns true if a limit of the server was exceeded, and false if the client broke the
+    /// protocol.
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::TooManyNames { .. } | Self::TooManyTypes { .. })
     }

@@ -1,9 +1,24 @@
-//! Clusters the client was just given and cannot use yet.
+//! The clusters that the client was given and cannot use yet.
 //!
-//! Envoy warms a new cluster until its endpoints arrive, and does not warm routes: a route that
-//! points at a warming cluster fails requests. So changed routes wait until the client has
-//! acknowledged the cluster and its endpoints, has shown that it does not ask for them here, or a
-//! bound has passed (S-097).
+//! Envoy warms a new cluster until its endpoints arrive. It does not warm routes, and a route to a
+//! cluster that is warming fails requests. So the machine holds back changed routes until the client
+//! can use every new cluster (S-097, [eventual consistency]; [resource warming]).
+//!
+//! ```text
+//!   a CDS response with new clusters is sent: these clusters are one batch
+//!        |
+//!        +-- the client rejects the response --> the batch is dropped
+//!        |
+//!        v   the client acknowledges the response
+//!   clusters without EDS can be used at once, the others after the first of these:
+//!     - the client has read a response with their endpoints
+//!     - the client asked for their endpoints, and there is nothing to send
+//!     - the client has not asked for their endpoints for 250 ms
+//!     - `warm_wait` has passed since the batch was sent
+//! ```
+//!
+//! [eventual consistency]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
+//! [resource warming]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-warming
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +27,7 @@ use crate::server::Settings;
 use crate::server::subscription::{GivenClusters, ReadResponse, Subscription, Verdict};
 use crate::{ResourceName, Time};
 
-/// Clusters the client was just given and cannot use yet.
+/// The clusters that the client was given and cannot use yet.
 #[derive(Debug, Default)]
 pub(super) struct Warming {
     batches: Vec<Batch>,
@@ -23,15 +38,17 @@ pub(super) struct Warming {
 struct Batch {
     nonce: Arc<str>,
     since: Time,
+    /// The time at which the client read the response, if it has.
     acked: Option<Time>,
-    /// Whether some of them wait for nothing but the acknowledgement.
+    /// True if some of the clusters get no endpoints on this stream, and are usable once
+    /// acknowledged.
     some_without_endpoints: bool,
-    /// The load assignments some of them wait for on this stream.
+    /// The load assignments that the other clusters wait for.
     endpoints: Arc<[ResourceName]>,
 }
 
 impl Warming {
-    /// A response gave the client clusters.
+    /// Adds the clusters that a response gives the client.
     pub(super) fn add_batch(&mut self, now: Time, nonce: &Arc<str>, given: &GivenClusters) {
         let (nonce, endpoints) = (Arc::clone(nonce), given.warming());
         let some_without_endpoints = endpoints.len() < given.count_new();
@@ -45,8 +62,9 @@ impl Warming {
         self.remove_warm();
     }
 
-    /// The client read a response with clusters. One it rejected warms nothing; one of which nobody
-    /// knows that may warm its clusters, which it then asks for the endpoints of.
+    /// Takes in that the client read a response with clusters. If it rejected them, nothing warms.
+    /// If its verdict is unknown, the clusters may warm, and the client asks for their endpoints
+    /// then.
     pub(super) fn clusters_read(&mut self, now: Time, answered: &ReadResponse) {
         let rejected = answered.verdict == Verdict::Rejected;
         self.batches.retain(|batch| batch.nonce != answered.nonce || !rejected);
@@ -56,8 +74,8 @@ impl Warming {
         self.remove_warm();
     }
 
-    /// The client read a response with endpoints, whatever it made of it: a rejected one will not
-    /// come again, so waiting for it would be in vain.
+    /// Takes in that the client read a response with endpoints. Its verdict does not matter:
+    /// rejected endpoints are not sent again, so that waiting for them would be in vain.
     pub(super) fn endpoints_read(&mut self, answered: &ReadResponse) {
         for batch in &mut self.batches {
             batch.retain(|name| !answered.mentions(name.as_str()));
@@ -65,7 +83,7 @@ impl Warming {
         self.remove_warm();
     }
 
-    /// Forgets the clusters that need not be waited for any more.
+    /// Drops the clusters that the client can use, and those that were waited for long enough.
     pub(super) fn remove_usable(
         &mut self,
         now: Time,
@@ -82,7 +100,7 @@ impl Warming {
         self.remove_warm();
     }
 
-    /// Until when routes have to wait at most; they need not if there is no such time.
+    /// The end of the wait of routes, at the latest; `None` if they need not wait.
     pub(super) fn deadline(
         &self,
         endpoints: Option<&Subscription>,
@@ -97,7 +115,7 @@ impl Warming {
         self.batches.iter().filter_map(of).min()
     }
 
-    /// What waits for nothing can be used.
+    /// Drops batches in which every cluster can be used.
     fn remove_warm(&mut self) {
         let unacked = |batch: &Batch| batch.some_without_endpoints && batch.acked.is_none();
         self.batches.retain(|batch| unacked(batch) || !batch.endpoints.is_empty());
@@ -105,11 +123,13 @@ impl Warming {
 }
 
 impl Batch {
+    /// The time after which nothing waits for the batch any more.
     fn bound(&self, settings: &Settings) -> Time {
         self.since + settings.warm_wait
     }
 
-    /// The list is shared by all clients that were given the same, until it gets shorter for one.
+    /// Takes names out of the endpoints. All clients that were given the same clusters share the
+    /// list, so it is copied only if it gets shorter.
     fn retain(&mut self, keep: impl Fn(&ResourceName) -> bool) {
         if !self.endpoints.iter().all(&keep) {
             self.endpoints = self.endpoints.iter().filter(|name| keep(name)).cloned().collect();
@@ -117,7 +137,7 @@ impl Batch {
     }
 }
 
-/// Until when routes wait for an acknowledged cluster with these endpoints.
+/// The end of the wait for the endpoints of an acknowledged cluster.
 fn wait_end(
     name: &ResourceName,
     bound: Time,
@@ -126,13 +146,14 @@ fn wait_end(
 ) -> Time {
     match endpoints {
         Some(eds) if eds.will_deliver(name) => bound,
-        // The client has the endpoints from an earlier stream (S-076), or there are none, and
-        // nobody will say so in SotW (S-066).
+        // The client has the endpoints from an earlier stream (S-076); or there are none, which
+        // SotW cannot say (S-066).
         Some(eds) if eds.wants(name) => acked,
-        // Envoy asks for endpoints before it acknowledges the cluster.
+        // Envoy asks for endpoints before it acknowledges the cluster, so a client that has not
+        // asked soon after will not ask.
         _ => bound.min(acked + ASKING_GRACE),
     }
 }
 
-/// How long after acknowledging a cluster a client may take to ask for its endpoints.
+/// The time in which a client that acknowledged a cluster has to ask for its endpoints.
 const ASKING_GRACE: Duration = Duration::from_millis(250);

@@ -1,4 +1,6 @@
-//! Heartbeats: what has a TTL is refreshed in time for two to be lost (S-087).
+//! Heartbeats, which refresh resources with a TTL often enough for two to be lost (S-087, [TTL]).
+//!
+//! [TTL]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ttl
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +26,8 @@ impl Subscription {
         Some(NextResponse { response, given: GivenClusters::default() })
     }
 
-    /// Puts the next heartbeat a third of the shortest TTL from now. A response that did not
-    /// refresh everything may bring it forward, and never puts it off.
+    /// Plans the next heartbeat, a third of the shortest TTL from now. A response that did not
+    /// refresh everything may bring the heartbeat forward, and never puts it off.
     pub(super) fn schedule_beat(&mut self, now: Time, refreshed_all: bool) {
         let shortest = self.timed().filter_map(|resource| resource.ttl()).min();
         let next = shortest.map(|ttl| now + (ttl / 3).max(SHORTEST_BEAT));
@@ -33,15 +35,17 @@ impl Subscription {
         self.beat_at = next.map(|next| planned.map_or(next, |planned| planned.min(next)));
     }
 
-    /// Whether TTLs are told to this client (S-086). No virtual host has one: without a body it
-    /// would read as an alias that cannot be resolved (S-089).
+    /// Returns true if resources are sent with their TTLs to this client (S-086). Virtual hosts are
+    /// not: one without a body would be an alias that cannot be resolved (S-089,
+    /// [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
     pub(super) fn sends_ttl(&self) -> bool {
         let carries = self.variant == Variant::Delta || self.features.wrapped_sotw;
         self.features.ttl && carries && !self.interest.is_by_host()
     }
 
-    /// The body stays out, except where it must not: a full state deletes what it leaves out, and
-    /// some clients take a SotW entry without a body for a deletion (S-057).
+    /// The entries of a heartbeat. They have no bodies, with two exceptions: a client deletes what
+    /// a whole state leaves out, and some clients delete a SotW resource whose entry has no body
+    /// (S-057).
     fn beat_entries(&self) -> Vec<Segment> {
         if self.is_full_state() && self.timed().next().is_some() {
             return self.full_state();
@@ -55,14 +59,16 @@ impl Subscription {
         entries
     }
 
+    /// Returns true if heartbeats to this client have bodies.
     fn beats_with_bodies(&self) -> bool {
         let sotw = self.variant == Variant::Sotw;
         sotw && (self.is_full_state() || self.features.bodies_in_beats)
     }
 
-    /// The resources with a TTL that were delivered on this stream (S-088). Content that was rejected
-    /// is not refreshed, nor are bodies sent that have been superseded. What the client holds while
-    /// its successor waits is refreshed without a body: it must not expire meanwhile.
+    /// The resources with a TTL that a heartbeat refreshes: those that this stream has given
+    /// (S-088). Rejected content is not refreshed. A resource whose successor waits to be sent is
+    /// refreshed without its body, so that it does not expire meanwhile; with a body it would be
+    /// sent although it is superseded.
     fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let with_body = self.beats_with_bodies();
         let delivered = self.sends_ttl().then(|| self.ledger.held_with_ttl());
@@ -76,5 +82,6 @@ impl Subscription {
     }
 }
 
-/// A TTL of nothing would make a stream beat without end.
+/// The shortest time between heartbeats. A TTL of zero would otherwise make a stream send them
+/// without end.
 const SHORTEST_BEAT: Duration = Duration::from_millis(100);

@@ -1,4 +1,7 @@
-//! What a delta request says: names to add and names to take out.
+//! Delta requests, each of which states names to add and names to remove (S-074 to S-077,
+//! [incremental xDS]).
+//!
+//! [incremental xDS]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds
 
 use std::sync::Arc;
 
@@ -11,8 +14,9 @@ use crate::server::{Event, Settings, Violation};
 use crate::{DeltaRequest, Features, Names, Resource, ResourceSet};
 
 impl Subscription {
-    /// Takes the names of a request, whatever its nonce: names are sent once, so dropping one
-    /// would lose it for good (S-074).
+    /// Takes the names of a request, whatever its nonce is: a client sends each name once, so a
+    /// name that is dropped here is lost for good (S-074). Returns the event of a changed
+    /// subscription.
     pub(crate) fn request_delta(
         &mut self,
         request: &DeltaRequest,
@@ -20,16 +24,18 @@ impl Subscription {
         settings: &Settings,
     ) -> Result<Option<Event>, Violation> {
         if is_first {
-            // Later messages may carry a map too, and it means nothing (S-077).
+            // Later messages may have a map of versions too; it means nothing (S-077).
             self.first_request = Some(Box::new(FirstRequest::Delta(InitialVersions::new(
                 &request.initial_versions,
             ))));
         }
         if request.subscribe.is_empty() && request.unsubscribe.is_empty() {
-            // A wildcard even if it brings versions: that is how Envoy reconnects (S-052).
+            // This is a wildcard even if the request has versions: Envoy reconnects like this
+            // (S-052).
             return Ok(is_first.then(|| self.start_without_names(settings)));
         }
-        // Subscribe first: `*` in both lists means no wildcard, and nothing yet (S-082).
+        // Names are subscribed before others are unsubscribed: `*` in both lists of a first message
+        // means that the stream starts without a wildcard (S-082).
         let cancelled = request.unsubscribe.contains("*");
         let added = self.subscribe(&request.subscribe, is_first, cancelled);
         let mut removed = Vec::new();
@@ -39,13 +45,15 @@ impl Subscription {
         }
         self.check_size(settings)?;
         if asks {
-            self.flight.release(); // Asking lets the next response go (S-042).
+            self.flight.release(); // A request for more lets the next response go (S-042).
         }
         Ok(Some(self.subscribed(added, removed)))
     }
 
-    /// On the first message of a type, what the client holds in its current version need not be
-    /// sent again (S-076); what it holds and should not is removed.
+    /// Starts a subscription with the versions of an earlier stream. A resource that the client
+    /// holds in its current version is not sent again (S-076,
+    /// [`initial_resource_versions`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/discovery/v3/discovery.proto#envoy-v3-api-field-service-discovery-v3-deltadiscoveryrequest-initial-resource-versions)).
+    /// One that the client holds and should not hold is removed.
     pub(super) fn begin_delta(&mut self, held: &InitialVersions) {
         let target = Arc::clone(self.ledger.target());
         if held.is_empty() {
@@ -66,7 +74,8 @@ impl Subscription {
         self.ledger.move_to_target();
     }
 
-    /// All names are owed so far.
+    /// Takes the names that the client holds in their current version out of what is owed, where
+    /// all names are so far.
     fn begin_names(&mut self, held: &InitialVersions, target: &ResourceSet) {
         let owed = self.ledger.take_owed();
         let mut walk = MergeLookup::new(&self.interest, target, owed.len());
@@ -87,6 +96,8 @@ impl Subscription {
         self.ledger.put_back_owed(left);
     }
 
+    /// Owes the client the members of its wildcard and globs that it does not hold in their current
+    /// version.
     fn begin_members(&mut self, held: &InitialVersions, target: &ResourceSet) {
         let mut said = held.iter().peekable();
         let interest = &self.interest;
@@ -100,7 +111,7 @@ impl Subscription {
         self.begin_removals(held, target);
     }
 
-    /// Members that the client has and that are gone.
+    /// Owes the client the removal of members that it holds and that are gone.
     fn begin_removals(&mut self, held: &InitialVersions, target: &ResourceSet) {
         if !self.interest.has_members() {
             return;
@@ -113,7 +124,7 @@ impl Subscription {
         }
     }
 
-    /// Adds names; returns those that are new.
+    /// Adds names, and returns those that are new.
     fn subscribe(&mut self, names: &Names, is_first: bool, cancelled: bool) -> Vec<Spelling> {
         if names.contains("*") {
             self.interest.set_ever_named();
@@ -132,19 +143,23 @@ impl Subscription {
         }
         self.has_unanswered_request = true;
         if !is_first && let Some(FirstRequest::Delta(held)) = self.first_request.as_deref_mut() {
-            // Asked for again before the first answer: it must be sent.
+            // The client asked again before the first response, so the name is sent whatever
+            // version the client stated.
             names.iter().for_each(|name| held.discard(name));
         }
         let new = self.interest.extend(names.clone(), &self.type_url);
         let globs = names.iter().filter_map(|name| self.interest.globs().get(name));
         let members = globs.flat_map(|glob| self.ledger.sent().members(glob));
         let members: Vec<_> = members.map(|member| member.name().shared()).collect();
-        // Always answered: the client may have dropped it and asked again (S-075).
+        // A subscription is always answered: the client may have dropped the resource and asked for
+        // it again (S-075).
         self.ledger.owe_all(names);
         self.ledger.owe_all(members);
         new
     }
 
+    /// Starts the wildcard. A client that has the wildcard already and asks for it again is sent
+    /// everything again.
     fn subscribe_to_all(&mut self) {
         self.has_unanswered_request = true;
         if self.set_wildcard(true) == WildcardEdit::Started {
@@ -154,7 +169,7 @@ impl Subscription {
         self.ledger.owe_all_sent();
     }
 
-    /// Takes a name out; returns true if that has to be answered.
+    /// Removes a name. Returns true if the request has to be answered because of it.
     fn unsubscribe(&mut self, name: &str, removed: &mut Vec<Spelling>) -> bool {
         if name == "*" {
             self.set_wildcard(false);
@@ -169,7 +184,8 @@ impl Subscription {
         if was_glob {
             self.ledger.retain_covered(&self.interest);
         } else if self.interest.wildcard() {
-            // Beside a wildcard the client cannot tell whether the resource stays (S-081).
+            // Beside a wildcard the client cannot know whether the resource stays, so it is told
+            // (S-081).
             self.ledger.owe(name);
             return true;
         } else if !self.interest.covers(name) {
@@ -179,8 +195,9 @@ impl Subscription {
     }
 }
 
-/// A client whose resource expired cannot rebuild it from a heartbeat, and its map may be older
-/// than that: what has a TTL is always sent (S-088, T-33).
+/// Returns true if the client holds a resource in its current version. A resource with a TTL is
+/// always sent: it may have expired since the client wrote its versions, and a heartbeat cannot
+/// bring it back (S-088, T-33).
 fn is_current(features: Features, held: Option<&str>, current: &Resource) -> bool {
     let expires = features.ttl && current.ttl().is_some();
     !expires && held.is_some_and(|version| current.version().matches(version))

@@ -1,7 +1,8 @@
-//! The edits by which a driver learns what a subscription wants ([`DemandEdit`]).
+//! The edits that tell a driver which resources a subscription wants ([`DemandEdit`]).
 //!
-//! The first edit, and each one after as many additions as there were names, states all names: a
-//! filter that is made of them has room for as many again, so that both stay cheap.
+//! The first edit states all names. So does each later one that adds more names than there was room
+//! for: a filter made of them has room for as many again, so both the edits and the filters stay
+//! cheap.
 
 use super::Subscription;
 use super::interest::Spelling;
@@ -9,7 +10,7 @@ use crate::server::demand::MOST_NAMES;
 use crate::server::{DemandEdit, NamesEdit};
 
 impl Subscription {
-    /// The edit that tells of the interest after these names were added and then those taken out.
+    /// The edit of a subscription from which names were added and removed.
     pub(super) fn demand_edit(
         &mut self,
         added: Vec<Spelling>,

@@ -1,12 +1,15 @@
-//! Responses under way: sent and not yet answered.
+//! The responses under way: sent, and not yet answered by the client.
 //!
 //! At most one response of a type is under way at a time, so that a client is never more than one
-//! answer behind; the rest waits as state (S-042). A request that changes names lets the next one
-//! go, and so does time, because some clients forget to answer (T-03).
+//! answer behind; later changes wait as state (S-042). A request that changes names lets the next
+//! response go without an answer, and so does time, because some clients forget to answer (T-03).
 //!
-//! The first request that carries the nonce of a response under way is its answer, also if newer
-//! responses are under way: clients ask for more before they have read what they asked for first,
-//! and then answer in order, each response once (S-037).
+//! The first request with the nonce of a response under way answers that response, even if newer
+//! responses are under way (S-037, [resource updates]). Some clients ask for more names before they
+//! have read the response to the last request. They answer all responses later, in order and each
+//! once.
+//!
+//! [resource updates]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-updates
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,13 +19,14 @@ use super::interest::Spelling;
 use crate::step::{Step, StepChange};
 use crate::{Resource, Time};
 
-/// Responses under way, oldest first.
+/// The responses under way, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
     responses: VecDeque<SentResponse>,
+    /// True if the next response may go although the last was not answered.
     released: bool,
-    /// The nonce of the response that was answered last: requests repeat it until the client reads
-    /// the next response.
+    /// The nonce of the response that was answered last. Requests repeat it until the client has
+    /// read the next response.
     answered_nonce: Option<Arc<str>>,
     /// The version of the last response that was sent.
     sent_version: Option<Arc<str>>,
@@ -39,43 +43,45 @@ pub(crate) struct SentResponse {
     pub(crate) contents: Contents,
 }
 
-/// What a response spoke of because it was due, in order of the keys.
+/// The keys that a response told the client about, each once. Resources that are in it only because
+/// it states the whole state do not count.
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
-    /// What this client alone was due.
+    /// The keys that were due to this client alone.
     Own(OwnContents),
-    /// What every client was due that wants everything and was where this one was.
+    /// The names that were due to every client with a wildcard and the same set before.
     Shared {
         step: Step,
-        /// The client accepted something on an earlier stream, nobody knows what.
+        /// True if the client says that it accepted a version on an earlier stream.
         reconnected: bool,
     },
 }
 
-/// What one client was due. Mostly these are resources under their own names: for as long as a
-/// response is under way, each of thousands is one pointer.
+/// The keys that were due to one client. Most are resources under their own names, so that each of
+/// thousands is one pointer as long as the response is under way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnContents {
-    /// Resources under their own names of which the client had nothing.
+    /// The resources under their own names of which the client had nothing.
     new: Box<[Arc<Resource>]>,
-    /// Resources under their own names of which the client had something.
+    /// The resources under their own names of which the client had something.
     known: Box<[Arc<Resource>]>,
+    /// All other keys.
     others: Box<[Mention]>,
 }
 
-/// A key a response spoke of.
+/// A key that a response told the client about.
 #[derive(Clone, Debug)]
 pub(crate) struct Mention {
     pub(crate) key: Spelling,
-    /// What it was said to be; `None` if it was said to be gone.
+    /// The resource that was given under the key; `None` if the client was told that there is none.
     pub(crate) what: Option<Arc<Resource>>,
-    /// Whether the client had nothing under it before, as far as it was ever given something.
+    /// True if this stream had given the client nothing under the key before.
     pub(crate) is_new: bool,
 }
 
 impl Flight {
-    /// Notes that a response is under way. Returns the oldest one if there are too many: its answer
-    /// is not waited for any more.
+    /// Adds a response. Returns the oldest one if there are too many: no answer to it is expected
+    /// any more.
     pub(crate) fn push(&mut self, sent: SentResponse) -> Option<SentResponse> {
         self.released = false;
         self.sent_version = Some(Arc::clone(&sent.version));
@@ -88,47 +94,47 @@ impl Flight {
         given_up
     }
 
-    /// Adds what an older response spoke of to what the oldest one under way did; says whether one
-    /// is under way.
+    /// Adds the contents of an older response to those of the oldest one under way. Returns false
+    /// if none is under way.
     pub(crate) fn merge_into_next(&mut self, contents: &Contents) -> bool {
         let Some(next) = self.responses.front_mut() else { return false };
-        // Of a key that both spoke of, the newer says what it is.
+        // If both mention a key, what the newer one gives under it counts.
         next.contents = Contents::new(next.contents.iter().chain(contents.iter()).collect());
         true
     }
 
-    /// Lets the next response go although the last was not answered.
+    /// Lets the next response go although the last one was not answered.
     pub(crate) fn release(&mut self) {
         self.released = true;
     }
 
-    /// Whether the next response may go.
+    /// Returns true if the next response may be sent.
     pub(crate) fn is_clear(&self, now: Time, wait: Duration) -> bool {
         self.released || self.deadline(wait).is_none_or(|until| now >= until)
     }
 
-    /// When the next response may go, if that takes time.
+    /// The time from which the next response may be sent, if it has to wait.
     pub(crate) fn clear_at(&self, wait: Duration) -> Option<Time> {
         self.deadline(wait).filter(|_| !self.released)
     }
 
-    /// Whether every response was answered.
+    /// Returns true if the client has answered every response.
     pub(crate) fn is_empty(&self) -> bool {
         self.responses.is_empty()
     }
 
-    /// When the next response may go without an answer to the last.
+    /// The time from which the next response may be sent although the last one was not answered.
     pub(crate) fn deadline(&self, wait: Duration) -> Option<Time> {
         self.responses.back().map(|sent| sent.at + wait)
     }
 
-    /// Takes out the oldest response if one with that nonce is under way and newer.
+    /// Takes out the oldest response if a newer one has that nonce.
     pub(crate) fn take_older_than(&mut self, nonce: &str) -> Option<SentResponse> {
         let is_older = self.responses.iter().skip(1).any(|sent| *sent.nonce == *nonce);
         if is_older { self.responses.pop_front() } else { None }
     }
 
-    /// Takes out the oldest response if it has that nonce: it is answered now.
+    /// Takes out the oldest response if it has that nonce: the client has answered it.
     pub(crate) fn take(&mut self, nonce: &str, accepted: bool) -> Option<SentResponse> {
         self.responses.front().filter(|sent| *sent.nonce == *nonce)?;
         let answered = self.responses.pop_front()?;
@@ -160,7 +166,7 @@ impl Flight {
         mentions.filter(|mention| mention.what.is_some()).map(|mention| mention.key)
     }
 
-    /// Whether a response under way speaks of this key.
+    /// Returns true if a response under way mentions this key.
     pub(crate) fn mentions(&self, key: &str) -> bool {
         self.responses.iter().any(|sent| sent.contents.mentions(key))
     }
@@ -171,7 +177,7 @@ impl Contents {
         Self::Own(OwnContents::new(mentions))
     }
 
-    /// Not in order.
+    /// All mentions, in no special order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Mention> {
         let (own, common) = match self {
             Self::Own(own) => (Some(own), None),
@@ -183,7 +189,7 @@ impl Contents {
         own.into_iter().flat_map(OwnContents::iter).chain(common)
     }
 
-    /// Whether the response spoke of this key.
+    /// Returns true if the response mentions this key.
     pub(crate) fn mentions(&self, key: &str) -> bool {
         match self {
             Self::Own(own) => own.mentions(key),
@@ -240,5 +246,6 @@ impl Mention {
     }
 }
 
-/// A client that changes names and never answers could otherwise make the list grow for ever.
+/// The most responses under way. A client that changes names and never answers could otherwise make
+/// the list grow for ever.
 const MOST_UNANSWERED: usize = 32;

@@ -1,26 +1,30 @@
-//! The clusters a response gives to a client that did not have them in this form: what other types
-//! have to follow or to wait for.
+//! The new or changed clusters in a response, because of which other types have to send something or
+//! to wait (S-099, [resource warming]; S-097, [eventual consistency]).
+//!
+//! [resource warming]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-warming
+//! [eventual consistency]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
 
 use std::sync::Arc;
 
 use crate::step::{Step, StepChange};
 use crate::{Link, Resource, ResourceName};
 
-/// The clusters of one response.
+/// The new or changed clusters of one response.
 #[derive(Debug)]
 pub(crate) enum GivenClusters {
-    /// To this client alone, and whether it had none of that name.
+    /// Clusters for this client alone, each with true if the client had none of that name.
     Own(Vec<(Arc<Resource>, bool)>),
-    /// To every client that wants everything and was where this one was.
+    /// Clusters for every client with a wildcard and the same set before.
     Shared {
         step: Step,
-        /// The client accepted something on an earlier stream, nobody knows what.
+        /// True if the client says that it accepted a version on an earlier stream, so that no
+        /// cluster is new to it for certain.
         reconnected: bool,
     },
 }
 
 impl GivenClusters {
-    /// How many there are of which the client had none of that name.
+    /// The number of clusters whose names are new to the client.
     pub(crate) fn count_new(&self) -> usize {
         match self {
             Self::Own(given) => given.iter().filter(|(_, is_new)| *is_new).count(),
@@ -29,7 +33,8 @@ impl GivenClusters {
         }
     }
 
-    /// The load assignments that new clusters wait for on this stream.
+    /// The load assignments without which the new clusters stay warming, as far as the client asks
+    /// for them on this stream.
     pub(crate) fn warming(&self) -> Arc<[ResourceName]> {
         match self {
             Self::Own(given) => {
@@ -41,7 +46,8 @@ impl GivenClusters {
         }
     }
 
-    /// What the clusters make their client ask for on this stream, and whether they are new.
+    /// The references of the clusters to resources that the client asks for on this stream, each
+    /// with true if the cluster is new.
     pub(crate) fn links(&self) -> impl Iterator<Item = (&Link, bool)> {
         let (own, common) = match self {
             Self::Own(given) => (&given[..], None),

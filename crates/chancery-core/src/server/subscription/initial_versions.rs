@@ -1,53 +1,56 @@
-//! What a delta client says it holds from an earlier stream, found by name.
+//! The resources that a delta client holds from an earlier stream, found by name (S-076,
+//! [`initial_resource_versions`]).
+//!
+//! [`initial_resource_versions`]: https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/discovery/v3/discovery.proto#envoy-v3-api-field-service-discovery-v3-deltadiscoveryrequest-initial-resource-versions
 
 use std::collections::BTreeSet;
 
 use super::interest::Spelling;
 use crate::{ResourceName, Versions};
 
-/// Names and versions of an earlier stream.
+/// The names and versions of an earlier stream.
 #[derive(Debug)]
 pub(super) struct InitialVersions {
     versions: Versions,
-    /// Where each name is in what was said, in order of the names.
+    /// The place of each name in `versions`, in order of the names.
     order: Box<[u32]>,
-    /// Asked for again since: what was said of them does not count.
+    /// The names that the client asked for again since: their versions do not count.
     discarded: BTreeSet<Spelling>,
 }
 
 impl InitialVersions {
-    pub(super) fn new(said: &Versions) -> Self {
-        let said = said.clone();
-        let name = |at: &u32| said.at(*at as usize).0;
-        let mut order: Vec<u32> = (0u32..).take(said.len()).collect();
-        // Stable, and the last of equal names counts.
+    pub(super) fn new(versions: &Versions) -> Self {
+        let versions = versions.clone();
+        let name = |at: &u32| versions.at(*at as usize).0;
+        let mut order: Vec<u32> = (0u32..).take(versions.len()).collect();
+        // The sort is stable and the list reversed, so that the last of equal names counts.
         if !order.is_sorted_by(|one, next| name(one) < name(next)) {
             order.reverse();
             order.sort_by(|one, other| name(one).cmp(name(other)));
             order.dedup_by(|one, other| name(one) == name(other));
         }
         let order = order.into();
-        Self { versions: said, order, discarded: BTreeSet::new() }
+        Self { versions, order, discarded: BTreeSet::new() }
     }
 
-    /// Whether nothing was said that counts.
+    /// Returns true if there are no versions that count.
     pub(super) fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// All names that were said, in order. Whoever asked again for one may have it all the same, and
-    /// has to hear if it is gone.
+    /// All names, in order. The client may hold a resource that it asked for again, and has to be
+    /// told if it is gone.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(|at| self.versions.at(*at as usize).0)
     }
 
-    /// Names and versions, in order of the names.
+    /// The names and versions that count, in order of the names.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let said = self.order.iter().map(|at| self.versions.at(*at as usize));
-        said.filter(|(name, _)| !self.discarded.contains(*name))
+        let versions = self.order.iter().map(|at| self.versions.at(*at as usize));
+        versions.filter(|(name, _)| !self.discarded.contains(*name))
     }
 
-    /// Forgets what was said of a name; of a glob, what was said of its members.
+    /// Discards the version of a name; of a glob, the versions of its members.
     pub(super) fn discard(&mut self, name: &Spelling) {
         self.discarded.insert(name.clone());
         let Some(glob) = ResourceName::parse(name).ok().filter(ResourceName::is_glob) else {
@@ -59,7 +62,7 @@ impl InitialVersions {
         });
     }
 
-    /// Forgets all that was said.
+    /// Discards all versions.
     pub(super) fn discard_all(&mut self) {
         self.discard_where(|_| true);
     }
@@ -80,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_last_counts() {
+    fn the_last_version_of_a_name_counts() {
         let said = earlier(&[("b", "1"), ("a", "1"), ("b", "2"), ("c", "1"), ("b", "3")]);
         assert_eq!(said.iter().collect::<Vec<_>>(), [("a", "1"), ("b", "3"), ("c", "1")]);
     }
 
     #[test]
-    fn what_is_forgotten_was_not_said() {
+    fn a_version_that_is_discarded_does_not_count() {
         let mut said = earlier(&[("a", "1"), ("b", "1")]);
         said.discard(&"a".into());
         assert_eq!(said.iter().collect::<Vec<_>>(), [("b", "1")]);

@@ -1,18 +1,21 @@
-//! What a client asked for, of one type on one stream.
+//! The names and wildcards that a client asked for, of one type on one stream.
 //!
-//! Names are kept in the spelling of the client, which is the one it has to be answered in
-//! (S-114). Whether an empty list means everything depends on the history of the stream (S-050),
-//! so that is kept here too.
+//! Names are kept in the client's spelling, because the client has to be answered in it (S-114,
+//! [xRFC TP1]). An empty list of names is a wildcard only if the client never named anything before
+//! (S-050, [how the client specifies resources]), so the interest remembers that too.
+//!
+//! [xRFC TP1]: https://github.com/cncf/xds/blob/main/proposals/TP1-xds-transport-next.md
+//! [how the client specifies resources]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#how-the-client-specifies-what-resources-to-return
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::{Names, Resource, ResourceName, ResourceSet, TypeUrl};
 
-/// A name in the spelling of whoever used it.
+/// A name as the client spells it.
 pub(crate) type Spelling = Arc<str>;
 
-/// Names but for `*`, each once and in order.
+/// The names of a list except `*`, each once and in order.
 pub(super) fn spellings(names: &Names) -> Vec<Spelling> {
     let mut names: Vec<&str> = names.iter().filter(|name| *name != "*").collect();
     if !names.is_sorted_by(|one, next| one < next) {
@@ -22,27 +25,28 @@ pub(super) fn spellings(names: &Names) -> Vec<Spelling> {
     names.into_iter().map(Spelling::from).collect()
 }
 
-/// What a client asked for, of one type on one stream.
+/// The names and wildcards that a client asked for, of one type on one stream.
 #[derive(Debug)]
 pub(crate) struct Interest {
     lookup: Lookup,
     wildcard: bool,
-    /// Cleared for good by the first name (S-050).
+    /// True once a request has named anything, `*` included. It never becomes false again (S-050).
     ever_named: bool,
     names: BTreeSet<Spelling>,
     globs: BTreeMap<Spelling, ResourceName>,
-    /// Names whose canonical form is another text.
+    /// The names whose canonical form is another text.
     respelled: BTreeMap<Spelling, ResourceName>,
-    /// Names that name nothing, and why.
+    /// The names that are no valid name of this type, each with its fault.
     malformed: BTreeMap<Spelling, String>,
 }
 
 /// The way a name is found in a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// By the name or an alias of a resource.
+    /// A resource is found by its name or an alias.
     ByName,
-    /// By a host of a virtual host, too (S-092).
+    /// A virtual host is found by one of its domains too (S-092,
+    /// [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
     ByHost,
 }
 
@@ -60,7 +64,7 @@ impl Interest {
         }
     }
 
-    /// Adds names; returns those that are new. Not for `*`.
+    /// Adds names, and returns those that are new. `*` is not among them.
     pub(crate) fn extend(&mut self, names: Vec<Spelling>, type_url: &TypeUrl) -> Vec<Spelling> {
         self.ever_named |= !names.is_empty();
         let new: Vec<_> = names.into_iter().filter(|name| !self.is_named(name)).collect();
@@ -72,7 +76,7 @@ impl Interest {
         }
         let single = new.iter().filter(|name| !self.globs.contains_key(*name)).cloned();
         if self.names.is_empty() {
-            // Made from a sorted list, it has no gaps.
+            // A tree that is made from a sorted list has full nodes.
             self.names = single.collect();
         } else {
             self.names.extend(single);
@@ -80,7 +84,7 @@ impl Interest {
         new
     }
 
-    /// Takes over the same names in other texts.
+    /// Replaces the names by equal texts that are kept elsewhere anyway.
     pub(crate) fn respell(&mut self, names: BTreeSet<Spelling>) {
         self.names = names;
     }
@@ -93,7 +97,7 @@ impl Interest {
         self.names.remove(name);
     }
 
-    /// The spelling under which a name is subscribed to, if it is (S-114).
+    /// The spelling under which the client is subscribed to a name, if it is (S-114).
     pub(crate) fn spelling_of(&self, name: &str) -> Option<Spelling> {
         let known = || self.globs.get_key_value(name).map(|(glob, _)| glob);
         if let Some(spelling) = self.names.get(name).or_else(known) {
@@ -111,32 +115,33 @@ impl Interest {
         self.wildcard = wildcard;
     }
 
-    /// Notes that a list was not empty, if only for a `*` in it.
+    /// Remembers that a list was not empty, even if it had only a `*` in it.
     pub(crate) fn set_ever_named(&mut self) {
         self.ever_named = true;
     }
 
-    /// Whether any request ever named anything.
+    /// Returns true if a request has ever named anything.
     pub(crate) fn ever_named(&self) -> bool {
         self.ever_named
     }
 
-    /// Whether everything is subscribed to.
+    /// Returns true if the client is subscribed to the wildcard.
     pub(crate) fn wildcard(&self) -> bool {
         self.wildcard
     }
 
-    /// Whether everything is subscribed to, and nothing by name.
+    /// Returns true if the client is subscribed to the wildcard, and to nothing by name.
     pub(crate) fn is_everything(&self) -> bool {
         self.wildcard && self.len() == 0
     }
 
-    /// Whether resources are subscribed to that were not named.
+    /// Returns true if the client is subscribed to resources that it does not name: by the wildcard
+    /// or a glob.
     pub(crate) fn has_members(&self) -> bool {
         self.wildcard || !self.globs.is_empty()
     }
 
-    /// How many names are subscribed to, globs included.
+    /// The number of names, globs included.
     pub(crate) fn len(&self) -> usize {
         self.names.len() + self.globs.len()
     }
@@ -156,19 +161,19 @@ impl Interest {
         &self.globs
     }
 
-    /// Whether this name itself was asked for.
+    /// Returns true if the client asked for this very name or glob.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.names.contains(name) || self.globs.contains_key(name)
     }
 
-    /// Whether this resource is covered by the wildcard or a glob.
+    /// Returns true if a resource of this name is a member of the wildcard or of a glob.
     pub(crate) fn includes_member(&self, name: &ResourceName) -> bool {
         self.wildcard
             || (!self.globs.is_empty()
                 && name.collection().is_some_and(|of| self.globs.values().any(|glob| *glob == of)))
     }
 
-    /// Whether a key of the ledger still stands for something subscribed to.
+    /// Returns true if a key of the ledger is still subscribed to, by name or as a member.
     pub(crate) fn covers(&self, key: &str) -> bool {
         self.wildcard
             || self.is_named(key)
@@ -176,7 +181,7 @@ impl Interest {
                 && ResourceName::parse(key).is_ok_and(|name| self.includes_member(&name)))
     }
 
-    /// Why a name names nothing.
+    /// The fault of a name that is not valid.
     pub(crate) fn malformed(&self, name: &str) -> Option<&str> {
         self.malformed.get(name).map(String::as_str)
     }
@@ -187,12 +192,12 @@ impl Interest {
         self.lookup == Lookup::ByName && self.respelled.is_empty() && self.malformed.is_empty()
     }
 
-    /// Returns true if names mean hosts.
+    /// Returns true if virtual hosts are found by their domains (VHDS).
     pub(crate) fn is_by_host(&self) -> bool {
         self.lookup == Lookup::ByHost
     }
 
-    /// What a key means in a set.
+    /// The resource that a key means in a set.
     pub(crate) fn resolve<'a>(&self, set: &'a ResourceSet, key: &str) -> Option<&'a Arc<Resource>> {
         if self.malformed.contains_key(key) {
             return None;
@@ -204,7 +209,7 @@ impl Interest {
         }
     }
 
-    /// Returns true if a source cannot tell yet what a key means.
+    /// Returns true if the source does not know yet whether there is a resource under a key.
     pub(crate) fn is_pending(&self, set: &ResourceSet, key: &str) -> bool {
         let name = self.respelled.get(key).map_or(key, ResourceName::as_str);
         set.is_pending(name)
@@ -212,7 +217,7 @@ impl Interest {
             && self.resolve(set, key).is_none()
     }
 
-    /// Whether the key and the name are two spellings of one name.
+    /// Returns true if the key and the name are two spellings of one name.
     pub(crate) fn same_name(&self, key: &str, name: &ResourceName) -> bool {
         match self.respelled.get(key) {
             Some(canonical) => canonical == name,
@@ -220,7 +225,8 @@ impl Interest {
         }
     }
 
-    /// A type in the name that is not the type asked for names nothing (S-116).
+    /// Puts a parsed name where it belongs. An `xdstp:` name of another type than the one asked for
+    /// is invalid (S-116).
     fn classify(&mut self, name: &Spelling, parsed: ResourceName, type_url: &TypeUrl) {
         let other = parsed.xdstp().filter(|parts| parts.type_name != type_url.message_name());
         if let Some(parts) = other {

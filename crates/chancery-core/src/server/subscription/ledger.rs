@@ -1,9 +1,19 @@
-//! The ledger of one subscription: what the client is owed, keeps for a while, and refused.
+//! The ledger of one subscription: the set that the client was brought to, and the keys that it is
+//! owed, keeps for a while, or refused.
 //!
-//! Nothing is queued. The client was brought to one set ([`Ledger::sent`]) and should see another
-//! ([`Ledger::target`]); [`Ledger::advance`] turns the difference into what is owed, when there is
-//! room to send it, so that ten changes make one response. A key is a name in the client's
-//! spelling, or a resource's own name for members of the wildcard and of globs.
+//! Nothing is queued. There is one set that the client should see, the target, and one that it was
+//! brought to, `sent`. [`Ledger::advance`] turns the difference of the two into keys that are owed.
+//! It is called when a response may be sent, so that ten changes make one response. A key is a name
+//! in the client's spelling; for members of a wildcard or glob it is the resource's own name.
+//!
+//! The fields are private to this file, which keeps these invariants:
+//!
+//! - A client that is told every owed key, and that drops what is kept, holds what `sent` says.
+//! - A key is kept only if the target has no such resource and the client holds one.
+//! - A key that was refused stays refused until the client accepts it, the subscription drops it, or
+//!   a part of the refused response changes. Then it is owed again (S-033, [when to send an update]).
+//!
+//! [when to send an update]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#when-to-send-an-update
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +23,8 @@ use super::interest::{Interest, Spelling};
 use crate::step::{Step, StepChange};
 use crate::{Resource, ResourceName, ResourceSet, Time};
 
-/// What the client is owed, keeps for a while, and refused.
+/// The set that the client was brought to, and the keys that it is owed, keeps for a while, or
+/// refused.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     /// The set that the client should see.
@@ -25,45 +36,49 @@ pub(crate) struct Ledger {
     /// Resources that are gone from the target, and that the client keeps until nothing uses them
     /// (S-098).
     kept: BTreeMap<Spelling, Kept>,
-    /// Rejected, and not given again: the client may or may not hold it (S-035). With whether it
-    /// had nothing under the key before.
+    /// The keys of rejected responses. They are not sent again, and the client may hold the new
+    /// resource or the old one (S-035, [gRFC
+    /// A46](https://github.com/grpc/proposal/blob/master/A46-xds-nack-semantics-improvement.md)).
+    /// The value is true if the client had nothing under the key before.
     refused: BTreeMap<Spelling, bool>,
-    /// A part of a rejected response is not subscribed to any more, so that nobody will notice if
-    /// that was the part at fault, and changes.
+    /// True if a part of a rejected response has been unsubscribed since. If that part was the one
+    /// at fault, no change of the others will show it: so any change of the type lets the refused
+    /// keys be tried again.
     fault_may_be_unsubscribed: bool,
-    /// Given in responses that the client read and never answered: nobody knows whether it accepted
-    /// them (S-037).
+    /// The keys of responses that the client read and never answered, so that its verdict is
+    /// unknown (S-037, [resource
+    /// updates](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-updates)).
     verdict_unknown: BTreeSet<Spelling>,
 }
 
-/// What the client holds under a key.
+/// The resource that the client holds under a key, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ClientCopy {
-    /// Nobody knows, and it asked: it must be told.
+    /// Nobody knows, and the client asked for the key: it has to be told whatever there is.
     Unknown,
-    /// Perhaps what it was sent before, perhaps not: it must be told again.
+    /// The client may hold what it was sent before or not: it has to be told again.
     Doubtful,
-    /// Nothing.
+    /// The client holds nothing under the key.
     Nothing,
-    /// This.
+    /// The client holds this resource.
     Has(Arc<Resource>),
 }
 
 impl ClientCopy {
-    /// Whether the client has nothing of that name, as far as it was ever given something.
+    /// Returns true if the client holds nothing under the key, as far as it is known.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self, Self::Nothing | Self::Unknown)
     }
 }
 
-/// A resource that outlives its removal for a while.
+/// A resource that is gone from the target and not yet removed from the client.
 #[derive(Debug)]
 struct Kept {
     resource: Arc<Resource>,
     since: Time,
 }
 
-/// One key under which the client should see something else than before.
+/// One key under which the client should see another resource than before.
 struct KeyChange {
     key: Spelling,
     old: Option<Arc<Resource>>,
@@ -113,12 +128,13 @@ impl Ledger {
         self.owed.clear();
     }
 
-    /// Whether what was sent and the target say all there is to say.
+    /// Returns true if the client holds exactly what `sent` says: nothing is owed, kept or refused,
+    /// and every verdict is known.
     pub(crate) fn is_at_sent(&self) -> bool {
         self.owed.is_empty() && self.kept.is_empty() && self.all_accepted()
     }
 
-    /// Turns the difference between what was sent and the target into what is owed.
+    /// Moves to the target, and owes the client the keys that differ.
     pub(crate) fn advance(&mut self, now: Time, interest: &Interest) {
         if Arc::ptr_eq(&self.sent, &self.target) {
             return;
@@ -135,17 +151,18 @@ impl Ledger {
         self.move_to_target();
     }
 
-    /// Whether the client may not be where the target is.
+    /// Returns true if something is owed, or the target was not moved to yet.
     pub(crate) fn is_behind(&self) -> bool {
         !self.owed.is_empty() || !Arc::ptr_eq(&self.sent, &self.target)
     }
 
-    /// Returns true if the client was told all, kept nothing back and accepted what it answered.
+    /// Returns true if the client was told all of the target, keeps nothing else, and accepted what
+    /// it was told.
     pub(crate) fn is_at_target(&self) -> bool {
         !self.is_behind() && self.kept.is_empty() && self.all_accepted()
     }
 
-    /// Returns true if nothing that was rejected is waiting for a change.
+    /// Returns true if no rejected key is waiting for a change.
     pub(crate) fn has_no_refused(&self) -> bool {
         self.refused.is_empty()
     }
@@ -154,7 +171,8 @@ impl Ledger {
         self.refused.is_empty() && self.verdict_unknown.is_empty()
     }
 
-    /// What the client should see under a key, until `kept` is given up.
+    /// The resource that the client should see under a key: the one it keeps for a while, or that
+    /// of the target.
     pub(crate) fn view(&self, key: &str, interest: &Interest) -> Option<&Arc<Resource>> {
         match self.kept.get(key) {
             Some(kept) => Some(&kept.resource),
@@ -162,7 +180,7 @@ impl Ledger {
         }
     }
 
-    /// The client asked for a key and must be told about it, whatever it holds.
+    /// Owes the client a key that it asked for, whatever it holds.
     pub(crate) fn owe(&mut self, key: &Spelling) {
         self.owed.insert(Arc::clone(key), ClientCopy::Unknown);
     }
@@ -254,7 +272,7 @@ impl Ledger {
         self.owed.contains_key(key)
     }
 
-    /// The client asked for keys.
+    /// Owes the client keys that it asked for, whatever it holds.
     pub(crate) fn owe_all(&mut self, keys: Vec<Spelling>) {
         let owed = keys.into_iter().map(|key| (key, ClientCopy::Unknown));
         if self.owed.is_empty() {
@@ -264,7 +282,7 @@ impl Ledger {
         }
     }
 
-    /// The client must be told about a key again.
+    /// Owes the client a key that it was told before.
     pub(crate) fn owe_again(&mut self, key: &Spelling) {
         let held = self.owed.entry(Arc::clone(key)).or_insert(ClientCopy::Doubtful);
         if let ClientCopy::Has(_) = held {
@@ -272,7 +290,7 @@ impl Ledger {
         }
     }
 
-    /// The client no longer wants a key to be looked after.
+    /// Drops a key that the client has unsubscribed.
     pub(crate) fn unsubscribe(&mut self, key: &str) {
         self.owed.remove(key);
         self.kept.remove(key);
@@ -281,7 +299,7 @@ impl Ledger {
         self.verdict_unknown.remove(key);
     }
 
-    /// Forgets all keys that the subscription no longer covers.
+    /// Drops all keys that the subscription no longer covers.
     pub(crate) fn retain_covered(&mut self, interest: &Interest) {
         self.owed.retain(|key, _| interest.covers(key));
         self.kept.retain(|key, _| interest.covers(key));
@@ -291,7 +309,8 @@ impl Ledger {
         self.verdict_unknown.retain(|key| interest.covers(key));
     }
 
-    /// Gives up what is kept: now the client is owed its removal.
+    /// Ends the wait of removals: the client is owed those that `is_over` is true for, given the
+    /// time since when they wait.
     pub(crate) fn owe_removals(&mut self, is_over: impl Fn(Time) -> bool) {
         let gone: Vec<_> = self.kept.extract_if(.., |_, kept| is_over(kept.since)).collect();
         for (key, kept) in gone {
@@ -300,14 +319,14 @@ impl Ledger {
         }
     }
 
-    /// The client rejected a response. If a part of it has changed since, the rest is worth another
-    /// try at once; else it waits until a part changes (S-033). What a newer response under way
-    /// speaks of is that one's business.
+    /// Takes in that the client rejected a response. If a part of the response has changed since,
+    /// all of it is owed again at once; else it waits until a part changes (S-033). Keys that a
+    /// newer response under way mentions are left to the answer to that one.
     pub(crate) fn refuse(&mut self, contents: &Contents, newer: &Flight, interest: &Interest) {
         let wanted = || contents.iter().filter(|mention| interest.covers(&mention.key));
         let is_outdated =
             |mention: Mention| self.view(&mention.key, interest) != mention.what.as_ref();
-        // Also what was dropped since: that may have been the part at fault.
+        // Parts that were unsubscribed since count too: one of them may be at fault.
         let outdated = contents.iter().any(is_outdated);
         let uncovered = contents.iter().any(|mention| !interest.covers(&mention.key));
         for Mention { key, is_new, .. } in wanted().filter(|one| !newer.mentions(&one.key)) {
@@ -320,24 +339,24 @@ impl Ledger {
         self.part_unsubscribed(uncovered);
     }
 
-    /// A part of what was rejected is not subscribed to any more, or none is.
-    fn part_unsubscribed(&mut self, lost: bool) {
+    /// Takes in whether a part of a rejected response was unsubscribed.
+    fn part_unsubscribed(&mut self, unsubscribed: bool) {
         self.fault_may_be_unsubscribed =
-            (self.fault_may_be_unsubscribed || lost) && !self.refused.is_empty();
+            (self.fault_may_be_unsubscribed || unsubscribed) && !self.refused.is_empty();
     }
 
-    /// Whether the client rejected what it was last told under a key.
+    /// Returns true if the client rejected what it was told last under a key.
     pub(crate) fn is_refused(&self, key: &str) -> bool {
         self.refused.contains_key(key)
     }
 
-    /// The client read a response, and its verdict will never be known.
+    /// Takes in that the client read a response whose verdict will never be known.
     pub(crate) fn set_verdict_unknown(&mut self, contents: &Contents, interest: &Interest) {
         let keys = contents.iter().map(|mention| mention.key).filter(|key| interest.covers(key));
         self.verdict_unknown.extend(keys);
     }
 
-    /// The client accepted a response: of what it spoke of nothing counts as refused any more.
+    /// Takes in that the client accepted a response: the keys it mentions are not refused any more.
     pub(crate) fn accept(&mut self, contents: &Contents) {
         if !self.all_accepted() {
             self.refused.retain(|key, _| !contents.mentions(key));
@@ -345,13 +364,16 @@ impl Ledger {
         }
     }
 
-    /// The client accepted a whole state, and with it all that is in it.
+    /// Takes in that the client accepted a response with the whole state: nothing is refused any
+    /// more.
     pub(crate) fn accept_all(&mut self) {
         self.refused.clear();
         self.fault_may_be_unsubscribed = false;
         self.verdict_unknown.clear();
     }
 
+    /// Owes the client a key that changed; a resource that is gone is kept instead if other
+    /// resources may still use it.
     fn apply_change(&mut self, now: Time, change: KeyChange) {
         let KeyChange { key, old, new } = change;
         let never_accepted = self.retry_if_refused(&key);
@@ -360,7 +382,8 @@ impl Ledger {
             self.owed.entry(key).or_insert(ClientCopy::Nothing);
             return;
         };
-        // What the client was not given yet, or only ever refused, nothing of it can use.
+        // A resource that the client was not given yet, or has always refused, is used by nothing
+        // on its side, so it need not be kept.
         let not_given = self.owed.get(&key).is_some_and(ClientCopy::is_new);
         if new.is_none() && !not_given && !never_accepted {
             let resource = self.held_before(&key).unwrap_or(held);
@@ -370,8 +393,9 @@ impl Ledger {
         }
     }
 
-    /// Returns the resource the client holds under a key if it was not told of a change yet. It
-    /// need not be told any more, because the resource is gone.
+    /// Takes a key out of what is owed and returns the resource that the client holds under it, if
+    /// the client was not told of a change yet. It need not be told of that change, because the
+    /// resource is gone.
     fn held_before(&mut self, key: &str) -> Option<Arc<Resource>> {
         match self.owed.get(key) {
             Some(ClientCopy::Has(before)) => {
@@ -383,9 +407,10 @@ impl Ledger {
         }
     }
 
-    /// Once a part of a refused response has changed, the rest of it is worth another try: nobody
-    /// can tell which part was at fault (S-034), and the client may hold the old of the others.
-    /// Says whether the client never accepted anything under the key.
+    /// Owes all refused keys again if this key is one of them. Once a part of a refused response
+    /// has changed, the rest is worth another try: nobody can tell which part was at fault (S-034),
+    /// and the client may hold the old resources of the others. Returns true if the client never
+    /// accepted anything under the key.
     fn retry_if_refused(&mut self, key: &str) -> bool {
         let Some(is_new) = self.refused.get(key).copied() else { return false };
         self.retry_refused();
@@ -399,7 +424,7 @@ impl Ledger {
         }
     }
 
-    /// What the client wants of what differs.
+    /// The keys in the interest under which `sent` and the target differ.
     fn changes(&self, interest: &Interest) -> Vec<KeyChange> {
         let mut found = Vec::new();
         let by_name = self.finds_names_by_difference(interest);
@@ -434,8 +459,8 @@ impl Ledger {
         found
     }
 
-    /// Names are found in the difference where a name means only itself; else they are looked up
-    /// one by one.
+    /// Returns true if every name means only itself, so that the changed names are found in the
+    /// difference of the sets. Otherwise each name is looked up in both.
     fn finds_names_by_difference(&self, interest: &Interest) -> bool {
         interest.is_plain() && self.sent.is_plain() && self.target.is_plain()
     }

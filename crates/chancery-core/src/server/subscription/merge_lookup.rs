@@ -1,7 +1,8 @@
-//! Looking up many names at once, in their order.
+//! The lookup of many names at once, in their order.
 //!
-//! One by one, a name is found by comparing it with a dozen others. Names that come in order are
-//! found by walking along the set beside them, if they are not too few for that.
+//! A single lookup compares a name with a dozen others. Names that come in order are found by
+//! walking along the sorted set beside them, as in a merge join, which is faster unless the names
+//! are few.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -10,17 +11,18 @@ use std::sync::Arc;
 use super::interest::{Interest, Spelling};
 use crate::{Resource, ResourceSet};
 
-/// Finds keys of a subscription in a set; they must be asked for in order.
+/// A lookup of the keys of a subscription in a set. The keys have to come in order.
 pub(super) struct MergeLookup<'a> {
     interest: &'a Interest,
     set: &'a ResourceSet,
+    /// The members of the set that are still ahead; `None` if each key is looked up by itself.
     sorted_members: Option<Peekable<SortedMembers<'a>>>,
 }
 
 type SortedMembers<'a> = Box<dyn Iterator<Item = (&'a str, &'a Arc<Resource>)> + 'a>;
 
 impl<'a> MergeLookup<'a> {
-    /// For about so many keys.
+    /// A lookup of about `keys` keys.
     pub(super) fn new(interest: &'a Interest, set: &'a ResourceSet, keys: usize) -> Self {
         let dense = keys.saturating_mul(WORTH_WALKING) >= set.len();
         let sorted_members = (dense && interest.is_plain() && set.is_plain()).then(|| {
@@ -30,7 +32,7 @@ impl<'a> MergeLookup<'a> {
         Self { interest, set, sorted_members }
     }
 
-    /// The names of the interest in the texts of the set, which keeps them anyway.
+    /// The names of the interest as texts that the set keeps anyway, where it has them.
     pub(super) fn shared_spellings(mut self) -> BTreeSet<Spelling> {
         let shared = self.interest.names().iter().map(|name| match self.find(name) {
             Some(found) if *found.name().as_str() == **name => found.name().shared(),
@@ -49,7 +51,7 @@ impl<'a> MergeLookup<'a> {
     }
 }
 
-/// What stands beside a name in a list sorted by names; names must be asked for in order.
+/// Returns the value of a name in a list that is sorted by names. The names have to come in order.
 #[inline]
 pub(super) fn seek<'a, V>(
     sorted: &mut Peekable<impl Iterator<Item = (&'a str, V)>>,
@@ -59,5 +61,5 @@ pub(super) fn seek<'a, V>(
     sorted.next_if(|(one, _)| *one == name).map(|(_, found)| found)
 }
 
-/// Walking past this many costs as much as looking up one.
+/// The number of members that can be walked past in the time of one lookup.
 const WORTH_WALKING: usize = 16;

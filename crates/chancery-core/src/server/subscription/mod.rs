@@ -1,26 +1,31 @@
 //! The server's half of one resource type on one stream, SotW or delta.
 //!
 //! ```text
-//!   request: names, ACK, NACK                           what the client should see
+//!   request: names, ACK, NACK              snapshot: the set that the client should see
 //!        |                                                   |
 //!        v                                                   v
-//!   +--------------------- Subscription ------------------------+
-//!   | Interest: what the client asked for                       |
-//!   | Ledger:    what it was brought to, is owed, keeps, refused |
-//!   | Flight:   responses it has not answered                   |
-//!   +------------------------------------------------------------+
+//!   +---------------------- Subscription -----------------------+
+//!   | Interest: the names and wildcards the client asked for    |
+//!   | Ledger:   the set the client was brought to, and the keys |
+//!   |           it is owed, keeps for a while, and refused      |
+//!   | Flight:   the responses the client has not answered       |
+//!   +-----------------------------------------------------------+
 //!        |
-//!        v   one response at a time; the rest waits as state, never as a queue
+//!        v
+//!   one response at a time; the rest waits as state, never as a queue
 //! ```
 //!
 //! The two variants differ in how a request states the subscription (`sotw.rs`, `delta.rs`) and in
-//! what a response says (`respond.rs`). What a client is owed is the same for both.
+//! what a response says (`respond.rs`). The keys that a client is owed are the same for both.
 //!
-//! A NACK leaves the ledger alone, because the client keeps what it has and must not be sent the
-//! refused content again until it changes (S-033).
+//! A NACK does not make the ledger owe anything: the client keeps the resources it has, and the
+//! server does not send the rejected content again until it changes (S-033, [when to send an
+//! update]).
 //!
-//! Not here: the order between types and the waiting of removals, which take more than one type
-//! to know ([`crate::server`]); encoding (`chancery-proto`).
+//! The order between types and the waiting of removals need more than one type and are in
+//! [`crate::server`]. Encoding is in `chancery-proto`.
+//!
+//! [when to send an update]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#when-to-send-an-update
 
 mod beat;
 mod delta;
@@ -61,52 +66,58 @@ pub(crate) struct Subscription {
     variant: Variant,
     features: Features,
     interest: Interest,
-    /// A digest of the names of the last SotW request, which mostly are those of the one before.
+    /// The digest of the names of the last SotW request. Most requests repeat these names, and an
+    /// equal digest saves the comparison.
     names_digest: Option<u128>,
-    /// What the first request said of earlier streams, until there is something to compare it to.
+    /// The claims of the first request about earlier streams. They are kept until there is a
+    /// snapshot to compare them with.
     first_request: Option<Box<FirstRequest>>,
-    /// Whether a snapshot was ever given.
+    /// True once the driver has given a snapshot.
     has_snapshot: bool,
     ledger: Ledger,
     flight: Flight,
-    /// The single names that do not exist (S-068).
+    /// The subscribed names that name no resource, globs included if they have no member (S-068,
+    /// [xRFC TP3](https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md)).
     missing_names: BTreeMap<Spelling, Reported>,
-    /// The next answer is due even if it is empty (S-054).
+    /// True if the next response is sent even if it has nothing to say (S-054).
     must_respond: bool,
-    /// A request is waiting for an answer.
+    /// True if the client has asked for something since the last response.
     has_unanswered_request: bool,
-    /// The first request named nothing and is answered by nothing, and nobody was told.
+    /// True if the first request named nothing, which subscribes to nothing, and the driver has not
+    /// been told so ([`Event::Unnamed`]).
     unnamed_event_due: bool,
-    /// The peer may not have resources of this type (S-137).
+    /// True if the peer may not have resources of this type (S-137). Names are answered with
+    /// PERMISSION_DENIED.
     permission_denied: bool,
-    /// The client accepted something on an earlier stream, nobody knows what.
+    /// True if the client says that it accepted a version on an earlier stream. Nobody knows which
+    /// resources that version had.
     reconnected: bool,
-    /// The last rejection, until the client has accepted all again.
+    /// The last rejection. It is dropped when no rejected content is waiting for a change.
     rejection: Option<Box<Rejection>>,
-    /// What is waited for because the source cannot tell yet.
+    /// The names that wait because the source does not know yet whether they exist.
     source_waits: SourceWaits,
-    /// When the next heartbeat is due (S-087).
+    /// The time of the next heartbeat (S-087).
     beat_at: Option<Time>,
-    /// The number of names that may be added until a demand edit states all names again; `None` if
-    /// the next one does.
+    /// The number of names that may be added before a demand edit has to state all names again;
+    /// `None` if the next edit has to.
     demand_room: Option<usize>,
 }
 
-/// The state of the report that a name does not exist.
+/// The state of the error that says why a name is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reported {
-    /// The client was told why it does not get the name.
+    /// The error was in a response.
     Yes,
-    /// The client is still to be told.
+    /// The error goes into the next response that can carry it.
     NotYet,
 }
 
-/// What the first request of a type said of earlier streams.
+/// The claims of the first request of a type about earlier streams.
 #[derive(Debug)]
 enum FirstRequest {
-    /// The version the client accepted last, on whatever stream.
+    /// The version that the client accepted last on any stream; empty if there is none.
     Sotw(Arc<str>),
-    /// What the client holds: names and versions.
+    /// The names and versions of the resources that the client holds.
     Delta(InitialVersions),
 }
 
@@ -144,12 +155,13 @@ impl Subscription {
         self.type_url.api()
     }
 
-    /// What the client asked for.
+    /// The names and wildcards that the client asked for.
     pub(crate) fn interest(&self) -> &Interest {
         &self.interest
     }
 
-    /// The client should see its part of this from now on.
+    /// Makes the resources of this type in a snapshot the set that the client should see. A peer
+    /// without permission sees none of them.
     pub(crate) fn set_target(&mut self, snapshot: &Snapshot) {
         self.has_snapshot = true;
         if !self.permission_denied {
@@ -157,8 +169,8 @@ impl Subscription {
         }
     }
 
-    /// Tells, once, of a client that named nothing though there is something. On-demand virtual
-    /// hosts begin so (T-20).
+    /// Returns, once, the event that a client named nothing although there are resources for it.
+    /// VHDS streams begin without names, so they are left out (T-20).
     pub(crate) fn take_unnamed_event(&mut self) -> Option<Event> {
         let resources = self.ledger.target().len();
         let unnamed =
@@ -170,12 +182,12 @@ impl Subscription {
         Some(Event::Unnamed { type_url: self.type_url.clone(), resources })
     }
 
-    /// The peer may not have resources of this type.
+    /// States that the peer may not have resources of this type (S-137).
     pub(crate) fn deny_permission(&mut self) {
         self.permission_denied = true;
     }
 
-    /// Works out what the client is owed, unless it has to answer first.
+    /// Brings the ledger up to the target, unless an unanswered response has to be answered first.
     pub(crate) fn advance(&mut self, now: Time, settings: &Settings, snapshot: &Snapshot) {
         if !self.has_snapshot || !self.flight.is_clear(now, settings.ack_wait) {
             return;
@@ -188,37 +200,41 @@ impl Subscription {
         }
     }
 
-    /// Whether a request is waiting for an answer.
+    /// Returns true if the client has asked for something since the last response.
     pub(crate) fn has_unanswered_request(&self) -> bool {
         self.has_unanswered_request
     }
 
-    /// Whether the client may not be where it should be.
+    /// Returns true if the client is owed something, or the target has changed since the ledger was
+    /// brought up to it.
     pub(crate) fn is_behind(&self) -> bool {
         self.ledger.is_behind()
     }
 
-    /// Whether the client has acknowledged all it should see, and nothing waits to be removed.
+    /// Returns true if the client has acknowledged all it should see, and no removal waits.
     pub(crate) fn is_acknowledged(&self) -> bool {
         self.ledger.is_at_target() && self.flight.is_empty()
     }
 
-    /// Returns true if nothing is owed, and all that was has been acknowledged.
+    /// Returns true if the client has acknowledged all it should see, and no request waits for its
+    /// first response.
     pub(crate) fn has_landed(&self) -> bool {
         self.is_acknowledged() && self.first_request.is_none() && !self.must_respond
     }
 
-    /// Whether removals wait.
+    /// Returns true if the client keeps resources whose removal waits.
     pub(crate) fn has_waiting_removals(&self) -> bool {
         self.ledger.keeps_any()
     }
 
-    /// Owes the client the removals that have waited long enough, or all of them.
+    /// Ends the wait of removals that have waited for `removal_wait`, or of all removals: from now
+    /// on the client is owed them.
     pub(crate) fn owe_removals(&mut self, now: Time, settings: &Settings, all: bool) {
         self.ledger.owe_removals(|since| all || now >= since + settings.removal_wait);
     }
 
-    /// Sends a name again although it did not change, if it is subscribed to.
+    /// Owes the client a resource again although it did not change, if the client is subscribed to
+    /// it.
     pub(crate) fn resend(&mut self, name: &crate::ResourceName) {
         let named = self.interest.spelling_of(name.as_str());
         let spanned = || self.interest.includes_member(name).then(|| name.shared());
@@ -227,20 +243,20 @@ impl Subscription {
         }
     }
 
-    /// Sends again all names below a prefix (S-094).
+    /// Owes the client again all names with a prefix (S-094).
     pub(crate) fn resend_below(&mut self, prefix: &str) {
         for key in self.interest.names().iter().filter(|key| key.starts_with(prefix)) {
             self.ledger.owe_again(key);
         }
     }
 
-    /// Whether the client asked for this resource.
+    /// Returns true if the client is subscribed to this resource, by name or as a member.
     pub(crate) fn wants(&self, name: &crate::ResourceName) -> bool {
         self.interest.includes_member(name) || self.interest.spelling_of(name.as_str()).is_some()
     }
 
-    /// Returns true if the client was told of this resource and has not answered, or is still to be
-    /// told.
+    /// Returns true if this resource is in a response that the client has not answered, or will be
+    /// in a later one.
     pub(crate) fn will_deliver(&self, name: &crate::ResourceName) -> bool {
         let target = self.ledger.target();
         let Some(resource) = target.get(name.as_str()).filter(|_| self.wants(name)) else {
@@ -253,7 +269,8 @@ impl Subscription {
             || self.flight.mentions(key)
     }
 
-    /// When to look again if nothing happens before; what waits for other types is theirs to say.
+    /// The time at which the subscription has something to do if nothing happens before. `waits` is
+    /// true if the type waits for other types; the machine knows the end of that wait.
     pub(crate) fn deadline(&self, settings: &Settings, waits: bool) -> Option<Time> {
         let unanswered = self.flight.deadline(settings.ack_wait);
         let unanswered = unanswered.filter(|_| self.is_behind() && !waits);
@@ -265,7 +282,9 @@ impl Subscription {
         removals.into_iter().chain(unanswered).chain(self.beat_at).chain(pending).min()
     }
 
-    /// Whether a response is the whole state, so that absence deletes (S-056, S-059).
+    /// Returns true if a response is the whole state, so that the client deletes what it leaves out
+    /// (S-056, S-059, [grouping
+    /// resources](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#grouping-resources-into-responses)).
     fn is_full_state(&self) -> bool {
         self.variant == Variant::Sotw && self.type_url.rules().full_state
     }
@@ -274,7 +293,8 @@ impl Subscription {
         self.ledger.view(key, &self.interest)
     }
 
-    /// Compares what the client said of earlier streams with what it should see now.
+    /// Compares what the first request says about earlier streams with what the client should see
+    /// now.
     fn begin(&mut self, first: &FirstRequest, snapshot: &Snapshot) {
         if self.interest.is_by_host() && !self.interest.ever_named() {
             self.subscribe_to_base_hosts(snapshot);
@@ -287,8 +307,9 @@ impl Subscription {
         }
     }
 
-    /// A VHDS stream starts without a name (T-20): one host of each route configuration that is
-    /// completed on demand lets the client finish its start-up, and is all it gets.
+    /// Subscribes a VHDS client that named nothing to one virtual host of each route configuration
+    /// with a `vhds` field. A VHDS stream starts without names, and these hosts let the client
+    /// finish its start-up (T-20).
     fn subscribe_to_base_hosts(&mut self, snapshot: &Snapshot) {
         self.must_respond = true;
         let hosts = self.ledger.target();
@@ -323,7 +344,9 @@ impl Subscription {
     }
 }
 
-/// Whether a first request without names means everything (S-050, S-053).
+/// Returns true if a first request without names is a wildcard (S-050, S-053, [how the client
+/// specifies
+/// resources](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#how-the-client-specifies-what-resources-to-return)).
 pub(crate) fn empty_means_everything(type_url: &TypeUrl, settings: &Settings) -> bool {
     let mut overrides = settings.legacy_wildcard.iter();
     let set = overrides.find(|(overridden, _)| overridden == type_url);

@@ -1,9 +1,9 @@
-//! Waiting for a source that cannot tell yet whether a resource exists.
+//! The wait for a source that does not know yet whether a resource exists.
 //!
-//! A name that is pending stays owed until the source can tell, or until the client has waited for
-//! [`source_wait`](crate::server::Settings); it is answered as absent then. A client that wants all
-//! resources of a type, or is told the whole state, waits as a whole: what a response leaves out
-//! would be deleted.
+//! A name that is pending stays owed until the source knows, or until the client has waited for
+//! [`source_wait`](crate::server::Settings). Then it is answered as absent. A client with a wildcard
+//! or glob, and one that is sent the whole state, waits as a whole: it would delete what a response
+//! leaves out.
 
 use std::collections::BTreeMap;
 
@@ -15,36 +15,36 @@ use crate::{Pending, Time};
 /// The waits of one subscription.
 #[derive(Debug, Default)]
 pub(super) struct SourceWaits {
-    /// The single names, and since when each is waited for.
+    /// The names that wait, and since when.
     names: BTreeMap<Spelling, Time>,
     members: MembersWait,
 }
 
-/// The wait for all resources that are not named.
+/// The wait of a wildcard or glob for its members.
 #[derive(Debug, Default)]
 enum MembersWait {
     /// Nothing is pending.
     #[default]
     Known,
-    /// Something is pending, since then.
+    /// Something has been pending since then.
     Since(Time),
-    /// Something is pending, and was waited for long enough.
+    /// Something is pending, and the client has waited long enough.
     GivenUp,
 }
 
 impl SourceWaits {
-    /// Returns true if a pending name is to be waited for.
+    /// Returns true if the client still waits for a pending name.
     pub(super) fn waits_for(&mut self, now: Time, key: &Spelling, settings: &Settings) -> bool {
         let since = *self.names.entry(key.clone()).or_insert(now);
         now < since + settings.source_wait
     }
 
-    /// Forgets the names that are not waited for any more.
+    /// Drops the names that are not waited for any more.
     pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         self.names.retain(|name, _| keep(name));
     }
 
-    /// When the next wait is over.
+    /// The time at which the next wait ends.
     pub(super) fn deadline(&self, settings: &Settings) -> Option<Time> {
         let members = match self.members {
             MembersWait::Since(since) => Some(since),
@@ -53,16 +53,17 @@ impl SourceWaits {
         self.names.values().copied().chain(members).min().map(|since| since + settings.source_wait)
     }
 
-    /// Returns true if nothing is waited for.
+    /// Returns true if the client waits for nothing.
     pub(super) fn is_idle(&self) -> bool {
         self.names.is_empty() && matches!(self.members, MembersWait::Known)
     }
 
-    /// The number of single names that are waited for.
+    /// The number of names that wait.
     pub(super) fn len(&self) -> usize {
         self.names.len()
     }
 
+    /// Returns true if the client still waits for members of its wildcard or globs.
     fn waits_for_members(&mut self, now: Time, pending: &Pending, settings: &Settings) -> bool {
         self.members = match (pending, &self.members) {
             (Pending::Nothing, _) => MembersWait::Known,
@@ -78,7 +79,7 @@ impl SourceWaits {
 }
 
 impl Subscription {
-    /// Returns true if nothing can be said of the type before the source can tell more.
+    /// Returns true if the next response has to wait for the source.
     pub(super) fn awaits_source(&mut self, now: Time, settings: &Settings) -> bool {
         let pending = self.ledger.target().pending();
         if *pending == Pending::Nothing && self.source_waits.is_idle() {
@@ -94,7 +95,7 @@ impl Subscription {
         }
         let keys = self.ledger.owed_keys();
         let pending = keys.filter(|key| self.interest.is_pending(self.ledger.target(), key));
-        // The wait of each begins now, whatever becomes of the others.
+        // Each name is looked at, because its wait begins now.
         let waits = pending.filter(|key| self.source_waits.waits_for(now, key, settings));
         waits.count() > 0
     }

@@ -1,8 +1,12 @@
-//! What a request says of an earlier response: accepted, rejected, or nothing any more.
+//! The ACK or NACK in a request: the client's verdict on an earlier response.
 //!
-//! The first request that carries the nonce of a response under way is its answer (S-037, S-083).
-//! Responses that are older and were not answered are skipped: the client has read them, because
-//! it reads in order, and nobody will hear what it made of them.
+//! The first request with the nonce of a response under way answers that response (S-037, [resource
+//! updates]; S-083). If older responses are under way, the client has read them too, because it
+//! reads in order; its verdict on them stays unknown. A NACK is a request with an error, and nothing
+//! else is ([S-032][NACK]).
+//!
+//! [resource updates]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-updates
+//! [NACK]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#nack
 
 use std::sync::Arc;
 
@@ -12,7 +16,7 @@ use crate::server::Event;
 use crate::server::Rejection;
 use crate::{ErrorDetail, Time};
 
-/// What a request said besides its names.
+/// The nonce of a request, and its error if it is a NACK.
 pub(crate) struct AckOrNack<'a> {
     pub(crate) nonce: &'a str,
     pub(crate) error: Option<ErrorDetail>,
@@ -36,8 +40,9 @@ pub(crate) enum Verdict {
 }
 
 impl Subscription {
-    /// Ledger the answer to an earlier response. Says what happened, and which responses the client
-    /// has read, oldest first.
+    /// Takes in the ACK or NACK of a request, and adds events of it. Returns the responses that the
+    /// client has read: those whose verdict stays unknown, oldest first, and the one that it
+    /// answered.
     pub(crate) fn receive(
         &mut self,
         now: Time,
@@ -56,7 +61,7 @@ impl Subscription {
         (skipped, Some(self.record_answer(now, sent, error, events)))
     }
 
-    /// The client answered this response. A NACK is the presence of an error and nothing else
+    /// Takes in the answer to a response. A NACK is a request with an error, and nothing else is
     /// (S-032).
     fn record_answer(
         &mut self,
@@ -92,7 +97,7 @@ impl Subscription {
         answered
     }
 
-    /// The client has read this response, and what it made of it is not known.
+    /// Takes in that the client read a response and did not answer it.
     fn record_unanswered(&mut self, sent: SentResponse, events: &mut Vec<Event>) -> ReadResponse {
         let SentResponse { nonce, contents, .. } = sent;
         self.set_verdict_unknown(&contents);
@@ -101,14 +106,15 @@ impl Subscription {
         ReadResponse { nonce, verdict: Verdict::Unknown, contents }
     }
 
-    /// The request answers nothing that is under way. Requests that only change names carry the
-    /// nonce of the response before, if any; other nonces are worth a note.
+    /// The event of a nonce that answers no response under way. A request that only changes names
+    /// has the nonce of the response answered last, or none; these are no event.
     fn stale_event(&self, nonce: &str) -> Option<Event> {
         let is_ordinary = nonce.is_empty() || self.flight.is_answered(nonce);
         let type_url = &self.type_url;
         (!is_ordinary).then(|| Event::Stale { type_url: type_url.clone(), nonce: nonce.into() })
     }
 
+    /// Takes in that the client accepted a response.
     fn accept(&mut self, contents: &Contents) {
         if self.is_full_state() {
             self.ledger.accept_all();
@@ -117,15 +123,16 @@ impl Subscription {
         }
     }
 
-    /// A whole state that is under way speaks of all that those before it did: what the client
-    /// makes of that one counts.
+    /// Takes in that the client rejected a response. A newer response with the whole state has all
+    /// that this one had, so the answer to the newer one counts for both.
     fn refuse(&mut self, contents: &Contents) {
         if !(self.is_full_state() && self.flight.merge_into_next(contents)) {
             self.ledger.refuse(contents, &self.flight, &self.interest);
         }
     }
 
-    /// The client's verdict on this is not known, and never will be.
+    /// Takes in that the verdict on a response stays unknown. As with a rejection, the answer to a
+    /// newer response with the whole state counts for both.
     pub(super) fn set_verdict_unknown(&mut self, contents: &Contents) {
         if !(self.is_full_state() && self.flight.merge_into_next(contents)) {
             self.ledger.set_verdict_unknown(contents, &self.interest);
@@ -134,7 +141,7 @@ impl Subscription {
 }
 
 impl ReadResponse {
-    /// Whether the response spoke of this name.
+    /// Returns true if the response mentions this name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
         self.contents.mentions(name)
     }

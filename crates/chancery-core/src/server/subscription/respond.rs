@@ -1,4 +1,13 @@
-//! What a response says: the part of the ledger that is due, in the form of the variant.
+//! Responses: the keys that are owed, in the form of the variant.
+//!
+//! SotW tells of a removal by leaving it out of a complete state (S-056, [grouping resources]), or
+//! not at all; delta lists it (S-067, [incremental xDS]). Both say why a name is not given (S-068,
+//! [xRFC TP3]). No name is twice in a response (S-060, [duplicate names]).
+//!
+//! [grouping resources]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#grouping-resources-into-responses
+//! [incremental xDS]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds
+//! [duplicate names]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#duplicate-resource-names
+//! [xRFC TP3]: https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,35 +21,36 @@ use crate::server::{Entries, Response, ResponseEntry, Segment, Settings};
 use crate::step::entry_size;
 use crate::{Api, ErrorDetail, NameError, Resource, Time, Variant, Version};
 
-/// A response, and the clusters it gives the client that it did not have in this form.
+/// A response, and the clusters it gives the client that are new or changed.
 #[derive(Debug)]
 pub(crate) struct NextResponse {
     pub(crate) response: Response,
     pub(crate) given: GivenClusters,
 }
 
-/// What is due of the ledger.
+/// The part of the ledger that goes into one response.
 #[derive(Debug, Default)]
 struct Due {
     mentions: Vec<Mention>,
     given: Vec<(Arc<Resource>, bool)>,
     entries: Vec<Segment>,
     removed: BTreeSet<Spelling>,
-    /// What entries and removals take on the wire, roughly, and what errors may.
+    /// The approximate size of the entries and removals on the wire.
     bytes: usize,
+    /// The approximate size of the errors that may come with them.
     errors: usize,
 }
 
 impl Due {
-    /// Returns true if a response would have entries or removals. What SotW cannot say that is gone
-    /// needs no response.
+    /// Returns true if a response would have entries or removals. SotW has no removals for most
+    /// types, so that there may be mentions without either.
     fn has_content(&self) -> bool {
         !self.entries.is_empty() || !self.removed.is_empty()
     }
 }
 
 impl Subscription {
-    /// The next response, if one is due and may go.
+    /// The next response, if there is one and it may be sent.
     pub(crate) fn poll(
         &mut self,
         now: Time,
@@ -77,7 +87,7 @@ impl Subscription {
         Some(NextResponse { response, given: GivenClusters::Own(given) })
     }
 
-    /// A response with these entries, which speaks of this and is under way from now on.
+    /// Starts a response with these entries. It is under way from now on.
     pub(super) fn respond(
         &mut self,
         now: Time,
@@ -89,7 +99,7 @@ impl Subscription {
         Response { entries: entries.into(), ..response }
     }
 
-    /// An empty response that is under way from now on.
+    /// Starts a response without entries. It is under way from now on.
     pub(super) fn start_response(&mut self, now: Time, nonce: u64, contents: Contents) -> Response {
         let version = self.version();
         let nonce: Arc<str> = nonce.to_string().into();
@@ -114,7 +124,7 @@ impl Subscription {
         }
     }
 
-    /// Everything the client is subscribed to and that exists (S-045, S-056).
+    /// Every resource that the client is subscribed to (S-045, S-056).
     pub(super) fn full_state(&self) -> Vec<Segment> {
         let mut entries = Vec::new();
         if self.interest.wildcard() {
@@ -129,7 +139,7 @@ impl Subscription {
         one_for_each_name(entries)
     }
 
-    /// Takes what is due from what is owed, up to the size of one response (S-110).
+    /// Takes keys out of what is owed, up to the size of one response (S-110).
     fn collect(&mut self, now: Time, settings: &Settings) -> Due {
         let mut due = Due::default();
         if self.ledger.owes_nothing() {
@@ -173,13 +183,13 @@ impl Subscription {
         due.entries = one_for_each_name(due.entries);
         if !due.removed.is_empty() {
             for entry in &due.entries {
-                due.removed.remove(entry.name()); // One name, one statement (S-060).
+                due.removed.remove(entry.name()); // No name is in both (S-060).
             }
         }
         due
     }
 
-    /// Adds what a key is owed; says whether anything was.
+    /// Adds a key to a response. Returns false if the client need not be told about it.
     fn add_due(
         &self,
         due: &mut Due,
@@ -198,13 +208,13 @@ impl Subscription {
                 }
             }
             (None, held) if self.variant == Variant::Delta => self.add_removal(due, key, held),
-            // SotW says it by absence, or not at all (S-058, S-066).
+            // SotW says it by leaving the name out, or not at all (S-058, S-066).
             (None, _) => {}
         }
         true
     }
 
-    /// What a delta client is told about a name that does not exist (S-067, S-080, S-093).
+    /// Adds the statement that a name does not exist, for a delta client (S-067, S-080, S-093).
     fn add_removal(&self, due: &mut Due, key: &Spelling, held: &ClientCopy) {
         if let Some(glob) = self.interest.globs().get(key) {
             if self.ledger.target().members(glob).next().is_none() {
@@ -213,11 +223,13 @@ impl Subscription {
             return;
         }
         match held {
-            // Unless the resource only lost this alias: then it changed, and is among the entries.
+            // The resource is gone under its own name. If it only lost this alias, it has changed
+            // and is among the entries, which take precedence.
             ClientCopy::Has(old) if !self.interest.same_name(key, old.name()) => {
                 due.removed.insert(old.name().shared());
             }
-            // Nobody has the host: Envoy fails the paused request on an alias without a body.
+            // No virtual host has this domain. Envoy fails the paused request when it gets an alias
+            // without a body.
             ClientCopy::Unknown | ClientCopy::Doubtful
                 if self.interest.is_by_host() && self.interest.is_named(key) =>
             {
@@ -234,7 +246,8 @@ impl Subscription {
         }
     }
 
-    /// An entry under the name it has to go by, with the further name it was asked by.
+    /// The entry of a resource under the name in the client's spelling. A name that is an alias is
+    /// listed as one.
     fn entry(&self, key: &Spelling, resource: &Arc<Resource>) -> Segment {
         let ttl = self.sends_ttl() && resource.ttl().is_some();
         if !ttl && **key == *resource.name().as_str() {
@@ -248,7 +261,8 @@ impl Subscription {
         Segment::Own(Arc::new(ResponseEntry { aliases, ..entry }))
     }
 
-    /// Keeps track of which single names do not exist.
+    /// Adds the names of a response that do not exist to `missing_names`, and takes out those that
+    /// do.
     fn update_missing_names(&mut self, mentions: &[Mention]) {
         for Mention { key, what, .. } in mentions {
             if what.is_some() {
@@ -266,8 +280,8 @@ impl Subscription {
         }
     }
 
-    /// Why names are not given, once for each (S-068). In SotW they ride on a response that is
-    /// sent anyway, unless the operator wants clients told at once (S-066).
+    /// The errors that say why names are not given, each once (S-068). In SotW they are added to a
+    /// response that is sent anyway, unless the operator wants them sent at once (S-066).
     fn name_errors(&mut self, due: &Due, settings: &Settings) -> Vec<NameError> {
         let rides = !due.entries.is_empty()
             || self.must_respond
@@ -283,7 +297,7 @@ impl Subscription {
             if *reported == Reported::Yes {
                 continue;
             }
-            // What does not fit rides on a later response (S-110).
+            // An error that does not fit goes into a later response (S-110).
             let Some(left) = room.checked_sub(error_size(name)) else { break };
             (room, *reported) = (left, Reported::Yes);
             errors.push(NameError {
@@ -294,10 +308,11 @@ impl Subscription {
         errors
     }
 
-    /// The version of what the client has once it accepts what it is sent now.
+    /// The version of the state that the client has once it accepts this response.
     ///
-    /// A part of everything that was too large for one response (S-110) has another version than
-    /// the whole: a client that loses its stream in between must not seem to have all (S-043).
+    /// A part of a wildcard that was too large for one response (S-110) has another version than
+    /// the whole. Otherwise a client that loses its stream between the parts would seem to have the
+    /// whole (S-043).
     fn version(&self) -> Arc<str> {
         let version = self.version_of_all();
         let sotw_wildcard = self.variant == Variant::Sotw && self.interest.wildcard();
@@ -305,7 +320,7 @@ impl Subscription {
         if is_part { format!("{version}~part").into() } else { version }
     }
 
-    /// The version of what the client should see, what it keeps for a while included.
+    /// The version of all that the client should see and keeps for a while.
     fn version_of_all(&self) -> Arc<str> {
         let target = self.ledger.target();
         let kept = self.ledger.kept();
@@ -323,8 +338,8 @@ impl Subscription {
     }
 }
 
-/// Sorts entries by name, and puts those of one name together with all names it was asked by
-/// (S-060).
+/// Sorts entries by name, and merges those of one name, so that all names the client asked by are
+/// in one entry (S-060).
 fn one_for_each_name(mut entries: Vec<Segment>) -> Vec<Segment> {
     if entries.is_sorted_by(|one, next| one.name() < next.name()) {
         return entries;
@@ -340,7 +355,7 @@ fn one_for_each_name(mut entries: Vec<Segment>) -> Vec<Segment> {
     entries
 }
 
-/// Two entries of one name as one.
+/// Merges two entries of one name.
 fn merged(first: &Segment, later: &Segment) -> Segment {
     let mut entries = first.entries().chain(later.entries());
     let Some(entry) = entries.next() else { return first.clone() };
@@ -356,8 +371,8 @@ fn with_alias(mut aliases: Vec<Spelling>, alias: &Spelling) -> Vec<Spelling> {
     aliases
 }
 
-/// The code says what the client should make of it (S-070): a name that does not exist, or that it
-/// may not have, need not be kept.
+/// The reason why a name is not given. The code tells the client what to do (S-070): it may drop a
+/// resource that does not exist or that it has no permission for.
 fn reason_for(interest: &super::Interest, name: &str, permission_denied: bool) -> ErrorDetail {
     let (code, message) = match interest.malformed(name) {
         Some(fault) => (ErrorDetail::INVALID_ARGUMENT, fault.to_owned()),
@@ -369,7 +384,7 @@ fn reason_for(interest: &super::Interest, name: &str, permission_denied: bool) -
     ErrorDetail { code, message }
 }
 
-/// Roughly what an error takes, which says the name twice.
+/// The approximate size of an error on the wire, which has the name twice.
 fn error_size(name: &str) -> usize {
     2 * name.len() + 40
 }

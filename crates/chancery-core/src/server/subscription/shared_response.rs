@@ -1,9 +1,10 @@
-//! What a client that wants everything, and has all it was sent, shares with all others like it.
+//! Responses that all clients in the same state share.
 //!
-//! Its next response depends on where it is and where it should be, and on nothing of its own. So
-//! that response is worked out once for all of them ([`Step`]), and the ledger stay empty. Whatever
-//! is the client's own, a name, a rejection, a removal that waits, takes the long way
-//! (`respond.rs`), which gives the same response.
+//! A client in this state has a plain wildcard, has acknowledged all it was sent, and is owed nothing
+//! besides the difference of two sets. So its next response depends on these two sets alone. It is
+//! worked out once for all such clients ([`Step`]), and their ledgers stay empty. A client that has
+//! something of its own (a name, a rejection, a removal that waits) gets its response from
+//! `respond.rs`, which gives the same response for the same difference.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::step::Step;
 use crate::{Api, Pending, Time};
 
 impl Subscription {
-    /// The step to the target, if it is the same for every client that is where this one is.
+    /// The step to the target, if it is the same for every client with the same set.
     pub(super) fn shared_step(&self, settings: &Settings) -> Option<Step> {
         let (sent, target) = (self.ledger.sent(), self.ledger.target());
         if Arc::ptr_eq(sent, target) || !settings.share_responses || !self.can_share_response() {
@@ -24,11 +25,12 @@ impl Subscription {
         }
         let step = Step::between(sent, target);
         let fits = self.is_full_state() || step.bytes() <= settings.max_response_bytes;
-        // Removals wait until nothing uses them (S-098).
+        // A removal waits until nothing uses the resource (S-098), so it is no part of a shared
+        // step.
         (fits && !step.removes() && step.len() > 0).then_some(step)
     }
 
-    /// Responds with the shared step.
+    /// Responds with a shared step.
     pub(super) fn respond_with_step(&mut self, now: Time, nonce: u64, step: Step) -> NextResponse {
         self.has_unanswered_request = false;
         self.must_respond = false;
@@ -47,6 +49,7 @@ impl Subscription {
         NextResponse { response: Response { entries, ..response }, given }
     }
 
+    /// Returns true if the next response depends on nothing but the sets.
     fn can_share_response(&self) -> bool {
         let expires = || self.sends_ttl() && self.ledger.target().timed().next().is_some();
         self.interest.is_everything()

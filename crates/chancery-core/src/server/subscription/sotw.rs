@@ -1,4 +1,10 @@
-//! What a SotW request says: the whole subscription, each time.
+//! SotW requests, each of which states the whole subscription (S-044, [unsubscribing]).
+//!
+//! A first request also has a version, which may spare a client with a wildcard all that it has
+//! (S-043, [version]).
+//!
+//! [unsubscribing]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#unsubscribing-from-resources
+//! [version]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ack-nack-and-resource-type-instance-version
 
 use std::sync::Arc;
 
@@ -10,17 +16,18 @@ use crate::server::{Event, Settings, Violation};
 /// The effect of a request on the wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WildcardEdit {
-    /// It stays as it was.
+    /// The wildcard stays as it was.
     None,
-    /// Everything is subscribed to from now on.
+    /// The client is subscribed to the wildcard from now on.
     Started,
-    /// Everything is subscribed to no more.
+    /// The client is not subscribed to the wildcard any more.
     Ended,
 }
 
 impl Subscription {
-    /// Takes the names of a request, whatever its nonce: requests arrive in order, so the newest
-    /// always holds the current set (S-036, S-038).
+    /// Takes the names of a request, whatever its nonce is: requests arrive in order, so the newest
+    /// one always has the current names (S-036, S-038). Returns the event of a changed
+    /// subscription.
     pub(crate) fn request_sotw(
         &mut self,
         request: &SotwRequest,
@@ -35,7 +42,8 @@ impl Subscription {
             return Ok(is_first.then(|| self.start_without_names(settings)));
         }
         self.interest.set_ever_named();
-        // The wildcard first: what was named before is not owed again because of it.
+        // The wildcard comes first, so that names that were subscribed to before are not owed again
+        // because of it.
         let wildcard = self.set_wildcard(request.names.contains("*"));
         let (added, removed) = self.replace_names(request);
         let changed = !added.is_empty() || !removed.is_empty() || wildcard != WildcardEdit::None;
@@ -47,18 +55,20 @@ impl Subscription {
             if !is_first
                 && let Some(FirstRequest::Sotw(version)) = self.first_request.as_deref_mut()
             {
-                // It asked again before the first answer, and may have dropped what it had.
+                // The client asked again before the first response, so it may have dropped what it
+                // had.
                 *version = "".into();
             }
             self.has_unanswered_request = true;
-            self.flight.release(); // Asking for more lets the next response go (S-042).
+            self.flight.release(); // A request for more lets the next response go (S-042).
         }
         self.ledger.retain_covered(&self.interest);
         self.missing_names.retain(|name, _| self.interest.is_named(name));
         Ok(Some(self.subscribed(added, removed)))
     }
 
-    /// The first request of a type names nothing and never did: everything, or nothing (S-050).
+    /// Starts a subscription whose first request names nothing. It is a wildcard for some types and
+    /// nothing for the others (S-050).
     pub(super) fn start_without_names(&mut self, settings: &Settings) -> Event {
         if empty_means_everything(&self.type_url, settings) {
             self.interest.set_wildcard(true);
@@ -70,8 +80,9 @@ impl Subscription {
         self.subscribed(Vec::new(), Vec::new())
     }
 
-    /// A reconnecting client that wants everything and has it is sent nothing (S-043). Named
-    /// resources are sent all the same: the names may not be those the version was given for.
+    /// Starts a subscription with the version of an earlier stream. A client with a wildcard that
+    /// is at the current version is sent nothing (S-043). Named resources are sent all the same:
+    /// the version may have been given for other names.
     pub(super) fn begin_sotw(&mut self, version: &str) {
         let target = self.ledger.target();
         let refreshes = self.features.ttl && target.timed().next().is_some();
@@ -89,8 +100,8 @@ impl Subscription {
         }
     }
 
-    /// Replaces the names by those of the request (S-044). Returns those that were added, and those
-    /// that were taken out.
+    /// Replaces the names by those of the request (S-044). Returns the names that were added, and
+    /// those that were removed.
     fn replace_names(&mut self, request: &SotwRequest) -> (Vec<Spelling>, Vec<Spelling>) {
         let stated = request.names.digest();
         if self.names_digest.replace(stated) == Some(stated) {
@@ -103,7 +114,7 @@ impl Subscription {
         for name in &gone {
             self.interest.remove(name);
         }
-        // Sent even if unchanged, and even if it was sent before (S-046).
+        // An added name is sent even if it did not change, and even if it was sent before (S-046).
         let new = self.interest.extend(wanted, &self.type_url);
         self.ledger.owe_all(new.clone());
         (new, gone)

@@ -6,8 +6,8 @@ use crate::server::Settings;
 use crate::server::status::{TypeStatus, Wait, WaitReason, Wanted};
 
 impl Subscription {
-    /// The status of the type; `clusters` is the time until which routes wait for clusters, if they
-    /// do.
+    /// The status of the type. `clusters` is the end of the wait of routes for clusters, if they
+    /// wait.
     pub(crate) fn status(&self, settings: &Settings, clusters: Option<Time>) -> TypeStatus<'_> {
         let wait = |reason, until| Wait { reason, until };
         let mut waits = Vec::new();
