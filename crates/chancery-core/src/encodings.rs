@@ -1,7 +1,7 @@
-//! Places for encodings, beside what they are encodings of.
+//! Places for encodings, beside the resources and lists that they encode.
 //!
-//! The core knows no encoding. It keeps the places, so that the bytes live as long as what they are
-//! made of, and a driver fills them, each once.
+//! The core knows no encoding. It has the places, so that the bytes live as long as the resource or
+//! list, and a driver fills each of them once.
 
 use std::sync::OnceLock;
 
@@ -9,22 +9,24 @@ use bytes::Bytes;
 
 use crate::TypeUrl;
 
-/// The form of the entries of a response. For one type, a resource has one encoding in each form.
+/// The form of the entries of a response. A resource of one type has one encoding in each form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Bare resources, in SotW.
+    /// Resources without a wrapper, in SotW.
     Bare,
-    /// Resources in a wrapper, in SotW (S-085).
+    /// Resources in a wrapper, in SotW (S-085, [SotW
+    /// TTL](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#sotw-ttl)).
     Wrapped,
-    /// Resources in a wrapper, in delta (S-084).
+    /// Resources in a wrapper, in delta (S-084,
+    /// [`Resource`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/discovery/v3/discovery.proto#envoy-v3-api-msg-service-discovery-v3-resource)).
     Delta,
 }
 
 /// A place for each form.
 pub(crate) struct PerForm<T>([OnceLock<T>; 3]);
 
-/// The places for the encodings of one resource: none until there is one, because most resources
-/// are sent in one form, and many as parts of lists only. A copy begins anew.
+/// The places for the encodings of one resource. They are made for the first encoding, because most
+/// resources are sent in one form, and many as parts of lists only. A clone has no encodings.
 #[derive(Default)]
 pub(crate) struct ResourceEncodings(OnceLock<Box<TypedEncodings>>);
 
@@ -35,8 +37,8 @@ struct TypedEncodings {
 }
 
 impl ResourceEncodings {
-    /// The encoding of the resource, of this type and in a form, made by `encode` if nobody did
-    /// before.
+    /// The encoding of the resource as one of this type and in this form. If there is none yet,
+    /// `encode` makes it.
     pub(crate) fn get_or_encode(
         &self,
         type_url: &TypeUrl,
@@ -48,7 +50,7 @@ impl ResourceEncodings {
             Box::new(TypedEncodings { type_url: type_url.clone(), encodings })
         });
         if kept.type_url != *type_url {
-            return encode(); // The same body under another type: that is rare.
+            return encode(); // One resource under two types is rare.
         }
         kept.encodings.place(form).get_or_init(encode).clone()
     }

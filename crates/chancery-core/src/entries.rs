@@ -1,14 +1,14 @@
 //! The entries of a response: a list of segments, most of which other responses share.
 //!
 //! ```text
-//!   everything, seen by one node:   [run of base's list][its own resource][run of base's list]
-//!   names one client asked for:     [resource][resource][entry under an alias]
+//!   wildcard of one node:         [run of the base's list][its own resource][run of the base's list]
+//!   names that one client wants:  [resource][resource][entry under an alias]
 //! ```
 //!
-//! A segment refers to what is kept anyway: a list of resources that belongs to a set or to the
-//! step between two sets, or one resource. Its encoding is kept where it is, so each is encoded once,
-//! however many responses hold it, and a response that waits for its reader holds references. The
-//! core knows no encoding: it keeps the places, and a driver fills them.
+//! A segment refers to something that is kept anyway: one resource, or a list of resources that
+//! belongs to a set or to the step between two sets. The encoding is kept beside the resource or the
+//! list, so each is encoded once for all responses, and a response that waits for its reader holds
+//! references. The core knows no encoding: it has the places, and a driver fills them.
 
 use std::fmt;
 use std::ops::Range;
@@ -41,19 +41,22 @@ pub enum Segment {
 /// One resource in a response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseEntry {
-    /// The name in the wrapper, in the spelling that was asked for (S-062, S-114).
+    /// The name in the wrapper, in the spelling that was asked for (S-062, S-114;
+    /// [`Resource`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/discovery/v3/discovery.proto#envoy-v3-api-msg-service-discovery-v3-resource)).
     pub name: Arc<str>,
-    /// Further names in the wrapper (S-091).
+    /// The further names in the wrapper (S-091).
     pub aliases: Vec<Arc<str>>,
-    /// What it is; `None` says that an alias cannot be resolved (S-093).
+    /// The resource; `None` says that an alias cannot be resolved (S-093,
+    /// [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
     pub resource: Option<Arc<Resource>>,
     /// True if the wrapper carries the resource's TTL.
     pub ttl: bool,
-    /// True if the body stays out, which refreshes the TTL and changes nothing (S-087).
+    /// True if the entry has no body, so that it refreshes the TTL and changes nothing (S-087,
+    /// [TTL](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ttl)).
     pub heartbeat: bool,
 }
 
-/// Some of the resources of a list, which stand beside each other.
+/// Neighbouring resources of a list.
 #[derive(Clone)]
 pub struct Run {
     list: Arc<ResourceList>,
@@ -164,20 +167,20 @@ impl Run {
         &self.list.resources[self.range.clone()]
     }
 
-    /// The encoding in a form. The whole list is encoded by `encode` if nobody did before: each
-    /// resource is added to the bytes.
+    /// The encoding of the run in a form. If there is none yet, the whole list is encoded by
+    /// `encode`, which adds each resource to the bytes.
     pub fn encoding(&self, form: Form, encode: impl Fn(&mut Vec<u8>, &Arc<Resource>)) -> Bytes {
         let list = self.list.encodings.place(form);
         let encoded = list.get_or_init(|| EncodedList::new(&self.list.resources, encode));
         encoded.slice(&self.range)
     }
 
-    /// Returns true if a name stands before the last resource, or is its name.
+    /// Returns true if a name is not behind the last resource of the run.
     pub(crate) fn reaches(&self, name: &ResourceName) -> bool {
         self.resources().last().is_some_and(|last| name <= last.name())
     }
 
-    /// The place of the resource of that name, or of the one behind it.
+    /// The place of the resource of that name, or of the next one.
     pub(crate) fn place_of(&self, name: &ResourceName) -> usize {
         self.resources().partition_point(|resource| resource.name() < name)
     }

@@ -1,17 +1,20 @@
 //! The xDS protocol as values: names, resources, snapshots and the machines of both sides.
 //!
 //! ```text
-//!   [server::Machine]   one stream: what a client should see, and what it says -> responses
-//!   [client::Machine]   all streams of a client: what it watches -> requests, events of watches
+//!   [server::Machine]   one stream of a server:     snapshots and requests  -> responses
+//!   [client::Machine]   all streams of a client:    watches and responses   -> requests, events
 //! ```
 //!
 //! Nothing here does I/O. There is no clock, no async, no logging and no protobuf: time is an
-//! input, bodies are opaque bytes, and what happened comes out as an event ([`server::Event`],
-//! [`client::Event`]). The same inputs in the same order give the same outputs, which is how
-//! every rule of the protocol has a script test and how whole fleets are simulated.
+//! input, bodies are opaque bytes, and the machines report through events ([`server::Event`],
+//! [`client::Event`]). The same inputs in the same order give the same outputs. So every rule of
+//! the protocol has a script test, and whole fleets are simulated.
 //!
-//! A driver waits for one thing, hands it to the machine (`handle`), asks the machine what to do
-//! (`poll`) until it answers `None`, and sleeps until its `deadline`.
+//! A driver hands each message or timer to the machine (`handle`), asks the machine what to do
+//! (`poll`) until it answers `None`, and sleeps until the machine's `deadline`.
+//!
+//! Comments cite the rules of the protocol by number, as S-096. The rules are in `docs/rules/`, each
+//! with the section of the specification or the gRFC that it comes from.
 
 mod encodings;
 mod entries;

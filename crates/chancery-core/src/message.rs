@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{Names, Node, TypeUrl, Versions};
 
-/// A point in time: how long after a moment of the driver's choice. The core has no clock.
+/// A point in time, as the duration since a moment of the driver's choice. The core has no clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
@@ -19,36 +19,36 @@ impl std::ops::Add<Duration> for Time {
 /// A `DiscoveryRequest`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SotwRequest {
-    /// Who asks; later messages of a stream may leave it out.
+    /// The node that asks. Later messages of a stream may leave it out.
     pub node: Option<Arc<Node>>,
-    /// The type asked for; may be empty on a stream of one type.
+    /// The type that is asked for. It may be empty on a stream of one type.
     pub type_url: Arc<str>,
-    /// The version the client accepted last; empty if none.
+    /// The version that the client accepted last; empty if there is none.
     pub version: Arc<str>,
-    /// The nonce of the response this answers; empty if it answers none.
+    /// The nonce of the response that the request answers; empty if it answers none.
     pub nonce: Arc<str>,
     /// The whole subscription.
     pub names: Names,
-    /// Why the response was rejected.
+    /// The reason why the client rejects the response; `None` if it does not.
     pub error: Option<ErrorDetail>,
 }
 
 /// A `DeltaDiscoveryRequest`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeltaRequest {
-    /// Who asks; later messages of a stream may leave it out.
+    /// The node that asks. Later messages of a stream may leave it out.
     pub node: Option<Arc<Node>>,
-    /// The type asked for; may be empty on a stream of one type.
+    /// The type that is asked for. It may be empty on a stream of one type.
     pub type_url: Arc<str>,
-    /// The nonce of the response this answers; empty if it answers none.
+    /// The nonce of the response that the request answers; empty if it answers none.
     pub nonce: Arc<str>,
-    /// Names to add to the subscription.
+    /// The names to add to the subscription.
     pub subscribe: Names,
-    /// Names to take out of it.
+    /// The names to remove from it.
     pub unsubscribe: Names,
-    /// What the client holds from an earlier stream, by name.
+    /// The versions of the resources that the client holds from an earlier stream, by name.
     pub initial_versions: Versions,
-    /// Why the response was rejected.
+    /// The reason why the client rejects the response; `None` if it does not.
     pub error: Option<ErrorDetail>,
 }
 
@@ -61,7 +61,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Which form of the protocol it is of.
+    /// The variant of the protocol.
     pub fn variant(&self) -> Variant {
         match self {
             Self::Sotw(_) => Variant::Sotw,
@@ -69,7 +69,7 @@ impl Request {
         }
     }
 
-    /// Who asks, if the message says so.
+    /// The node that asks, if the message has it.
     pub fn node(&self) -> Option<&Arc<Node>> {
         match self {
             Self::Sotw(request) => request.node.as_ref(),
@@ -77,7 +77,7 @@ impl Request {
         }
     }
 
-    /// Says who asks.
+    /// States the node that asks.
     pub fn introduce(&mut self, node: &Arc<Node>) {
         let place = match self {
             Self::Sotw(request) => &mut request.node,
@@ -86,7 +86,7 @@ impl Request {
         *place = Some(Arc::clone(node));
     }
 
-    /// The type asked for; may be empty on a stream of one type.
+    /// The type that is asked for. It may be empty on a stream of one type.
     pub fn type_url(&self) -> &Arc<str> {
         match self {
             Self::Sotw(request) => &request.type_url,
@@ -94,7 +94,7 @@ impl Request {
         }
     }
 
-    /// The nonce of the response this answers; empty if it answers none.
+    /// The nonce of the response that the request answers; empty if it answers none.
     pub fn nonce(&self) -> &str {
         match self {
             Self::Sotw(request) => &request.nonce,
@@ -102,7 +102,7 @@ impl Request {
         }
     }
 
-    /// Why a response was rejected, if this does reject one.
+    /// The reason why the client rejects a response, if it does.
     pub fn error(&self) -> Option<&ErrorDetail> {
         match self {
             Self::Sotw(request) => request.error.as_ref(),
@@ -114,31 +114,31 @@ impl Request {
 /// A `google.rpc.Status` inside a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorDetail {
-    /// A gRPC status code.
+    /// The code of the error, which is one of gRPC.
     pub code: i32,
-    /// Free text, not stable between client releases (S-034).
+    /// The text of the error. It is free form and differs between releases of clients (S-034).
     pub message: String,
 }
 
 impl ErrorDetail {
-    /// Nobody can tell what went wrong.
+    /// The cause is unknown.
     pub const UNKNOWN: i32 = 2;
-    /// What was sent cannot be used.
+    /// The message or resource cannot be used.
     pub const INVALID_ARGUMENT: i32 = 3;
-    /// There is no such thing.
+    /// There is no such resource.
     pub const NOT_FOUND: i32 = 5;
-    /// Not for this peer.
+    /// The peer may not have the resource.
     pub const PERMISSION_DENIED: i32 = 7;
-    /// The server does not know how.
+    /// The server does not have the method.
     pub const UNIMPLEMENTED: i32 = 12;
     /// The peer broke a rule of the transport.
     pub const INTERNAL: i32 = 13;
-    /// Not now; it may pass by itself.
+    /// The server cannot answer now, and may be able to later.
     pub const UNAVAILABLE: i32 = 14;
-    /// The peer did not prove who it is.
+    /// The peer did not prove its identity.
     pub const UNAUTHENTICATED: i32 = 16;
 
-    /// What gRPC calls a status code, if it has a name.
+    /// The name of a status code in gRPC, if it has one.
     pub fn name_of(code: i32) -> Option<&'static str> {
         const NAMES: [&str; 17] = [
             "OK",
@@ -168,7 +168,7 @@ impl ErrorDetail {
 pub struct NameError {
     /// The name that was asked for.
     pub name: Arc<str>,
-    /// Why it is not given.
+    /// The reason why it is not given.
     pub error: ErrorDetail,
 }
 
@@ -183,7 +183,7 @@ pub enum Variant {
 /// The types that a stream carries.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// Every type the client asks for (ADS).
+    /// Every type that the client asks for (ADS).
     Aggregated,
     /// The type of one service.
     Only(TypeUrl),

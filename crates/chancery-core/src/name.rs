@@ -1,14 +1,17 @@
-//! Names of resources: opaque strings, and `xdstp:` names in canonical form.
+//! Names of resources: opaque strings, and `xdstp:` names in canonical form ([xRFC TP1], [gRFC A47]).
 //!
-//! Two `xdstp:` names are equal when all their parts match, with the context parameters in any
-//! order (S-114), so a [`ResourceName`] is parsed once and kept with its parameters sorted. What a
-//! client typed is not kept here: a subscription remembers the spelling it has to answer in.
+//! Two `xdstp:` names are equal if all their parts are, with the context parameters in any order
+//! (S-114). So a [`ResourceName`] is parsed once and kept with its parameters sorted. The client's
+//! own spelling is not kept here: a subscription remembers it, because it has to answer in it.
 //!
-//! A server refuses what is malformed ([`ResourceName::parse`]): its files can be mended. A client
-//! has to live with names that others wrote, and reads them as other clients do
+//! A server refuses malformed names ([`ResourceName::parse`]), because its operator can correct
+//! them. A client meets names that others wrote, and reads them as other clients do
 //! ([`ResourceName::read`]).
 //!
 //! Directives (`#alt=`, `#entry=`) are for clients and never part of a name on the wire (S-119).
+//!
+//! [xRFC TP1]: https://github.com/cncf/xds/blob/main/proposals/TP1-xds-transport-next.md
+//! [gRFC A47]: https://github.com/grpc/proposal/blob/master/A47-xds-federation.md
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -22,14 +25,14 @@ use crate::{TypeUrl, percent};
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceName(Arc<str>);
 
-/// Why a text is no resource name.
+/// The reason why a text is no resource name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidName {
-    /// Neither a type nor an id can be found in it.
+    /// The text has no type or no id.
     #[error("`{0}` is not of the form `xdstp://AUTHORITY/TYPE/ID`")]
     TooShort(Box<str>),
-    /// A character that no URI has, or a `%` without its two digits.
+    /// A character is not allowed in a URI, or a `%` has not two digits.
     #[error("`{character}` in `{name}` has to be percent-encoded")]
     Character {
         /// The whole name.
@@ -37,7 +40,7 @@ pub enum InvalidName {
         /// The first character at fault.
         character: char,
     },
-    /// It names a resource of another type than the one that is asked for.
+    /// The name is of another type than the one that is asked for.
     #[error("`{name}` names a `{found}`, and a `{expected}` is asked for")]
     Type {
         /// The whole name.
@@ -47,7 +50,7 @@ pub enum InvalidName {
         /// The type that is asked for.
         expected: Box<str>,
     },
-    /// A context parameter without a value, or the same one twice.
+    /// A context parameter has no value, or is given twice.
     #[error("context parameter `{parameter}` of `{name}` is not a unique `KEY=VALUE`")]
     Parameter {
         /// The whole name.
@@ -55,10 +58,10 @@ pub enum InvalidName {
         /// The parameter at fault.
         parameter: Box<str>,
     },
-    /// A `#` directive: these are for clients to act on, not for servers to look up.
+    /// The name has a `#` directive, which is for clients and not for servers to look up.
     #[error("`{0}` has a `#` directive, which is never part of a name on the wire")]
     Directive(Box<str>),
-    /// The empty string names nothing.
+    /// The text is empty.
     #[error("a resource name is empty")]
     Empty,
 }
@@ -66,7 +69,7 @@ pub enum InvalidName {
 /// The parts of an `xdstp:` name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XdstpParts<'a> {
-    /// Who is responsible for the name; may be empty.
+    /// The authority that is responsible for the name; it may be empty.
     pub authority: &'a str,
     /// The full name of the resource's message, without a type URL prefix.
     pub type_name: &'a str,
@@ -94,16 +97,16 @@ impl ResourceName {
         Self::canonical(text, OnDuplicate::Refused)
     }
 
-    /// Reads a name as a client meets it: in what it is told to watch, in a resource that refers to
+    /// Reads a name as a client meets it: in a target to watch, in a resource that refers to
     /// another, in a response.
     ///
-    /// Of a context parameter that is given twice the last counts (C-025), and a `#` directive is
-    /// dropped (C-027): other clients act on neither, and a mixed fleet has to agree on what a name
-    /// means.
+    /// If a context parameter is given twice, the last value counts (C-025). A `#` directive is
+    /// dropped (C-027). Other clients do the same, and a mixed fleet has to agree on the meaning of
+    /// a name.
     ///
     /// # Errors
-    /// Only names that start with `xdstp:` can be malformed (C-026). Those have to be URIs with a
-    /// type and an id (C-024).
+    /// Only names that start with `xdstp:` can be malformed (C-026). Those have to be URIs with a type
+    /// and an id (C-024).
     pub fn read(text: &str) -> Result<Self, InvalidName> {
         if !text.starts_with("xdstp:") {
             return Self::parse(text);
@@ -132,7 +135,7 @@ impl ResourceName {
         }
     }
 
-    /// An `xdstp:` name without a directive.
+    /// Makes the canonical name of an `xdstp:` name without a directive.
     fn canonical(text: &str, on_duplicate: OnDuplicate) -> Result<Self, InvalidName> {
         let too_short = || InvalidName::TooShort(text.into());
         let rest = text.strip_prefix(SCHEME).ok_or_else(too_short)?;
@@ -147,7 +150,7 @@ impl ResourceName {
         Ok(Self(format!("{SCHEME}{path}{mark}{query}").into()))
     }
 
-    /// Whether a text is a name in the only spelling it can have.
+    /// Returns true if a text is a name that has one spelling only.
     pub(crate) fn is_opaque(text: &str) -> bool {
         !text.is_empty() && !text.starts_with(SCHEME)
     }
@@ -171,7 +174,7 @@ impl ResourceName {
         Some(XdstpParts { authority, type_name, id, query })
     }
 
-    /// Whether this names a glob collection: an `xdstp:` name whose id ends in `*` (S-117).
+    /// Returns true if this names a glob collection: an `xdstp:` name whose id ends in `*` (S-117).
     pub fn is_glob(&self) -> bool {
         self.xdstp().is_some_and(|parts| parts.id == "*" || parts.id.ends_with("/*"))
     }
@@ -186,7 +189,7 @@ impl ResourceName {
         Some(Self(format!("{SCHEME}{authority}/{type_name}/{parent}*{mark}{query}").into()))
     }
 
-    /// What all members of this glob collection start with; `None` if this is no glob.
+    /// The text that all members of this glob collection start with; `None` if this is no glob.
     pub fn glob_prefix(&self) -> Option<&str> {
         if !self.is_glob() {
             return None;
@@ -221,14 +224,14 @@ impl fmt::Debug for ResourceName {
     }
 }
 
-/// What to do about a context parameter that is given twice, on which the protocol is silent.
+/// The treatment of a context parameter that is given twice, on which the protocol is silent.
 #[derive(Clone, Copy)]
 enum OnDuplicate {
     Refused,
     LastCounts,
 }
 
-/// Context parameters are a map: two orders spell one name.
+/// Sorts the context parameters. They are a map, so two orders spell one name.
 fn sorted_query(name: &str, query: &str, on_duplicate: OnDuplicate) -> Result<String, InvalidName> {
     let fault =
         |parameter: &str| InvalidName::Parameter { name: name.into(), parameter: parameter.into() };

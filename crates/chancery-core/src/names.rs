@@ -1,19 +1,19 @@
-//! Lists of texts as requests bring them: in the order they were said, in one piece of memory.
+//! Lists of texts as requests have them: in the order of the request, in one piece of memory.
 //!
-//! A client that comes back may name ten thousand resources and their versions; a list of strings
-//! would be twenty thousand pieces of memory that live for as long as it takes to read them.
+//! A client that reconnects may name ten thousand resources and their versions. As strings these
+//! would be twenty thousand pieces of memory, which are needed only until the request is read.
 
 use std::fmt;
 
-/// Names in the order they were said.
+/// Names in the order of the request.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Names {
     text: String,
-    /// Where each of them ends.
+    /// The place where each name ends.
     ends: Vec<usize>,
 }
 
-/// Names with a version each, in the order they were said. The last of equal names counts.
+/// Names with a version each, in the order of the request. The last of equal names counts.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Versions {
     names: Names,
@@ -32,17 +32,17 @@ impl Names {
         (0..self.len()).map(|at| self.at(at))
     }
 
-    /// Whether this is one of them.
+    /// Returns true if a name is among them.
     pub fn contains(&self, name: &str) -> bool {
         self.iter().any(|one| one == name)
     }
 
-    /// How many there are.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no names.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -83,12 +83,12 @@ impl Versions {
         (self.names.at(at), self.versions.at(at))
     }
 
-    /// How many there are.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

@@ -1,32 +1,36 @@
-//! Who is asking: the identity an xDS client states, and what follows from it for the protocol.
+//! The identity of a client, and the optional parts of the protocol that follow from it (S-023 to
+//! S-026, [client features]).
 //!
-//! Only what selection and the protocol need is kept. Envoy's node is some 77 kB, nearly all of it
-//! the list of its extensions, and a server holds one per stream.
+//! A server holds one node for each stream, and Envoy's node is some 77 kB, nearly all of it the list
+//! of its extensions. So only the parts that the choice of a snapshot and the protocol need are kept.
+//!
+//! [client features]: https://www.envoyproxy.io/docs/envoy/latest/api/client_features
 
 use std::collections::BTreeMap;
 
-/// One xDS client, as it describes itself. Self-declared: see S-137 before trusting it.
+/// One xDS client, as it describes itself. Nobody has verified it: S-137 says what to compare it
+/// with before trusting it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
-    /// What the client calls itself.
+    /// The id that the client gives itself.
     pub id: String,
-    /// The service it belongs to.
+    /// The service that the client belongs to.
     pub cluster: String,
-    /// Where it runs.
+    /// The place where the client runs.
     pub locality: Locality,
-    /// Free-form facts, for selection.
+    /// Free-form values for the choice of a snapshot.
     pub metadata: BTreeMap<String, Value>,
-    /// `envoy`, `gRPC Go`, and so on.
+    /// The name of the program, as `envoy` or `gRPC Go`.
     pub user_agent_name: String,
-    /// As text, `1.40.0`; empty if not told.
+    /// The version of the program, as `1.40.0`; empty if it is not stated.
     pub user_agent_version: String,
-    /// The optional parts of the protocol the client announces.
+    /// The optional parts of the protocol that the client announces.
     pub client_features: Vec<String>,
-    /// Parameters that may vary during a stream (S-025), by type URL and key.
+    /// The parameters that may change during a stream (S-025), by type URL and key.
     pub dynamic_parameters: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// Where a node runs.
+/// The place where a node runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the fields are named as on the wire")]
 pub struct Locality {
@@ -47,32 +51,35 @@ pub enum Value {
     Map(BTreeMap<String, Self>),
 }
 
-/// The optional parts of the protocol a client takes part in (Appendix B).
+/// The optional parts of the protocol that a client takes part in (Appendix B of
+/// `docs/rules/server.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Features {
-    /// TTLs and heartbeats may be sent on delta streams (S-086).
+    /// True if TTLs and heartbeats may be sent on delta streams (S-086).
     pub ttl: bool,
-    /// SotW resources may be wrapped in `Resource` (S-085), which alone can carry a TTL there.
+    /// True if SotW resources may be wrapped in `Resource` (S-085). Without a wrapper a SotW
+    /// resource has no TTL.
     pub wrapped_sotw: bool,
-    /// SotW heartbeats must carry their bodies: Envoy takes one without for a deletion, or crashes
-    /// when it expires.
+    /// True if SotW heartbeats have to have bodies: Envoy takes an entry without one for a
+    /// deletion, or crashes when the resource expires.
     pub bodies_in_beats: bool,
 }
 
 impl Node {
-    /// What may be sent to this client.
+    /// The optional parts of the protocol that this client takes part in.
     pub fn features(&self) -> Features {
         let announced = |name: &str| self.client_features.iter().any(|feature| feature == name);
         Features {
             ttl: announced("xds.config.supports-resource-ttl") || self.is_envoy_with_ttl(),
-            // Two spellings are in circulation (S-026).
+            // Two spellings are in use (S-026).
             wrapped_sotw: announced("xds.config.resource-in-sotw")
                 || announced("xds.config.supports-resource-in-sotw"),
             bodies_in_beats: self.user_agent_name == "envoy",
         }
     }
 
-    /// Envoy keeps TTLs since 1.17 and announces no features on its discovery streams.
+    /// Returns true for an Envoy that knows TTLs. It does since 1.17, and announces no features on
+    /// its discovery streams.
     fn is_envoy_with_ttl(&self) -> bool {
         let mut numbers = self.user_agent_version.split('.').map(str::parse::<u32>);
         let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {

@@ -1,25 +1,27 @@
 //! Percent-encoding, as far as names need it ([RFC 3986](https://www.rfc-editor.org/rfc/rfc3986)).
 //!
-//! Which characters stay as they are differs by place, so each place has a function. Sub-delimiters,
-//! `:` and `@` stay, as in gRPC's C++ and Java clients; the Go client encodes `!'()*,;` as well, so a
-//! server that serves both has to know both spellings (C-023).
+//! Each part of a URI has a function of its own, because other characters stay as they are in it.
+//! Sub-delimiters, `:` and `@` stay, as in gRPC's C++ and Java clients. The Go client encodes
+//! `!'()*,;` as well, so a server of all of them has to accept both spellings (C-023, [gRFC A47]).
+//!
+//! [gRFC A47]: https://github.com/grpc/proposal/blob/master/A47-xds-federation.md
 
-/// Encodes what no path of a URI may hold; slashes stay (C-022).
+/// Encodes the characters that a path cannot contain; slashes stay (C-022).
 pub(crate) fn path(text: &str) -> String {
     encode(text, |byte| is_segment(byte) || byte == b'/')
 }
 
-/// Encodes what no single segment of a path may hold, a slash among it.
+/// Encodes the characters that a segment of a path cannot contain; a slash is one of them.
 pub(crate) fn segment(text: &str) -> String {
     encode(text, is_segment)
 }
 
-/// Encodes what no authority of a URI may hold; the brackets of an IPv6 address stay.
+/// Encodes the characters that an authority cannot contain; the brackets of an IPv6 address stay.
 pub(crate) fn authority(text: &str) -> String {
     encode(text, |byte| is_segment(byte) || matches!(byte, b'[' | b']'))
 }
 
-/// Why a text cannot be percent-decoded.
+/// The fault of a text that cannot be percent-decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEncoding {
     /// A `%` is not followed by two hexadecimal digits.
@@ -57,7 +59,8 @@ pub fn decode(text: &str) -> Result<String, InvalidEncoding> {
     String::from_utf8(bytes).map_err(|_| InvalidEncoding::NotUtf8)
 }
 
-/// The first character of a URI that cannot be in one where it is. Brackets belong to the authority.
+/// The first character of a URI that is not allowed at its place. Brackets are allowed in the
+/// authority alone.
 pub(crate) fn first_invalid_char(uri: &str) -> Option<char> {
     let path = uri.find("://").map_or(0, |at| at + 3);
     let path = uri[path..].find('/').map_or(uri.len(), |at| path + at);
@@ -85,7 +88,7 @@ fn encode(text: &str, stays: impl Fn(u8) -> bool) -> String {
     encoded
 }
 
-/// What RFC 3986 calls `pchar`, but for the percent sign.
+/// Returns true for a `pchar` of RFC 3986, except the percent sign.
 fn is_segment(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte)
 }

@@ -1,7 +1,7 @@
-//! One resource: a name, the bytes that travel, and the few facts the machines need about them.
+//! One resource: a name, the bytes that are sent, and the few facts that the machines need.
 //!
-//! The core cannot read a body. What the protocol makes depend on its content (which endpoints a
-//! cluster waits for, which hosts a virtual host answers) is told by [`Facts`], which
+//! The core cannot read a body. Where the protocol depends on the content of one (the endpoints a
+//! cluster waits for, the domains of a virtual host), the core reads [`Facts`], which
 //! `chancery-proto` extracts when it builds the resource.
 
 use std::fmt;
@@ -14,12 +14,14 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 use crate::encodings::{Form, ResourceEncodings};
 use crate::{ResourceName, TypeUrl};
 
-/// A version: equal texts mean equal content, and nothing else (S-030).
+/// A version. Equal texts mean equal content, and nothing else follows from a text (S-030,
+/// [resource type instance
+/// version](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ack-nack-and-resource-type-instance-version)).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// A hash of the content: the same on every replica and after every restart (S-031).
     Content(u128),
-    /// Set by a library user; comes back verbatim.
+    /// A text that a library user stated; clients get it unchanged.
     Explicit(Arc<str>),
 }
 
@@ -36,33 +38,35 @@ pub struct Resource {
     encodings: ResourceEncodings,
 }
 
-/// What the machines must know about a body they cannot read.
+/// The facts about a body that the machines need and cannot read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The resources this one refers to, as far as they come from a management server: the load
     /// assignment of a cluster, the routes of a listener, the clusters of a route, and so on.
     pub links: Vec<Link>,
-    /// Of a virtual host: the domains it answers for, as they stand in its body (S-092).
+    /// The domains of a virtual host, as they are in its body (S-092,
+    /// [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
     pub hosts: Vec<Box<str>>,
-    /// Of a route configuration: a digest of its `vhds` field, if it has one (S-094).
+    /// The digest of the `vhds` field of a route configuration, if it has one (S-094).
     pub vhds: Option<u128>,
-    /// Of a cluster: whether loads are reported to whichever server gave it (C-082).
+    /// True for a cluster whose loads are reported to the server that gave it (C-082).
     pub reports_to_server: bool,
 }
 
 /// A reference from one resource to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The type of what is referred to.
+    /// The type of the resource that is referred to.
     pub type_url: TypeUrl,
     /// Its name.
     pub name: ResourceName,
-    /// Whether the client asks for it on the stream the referrer came on (`ads`, `self`).
+    /// True if the client asks for the resource on the stream that the referring one came on
+    /// (`ads`, `self`).
     pub aggregated: bool,
 }
 
 impl Version {
-    /// Whether this is the version a client wrote.
+    /// Returns true if a client wrote this version.
     pub fn matches(&self, wire: &str) -> bool {
         match self {
             Self::Content(hash) => *wire.as_bytes() == digits(*hash),
@@ -78,8 +82,8 @@ impl Version {
     }
 }
 
-/// The digits of a hash. A client that comes back states thousands of versions, and reading numbers
-/// of this size would be most of the work; writing one is not.
+/// The digits of a hash. A reconnecting client states thousands of versions, and writing one as
+/// text to compare is much cheaper than reading each as a number.
 fn digits(hash: u128) -> [u8; 32] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [0; 32];
@@ -142,14 +146,14 @@ impl Resource {
         self
     }
 
-    /// Adds what the machines must know about the body.
+    /// Adds the facts that the machines need and cannot read.
     #[must_use]
     pub fn with_facts(mut self, facts: Facts) -> Self {
         self.facts = facts;
         self
     }
 
-    /// What it is called.
+    /// The name.
     pub fn name(&self) -> &ResourceName {
         &self.name
     }
@@ -164,18 +168,18 @@ impl Resource {
         &self.version
     }
 
-    /// How long a client may use it without hearing of it.
+    /// The time for which a client may use the resource without a refresh.
     pub fn ttl(&self) -> Option<Duration> {
         self.ttl
     }
 
-    /// Other names it is found under.
+    /// The other names that the resource is found under.
     pub fn aliases(&self) -> &[ResourceName] {
         &self.aliases
     }
 
-    /// The encoding of this resource, of this type and in a form, made by `encode` if nobody did
-    /// before.
+    /// The encoding of this resource as one of this type and in this form. If there is none yet,
+    /// `encode` makes it.
     pub fn encoding(
         &self,
         type_url: &TypeUrl,
@@ -185,7 +189,7 @@ impl Resource {
         self.encodings.get_or_encode(type_url, form, encode)
     }
 
-    /// What the machines know about the body.
+    /// The facts about the body.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -196,8 +200,8 @@ impl Resource {
         links.filter(|link| link.type_url.api() == crate::Api::Eds).map(|link| &link.name).next()
     }
 
-    /// What this resource adds to the version of its type: a sum of these does not depend on the
-    /// order resources come in, so it is kept up to date in O(changed).
+    /// The share of this resource in the version of its type. The version is the sum of the shares:
+    /// it does not depend on the order of resources, and is kept up to date in O(changed).
     pub(crate) fn share_of_type_version(&self) -> u128 {
         let mut hash = Xxh3::new();
         hash.update(self.name.as_str().as_bytes());
@@ -206,7 +210,8 @@ impl Resource {
         hash.digest128()
     }
 
-    /// A client must hear of a new TTL or alias too, so these count as content.
+    /// Computes the version again. A client has to be sent a new TTL or alias too, so these count
+    /// as content.
     fn hash_again(mut self) -> Self {
         let mut hash = Xxh3::new();
         hash.update(&self.body);
@@ -234,7 +239,7 @@ impl PartialEq for Resource {
 }
 impl Eq for Resource {}
 
-/// Bodies may hold secrets and are never printed (S-138).
+/// A body may contain secrets and is never printed (S-138).
 impl fmt::Debug for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{} ({} bytes)", self.name, self.version, self.body.len())

@@ -1,8 +1,8 @@
-//! Snapshots: immutable sets of resources, one per audience, that share what did not change.
+//! Snapshots: immutable sets of resources, one for each audience, that share what did not change.
 //!
-//! A [`Snapshot`] is what one audience should see. Cloning it is cheap, and editing the clone
-//! leaves the original as it was, because the maps are persistent. A [`ResourceSet`] is one type's
-//! part; its version and its difference to another set cost O(changed).
+//! A [`Snapshot`] has the resources that one audience should see. Cloning it is cheap, and editing
+//! the clone leaves the original as it was, because the maps are persistent. A [`ResourceSet`] has
+//! the resources of one type; its version and its difference to another set cost O(changed).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use imbl::{OrdMap, OrdSet};
 use crate::step::Memo;
 use crate::{Resource, ResourceName, TypeUrl, Version};
 
-/// What one audience should see: resources by type.
+/// The resources that one audience should see, by type.
 #[derive(Clone, Default, PartialEq)]
 pub struct Snapshot {
     sets: OrdMap<TypeUrl, Arc<ResourceSet>>,
@@ -24,7 +24,8 @@ pub struct Snapshot {
 #[derive(Clone, Default)]
 pub struct ResourceSet {
     entries: OrdMap<ResourceName, Arc<Resource>>,
-    /// Aliases, and for virtual hosts `<route configuration>/<domain>`, to the names they mean.
+    /// The further keys of resources, and the names they lead to: aliases, and for virtual hosts
+    /// `<route configuration>/<domain>`.
     keys: OrdMap<Arc<str>, ResourceName>,
     /// The names of resources with a TTL, which have to be refreshed.
     timed: OrdSet<ResourceName>,
@@ -36,18 +37,20 @@ pub struct ResourceSet {
     pub(crate) memo: Memo,
 }
 
-/// The names of a type of which a source cannot tell yet whether there are resources.
+/// The names of a type that are pending: the source does not know yet whether there are resources
+/// of these names.
 ///
-/// A resource is present, absent, or pending. What is absent is answered at once; what is pending
-/// is waited for, with a bound ([`server::Settings::source_wait`](crate::server::Settings)).
+/// A resource is present, absent, or pending. A name that is absent is answered at once. A name
+/// that is pending is waited for, with a bound
+/// ([`server::Settings::source_wait`](crate::server::Settings)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Pending {
-    /// None: what is not there is absent.
+    /// No name is pending: every name without a resource is absent.
     #[default]
     Nothing,
-    /// These, as far as they are not there.
+    /// These names are pending, as far as they have no resource.
     Names(Arc<BTreeSet<ResourceName>>),
-    /// All that are not there.
+    /// Every name without a resource is pending.
     Everything,
 }
 
@@ -56,9 +59,9 @@ pub enum Pending {
 pub struct Change {
     /// The name that changed.
     pub name: ResourceName,
-    /// What it named before.
+    /// The resource before.
     pub old: Option<Arc<Resource>>,
-    /// What it names now.
+    /// The resource now.
     pub new: Option<Arc<Resource>>,
 }
 
@@ -75,7 +78,7 @@ impl Snapshot {
         Arc::make_mut(set).insert(resource.into());
     }
 
-    /// Takes a resource out; a type goes with its last one.
+    /// Removes a resource. The type goes with its last resource.
     pub fn remove(&mut self, type_url: &TypeUrl, name: &ResourceName) {
         let Some(set) = self.sets.get_mut(type_url) else { return };
         let set = Arc::make_mut(set);
@@ -85,7 +88,7 @@ impl Snapshot {
         }
     }
 
-    /// Makes this the given resources and nothing else, keeping what did not change shared.
+    /// Replaces all resources by these. Sets and resources that did not change stay shared.
     pub fn replace(&mut self, wanted: impl IntoIterator<Item = (TypeUrl, Arc<Resource>)>) {
         let mut sets: std::collections::BTreeMap<TypeUrl, Vec<Arc<Resource>>> =
             self.sets.keys().map(|type_url| (type_url.clone(), Vec::new())).collect();
@@ -160,19 +163,20 @@ impl Snapshot {
         self.sets.keys()
     }
 
-    /// How many resources there are, of all types.
+    /// The number of resources of all types.
     pub fn len(&self) -> usize {
         self.sets.values().map(|set| set.len()).sum()
     }
 
-    /// Whether there is nothing in it.
+    /// Returns true if there are no resources.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl ResourceSet {
-    /// The set with nothing in it: one for all, so that whoever starts there is in the same state.
+    /// The empty set. There is one for all, so that all streams that start with it are in the same
+    /// state.
     pub(crate) fn empty() -> &'static Arc<Self> {
         static EMPTY: LazyLock<Arc<ResourceSet>> = LazyLock::new(Arc::default);
         &EMPTY
@@ -183,7 +187,8 @@ impl ResourceSet {
         &self.pending
     }
 
-    /// Returns true if there is no resource of that name, and may be one once the source can tell.
+    /// Returns true if there is no resource of that name or alias, and the source does not know yet
+    /// whether there is one.
     pub fn is_pending(&self, name: &str) -> bool {
         let named = match &self.pending {
             Pending::Nothing => false,
@@ -201,7 +206,7 @@ impl ResourceSet {
             && self.diff(other).next().is_none()
     }
 
-    /// Returns true if there is nothing to say of the type.
+    /// Returns true if the set has no resources, no stated version and no pending names.
     fn is_void(&self) -> bool {
         self.is_empty() && self.explicit.is_none() && self.pending == Pending::Nothing
     }
@@ -216,8 +221,10 @@ impl ResourceSet {
         self.get(name).or_else(|| self.keys.get(name).and_then(|name| self.entries.get(name)))
     }
 
-    /// The virtual host that `<route configuration>/<host>` means: exact domains before the
-    /// longest suffix wildcard, that before the longest prefix wildcard, `*` last (S-092).
+    /// The virtual host that `<route configuration>/<host>` means. A domain that equals the host
+    /// comes first, then the longest suffix wildcard, then the longest prefix wildcard, then `*`
+    /// (S-092,
+    /// [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
     pub fn get_host(&self, asked: &str) -> Option<&Arc<Resource>> {
         if let Some(found) = self.get_aliased(asked) {
             return Some(found);
@@ -235,7 +242,8 @@ impl ResourceSet {
             .and_then(|name| self.entries.get(name))
     }
 
-    /// The members of a glob collection (S-117).
+    /// The members of a glob collection (S-117, [xRFC
+    /// TP1](https://github.com/cncf/xds/blob/main/proposals/TP1-xds-transport-next.md)).
     pub fn members<'a>(
         &'a self,
         glob: &'a ResourceName,
@@ -248,7 +256,7 @@ impl ResourceSet {
             .map(|(_, resource)| resource)
     }
 
-    /// Names from `prefix` on that start with it.
+    /// The resources whose names start with `prefix`.
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
         self.entries
             .range::<_, str>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded))
@@ -261,18 +269,18 @@ impl ResourceSet {
         self.entries.values()
     }
 
-    /// How many there are.
+    /// The number of resources.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no resources.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The version of the type: a commutative combination of its members' names and versions, or
-    /// what a library user stated.
+    /// The version of the type: a commutative combination of the names and versions of its
+    /// resources (S-031), or the text that a library user stated.
     pub fn version(&self) -> Version {
         match &self.explicit {
             Some(text) => Version::Explicit(Arc::clone(text)),
@@ -280,7 +288,7 @@ impl ResourceSet {
         }
     }
 
-    /// What differs from `self` to `newer`, by name, in O(changed) for sets that share structure.
+    /// The changes from `self` to `newer`, by name, in O(changed) for sets that share structure.
     pub fn diff<'a>(&'a self, newer: &'a Self) -> impl Iterator<Item = Change> + 'a {
         self.entries.diff(&newer.entries).map(|item| match item {
             DiffItem::Add(name, new) => {
@@ -297,7 +305,7 @@ impl ResourceSet {
         })
     }
 
-    /// Whether every resource is found under its own name only.
+    /// Returns true if every resource is found under its own name only.
     pub fn is_plain(&self) -> bool {
         self.keys.is_empty()
     }

@@ -1,36 +1,36 @@
-//! What streams in the same state share: the step from one set to another, and the whole of a set,
-//! each worked out once however many streams take it.
+//! The step from one set to another, and the whole of a set, each worked out once for all streams in
+//! the same state.
 //!
-//! Most streams of a fleet want everything of a type and are where the others are. For these a
-//! response costs a few pointers. A stream with names, removals, rejections or TTLs of its own
-//! works out its own response (`server/subscription/respond.rs`).
+//! Most streams of a fleet have a wildcard and are in the same state as others. For these a response
+//! costs a few pointers. A stream with names, removals, rejections or TTLs of its own works out its
+//! own response (`server/subscription/respond.rs`).
 //!
-//! A set that was [written over](crate::Snapshot::written_over) another shares with it, too: its
-//! whole is that of the set below with what differs put in place, and a step that is the same above
-//! and below is one step.
+//! A set that was [written over](crate::Snapshot::written_over) another shares with that one, too.
+//! Its whole is that of the set below with the changed resources put in place, and a step that is the
+//! same above and below is one step.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::entries::{Entries, Segment};
 use crate::{Change, Resource, ResourceName, ResourceSet};
 
-/// The step from one set to another, for whoever wants everything.
+/// The step from one set to another, for streams with a wildcard.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// The first step, from nothing: all that is in the set.
+    /// The first step, from the empty set: all resources of the set.
     Whole(Arc<ResourceSet>),
-    /// What differs.
+    /// The names that differ.
     Between(Arc<Difference>),
 }
 
-/// What differs between two sets.
+/// The difference between two sets.
 #[derive(Debug)]
 pub(crate) struct Difference {
-    /// Every name that differs, in order.
+    /// The names that differ, in order.
     changes: Box<[Change]>,
-    /// True if something is no longer there.
+    /// True if a resource was removed.
     removes: bool,
-    /// Roughly what the rest takes on the wire.
+    /// The approximate size on the wire of the resources that were not removed.
     bytes: usize,
     entries: OnceLock<Entries>,
     /// The load assignments that new clusters wait for.
@@ -45,7 +45,7 @@ pub(crate) struct StepChange<'a> {
     pub(crate) new: Option<&'a Arc<Resource>>,
 }
 
-/// What was worked out about one set. A copy begins anew, as it is about to be edited.
+/// The values worked out about one set. A clone has none, because it is about to be edited.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     version: OnceLock<Arc<str>>,
@@ -55,7 +55,8 @@ pub(crate) struct Memo {
     steps: Mutex<Vec<Remembered>>,
 }
 
-/// A step from a set that may be gone: as long as it is remembered, no other has its address.
+/// A step from a set that may be gone. As long as the step is remembered, no other set has that
+/// address.
 #[derive(Debug)]
 struct Remembered {
     from: Weak<ResourceSet>,
@@ -68,7 +69,7 @@ impl ResourceSet {
         Arc::clone(self.memo.version.get_or_init(|| self.version().to_string().into()))
     }
 
-    /// All resources.
+    /// All resources, as the entries of a response.
     pub(crate) fn whole(&self) -> &Entries {
         self.memo.whole.get_or_init(|| {
             let over = self.below().and_then(|below| self.whole_over(below));
@@ -76,7 +77,7 @@ impl ResourceSet {
         })
     }
 
-    /// Roughly what all resources take on the wire.
+    /// The approximate size of all resources on the wire.
     fn bytes(&self) -> usize {
         *self.memo.bytes.get_or_init(|| match self.below() {
             Some(below) => below.diff(self).fold(below.bytes(), |sum, change| {
@@ -88,8 +89,8 @@ impl ResourceSet {
         })
     }
 
-    /// The load assignments that its clusters wait for. A set that nobody but the nodes of one
-    /// audience sees does not remember them.
+    /// The load assignments that the clusters of the set wait for. A set that is written over
+    /// another is seen by few nodes and does not remember them.
     fn warming(&self) -> Arc<[ResourceName]> {
         let names = || self.iter().filter_map(|it| it.endpoints()).cloned().collect();
         match self.below() {
@@ -98,8 +99,8 @@ impl ResourceSet {
         }
     }
 
-    /// The whole of this set as that of the set below, with what differs put in its place; `None` if
-    /// so much differs that there is little to share.
+    /// The whole of this set, as that of the set below with the changed resources put in place;
+    /// `None` if so much differs that there is little to share.
     fn whole_over(&self, below: &Self) -> Option<Entries> {
         let most = below.len() / WORTH_SHARING;
         let changes: Vec<Change> = below.diff(self).take(most + 1).collect();
@@ -136,7 +137,7 @@ impl ResourceSet {
         Some(Entries::from(segments))
     }
 
-    /// What differs from `before`.
+    /// The difference to an earlier set.
     fn difference_from(&self, before: &Arc<Self>) -> Arc<Difference> {
         let known = self.memo.place_for_step(before);
         Arc::clone(known.get_or_init(|| {
@@ -145,7 +146,8 @@ impl ResourceSet {
         }))
     }
 
-    /// What differs between the sets that these two were written over, if it is the same.
+    /// The difference of the sets that these two were written over, if it is the same as that of
+    /// these two.
     fn difference_below(&self, before: &Arc<Self>) -> Option<Arc<Difference>> {
         let (from, to) = (before.below()?, self.below()?);
         if Arc::ptr_eq(from, to) {
@@ -173,7 +175,7 @@ impl Step {
         }
     }
 
-    /// True if something is no longer there.
+    /// Returns true if a resource was removed.
     pub(crate) fn removes(&self) -> bool {
         match self {
             Self::Whole(_) => false,
@@ -181,7 +183,7 @@ impl Step {
         }
     }
 
-    /// Roughly what is there of what differs takes on the wire.
+    /// The approximate size on the wire of the resources that were not removed.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Whole(set) => set.bytes(),
@@ -189,7 +191,7 @@ impl Step {
         }
     }
 
-    /// Every name that differs, in order.
+    /// The names that differ, in order.
     pub(crate) fn changes(&self) -> impl Iterator<Item = StepChange<'_>> {
         let (whole, changes) = match self {
             Self::Whole(set) => (Some(set), &[][..]),
@@ -209,7 +211,7 @@ impl Step {
         }
     }
 
-    /// What exists now of what differs.
+    /// The resources that were not removed, as entries of a response.
     pub(crate) fn entries(&self) -> &Entries {
         match self {
             Self::Whole(set) => set.whole(),
@@ -280,7 +282,8 @@ impl<'a> StepChange<'a> {
 }
 
 impl Memo {
-    /// Where the step is or will be. The lock is not held while it is worked out.
+    /// The place of the step, which may be empty. The lock is not held while the step is worked
+    /// out.
     fn place_for_step(&self, before: &Arc<ResourceSet>) -> Arc<OnceLock<Arc<Difference>>> {
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = steps.iter().find(|one| one.is_from(before)) {
@@ -307,13 +310,13 @@ impl Remembered {
     }
 }
 
-/// Roughly what an entry takes on the wire: the body, the name twice, and the wrapping.
+/// The approximate size of an entry on the wire: the body, the name twice, and the wrapper.
 pub(crate) fn entry_size(resource: &Resource) -> usize {
     resource.body().len() + 2 * resource.name().as_str().len() + 128
 }
 
-/// The number of steps a set remembers. Streams are rarely in more states than these at a time, and
-/// a step that was forgotten is worked out again.
+/// The number of steps that a set remembers. Streams are rarely in more states than these at a
+/// time, and a step that was dropped is worked out again.
 const REMEMBERED: usize = 4;
 /// A set shares the whole of the set below if at most one resource in so many differs.
 const WORTH_SHARING: usize = 8;

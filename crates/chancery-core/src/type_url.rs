@@ -1,14 +1,22 @@
-//! Resource types, and what the protocol says differently about each.
+//! Resource types, and the rules of the protocol that differ between them.
 //!
-//! The machines are type-agnostic: a type nobody registered is served by the default rules. What
-//! the protocol does say about single types is one row of [`TABLE`], for v3 and v2 names alike.
+//! The machines know no types: a type that nobody registered is served by the default rules (S-009).
+//! The rules that the protocol has for single types are in one row of [`TABLE`] each, for v3 and v2
+//! names alike. They are the order of one change (S-096, [eventual consistency]), the types whose
+//! SotW responses are complete (S-056, [grouping resources]), and the legacy wildcard (S-050, [how
+//! the client specifies resources]).
+//!
+//! [eventual consistency]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
+//! [grouping resources]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#grouping-resources-into-responses
+//! [how the client specifies resources]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#how-the-client-specifies-what-resources-to-return
 
 use std::fmt;
 use std::sync::Arc;
 
 /// The type of a resource: a full type URL, and the protocol's rules for it.
 ///
-/// One of the table is a pointer, so that thousands of streams share no count and hold no text.
+/// A type of the table is a pointer to its row, so that thousands of streams share no reference
+/// count and hold no text.
 #[derive(Clone)]
 pub struct TypeUrl {
     row: &'static Row,
@@ -16,18 +24,19 @@ pub struct TypeUrl {
     other: Option<Arc<str>>,
 }
 
-/// What the protocol says differently about one type.
+/// The rules of the protocol for one type.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TypeRules {
     /// The usual short name, as in `cds`; the generic rules have none.
     pub short: &'static str,
-    /// Which API this is, if the machines must know.
+    /// The API, if the machines treat it differently.
     pub api: Api,
-    /// Where the type stands when one change is sent on an aggregated stream (S-096).
+    /// The rank of the type in one change on an aggregated stream (S-096).
     pub rank: u8,
-    /// Whether a SotW response is the whole state, so that absence deletes (S-056, S-059).
+    /// True if a SotW response is the whole state, so that the client deletes what it leaves out
+    /// (S-056, S-059).
     pub full_state: bool,
-    /// Whether a first request without names means everything (S-050, S-053).
+    /// True if a first request without names is a wildcard (S-050, S-053).
     pub legacy_wildcard: bool,
 }
 
@@ -71,23 +80,23 @@ impl TypeUrl {
         url.rsplit_once('/').map_or(url, |(_, name)| name)
     }
 
-    /// What the protocol says about this type.
+    /// The rules of the protocol for this type.
     pub fn rules(&self) -> &'static TypeRules {
         &self.row.rules
     }
 
-    /// Which API this is.
+    /// The API of this type.
     pub fn api(&self) -> Api {
         self.row.rules.api
     }
 
-    /// `cds` and the like; the message name for types without a short one.
+    /// The short name, as `cds`; for types without one, the name of the message.
     pub fn short(&self) -> &str {
         let short = self.row.rules.short;
         if short.is_empty() { self.message_name() } else { short }
     }
 
-    /// All types the table knows: the v3 ones first, then v2.
+    /// All types of the table: the v3 ones first, then v2.
     pub fn known() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|row| Self { row, other: None })
     }
@@ -170,7 +179,8 @@ const VHDS: TypeRules = rules("vhds", Api::Vhds, 70, false, false);
 const SDS: TypeRules = rules("sds", Api::Sds, 80, false, false);
 const ECDS: TypeRules = rules("ecds", Api::Ecds, 82, false, true);
 const RTDS: TypeRules = rules("rtds", Api::Rtds, 84, false, true);
-/// It has no short name. Envoy's rate limit service takes a response for all there is.
+/// The type of Envoy's rate limit service, which has no short name. The service takes a response
+/// for the whole state.
 const RATE_LIMIT: TypeRules = rules("", Api::Other, 90, true, true);
 static OTHER: Row = Row { url: "", rules: rules("", Api::Other, 90, false, true) };
 
@@ -180,7 +190,8 @@ macro_rules! row {
     };
 }
 
-/// Appendix A of the catalogue, and the type of Envoy's rate limit service: v3 names, then v2 names.
+/// The types of Appendix A of `docs/rules/server.md`, and that of Envoy's rate limit service: v3
+/// names, then v2 names.
 static TABLE: [Row; 20] = [
     row!("envoy.config.cluster.v3.Cluster", CDS),
     row!("envoy.config.endpoint.v3.ClusterLoadAssignment", EDS),
