@@ -68,6 +68,7 @@ pub enum InvalidName {
 
 /// The parts of an `xdstp:` name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct XdstpParts<'a> {
     /// The authority that is responsible for the name; it may be empty.
     pub authority: &'a str,

@@ -26,6 +26,7 @@ pub struct TypeUrl {
 
 /// The rules of the protocol for one type.
 #[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TypeRules {
     /// The usual short name, as in `cds`; the generic rules have none.
     pub short: &'static str,
@@ -43,6 +44,7 @@ pub struct TypeRules {
 /// The APIs of xDS that the machines tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the names of the APIs are their own documentation")]
+#[non_exhaustive]
 pub enum Api {
     Cds,
     Eds,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::server::{Input, Machine, Rejection, Settings, Wait, WaitReason};
+use chancery_core::server::{Input, Machine, Rejection, Settings, WaitReason};
 use chancery_core::{
     DeltaRequest, ErrorDetail, Facts, Link, Pending, Request, Resource, Scope, Snapshot, Time,
     Variant,
@@ -68,9 +68,10 @@ impl Stream {
         )
     }
 
-    fn waits(&self, short: &str) -> Vec<Wait> {
+    fn waits(&self, short: &str) -> Vec<(WaitReason, Option<Time>)> {
         let mut all = self.machine.status();
-        all.find(|status| status.type_url.short() == short).unwrap().waits
+        let status = all.find(|status| status.type_url.short() == short).unwrap();
+        status.waits.iter().map(|wait| (wait.reason, wait.until)).collect()
     }
 }
 
@@ -94,7 +95,7 @@ fn a_stream_tells_what_is_wanted_sent_acknowledged_and_rejected() {
     assert_eq!(stream.poll(), 1);
     assert_eq!(stream.status("eds"), "a,b sent=true acked=false rejected= waits=[Answer]");
     let until = Some(seconds(0) + Settings::default().ack_wait);
-    assert_eq!(stream.waits("eds"), [Wait { reason: WaitReason::Answer, until }]);
+    assert_eq!(stream.waits("eds"), [(WaitReason::Answer, until)]);
     stream.request("eds", &[], "1", None);
     assert_eq!(stream.status("eds"), "a,b sent=true acked=true rejected= waits=[]");
     snapshot.insert(&type_url("eds"), resource("a", "2"));
@@ -136,7 +137,7 @@ fn a_stream_tells_what_it_waits_for_and_until_when() {
     stream.request("cds", &[], "3", None);
     assert_eq!(stream.poll(), 0);
     let settings = Settings::default();
-    let wait = |reason, wait| Wait { reason, until: Some(seconds(5) + wait) };
+    let wait = |reason, wait| (reason, Some(seconds(5) + wait));
     assert_eq!(stream.waits("cds"), [wait(WaitReason::Removals(1), settings.removal_wait)]);
     assert_eq!(stream.waits("eds"), [wait(WaitReason::Source(1), settings.source_wait)]);
     assert_eq!(stream.waits("rds"), [wait(WaitReason::Clusters, settings.warm_wait)]);

@@ -67,7 +67,7 @@ fn polled(snapshot: &Snapshot, type_url: &TypeUrl) -> State {
             .iter()
             .map(|found| (found.name().to_string(), found.version().to_string()))
             .collect(),
-        Answer::Unchanged | Answer::Pending(_) => panic!("a first poll has data"),
+        other => panic!("a first poll has data, and not {other:?}"),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{ErrorDetail, Node, TypeUrl};
 
 /// An event on a stream, for logs, metrics and library users. The core itself never logs.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Event {
     /// The first message has a node with an id (S-023, [basic
     /// protocol](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#basic-protocol-overview)).

@@ -14,6 +14,7 @@ use crate::{
 
 /// The answer to one poll.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Answer {
     /// The client is current. The driver holds the request, or answers 304 (S-020, [REST
     /// endpoints](https://www.envoyproxy.io/docs/envoy/latest/configuration/overview/xds_api#rest-endpoints)).

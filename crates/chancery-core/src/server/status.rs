@@ -11,6 +11,7 @@ use crate::{ErrorDetail, Time, TypeUrl};
 
 /// The status of one type on one stream.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TypeStatus<'a> {
     /// The type.
     pub type_url: &'a TypeUrl,
@@ -32,6 +33,7 @@ pub struct Wanted<'a>(pub(super) &'a Interest);
 
 /// A response that the client rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rejection {
     /// The version of the response.
     pub version: Arc<str>,
@@ -42,6 +44,7 @@ pub struct Rejection {
 
 /// A wait of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Wait {
     /// The reason.
     pub reason: WaitReason,

@@ -120,8 +120,8 @@ impl Account {
                 let (stream, node) = (self.id, self.node_id());
                 warn!(stream, node, claimed, "another identity on the same stream: ignored");
             }
-            // The session acts on these, and notes what it did.
-            Event::Identified(_) | Event::Anonymous | Event::ParametersChanged(_) => {}
+            // The session acts on the events of the identity, and records what it did.
+            _ => {}
         }
     }
 

@@ -102,6 +102,8 @@ impl RestPoll<'_> {
                     }
                     newer
                 }
+                // An answer of a newer core: the client keeps what it has.
+                _ => None,
             };
         }
         Ok(not_modified())

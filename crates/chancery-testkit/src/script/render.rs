@@ -67,6 +67,7 @@ pub(super) fn event(event: &Event, labels: &mut impl Labels) -> (&'static str, S
         Event::Stale { type_url, nonce } => {
             ("stale", format!("{} n={}", type_url.short(), labels.nonce(nonce)))
         }
+        other => ("event", format!("{other:?}")),
     }
 }
 
