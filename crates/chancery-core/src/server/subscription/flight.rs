@@ -74,7 +74,7 @@ pub(crate) struct OwnContents {
 pub(crate) struct Mention {
     pub(crate) key: Spelling,
     /// The resource that was given under the key; `None` if the client was told that there is none.
-    pub(crate) what: Option<Arc<Resource>>,
+    pub(crate) resource: Option<Arc<Resource>>,
     /// True if this stream had given the client nothing under the key before.
     pub(crate) is_new: bool,
 }
@@ -109,12 +109,12 @@ impl Flight {
     }
 
     /// Returns true if the next response may be sent.
-    pub(crate) fn is_clear(&self, now: Time, wait: Duration) -> bool {
+    pub(crate) fn may_send_next(&self, now: Time, wait: Duration) -> bool {
         self.released || self.deadline(wait).is_none_or(|until| now >= until)
     }
 
     /// The time from which the next response may be sent, if it has to wait.
-    pub(crate) fn clear_at(&self, wait: Duration) -> Option<Time> {
+    pub(crate) fn may_send_next_at(&self, wait: Duration) -> Option<Time> {
         self.deadline(wait).filter(|_| !self.released)
     }
 
@@ -163,7 +163,7 @@ impl Flight {
     /// The keys under which responses under way give something.
     pub(crate) fn given(&self) -> impl Iterator<Item = Spelling> {
         let mentions = self.responses.iter().flat_map(|sent| sent.contents.iter());
-        mentions.filter(|mention| mention.what.is_some()).map(|mention| mention.key)
+        mentions.filter(|mention| mention.resource.is_some()).map(|mention| mention.key)
     }
 
     /// Returns true if a response under way mentions this key.
@@ -206,10 +206,10 @@ impl OwnContents {
         }
         let (mut new, mut known, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for mention in mentions {
-            match mention.what {
-                Some(what) if *what.name().as_str() == *mention.key => {
+            match mention.resource {
+                Some(resource) if *resource.name().as_str() == *mention.key => {
                     let list = if mention.is_new { &mut new } else { &mut known };
-                    list.push(what);
+                    list.push(resource);
                 }
                 _ => others.push(mention),
             }
@@ -219,9 +219,9 @@ impl OwnContents {
 
     fn iter(&self) -> impl Iterator<Item = Mention> {
         let plain = |is_new| {
-            move |what: &Arc<Resource>| Mention {
-                key: what.name().shared(),
-                what: Some(Arc::clone(what)),
+            move |resource: &Arc<Resource>| Mention {
+                key: resource.name().shared(),
+                resource: Some(Arc::clone(resource)),
                 is_new,
             }
         };
@@ -231,7 +231,7 @@ impl OwnContents {
 
     fn mentions(&self, key: &str) -> bool {
         let plain = |list: &[Arc<Resource>]| {
-            list.binary_search_by(|what| what.name().as_str().cmp(key)).is_ok()
+            list.binary_search_by(|resource| resource.name().as_str().cmp(key)).is_ok()
         };
         plain(&self.new)
             || plain(&self.known)
@@ -242,7 +242,7 @@ impl OwnContents {
 impl Mention {
     fn of(change: StepChange<'_>, reconnected: bool) -> Self {
         let is_new = change.old.is_none() && !reconnected;
-        Self { key: change.name.shared(), what: change.new.cloned(), is_new }
+        Self { key: change.name.shared(), resource: change.new.cloned(), is_new }
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{Resource, ResourceName, ResourceSet, Time};
 pub(crate) struct Ledger {
     /// The set that the client should see.
     target: Arc<ResourceSet>,
-    /// The set that the client has once it is told what is owed and kept.
+    /// The set that the client has once it is told every owed key and drops what is kept.
     sent: Arc<ResourceSet>,
     /// The keys of which the client has to be told before it is where `sent` says.
     owed: BTreeMap<Spelling, ClientCopy>,
@@ -325,7 +325,7 @@ impl Ledger {
     pub(crate) fn refuse(&mut self, contents: &Contents, newer: &Flight, interest: &Interest) {
         let wanted = || contents.iter().filter(|mention| interest.covers(&mention.key));
         let is_outdated =
-            |mention: Mention| self.view(&mention.key, interest) != mention.what.as_ref();
+            |mention: Mention| self.view(&mention.key, interest) != mention.resource.as_ref();
         // Parts that were unsubscribed since count too: one of them may be at fault.
         let outdated = contents.iter().any(is_outdated);
         let uncovered = contents.iter().any(|mention| !interest.covers(&mention.key));

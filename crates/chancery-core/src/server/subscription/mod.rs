@@ -189,7 +189,7 @@ impl Subscription {
 
     /// Brings the ledger up to the target, unless an unanswered response has to be answered first.
     pub(crate) fn advance(&mut self, now: Time, settings: &Settings, snapshot: &Snapshot) {
-        if !self.has_snapshot || !self.flight.is_clear(now, settings.ack_wait) {
+        if !self.has_snapshot || !self.flight.may_send_next(now, settings.ack_wait) {
             return;
         }
         if let Some(first) = self.first_request.take() {
@@ -277,7 +277,7 @@ impl Subscription {
         let removals = self.ledger.kept_since().map(|since| since + settings.removal_wait);
         let pending = self.source_waits.deadline(settings).filter(|_| !waits);
         let pending = pending.map(|until| {
-            self.flight.clear_at(settings.ack_wait).map_or(until, |clear| clear.max(until))
+            self.flight.may_send_next_at(settings.ack_wait).map_or(until, |clear| clear.max(until))
         });
         removals.into_iter().chain(unanswered).chain(self.beat_at).chain(pending).min()
     }

@@ -60,7 +60,7 @@ impl Subscription {
         if !self.has_snapshot || self.first_request.is_some() {
             return None;
         }
-        if !self.flight.is_clear(now, settings.ack_wait) {
+        if !self.flight.may_send_next(now, settings.ack_wait) {
             return self.beat(now, nonce);
         }
         if self.awaits_source(now, settings) {
@@ -151,8 +151,8 @@ impl Subscription {
         let mut walk = MergeLookup::new(&self.interest, target, owed.len());
         for (key, held) in owed.by_ref() {
             let kept = self.ledger.kept_under(&key);
-            let what = kept.or_else(|| walk.find(&key)).cloned();
-            let is_single = what.is_none() && !self.interest.globs().contains_key(&key);
+            let resource = kept.or_else(|| walk.find(&key)).cloned();
+            let is_single = resource.is_none() && !self.interest.globs().contains_key(&key);
             if is_single
                 && self.interest.is_pending(target, &key)
                 && self.source_waits.waits_for(now, &key, settings)
@@ -161,18 +161,18 @@ impl Subscription {
                 continue;
             }
             let gone = (key.len() + 8, error_size(&key));
-            let (size, error) = what.as_deref().map_or(gone, |found| (entry_size(found), 0));
+            let (size, error) = resource.as_deref().map_or(gone, |found| (entry_size(found), 0));
             let bytes = due.bytes + due.errors + size + error;
             let full = due.has_content() && bytes > settings.max_response_bytes;
             if full && !self.is_full_state() {
                 left.push((key, held));
                 break;
             }
-            if self.add_due(&mut due, &key, what.as_ref(), &held) {
+            if self.add_due(&mut due, &key, resource.as_ref(), &held) {
                 due.bytes += size;
                 due.errors += error;
                 let is_new = held.is_new() && !self.reconnected;
-                due.mentions.push(Mention { key, what, is_new });
+                due.mentions.push(Mention { key, resource, is_new });
             }
         }
         drop(walk);
@@ -194,10 +194,10 @@ impl Subscription {
         &self,
         due: &mut Due,
         key: &Spelling,
-        what: Option<&Arc<Resource>>,
+        resource: Option<&Arc<Resource>>,
         held: &ClientCopy,
     ) -> bool {
-        match (what, held) {
+        match (resource, held) {
             (None, ClientCopy::Nothing) => return false,
             (Some(now), ClientCopy::Has(before)) if now == before => return false,
             (Some(resource), _) => {
@@ -264,8 +264,8 @@ impl Subscription {
     /// Adds the names of a response that do not exist to `missing_names`, and takes out those that
     /// do.
     fn update_missing_names(&mut self, mentions: &[Mention]) {
-        for Mention { key, what, .. } in mentions {
-            if what.is_some() {
+        for Mention { key, resource, .. } in mentions {
+            if resource.is_some() {
                 self.missing_names.remove(key);
                 continue;
             }

@@ -15,7 +15,7 @@ impl Subscription {
             waits.push(wait(WaitReason::Snapshot, None));
         }
         if !self.flight.is_empty() {
-            waits.push(wait(WaitReason::Answer, self.flight.clear_at(settings.ack_wait)));
+            waits.push(wait(WaitReason::Answer, self.flight.may_send_next_at(settings.ack_wait)));
         }
         if clusters.is_some() && self.is_behind() {
             waits.push(wait(WaitReason::Clusters, clusters));
