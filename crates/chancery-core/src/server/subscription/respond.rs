@@ -160,10 +160,12 @@ impl Subscription {
                 left.push((key, held));
                 continue;
             }
-            let gone = (key.len() + 8, error_size(&key));
-            let (size, error) = resource.as_deref().map_or(gone, |found| (entry_size(found), 0));
+            let (size, error) = match &resource {
+                Some(resource) => (entry_size(resource), 0),
+                None => (key.len() + 8, error_size(&key)),
+            };
             let bytes = due.bytes + due.errors + size + error;
-            let full = due.has_content() && bytes > settings.max_response_bytes;
+            let full = bytes > settings.max_response_bytes && due.has_content();
             if full && !self.is_full_state() {
                 left.push((key, held));
                 break;
