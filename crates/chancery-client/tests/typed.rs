@@ -4,7 +4,7 @@ use chancery_client::{Event, Options};
 use chancery_core::Snapshot;
 use chancery_proto::document::{Format, parse};
 use chancery_proto::schema::Schema;
-use chancery_testkit::{TestServer, What};
+use chancery_testkit::{TestEventKind, TestServer};
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 
 #[path = "common/watching.rs"]
@@ -75,7 +75,7 @@ async fn a_client_for_grpc_refuses_what_grpc_does_not_have() {
     assert!(told[1].1.is_none(), "{told:?}");
     assert!(why(2).contains("`lrs_server` must be `self`, or be left out"), "{told:?}");
     loop {
-        if let What::Rejected { error, .. } = server.event().await.what {
+        if let TestEventKind::Rejected { error, .. } = server.event().await.kind {
             assert!(error.contains("`file`") && error.contains("`loads`"), "{error}");
             break;
         }

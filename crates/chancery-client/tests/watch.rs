@@ -10,7 +10,7 @@ use chancery_client::bootstrap::Node;
 use chancery_client::options::Variant;
 use chancery_client::watch::ErrorKind;
 use chancery_client::{Bootstrap, Clients, Event, Options, ResourceType, TypeUrl};
-use chancery_testkit::{TestServer, What};
+use chancery_testkit::{TestEventKind, TestServer};
 use futures_core::Stream;
 
 #[path = "common/watching.rs"]
@@ -62,7 +62,7 @@ async fn a_program_says_what_is_bad_and_keeps_what_is_good() {
         "{error}"
     );
     loop {
-        if let What::Rejected { error, .. } = server.event().await.what {
+        if let TestEventKind::Rejected { error, .. } = server.event().await.kind {
             assert!(error.contains("`bad`: it is bad"), "{error}");
             break;
         }
@@ -191,7 +191,7 @@ async fn a_client_ends_with_its_last_watch() {
     assert_eq!(heard(&mut watch).await, "a=1");
     drop(watch);
     loop {
-        if let What::Gone = server.event().await.what {
+        if let TestEventKind::Gone = server.event().await.kind {
             break;
         }
     }
@@ -210,9 +210,9 @@ async fn everything_can_be_rejected_and_the_server_hears_of_it_before_the_end() 
         assert!(within(client.close(Duration::from_secs(20))).await);
         let mut rejected = None;
         loop {
-            match server.event().await.what {
-                What::Rejected { error, .. } => rejected = Some(error),
-                What::Gone => break,
+            match server.event().await.kind {
+                TestEventKind::Rejected { error, .. } => rejected = Some(error),
+                TestEventKind::Gone => break,
                 _ => {}
             }
         }
@@ -283,9 +283,9 @@ async fn channels_to_one_target_share_one_client_and_one_stream() {
     drop((channels, watches));
     let mut opened = 0;
     loop {
-        match server.event().await.what {
-            What::Connected => opened += 1,
-            What::Gone => break,
+        match server.event().await.kind {
+            TestEventKind::Connected => opened += 1,
+            TestEventKind::Gone => break,
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ pub mod sim;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "server")]
-pub use server::{Seen, TestServer, What};
+pub use server::{TestEvent, TestEventKind, TestServer};
 
-mod shape;
-mod twin;
+mod compared_machine;
+mod response_rules;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chancery_core::{Node, Variant};
 use chancery_testkit::client::{Client, Interest, Quirks};
-use chancery_testkit::{TestServer, What};
+use chancery_testkit::{TestEventKind, TestServer};
 use common::{Stream, clusters, endpoints, holds, judge, snapshot};
 use tokio::net::TcpStream;
 
@@ -57,9 +57,9 @@ async fn a_stream_tells_that_all_it_was_owed_has_landed() {
         }
         let mut accepted = Vec::new();
         loop {
-            match server.event().await.what {
-                What::Accepted { type_url, .. } => accepted.push(type_url),
-                What::Landed => break,
+            match server.event().await.kind {
+                TestEventKind::Acknowledged { type_url, .. } => accepted.push(type_url),
+                TestEventKind::Landed => break,
                 _ => {}
             }
         }
@@ -69,29 +69,29 @@ async fn a_stream_tells_that_all_it_was_owed_has_landed() {
 }
 
 #[tokio::test]
-async fn groups_see_their_own_and_events_tell_what_clients_make_of_it() {
-    let server = TestServer::start_groups(|node| node.id.as_str().into()).await.unwrap();
+async fn audiences_see_their_own_and_events_tell_what_clients_make_of_it() {
+    let server = TestServer::start_audiences(|node| node.id.as_str().into()).await.unwrap();
     server.publish_to("blue", snapshot(&[("a", 1)]));
     server.publish_to("red", snapshot(&[("a", 13)]));
     let (mut blue, mut red) = (client(Variant::Delta, "blue"), client(Variant::Sotw, "red"));
 
     let mut stream = connect(&server, &mut blue).await;
-    assert_eq!(server.event().await.what, What::Connected);
+    assert_eq!(server.event().await.kind, TestEventKind::Connected);
     assert_eq!(stream.next(&mut blue).await.unwrap(), "cds a@1");
     stream.flush(&mut blue).unwrap();
-    server.accepted(&clusters()).await;
+    server.acknowledged(&clusters()).await;
 
     let mut stream = connect(&server, &mut red).await;
     assert_eq!(stream.next(&mut red).await.unwrap(), "cds a@13");
     stream.flush(&mut red).unwrap();
     let rejected = loop {
-        let seen = server.event().await;
-        if let What::Rejected { error, .. } = seen.what {
-            break (seen.node, seen.group, error);
+        let event = server.event().await;
+        if let TestEventKind::Rejected { error, .. } = event.kind {
+            break (event.node, event.audience, error);
         }
     };
-    let red_text = Some("red".to_owned());
-    assert_eq!(rejected, (red_text.clone(), red_text, "`a`: it is unlucky".to_owned()));
+    let (node, audience) = (Some("red".to_owned()), Some("red".into()));
+    assert_eq!(rejected, (node, audience, "`a`: it is unlucky".to_owned()));
     assert!(holds(&red, &clusters()).is_empty());
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
-use chancery_testkit::{TestServer, What};
+use chancery_testkit::{TestEventKind, TestServer};
 use daemon::ports::Port;
 use daemon::{Running, Server, chancery, cluster, dir_write, directory, finished};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -231,7 +231,7 @@ async fn a_server_hears_of_a_rejection() {
         });
         let mut rejected = None;
         while rejected.is_none() {
-            if let What::Rejected { error, .. } = server.event().await.what {
+            if let TestEventKind::Rejected { error, .. } = server.event().await.kind {
                 rejected = Some(error);
             }
         }

@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use std::sync::mpsc::Receiver;
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
-use chancery_testkit::{TestServer, What};
+use chancery_testkit::{TestEventKind, TestServer};
 use daemon::ports::Port;
 use daemon::{Program, Running, Server, chancery, cluster, dir_write, directory, finished};
 use serde_json::{Value, json};
@@ -343,7 +343,7 @@ async fn a_server_hears_of_each_rejection() {
     assert_eq!((&event["name"], &event["event"]), (&json!("a"), &json!("error")));
     assert!(event["error"].as_str().unwrap().contains("a test"), "{event}");
     loop {
-        if let What::Rejected { error, .. } = server.event().await.what {
+        if let TestEventKind::Rejected { error, .. } = server.event().await.kind {
             assert_eq!(error, "`a`: a test");
             break;
         }

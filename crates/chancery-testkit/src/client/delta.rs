@@ -5,18 +5,18 @@ use std::sync::Arc;
 use chancery_core::server::Response;
 use chancery_core::{DeltaRequest, Time, TypeUrl, Versions};
 
-use super::topic::Topic;
-use super::{Answer, Holding, Quirks};
+use super::subscription::Subscription;
+use super::{HeldResource, Quirks, ResponseAnswer};
 
-impl Topic {
+impl Subscription {
     /// The next request of this type; `None` if nothing would be said by it.
     pub(super) fn delta_request(
         &mut self,
         type_url: &TypeUrl,
-        answer: Option<Answer>,
+        answer: Option<ResponseAnswer>,
         quirks: &Quirks,
     ) -> Option<DeltaRequest> {
-        let before = self.told.clone();
+        let before = self.sent_interest.clone();
         let mut request =
             DeltaRequest { type_url: type_url.as_str().into(), ..DeltaRequest::default() };
         if answer.is_none() || !quirks.separate {
@@ -39,8 +39,8 @@ impl Topic {
 
     /// Writes the difference between what is wanted and what the server was told.
     fn changes(&mut self, type_url: &TypeUrl, quirks: &Quirks, request: &mut DeltaRequest) {
-        let first = self.told.is_none();
-        let told = self.told.clone().unwrap_or_default();
+        let first = self.sent_interest.is_none();
+        let told = self.sent_interest.clone().unwrap_or_default();
         let wanted = self.interest.clone();
         if first && wanted.is_nothing() {
             return;
@@ -53,7 +53,7 @@ impl Topic {
         if told.all && !wanted.all {
             request.unsubscribe.push("*");
         }
-        let again: Vec<_> = std::mem::take(&mut self.again).into_iter().collect();
+        let again: Vec<_> = std::mem::take(&mut self.resubscribe).into_iter().collect();
         let again = again
             .into_iter()
             .filter(|name| wanted.names.contains(name) && told.names.contains(name));
@@ -62,7 +62,7 @@ impl Topic {
         request.subscribe.extend(wanted.names.difference(&told.names));
         request.subscribe.extend(again);
         request.unsubscribe.extend(told.names.difference(&wanted.names));
-        self.tell();
+        self.send_interest();
         if first {
             request.initial_versions = self.versions();
         }
@@ -71,7 +71,7 @@ impl Topic {
     /// What is held, as a reconnecting client says it (S-076).
     fn versions(&self) -> Versions {
         let held = self.held.iter();
-        let version = |(name, holding): (&Arc<str>, &Holding)| {
+        let version = |(name, holding): (&Arc<str>, &HeldResource)| {
             (Arc::clone(name), holding.resource.version().to_string())
         };
         held.map(version).collect()
@@ -85,7 +85,7 @@ impl Topic {
         }
         for entry in response.entries.iter() {
             if self.wants(&entry.name) {
-                self.keep(now, &entry);
+                self.store(now, &entry);
             }
         }
     }

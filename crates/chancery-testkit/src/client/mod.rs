@@ -23,7 +23,7 @@
 mod delta;
 mod interest;
 mod sotw;
-mod topic;
+mod subscription;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,10 +31,10 @@ use std::sync::Arc;
 use chancery_core::server::Response;
 use chancery_core::{ErrorDetail, Node, Request, Resource, Time, TypeUrl, Variant};
 
-use crate::shape::Shape;
+use crate::response_rules::ResponseRules;
 pub use interest::Interest;
-pub use topic::Holding;
-use topic::Topic;
+pub use subscription::HeldResource;
+use subscription::Subscription;
 
 /// A response no correct server sends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,30 +80,30 @@ pub struct Client {
     node: Arc<Node>,
     quirks: Quirks,
     judge: Judge,
-    topics: BTreeMap<TypeUrl, Topic>,
-    due: VecDeque<Due>,
-    stream: Option<Stream>,
+    subscriptions: BTreeMap<TypeUrl, Subscription>,
+    due: VecDeque<DueRequest>,
+    stream: Option<StreamState>,
 }
 
 /// What belongs to one stream and is forgotten with it.
 #[derive(Clone, Debug, Default)]
-struct Stream {
+struct StreamState {
     introduced: bool,
-    shape: Shape,
+    shape: ResponseRules,
 }
 
 /// A request the client owes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Due {
+enum DueRequest {
     /// The subscription changed, or is repeated.
     Ask { type_url: TypeUrl, repeat: bool },
     /// A response wants an answer.
-    Answer { type_url: TypeUrl, answer: Answer },
+    Answer { type_url: TypeUrl, answer: ResponseAnswer },
 }
 
 /// An ACK, or with an error a NACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Answer {
+struct ResponseAnswer {
     nonce: Arc<str>,
     error: Option<ErrorDetail>,
 }
@@ -116,7 +116,7 @@ impl Client {
             node,
             quirks,
             judge,
-            topics: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
             due: VecDeque::new(),
             stream: None,
         }
@@ -129,35 +129,35 @@ impl Client {
 
     /// Changes what the client wants of one type.
     pub fn want(&mut self, type_url: &TypeUrl, interest: Interest) {
-        let topic = self.topics.entry(type_url.clone()).or_default();
+        let topic = self.subscriptions.entry(type_url.clone()).or_default();
         if topic.interest != interest {
             topic.interest = interest;
-            self.due.push_back(Due::Ask { type_url: type_url.clone(), repeat: false });
+            self.due.push_back(DueRequest::Ask { type_url: type_url.clone(), repeat: false });
         }
     }
 
     /// What the client wants of one type.
     pub fn interest(&self, type_url: &TypeUrl) -> Interest {
-        self.topics.get(type_url).map(|topic| topic.interest.clone()).unwrap_or_default()
+        self.subscriptions.get(type_url).map(|topic| topic.interest.clone()).unwrap_or_default()
     }
 
     /// Says once more what the server was told already. In delta, the client has dropped `name`
     /// and wants it again (S-075).
     pub fn ask_again(&mut self, type_url: &TypeUrl, name: &Arc<str>) {
-        let Some(topic) = self.topics.get_mut(type_url) else { return };
+        let Some(topic) = self.subscriptions.get_mut(type_url) else { return };
         if self.variant == Variant::Delta && topic.interest.names.contains(name) {
-            topic.again.insert(Arc::clone(name));
+            topic.resubscribe.insert(Arc::clone(name));
         }
-        self.due.push_back(Due::Ask { type_url: type_url.clone(), repeat: true });
+        self.due.push_back(DueRequest::Ask { type_url: type_url.clone(), repeat: true });
     }
 
     /// A stream was opened.
     pub fn open(&mut self) {
-        self.stream = Some(Stream::default());
+        self.stream = Some(StreamState::default());
         self.due.clear();
-        for (type_url, topic) in &mut self.topics {
+        for (type_url, topic) in &mut self.subscriptions {
             topic.open(self.quirks.blank);
-            self.due.push_back(Due::Ask { type_url: type_url.clone(), repeat: false });
+            self.due.push_back(DueRequest::Ask { type_url: type_url.clone(), repeat: false });
         }
     }
 
@@ -183,21 +183,24 @@ impl Client {
         if response.variant != self.variant {
             return Err(Fault(format!("a {short} response is of the other variant")));
         }
-        let asked = self.topics.get_mut(&response.type_url).filter(|topic| topic.told.is_some());
+        let asked = self
+            .subscriptions
+            .get_mut(&response.type_url)
+            .filter(|topic| topic.sent_interest.is_some());
         let Some(topic) = asked else {
             return Err(Fault(format!("{short} was never asked for (T-21)")));
         };
         topic.check(response)?;
-        let error = judged(self.judge, response)?;
-        topic.note(response);
+        let error = rejection(self.judge, response)?;
+        topic.record_received(response);
         if error.is_none() {
             match self.variant {
                 Variant::Sotw => topic.apply_sotw(now, response),
                 Variant::Delta => topic.apply_delta(now, response),
             }
         }
-        let answer = Answer { nonce: Arc::clone(&response.nonce), error };
-        self.due.push_back(Due::Answer { type_url: response.type_url.clone(), answer });
+        let answer = ResponseAnswer { nonce: Arc::clone(&response.nonce), error };
+        self.due.push_back(DueRequest::Answer { type_url: response.type_url.clone(), answer });
         Ok(())
     }
 
@@ -214,14 +217,14 @@ impl Client {
 
     /// Drops what has not been refreshed in time (S-086).
     pub fn expire(&mut self, now: Time) {
-        for topic in self.topics.values_mut() {
+        for topic in self.subscriptions.values_mut() {
             topic.held.retain(|_, holding| holding.expires.is_none_or(|expires| expires > now));
         }
     }
 
     /// When something expires next.
     pub fn expiry(&self) -> Option<Time> {
-        let held = self.topics.values().flat_map(|topic| topic.held.values());
+        let held = self.subscriptions.values().flat_map(|topic| topic.held.values());
         held.filter_map(|holding| holding.expires).min()
     }
 
@@ -229,28 +232,28 @@ impl Client {
     pub fn held(
         &self,
         type_url: &TypeUrl,
-    ) -> impl Iterator<Item = (&Arc<str>, &Holding)> + use<'_> {
-        self.topics.get(type_url).into_iter().flat_map(|topic| topic.held.iter())
+    ) -> impl Iterator<Item = (&Arc<str>, &HeldResource)> + use<'_> {
+        self.subscriptions.get(type_url).into_iter().flat_map(|topic| topic.held.iter())
     }
 
     /// The types it ever wanted something of, in sending order.
     pub fn types(&self) -> impl Iterator<Item = &TypeUrl> {
-        self.topics.keys()
+        self.subscriptions.keys()
     }
 
     /// Whether a response of the type was rejected, and none accepted since.
     pub fn rejects(&self, type_url: &TypeUrl) -> bool {
-        self.topics.get(type_url).is_some_and(|topic| topic.rejects)
+        self.subscriptions.get(type_url).is_some_and(|topic| topic.rejects)
     }
 
-    fn request(&mut self, due: Due) -> Option<Request> {
+    fn request(&mut self, due: DueRequest) -> Option<Request> {
         let (type_url, repeat, answer) = match due {
-            Due::Ask { type_url, repeat } => (type_url, repeat, None),
-            Due::Answer { type_url, answer } => (type_url, false, Some(answer)),
+            DueRequest::Ask { type_url, repeat } => (type_url, repeat, None),
+            DueRequest::Answer { type_url, answer } => (type_url, false, Some(answer)),
         };
-        let topic = self.topics.get_mut(&type_url)?;
+        let topic = self.subscriptions.get_mut(&type_url)?;
         topic.drop_unasked();
-        if answer.is_some() && self.quirks.forgetful && topic.forgets() {
+        if answer.is_some() && self.quirks.forgetful && topic.forget_nonce() {
             return None;
         }
         match self.variant {
@@ -258,14 +261,15 @@ impl Client {
                 let (request, more) =
                     topic.sotw_request(&type_url, repeat, answer, &self.quirks)?;
                 if more {
-                    self.due.push_front(Due::Ask { type_url, repeat: false });
+                    self.due.push_front(DueRequest::Ask { type_url, repeat: false });
                 }
                 Some(Request::Sotw(request))
             }
             Variant::Delta => {
                 let separate = self.quirks.separate && answer.is_some();
                 if separate {
-                    self.due.push_front(Due::Ask { type_url: type_url.clone(), repeat: false });
+                    self.due
+                        .push_front(DueRequest::Ask { type_url: type_url.clone(), repeat: false });
                 }
                 topic.delta_request(&type_url, answer, &self.quirks).map(Request::Delta)
             }
@@ -287,7 +291,7 @@ impl Client {
 }
 
 /// Why the response is rejected, if it is.
-fn judged(judge: Judge, response: &Response) -> Result<Option<ErrorDetail>, Fault> {
+fn rejection(judge: Judge, response: &Response) -> Result<Option<ErrorDetail>, Fault> {
     let mut bad = Vec::new();
     for entry in response.entries.iter().filter(|entry| !entry.heartbeat) {
         let Some(resource) = &entry.resource else { continue };

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use chancery_core::server::Response;
 use chancery_core::{Names, SotwRequest, Time, TypeUrl};
 
-use super::topic::Topic;
-use super::{Answer, Quirks};
+use super::subscription::Subscription;
+use super::{Quirks, ResponseAnswer};
 
-impl Topic {
+impl Subscription {
     /// The next request of this type, and whether another one has to follow it. `None` if nothing
     /// would be said by it.
     pub(super) fn sotw_request(
         &mut self,
         type_url: &TypeUrl,
         repeat: bool,
-        answer: Option<Answer>,
+        answer: Option<ResponseAnswer>,
         quirks: &Quirks,
     ) -> Option<(SotwRequest, bool)> {
-        let first = self.told.is_none();
-        let idle = match &self.told {
+        let first = self.sent_interest.is_none();
+        let idle = match &self.sent_interest {
             Some(told) => *told == self.interest,
             None => self.interest.is_nothing(),
         };
@@ -32,7 +32,7 @@ impl Topic {
             if legacy_ends { ["*"].iter().collect() } else { self.sotw_names(type_url, quirks) };
         self.named |= !names.is_empty();
         if !legacy_ends {
-            self.tell();
+            self.send_interest();
         }
         let (answered, error) = answer.map_or((None, None), |it| (Some(it.nonce), it.error));
         let nonce = match answered {
@@ -69,7 +69,7 @@ impl Topic {
         }
         for entry in response.entries.iter() {
             if self.wants(&entry.name) {
-                self.keep(now, &entry);
+                self.store(now, &entry);
             }
         }
     }

@@ -12,11 +12,11 @@ use chancery_core::{
     DeltaRequest, ErrorDetail, Request, Scope, Snapshot, SotwRequest, Time, Variant,
 };
 
-use super::line::{Answer, Edit, Line, NodeWords, RequestLine, duration};
+use super::line::{AnswerWord, CommitEdit, NodeWords, RequestLine, ScriptLine, duration};
 use super::render::{self, Labels};
 use super::type_url;
-use crate::shape::Shape;
-use crate::twin::Twin;
+use crate::compared_machine::ComparedMachine;
+use crate::response_rules::ResponseRules;
 
 /// A conversation so far.
 pub(super) struct Conversation {
@@ -27,7 +27,7 @@ pub(super) struct Conversation {
     node: NodeWords,
     now: Time,
     snapshot: Option<Snapshot>,
-    stream: Option<Stream>,
+    stream: Option<ScriptStream>,
     /// Whether the server ended the last stream.
     closed: bool,
     /// Versions that are hashes, by type, in order of appearance. They outlive streams.
@@ -36,10 +36,10 @@ pub(super) struct Conversation {
 }
 
 /// One stream, seen from the client.
-struct Stream {
-    server: Twin,
-    shape: Shape,
-    sent: Vec<Sent>,
+struct ScriptStream {
+    server: ComparedMachine,
+    shape: ResponseRules,
+    sent: Vec<SentResponse>,
     /// The names of the last request of each type.
     names: BTreeMap<String, Vec<Arc<str>>>,
     /// The version the client accepted last, by type.
@@ -49,7 +49,7 @@ struct Stream {
 }
 
 /// A response of this stream.
-struct Sent {
+struct SentResponse {
     type_url: String,
     nonce: Arc<str>,
     version: Arc<str>,
@@ -73,15 +73,15 @@ impl Conversation {
     }
 
     /// Plays one line and writes down what comes of it.
-    pub(super) fn play(&mut self, text: &str, line: Line) -> Result<(), String> {
+    pub(super) fn play(&mut self, text: &str, line: ScriptLine) -> Result<(), String> {
         self.note(&render::spaced(text));
         match line {
-            Line::Busy(line) => self.happen(*line),
-            Line::Room(count) => {
+            ScriptLine::Busy(line) => self.happen(*line),
+            ScriptLine::Room(count) => {
                 self.poll(count);
                 Ok(())
             }
-            Line::Wait(time) => {
+            ScriptLine::Wait(time) => {
                 self.wait(time);
                 Ok(())
             }
@@ -98,24 +98,26 @@ impl Conversation {
         self.text
     }
 
-    fn happen(&mut self, line: Line) -> Result<(), String> {
+    fn happen(&mut self, line: ScriptLine) -> Result<(), String> {
         match line {
-            Line::Settings(words) => words.iter().try_for_each(|(key, value)| self.set(key, value)),
-            Line::Commit(edits) => {
+            ScriptLine::Settings(words) => {
+                words.iter().try_for_each(|(key, value)| self.set(key, value))
+            }
+            ScriptLine::Commit(edits) => {
                 self.commit(edits);
                 Ok(())
             }
-            Line::Request(request) => self.request(*request),
-            Line::Reconnect => {
+            ScriptLine::Request(request) => self.request(*request),
+            ScriptLine::Reconnect => {
                 self.stream = None;
                 self.closed = false;
                 Ok(())
             }
-            Line::Wait(time) => {
+            ScriptLine::Wait(time) => {
                 self.now = self.now + time;
                 Ok(())
             }
-            Line::Room(_) | Line::Busy(_) => Err("the wire is busy".to_owned()),
+            ScriptLine::Room(_) | ScriptLine::Busy(_) => Err("the wire is busy".to_owned()),
         }
     }
 
@@ -143,18 +145,18 @@ impl Conversation {
         Ok(())
     }
 
-    fn commit(&mut self, edits: Vec<Edit>) {
+    fn commit(&mut self, edits: Vec<CommitEdit>) {
         let snapshot = self.snapshot.get_or_insert_default();
         for edit in edits {
             match edit {
-                Edit::Clear(type_url) => {
+                CommitEdit::Clear(type_url) => {
                     let all: Vec<_> = snapshot.set(&type_url).iter().map(Arc::clone).collect();
                     all.iter().for_each(|it| snapshot.remove(&type_url, it.name()));
                 }
-                Edit::Set(type_url, resource) => snapshot.insert(&type_url, *resource),
-                Edit::Remove(type_url, name) => snapshot.remove(&type_url, &name),
-                Edit::Pending(type_url, pending) => snapshot.set_pending(&type_url, pending),
-                Edit::Version(type_url, version) => snapshot.set_version(&type_url, &version),
+                CommitEdit::Set(type_url, resource) => snapshot.insert(&type_url, *resource),
+                CommitEdit::Remove(type_url, name) => snapshot.remove(&type_url, &name),
+                CommitEdit::Pending(type_url, pending) => snapshot.set_pending(&type_url, pending),
+                CommitEdit::Version(type_url, version) => snapshot.set_version(&type_url, &version),
             }
         }
         self.give_snapshot();
@@ -173,7 +175,7 @@ impl Conversation {
             return Err("the server closed the stream; `---` opens another".to_owned());
         }
         let (variant, scope, settings) = (self.variant, self.scope.clone(), self.settings.clone());
-        let stream = self.stream.get_or_insert_with(|| Stream::new(variant, scope, settings));
+        let stream = self.stream.get_or_insert_with(|| ScriptStream::new(variant, scope, settings));
         let node = match (line.node.is_empty(), stream.introduced) {
             (false, _) => line.node.node(),
             (true, false) => self.node.node(),
@@ -186,7 +188,7 @@ impl Conversation {
         };
         let said = stream.answer(&key, &line)?;
         let version = line.version.as_ref().map(|label| self.version_of(&key, label));
-        let said = Said { version: version.unwrap_or(said.version), ..said };
+        let said = ResolvedLabels { version: version.unwrap_or(said.version), ..said };
         self.handle(Input::Request(said.request(variant, node, line)));
         Ok(())
     }
@@ -214,7 +216,8 @@ impl Conversation {
     fn happened(&mut self, event: &Event) {
         let variant = self.variant;
         if let Some(stream) = &self.stream {
-            let mut labels = Names { variant, sent: &stream.sent, versions: &mut self.versions };
+            let mut labels =
+                StreamLabels { variant, sent: &stream.sent, versions: &mut self.versions };
             let (kind, rest) = render::event(event, &mut labels);
             if self.watched.iter().any(|watched| watched == kind) {
                 self.note(&render::spaced(&format!("! {kind} {rest}")));
@@ -239,14 +242,15 @@ impl Conversation {
                 break;
             };
             let fault = stream.shape.fault(&response);
-            stream.sent.push(Sent {
+            stream.sent.push(SentResponse {
                 type_url: response.type_url.as_str().to_owned(),
                 nonce: Arc::clone(&response.nonce),
                 version: Arc::clone(&response.version),
             });
             assert!(stream.sent.len() < 10_000, "the server never stops sending\n{}", self.text);
             let variant = self.variant;
-            let mut labels = Names { variant, sent: &stream.sent, versions: &mut self.versions };
+            let mut labels =
+                StreamLabels { variant, sent: &stream.sent, versions: &mut self.versions };
             let line = render::response(&response, &mut labels);
             self.note(&line);
             if let Some(fault) = fault {
@@ -287,18 +291,18 @@ impl Conversation {
 }
 
 /// The part of a request that labels decide.
-struct Said {
+struct ResolvedLabels {
     version: Arc<str>,
     nonce: Arc<str>,
     names: Vec<Arc<str>>,
     error: Option<ErrorDetail>,
 }
 
-impl Stream {
+impl ScriptStream {
     fn new(variant: Variant, scope: Scope, settings: Settings) -> Self {
         Self {
-            server: Twin::new(variant, scope, Arc::new(settings)),
-            shape: Shape::default(),
+            server: ComparedMachine::new(variant, scope, Arc::new(settings)),
+            shape: ResponseRules::default(),
             sent: Vec::new(),
             names: BTreeMap::new(),
             accepted: BTreeMap::new(),
@@ -308,17 +312,17 @@ impl Stream {
     }
 
     /// What a client says that answers as the line wants.
-    fn answer(&mut self, key: &str, line: &RequestLine) -> Result<Said, String> {
+    fn answer(&mut self, key: &str, line: &RequestLine) -> Result<ResolvedLabels, String> {
         let mut accepted = self.accepted.get(key).cloned().unwrap_or_default();
         let mut nonce = line.nonce.as_ref().map_or_else(|| "".into(), |label| self.nonce_of(label));
         let mut error = line.error.clone();
         match &line.answer {
-            Some(Answer::Ack(label)) => {
+            Some(AnswerWord::Ack(label)) => {
                 let sent = self.sent(key, label.as_deref())?;
                 (nonce, accepted) = (Arc::clone(&sent.nonce), Arc::clone(&sent.version));
                 self.accepted.insert(key.to_owned(), Arc::clone(&accepted));
             }
-            Some(Answer::Nack(label)) => {
+            Some(AnswerWord::Nack(label)) => {
                 nonce = Arc::clone(&self.sent(key, label.as_deref())?.nonce);
                 error.get_or_insert_with(|| "rejected".to_owned());
             }
@@ -330,11 +334,11 @@ impl Stream {
         self.names.insert(key.to_owned(), names.clone());
         let error =
             error.map(|message| ErrorDetail { code: ErrorDetail::INVALID_ARGUMENT, message });
-        Ok(Said { version: accepted, nonce, names, error })
+        Ok(ResolvedLabels { version: accepted, nonce, names, error })
     }
 
     /// The response a label means, or the latest of the type.
-    fn sent(&self, key: &str, label: Option<&str>) -> Result<&Sent, String> {
+    fn sent(&self, key: &str, label: Option<&str>) -> Result<&SentResponse, String> {
         let found = match label {
             Some(label) => {
                 let index = label.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
@@ -350,7 +354,7 @@ impl Stream {
     }
 }
 
-impl Said {
+impl ResolvedLabels {
     fn request(
         self,
         variant: Variant,
@@ -381,13 +385,13 @@ impl Said {
 }
 
 /// The labels of one stream's nonces and of all versions.
-struct Names<'a> {
+struct StreamLabels<'a> {
     variant: Variant,
-    sent: &'a [Sent],
+    sent: &'a [SentResponse],
     versions: &'a mut BTreeMap<String, Vec<String>>,
 }
 
-impl Labels for Names<'_> {
+impl Labels for StreamLabels<'_> {
     fn nonce(&self, nonce: &str) -> String {
         let at = self.sent.iter().position(|sent| &*sent.nonce == nonce);
         at.map_or_else(|| nonce.to_owned(), |at| (at + 1).to_string())

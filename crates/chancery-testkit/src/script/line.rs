@@ -6,16 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::{Node, Pending, ResourceName, TypeUrl, Variant};
+use chancery_core::{Node, Pending, Resource, ResourceName, TypeUrl, Variant};
 
-use super::resource::{Term, term};
+use super::resource::resource;
 use super::{render, type_url};
 
 /// What the script's author makes happen.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum ScriptLine {
     Settings(Vec<(String, String)>),
-    Commit(Vec<Edit>),
+    Commit(Vec<CommitEdit>),
     Request(Box<RequestLine>),
     Wait(Duration),
     Room(usize),
@@ -25,9 +25,9 @@ pub(super) enum Line {
 
 /// One change of one type.
 #[derive(Debug)]
-pub(super) enum Edit {
+pub(super) enum CommitEdit {
     Clear(TypeUrl),
-    Set(TypeUrl, Box<Term>),
+    Set(TypeUrl, Box<Resource>),
     Remove(TypeUrl, ResourceName),
     Version(TypeUrl, String),
     Pending(TypeUrl, Pending),
@@ -43,7 +43,7 @@ pub(super) struct RequestLine {
     pub(super) subscribe: Vec<Arc<str>>,
     pub(super) unsubscribe: Vec<Arc<str>>,
     pub(super) initial_versions: Vec<(Arc<str>, Arc<str>)>,
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<AnswerWord>,
     pub(super) version: Option<String>,
     pub(super) nonce: Option<String>,
     pub(super) error: Option<String>,
@@ -52,7 +52,7 @@ pub(super) struct RequestLine {
 
 /// Which response a request answers; without a label the latest of its type.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum AnswerWord {
     Ack(Option<String>),
     Nack(Option<String>),
 }
@@ -63,7 +63,7 @@ pub(super) struct NodeWords {
     words: Vec<(String, String)>,
 }
 
-impl Line {
+impl ScriptLine {
     pub(super) fn parse(text: &str, variant: Variant) -> Result<Self, String> {
         let (mark, rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
         let rest = rest.trim();
@@ -132,7 +132,7 @@ fn add_parameter(node: &mut Node, text: &str) {
     of_type.insert(key.unwrap_or_default(), value.unwrap_or_default());
 }
 
-fn commit(text: &str) -> Result<Vec<Edit>, String> {
+fn commit(text: &str) -> Result<Vec<CommitEdit>, String> {
     let mut edits = Vec::new();
     for part in text.split(';') {
         let mut words = part.split_whitespace();
@@ -142,25 +142,25 @@ fn commit(text: &str) -> Result<Vec<Edit>, String> {
         }
     }
     // A stated version lasts until the next edit, so it goes last.
-    edits.sort_by_key(|edit| matches!(edit, Edit::Version(..)));
+    edits.sort_by_key(|edit| matches!(edit, CommitEdit::Version(..)));
     Ok(edits)
 }
 
-fn edit(type_url: TypeUrl, word: &str) -> Result<Edit, String> {
+fn edit(type_url: TypeUrl, word: &str) -> Result<CommitEdit, String> {
     if word == "[]" {
-        return Ok(Edit::Clear(type_url));
+        return Ok(CommitEdit::Clear(type_url));
     }
     if let Some(version) = word.strip_prefix("v=") {
-        return Ok(Edit::Version(type_url, version.to_owned()));
+        return Ok(CommitEdit::Version(type_url, version.to_owned()));
     }
     if let Some(names) = word.strip_prefix('?') {
-        return Ok(Edit::Pending(type_url, pending(names)?));
+        return Ok(CommitEdit::Pending(type_url, pending(names)?));
     }
     if let Some(name) = word.strip_prefix('-') {
         let name = ResourceName::parse(name).map_err(|fault| fault.to_string())?;
-        return Ok(Edit::Remove(type_url, name));
+        return Ok(CommitEdit::Remove(type_url, name));
     }
-    Ok(Edit::Set(type_url, term(word)?.into()))
+    Ok(CommitEdit::Set(type_url, resource(word)?.into()))
 }
 
 fn pending(names: &str) -> Result<Pending, String> {
@@ -199,8 +199,8 @@ impl RequestLine {
     fn take_key(&mut self, word: &str, key: &str, value: &str) -> Result<bool, String> {
         let label = || word.contains('=').then(|| value.to_owned());
         match key {
-            "ack" => self.answer = Some(Answer::Ack(label())),
-            "nack" => self.answer = Some(Answer::Nack(label())),
+            "ack" => self.answer = Some(AnswerWord::Ack(label())),
+            "nack" => self.answer = Some(AnswerWord::Nack(label())),
             "v" if word.contains('=') => self.version = Some(value.to_owned()),
             "n" if word.contains('=') => self.nonce = Some(value.to_owned()),
             "init" => {

@@ -114,7 +114,7 @@ mod watching;
 use chancery_core::{Scope, TypeUrl, Variant};
 
 use conversation::Conversation;
-use line::Line;
+use line::ScriptLine;
 pub use watching::client;
 
 /// A line nobody can play.
@@ -155,7 +155,7 @@ pub fn check(variant: Variant, scope: Scope, script: &str) {
         Ok(played) => played,
         Err(fault) => panic!("{fault}"),
     };
-    let wanted = tidy(script);
+    let wanted = normalized(script);
     assert!(
         played == wanted,
         "the conversation took another course\n{}",
@@ -171,7 +171,7 @@ pub fn transcript(variant: Variant, scope: Scope, script: &str) -> Result<String
     let mut conversation = Conversation::new(variant, scope, watched(script));
     for text in lines(script).filter(|text| !is_outcome(text)) {
         let fault = |fault| ScriptError { line: text.to_owned(), fault };
-        let line = Line::parse(text, variant).map_err(fault)?;
+        let line = ScriptLine::parse(text, variant).map_err(fault)?;
         conversation.play(text, line).map_err(fault)?;
     }
     Ok(conversation.finish())
@@ -205,9 +205,9 @@ fn watched(script: &str) -> Vec<String> {
 }
 
 /// A script as a transcript would print it.
-fn tidy(script: &str) -> String {
+fn normalized(script: &str) -> String {
     let lines = lines(script).map(|line| match line.strip_prefix('<') {
-        Some(response) => render::tidy_response(response),
+        Some(response) => render::normalized_response(response),
         None => render::spaced(line),
     });
     lines.map(|line| line + "\n").collect()

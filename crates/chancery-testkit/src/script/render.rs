@@ -31,7 +31,7 @@ pub(super) fn response(response: &Response, labels: &mut impl Labels) -> String 
 }
 
 /// A response line of a script, in the order a transcript has.
-pub(super) fn tidy_response(text: &str) -> String {
+pub(super) fn normalized_response(text: &str) -> String {
     let mut words = text.split_whitespace();
     let short = words.next().unwrap_or_default();
     sorted(short, words.map(str::to_owned).collect())

@@ -6,11 +6,8 @@ use chancery_core::{Facts, Link, Resource, ResourceName};
 use super::line::duration;
 use super::type_url;
 
-/// A resource of a commit.
-pub(super) type Term = Resource;
-
 /// Reads one word.
-pub(super) fn term(word: &str) -> Result<Term, String> {
+pub(super) fn resource(word: &str) -> Result<Resource, String> {
     let (word, attributes) = match word.strip_suffix(')').and_then(|it| it.rsplit_once('(')) {
         Some((word, attributes)) => (word, attributes),
         None => (word, ""),
@@ -19,29 +16,30 @@ pub(super) fn term(word: &str) -> Result<Term, String> {
     let (name, version) = word
         .rsplit_once('@')
         .ok_or_else(|| format!("`{word}` is not of the form `name@version`"))?;
-    let mut parts = Parts { facts: Facts { links, ..Facts::default() }, ..Parts::default() };
+    let mut stated =
+        Attributes { facts: Facts { links, ..Facts::default() }, ..Attributes::default() };
     for attribute in attributes.split(',').filter(|it| !it.is_empty()) {
-        parts.take(attribute)?;
+        stated.take(attribute)?;
     }
     let mut body = version.as_bytes().to_vec();
-    body.resize(parts.size.max(body.len()), b' ');
+    body.resize(stated.size.max(body.len()), b' ');
     Ok(Resource::new(parse(name)?, Bytes::from(body))
         .with_version(version)
-        .with_ttl(parts.ttl)
-        .with_aliases(parts.aliases)
-        .with_facts(parts.facts))
+        .with_ttl(stated.ttl)
+        .with_aliases(stated.aliases)
+        .with_facts(stated.facts))
 }
 
 /// What the parentheses may say.
 #[derive(Default)]
-struct Parts {
+struct Attributes {
     ttl: Option<std::time::Duration>,
     aliases: Vec<ResourceName>,
     size: usize,
     facts: Facts,
 }
 
-impl Parts {
+impl Attributes {
     fn take(&mut self, attribute: &str) -> Result<(), String> {
         let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number"));
         let (key, value) = attribute.split_once('=').unwrap_or((attribute, ""));

@@ -4,30 +4,30 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use chancery_core::TypeUrl;
-use chancery_server::{Observer, StreamEvent, StreamEventKind};
+use chancery_server::{AudienceName, Observer, StreamEvent, StreamEventKind};
 use tokio::sync::Notify;
 
 /// Something that happened on one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct TestEvent {
     /// Which stream.
     pub stream: u64,
     /// The client's name for itself, if it has told.
     pub node: Option<String>,
     /// The group it is in, if that is decided.
-    pub group: Option<String>,
+    pub audience: Option<AudienceName>,
     /// What happened.
-    pub what: What,
+    pub kind: TestEventKind,
 }
 
 /// What can happen on a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum What {
+pub enum TestEventKind {
     /// It was opened.
     Connected,
     /// Its client was put into a group.
-    Grouped,
+    Assigned,
     /// The client asks for something else than before.
     Subscribed {
         /// Of which type.
@@ -47,7 +47,7 @@ pub enum What {
         resources: usize,
     },
     /// The client accepted a response.
-    Accepted {
+    Acknowledged {
         /// Of which type.
         type_url: TypeUrl,
         /// In which version.
@@ -70,29 +70,29 @@ pub enum What {
 
 /// Events nobody has looked at yet. When there are too many, the oldest go.
 #[derive(Debug, Default)]
-pub(super) struct Events {
-    waiting: Mutex<VecDeque<Seen>>,
+pub(super) struct EventQueue {
+    waiting: Mutex<VecDeque<TestEvent>>,
     came: Notify,
 }
 
-impl Observer for Events {
+impl Observer for EventQueue {
     fn observe(&self, event: &StreamEvent<'_>) {
-        let Some(what) = what(&event.kind) else { return };
+        let Some(kind) = kind_of(&event.kind) else { return };
         let node = event.node.map(|node| node.id.clone());
-        let group = event.audience.map(|group| group.as_str().to_owned());
+        let audience = event.audience.cloned();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() == LIMIT {
             waiting.pop_front();
         }
-        waiting.push_back(Seen { stream: event.stream, node, group, what });
+        waiting.push_back(TestEvent { stream: event.stream, node, audience, kind });
         drop(waiting);
         self.came.notify_one();
     }
 }
 
-impl Events {
+impl EventQueue {
     /// The oldest event. Cancel-safe.
-    pub(super) async fn next(&self) -> Seen {
+    pub(super) async fn next(&self) -> TestEvent {
         loop {
             let came = self.came.notified();
             if let Some(seen) = self.take() {
@@ -102,33 +102,36 @@ impl Events {
         }
     }
 
-    fn take(&self) -> Option<Seen> {
+    fn take(&self) -> Option<TestEvent> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
-fn what(kind: &StreamEventKind<'_>) -> Option<What> {
+fn kind_of(kind: &StreamEventKind<'_>) -> Option<TestEventKind> {
     Some(match kind {
-        StreamEventKind::Connected { .. } => What::Connected,
-        StreamEventKind::Assigned => What::Grouped,
-        StreamEventKind::Subscribed { type_url, wildcard, names } => {
-            What::Subscribed { type_url: (*type_url).clone(), wildcard: *wildcard, names: *names }
-        }
-        StreamEventKind::Sent { type_url, version, resources, .. } => What::Sent {
+        StreamEventKind::Connected { .. } => TestEventKind::Connected,
+        StreamEventKind::Assigned => TestEventKind::Assigned,
+        StreamEventKind::Subscribed { type_url, wildcard, names } => TestEventKind::Subscribed {
+            type_url: (*type_url).clone(),
+            wildcard: *wildcard,
+            names: *names,
+        },
+        StreamEventKind::Sent { type_url, version, resources, .. } => TestEventKind::Sent {
             type_url: (*type_url).clone(),
             version: (*version).to_owned(),
             resources: *resources,
         },
-        StreamEventKind::Acknowledged { type_url, version, .. } => {
-            What::Accepted { type_url: (*type_url).clone(), version: (*version).to_owned() }
-        }
-        StreamEventKind::Rejected { type_url, version, error } => What::Rejected {
+        StreamEventKind::Acknowledged { type_url, version, .. } => TestEventKind::Acknowledged {
+            type_url: (*type_url).clone(),
+            version: (*version).to_owned(),
+        },
+        StreamEventKind::Rejected { type_url, version, error } => TestEventKind::Rejected {
             type_url: (*type_url).clone(),
             version: (*version).to_owned(),
             error: error.message.clone(),
         },
-        StreamEventKind::Landed => What::Landed,
-        StreamEventKind::Gone { .. } => What::Gone,
+        StreamEventKind::Landed => TestEventKind::Landed,
+        StreamEventKind::Gone { .. } => TestEventKind::Gone,
         _ => return None,
     })
 }

@@ -18,8 +18,8 @@ use chancery_server::{AudienceName, ByNode, Config, Listener, Server, Store};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use events::Events;
-pub use events::{Seen, What};
+use events::EventQueue;
+pub use events::{TestEvent, TestEventKind};
 
 /// A running server. It ends when this is dropped.
 ///
@@ -54,7 +54,7 @@ pub use events::{Seen, What};
 pub struct TestServer {
     address: SocketAddr,
     store: Arc<Store>,
-    events: Arc<Events>,
+    events: Arc<EventQueue>,
     stop: CancellationToken,
     task: Option<JoinHandle<()>>,
 }
@@ -65,7 +65,7 @@ impl TestServer {
     /// # Errors
     /// When no port can be had.
     pub async fn start(snapshot: impl Into<Arc<Snapshot>>) -> io::Result<Self> {
-        let server = Self::start_groups(|_| ALL.into()).await?;
+        let server = Self::start_audiences(|_| ALL.into()).await?;
         server.publish(snapshot);
         Ok(server)
     }
@@ -75,10 +75,10 @@ impl TestServer {
     ///
     /// # Errors
     /// When no port can be had.
-    pub async fn start_groups(
-        group: impl Fn(&Node) -> AudienceName + Send + Sync + 'static,
+    pub async fn start_audiences(
+        audience: impl Fn(&Node) -> AudienceName + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        Self::start_with(Config::default(), group).await
+        Self::start_with(Config::default(), audience).await
     }
 
     /// Serves groups, with settings of the test's choice.
@@ -87,13 +87,13 @@ impl TestServer {
     /// When no port can be had.
     pub async fn start_with(
         config: Config,
-        group: impl Fn(&Node) -> AudienceName + Send + Sync + 'static,
+        audience: impl Fn(&Node) -> AudienceName + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = free_port().await?;
         let address = listener.address().ok_or_else(|| io::Error::other("no address"))?;
-        let (store, events) = (Store::new(), Arc::new(Events::default()));
+        let (store, events) = (Store::new(), Arc::new(EventQueue::default()));
         let stop = CancellationToken::new();
-        let server = Server::new(Arc::clone(&store), ByNode(group), config)
+        let server = Server::new(Arc::clone(&store), ByNode(audience), config)
             .with_observer(Arc::clone(&events));
         let serving = server.serve(vec![listener], stop.clone().cancelled_owned());
         let task = tokio::spawn(async move {
@@ -113,15 +113,19 @@ impl TestServer {
     }
 
     /// Publishes what a group should see from now on.
-    pub fn publish_to(&self, group: impl Into<AudienceName>, snapshot: impl Into<Arc<Snapshot>>) {
-        self.store.publish(group, snapshot);
+    pub fn publish_to(
+        &self,
+        audience: impl Into<AudienceName>,
+        snapshot: impl Into<Arc<Snapshot>>,
+    ) {
+        self.store.publish(audience, snapshot);
     }
 
     /// The next thing that happened on any stream, in order.
     ///
     /// # Panics
     /// When nothing happens for twenty seconds.
-    pub async fn event(&self) -> Seen {
+    pub async fn event(&self) -> TestEvent {
         within(self.events.next()).await
     }
 
@@ -129,12 +133,14 @@ impl TestServer {
     ///
     /// # Panics
     /// When none does within twenty seconds, or a client rejects one.
-    pub async fn accepted(&self, type_url: &TypeUrl) -> String {
+    pub async fn acknowledged(&self, type_url: &TypeUrl) -> String {
         let accepted = async {
             loop {
-                match self.events.next().await.what {
-                    What::Accepted { type_url: of, version } if of == *type_url => return version,
-                    What::Rejected { type_url: of, error, .. } if of == *type_url => {
+                match self.events.next().await.kind {
+                    TestEventKind::Acknowledged { type_url: of, version } if of == *type_url => {
+                        return version;
+                    }
+                    TestEventKind::Rejected { type_url: of, error, .. } if of == *type_url => {
                         panic!("the client rejects {}: {error}", of.short());
                     }
                     _ => {}

@@ -8,20 +8,20 @@ use chancery_core::server::{Event, Input, Response, Settings};
 use chancery_core::{Request, Scope, Snapshot, Time, TypeUrl, Variant};
 
 use super::lane::Lane;
-use super::profile::{Follow, Profile};
+use super::profile::{Profile, SubscriptionStyle};
 use super::referee::Referee;
 use super::rng::Rng;
 use super::world::type_url;
 use crate::client::{Client, Fault, Interest};
-use crate::twin::Twin;
+use crate::compared_machine::ComparedMachine;
 
 /// A client, its stream and the server's end of it.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     label: String,
     profile: Arc<Profile>,
     pub(super) client: Client,
-    stream: Option<Stream>,
+    stream: Option<OpenStream>,
     /// What the server it is connected to publishes.
     published: Arc<Snapshot>,
     /// When the client takes the next response off the wire.
@@ -34,15 +34,15 @@ pub(super) struct Connection {
 }
 
 #[derive(Debug)]
-struct Stream {
-    server: Twin,
+struct OpenStream {
+    server: ComparedMachine,
     referee: Referee,
     identified: bool,
     up: Lane<Request>,
     down: Lane<Response>,
 }
 
-impl Connection {
+impl ClientConnection {
     pub(super) fn new(
         label: String,
         profile: &Arc<Profile>,
@@ -69,8 +69,8 @@ impl Connection {
         let settings: Arc<Settings> = Arc::clone(&self.profile.settings);
         let features = self.profile.node.features();
         let variant = self.client.variant();
-        self.stream = Some(Stream {
-            server: Twin::new(variant, Scope::Aggregated, Arc::clone(&settings)),
+        self.stream = Some(OpenStream {
+            server: ComparedMachine::new(variant, Scope::Aggregated, Arc::clone(&settings)),
             referee: Referee::new(now, variant, settings, features, Arc::clone(published)),
             identified: false,
             up: Lane::new(),
@@ -229,10 +229,10 @@ impl Connection {
     /// Subscribes to what the client needs to use what it holds; says whether that is news.
     fn follow(&mut self) -> bool {
         let mut news = false;
-        let steps: &[(&str, &str)] = match self.profile.follow {
-            Follow::Nothing => &[],
-            Follow::Envoy => &[("cds", "eds"), ("lds", "rds")],
-            Follow::Grpc => &[("lds", "rds"), ("rds", "cds"), ("cds", "eds")],
+        let steps: &[(&str, &str)] = match self.profile.style {
+            SubscriptionStyle::Random => &[],
+            SubscriptionStyle::Envoy => &[("cds", "eds"), ("lds", "rds")],
+            SubscriptionStyle::Grpc => &[("lds", "rds"), ("rds", "cds"), ("cds", "eds")],
         };
         for (from, to) in steps {
             let held = self.client.held(&type_url(from));
@@ -278,7 +278,7 @@ impl Connection {
 
     /// S-097: once complete, what Envoy uses stays complete, so that no request fails.
     fn check_traffic(&mut self) -> Result<(), Fault> {
-        if self.profile.follow != Follow::Envoy
+        if self.profile.style != SubscriptionStyle::Envoy
             || self.profile.dangers.bad
             || self.profile.dangers.ttl
         {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use chancery_core::{Snapshot, Time};
 
 use super::History;
-use super::connection::Connection;
-use super::profile::{Follow, Profile};
+use super::connection::ClientConnection;
+use super::profile::{Profile, SubscriptionStyle};
 use super::rng::Rng;
 use super::world::{TYPES, World, judge, type_url};
 use crate::client::{Client, Fault, Interest};
@@ -34,7 +34,7 @@ struct Replica {
 /// A client and where it is connected.
 #[derive(Debug)]
 struct Member {
-    connection: Connection,
+    connection: ClientConnection,
     replica: usize,
     /// When it connects again after its stream was lost.
     opens: Option<Time>,
@@ -53,7 +53,7 @@ impl Fleet {
             let (quirks, node) = (profile.quirks.clone(), Arc::clone(&profile.node));
             let client = Client::new(profile.variant, node, quirks, judge);
             let label = format!("#{number}");
-            let connection = Connection::new(label, &profile, client, Arc::clone(&latest));
+            let connection = ClientConnection::new(label, &profile, client, Arc::clone(&latest));
             Member { connection, replica: 0, opens: Some(Time::default()) }
         };
         let nodes = (0..streams).map(node).collect();
@@ -63,16 +63,16 @@ impl Fleet {
     /// First subscriptions, in any order (S-104).
     fn begin(&mut self) {
         for member in 0..self.nodes.len() {
-            let follows = match self.profile.follow {
-                Follow::Nothing => &[][..],
-                Follow::Envoy => &["cds", "lds"][..],
-                Follow::Grpc => &["lds"][..],
+            let follows = match self.profile.style {
+                SubscriptionStyle::Random => &[][..],
+                SubscriptionStyle::Envoy => &["cds", "lds"][..],
+                SubscriptionStyle::Grpc => &["lds"][..],
             };
             for short in follows {
                 let client = &mut self.nodes[member].connection.client;
-                let roots = match self.profile.follow {
-                    Follow::Grpc => Interest::names(["l0"]),
-                    Follow::Nothing | Follow::Envoy => Interest::all(),
+                let roots = match self.profile.style {
+                    SubscriptionStyle::Grpc => Interest::names(["l0"]),
+                    SubscriptionStyle::Random | SubscriptionStyle::Envoy => Interest::all(),
                 };
                 client.want(&type_url(short), roots);
             }
@@ -152,9 +152,9 @@ impl Fleet {
 
     /// Another subscription to a type the client may choose.
     fn resubscribe(&mut self, member: usize) {
-        let free: &[&str] = match self.profile.follow {
-            Follow::Nothing => &TYPES,
-            Follow::Envoy | Follow::Grpc => &["sds", "rtds"],
+        let free: &[&str] = match self.profile.style {
+            SubscriptionStyle::Random => &TYPES,
+            SubscriptionStyle::Envoy | SubscriptionStyle::Grpc => &["sds", "rtds"],
         };
         let short = *self.rng.one_of(free);
         let interest = self.interest(short);

@@ -37,13 +37,13 @@ mod lane;
 mod profile;
 mod referee;
 mod rng;
-mod view;
+mod subscription_view;
 mod world;
 
 use crate::client::Fault;
 pub use federation::Federation;
 pub use fleet::Fleet;
-pub use profile::{Follow, Profile};
+pub use profile::{Profile, SubscriptionStyle};
 pub use rng::Rng;
 pub use world::{Dangers, TTL, TYPES, World, judge};
 

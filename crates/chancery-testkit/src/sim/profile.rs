@@ -12,9 +12,9 @@ use crate::client::Quirks;
 
 /// How a client chooses its subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Follow {
+pub enum SubscriptionStyle {
     /// At random.
-    Nothing,
+    Random,
     /// All clusters and listeners, and what they lead to.
     Envoy,
     /// One listener, and what it leads to.
@@ -27,7 +27,7 @@ pub struct Profile {
     /// The form of the protocol.
     pub variant: Variant,
     /// How subscriptions are chosen.
-    pub follow: Follow,
+    pub style: SubscriptionStyle,
     /// What clients do differently.
     pub quirks: Quirks,
     /// What may happen to resources.
@@ -50,7 +50,11 @@ impl Profile {
     /// Draws one.
     pub fn new(rng: &mut Rng) -> Self {
         let variant = *rng.one_of(&[Variant::Sotw, Variant::Delta]);
-        let follow = *rng.one_of(&[Follow::Nothing, Follow::Envoy, Follow::Grpc]);
+        let style = *rng.one_of(&[
+            SubscriptionStyle::Random,
+            SubscriptionStyle::Envoy,
+            SubscriptionStyle::Grpc,
+        ]);
         let dangers = Dangers { bad: rng.chance(40), ttl: rng.chance(20) };
         let features = match rng.below(3) {
             _ if dangers.ttl => {
@@ -63,7 +67,7 @@ impl Profile {
         let node = Node { id: "node".to_owned(), client_features, ..Node::default() };
         Self {
             variant,
-            follow,
+            style,
             quirks: quirks(rng),
             dangers,
             node: Arc::new(node),

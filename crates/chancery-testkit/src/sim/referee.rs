@@ -11,7 +11,7 @@ use std::sync::Arc;
 use chancery_core::server::{Response, ResponseEntry, Settings};
 use chancery_core::{Features, Request, Resource, Snapshot, Time, TypeUrl, Variant};
 
-use super::view::View;
+use super::subscription_view::SubscriptionView;
 use super::world::type_url;
 use crate::client::Fault;
 
@@ -22,7 +22,7 @@ pub(super) struct Referee {
     settings: Arc<Settings>,
     features: Features,
     target: Arc<Snapshot>,
-    views: BTreeMap<TypeUrl, View>,
+    views: BTreeMap<TypeUrl, SubscriptionView>,
     /// When names left the target, or when the stream began if they had left before.
     vanished: BTreeMap<(TypeUrl, Arc<str>), (Time, Arc<Resource>)>,
     began: Time,
@@ -94,7 +94,7 @@ impl Referee {
             // S-100: these may have been asked for before the clusters.
             for dependent in ["eds", "sds"] {
                 let view = self.views.entry(type_url(dependent)).or_default();
-                view.owed.extend(view.given.iter().cloned());
+                view.owed.extend(view.given_names.iter().cloned());
             }
         }
         Ok(news)
@@ -144,7 +144,7 @@ impl Referee {
     }
 
     fn check(&self, now: Time, response: &Response) -> Result<(), String> {
-        let Some(view) = self.views.get(&response.type_url).filter(|view| view.told.is_some())
+        let Some(view) = self.views.get(&response.type_url).filter(|view| view.interest.is_some())
         else {
             return Err("nobody asked (T-21)".to_owned());
         };
@@ -160,7 +160,7 @@ impl Referee {
     }
 
     /// S-042: one response of a type is out at a time.
-    fn check_hold(&self, now: Time, view: &View) -> Result<(), String> {
+    fn check_hold(&self, now: Time, view: &SubscriptionView) -> Result<(), String> {
         let Some(last) = view.unanswered.back() else { return Ok(()) };
         if view.released || now >= last.sent + self.settings.ack_wait {
             return Ok(());
@@ -190,7 +190,7 @@ impl Referee {
     fn check_entry(
         &self,
         now: Time,
-        view: &View,
+        view: &SubscriptionView,
         response: &Response,
         entry: &ResponseEntry,
     ) -> Result<(), String> {
@@ -219,7 +219,7 @@ impl Referee {
         if known
             && !owed
             && !self.refreshes(entry)
-            && !view.may.contains(name)
+            && !view.may_repeat.contains(name)
             && !view.rejected.contains_key(name)
             && !self.full_state(url)
         {
@@ -229,7 +229,13 @@ impl Referee {
     }
 
     /// What was given may stay with the client for a while after it has vanished (S-098).
-    fn outlives(&self, view: &View, url: &TypeUrl, name: &Arc<str>, resource: &Resource) -> bool {
+    fn outlives(
+        &self,
+        view: &SubscriptionView,
+        url: &TypeUrl,
+        name: &Arc<str>,
+        resource: &Resource,
+    ) -> bool {
         let vanished = self.vanished.get(&(url.clone(), Arc::clone(name)));
         // A rejection says nothing sure about single resources (S-035), and a client that asks
         // again may have dropped what it accepted (S-075).
@@ -237,7 +243,8 @@ impl Referee {
         let has = view.known.get(name) == Some(&version)
             || view.rejected(name, &version)
             || view.accepted.get(name).is_some_and(|accepted| **accepted == *resource);
-        view.given.contains(name) && vanished.is_some_and(|(_, last)| has || **last == *resource)
+        view.given_names.contains(name)
+            && vanished.is_some_and(|(_, last)| has || **last == *resource)
     }
 
     /// A TTL is refreshed with the body where a body-less entry would delete (S-057, S-087).
@@ -252,7 +259,7 @@ impl Referee {
             let Some(clusters) = self.views.get(&link.type_url) else { continue };
             let name = link.name.as_str();
             let exists = self.target.set(&link.type_url).get(name).is_some();
-            if exists && clusters.covers(name) && !clusters.given.contains(name) {
+            if exists && clusters.covers(name) && !clusters.given_names.contains(name) {
                 return Err(format!("`{}` leads to `{name}`, not given yet (S-097)", entry.name));
             }
         }
@@ -260,7 +267,12 @@ impl Referee {
     }
 
     /// S-056, S-098: nothing goes that exists, and nothing goes too early.
-    fn check_removals(&self, now: Time, view: &View, response: &Response) -> Result<(), String> {
+    fn check_removals(
+        &self,
+        now: Time,
+        view: &SubscriptionView,
+        response: &Response,
+    ) -> Result<(), String> {
         let url = &response.type_url;
         let set = self.target.set(url);
         let given = |name: &str| response.entries.iter().any(|entry| &*entry.name == name);
@@ -286,7 +298,7 @@ impl Referee {
                 return Err(format!("`{name}` is removed twice (S-080)"));
             }
         }
-        let absent = view.given.iter().filter(|name| self.full_state(url) && !given(name));
+        let absent = view.given_names.iter().filter(|name| self.full_state(url) && !given(name));
         absent.chain(&response.removed).try_for_each(|name| self.check_unused(now, url, name))
     }
 
@@ -294,7 +306,7 @@ impl Referee {
     fn check_unused(&self, now: Time, url: &TypeUrl, name: &Arc<str>) -> Result<(), String> {
         let holds = self.views.get(url).is_some_and(|view| {
             // A client that asks again may have dropped it, and is answered at once (S-075, S-095).
-            view.given.contains(name)
+            view.given_names.contains(name)
                 && !view.owed.contains(name)
                 && (view.known.contains_key(name) || view.has(name).is_some())
         });
@@ -325,7 +337,7 @@ impl Referee {
     }
 
     /// S-033, S-040, S-106: there is something in it the client does not have and did not reject.
-    fn check_reason(&self, view: &View, response: &Response) -> Result<(), String> {
+    fn check_reason(&self, view: &SubscriptionView, response: &Response) -> Result<(), String> {
         let fresh = |entry: &ResponseEntry| {
             let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
             let version = version.unwrap_or_default();
@@ -334,7 +346,7 @@ impl Referee {
             self.refreshes(entry)
                 || (!had && !refused)
                 || view.owed.contains(&entry.name)
-                || view.may.contains(&entry.name)
+                || view.may_repeat.contains(&entry.name)
         };
         let absent = view.known.keys().chain(view.rejected.keys()).any(|name| {
             self.full_state(&response.type_url)
@@ -344,7 +356,7 @@ impl Referee {
         let given = |name: &str| response.entries.iter().any(|entry| &*entry.name == name);
         let mut gone = self.vanished.keys().filter(|(url, _)| *url == response.type_url);
         let given_up = gone.any(|(_, name)| view.rejected.contains_key(name) && !given(name));
-        let reason = view.owed_any
+        let reason = view.owes_response
             || view.retry
             || given_up
             || absent
@@ -365,7 +377,7 @@ impl Referee {
             let (name, Some(resource)) = (&entry.name, &entry.resource) else { continue };
             let known = clusters.known.get(name) == Some(&resource.version().to_string());
             let again = clusters.owed.contains(name)
-                || clusters.may.contains(name)
+                || clusters.may_repeat.contains(name)
                 || clusters.rejected.contains_key(name);
             if known && !again {
                 continue;

@@ -37,11 +37,11 @@ pub struct Dangers {
 #[derive(Clone, Debug, Default)]
 pub struct World {
     dangers: Dangers,
-    sets: BTreeMap<&'static str, BTreeMap<String, Content>>,
+    sets: BTreeMap<&'static str, BTreeMap<String, WorldResource>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Content {
+struct WorldResource {
     revision: u64,
     bad: bool,
     ttl: bool,
@@ -145,7 +145,7 @@ impl World {
     }
 }
 
-impl Content {
+impl WorldResource {
     fn resource(&self, short: &str, name: &str) -> Resource {
         let links: Vec<_> = self.links.iter().map(|(to, name)| format!("{to}:{name}")).collect();
         let bad = if self.bad { " bad" } else { "" };

@@ -8,7 +8,7 @@ use chancery_core::client::{
 use chancery_core::{ErrorDetail, NameError, Resource, ResourceName, Scope, TypeUrl, Variant};
 
 use crate::script::line::duration;
-use crate::script::resource::term;
+use crate::script::resource::resource;
 use crate::script::type_url;
 
 pub(super) enum Line {
@@ -116,7 +116,7 @@ fn said(text: &str) -> Result<Line, String> {
 
 /// `name@body`, with its body as its version.
 fn restored(text: &str) -> Result<Resource, String> {
-    let resource = term(text)?;
+    let resource = resource(text)?;
     let version = String::from_utf8_lossy(resource.body()).into_owned();
     Ok(resource.with_version(&version))
 }
@@ -148,7 +148,7 @@ impl Said {
             let name = if name.is_empty() { None } else { Some(read(name)?) };
             self.items.push(Err(InvalidResource { name, why: why.replace('_', " ") }));
         } else if let Some(word) = word.strip_suffix("(beat)") {
-            let resource = term(word)?;
+            let resource = resource(word)?;
             self.bare.push(HeartbeatResource {
                 name: resource.name().clone(),
                 aliases: Vec::new(),
@@ -156,7 +156,7 @@ impl Said {
                 ttl: resource.ttl(),
             });
         } else {
-            self.items.push(Ok(term(word)?));
+            self.items.push(Ok(resource(word)?));
         }
         Ok(())
     }

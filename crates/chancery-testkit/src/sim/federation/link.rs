@@ -12,8 +12,8 @@ use chancery_core::{Request, Resource, ResourceName, Snapshot, Time, TypeUrl, Va
 use super::double::Draft;
 use super::host::is_bad;
 use crate::client::Fault;
+use crate::compared_machine::ComparedMachine;
 use crate::sim::lane::Lane;
-use crate::twin::Twin;
 
 /// A stream that the client was told to open.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Link {
     pub(super) writes_from: Time,
     pub(super) up: Lane<Request>,
     pub(super) down: Lane<Response>,
-    server: Twin,
+    server: ComparedMachine,
     identified: bool,
     /// The number of responses that the server sent.
     pub(super) sent: usize,
@@ -50,7 +50,7 @@ impl Link {
             writes_from: at,
             up: Lane::new(),
             down: Lane::new(),
-            server: Twin::new(variant, id.scope.clone(), Arc::clone(settings)),
+            server: ComparedMachine::new(variant, id.scope.clone(), Arc::clone(settings)),
             identified: false,
             sent: 0,
             heard: false,

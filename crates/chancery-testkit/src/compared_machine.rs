@@ -15,21 +15,21 @@ use chancery_core::{Scope, Time, TypeUrl, Variant};
 
 /// A server's machine beside one that shares nothing.
 #[derive(Debug)]
-pub(crate) struct Twin {
+pub(crate) struct ComparedMachine {
     machine: Machine,
     alone: Machine,
-    demand: BTreeMap<TypeUrl, Demand>,
+    demand: BTreeMap<TypeUrl, DemandSum>,
     fault: Option<String>,
 }
 
 /// The sum of all edits of one type.
 #[derive(Debug, Default)]
-struct Demand {
+struct DemandSum {
     wildcard: bool,
     names: BTreeSet<Arc<str>>,
 }
 
-impl Twin {
+impl ComparedMachine {
     /// Two machines of a stream that was just opened.
     pub(crate) fn new(variant: Variant, scope: Scope, settings: Arc<Settings>) -> Self {
         let alone = Settings { share_responses: false, ..(*settings).clone() };
@@ -103,7 +103,7 @@ impl Twin {
     }
 }
 
-impl Demand {
+impl DemandSum {
     fn apply(&mut self, edit: &DemandEdit) {
         self.wildcard = edit.wildcard;
         match &edit.names {

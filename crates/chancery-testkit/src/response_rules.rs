@@ -10,11 +10,11 @@ use chancery_core::server::{Response, ResponseEntry};
 
 /// Looks at the responses of one stream, in order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shape {
+pub(crate) struct ResponseRules {
     nonces: BTreeSet<Arc<str>>,
 }
 
-impl Shape {
+impl ResponseRules {
     /// The first rule the next response breaks, if any.
     pub(crate) fn fault(&mut self, response: &Response) -> Option<String> {
         // S-028
@@ -24,12 +24,13 @@ impl Shape {
         if !self.nonces.insert(Arc::clone(&response.nonce)) {
             return Some(format!("nonce `{}` was used before (S-028)", response.nonce));
         }
-        twice(response).or_else(|| response.entries.iter().find_map(|it| broken(response, &it)))
+        repeated_name(response)
+            .or_else(|| response.entries.iter().find_map(|it| entry_fault(response, &it)))
     }
 }
 
 /// S-060, S-069: a name stands in one place of a response.
-fn twice(response: &Response) -> Option<String> {
+fn repeated_name(response: &Response) -> Option<String> {
     let mut given = BTreeSet::new();
     for entry in response.entries.iter() {
         if !given.insert(Arc::clone(&entry.name)) {
@@ -57,7 +58,7 @@ fn twice(response: &Response) -> Option<String> {
 }
 
 /// S-084, S-085, S-086: what only a wrapper can carry is only in wrapped entries.
-fn broken(response: &Response, entry: &ResponseEntry) -> Option<String> {
+fn entry_fault(response: &Response, entry: &ResponseEntry) -> Option<String> {
     let bare = response.variant == Variant::Sotw && !response.wrapped;
     let name = &entry.name;
     if bare && (entry.heartbeat || entry.ttl || entry.resource.is_none()) {

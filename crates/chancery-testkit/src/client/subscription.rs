@@ -10,7 +10,7 @@ use super::{Fault, Interest};
 
 /// A resource a client holds.
 #[derive(Clone, Debug)]
-pub struct Holding {
+pub struct HeldResource {
     /// What it is.
     pub resource: Arc<Resource>,
     /// When it is dropped unless it is refreshed.
@@ -19,32 +19,32 @@ pub struct Holding {
 
 /// The client's side of one type.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Topic {
+pub(super) struct Subscription {
     pub(super) interest: Interest,
-    pub(super) held: BTreeMap<Arc<str>, Holding>,
+    pub(super) held: BTreeMap<Arc<str>, HeldResource>,
     /// The version accepted last; it survives streams (S-043).
     pub(super) version: Arc<str>,
     /// What the server had been told when that version was accepted.
-    version_of: Option<Interest>,
+    version_interest: Option<Interest>,
     /// The nonce answered last: a request with a newer one and no error would be an ACK. With
     /// [`super::Quirks::foreign_nonce`] it survives streams too.
     pub(super) nonce: Arc<str>,
     /// Names to subscribe to although the server was told already.
-    pub(super) again: BTreeSet<Arc<str>>,
+    pub(super) resubscribe: BTreeSet<Arc<str>>,
     pub(super) rejects: bool,
 
     // What follows is of this stream.
     /// What the server was told last; `None` before the first request.
-    pub(super) told: Option<Interest>,
+    pub(super) sent_interest: Option<Interest>,
     /// Whether a request ever named anything, `*` included (S-050).
     pub(super) named: bool,
     /// All that was ever asked for.
-    pub(super) asked: Interest,
+    pub(super) ever_subscribed: Interest,
     /// All that was ever given, accepted or not, and what the client said it holds.
-    given: BTreeSet<Arc<str>>,
+    received_names: BTreeSet<Arc<str>>,
 }
 
-impl Topic {
+impl Subscription {
     /// A new stream: only what is held and accepted stays.
     pub(super) fn open(&mut self, blank: bool) {
         if blank {
@@ -52,35 +52,35 @@ impl Topic {
             self.version = "".into();
         }
         let interest = &self.interest;
-        if self.version_of.as_ref() != Some(interest) {
+        if self.version_interest.as_ref() != Some(interest) {
             self.version = "".into(); // What is held is not all that is wanted now.
         }
         self.held.retain(|name, _| interest.covers(name));
-        self.again.clear();
-        self.told = None;
+        self.resubscribe.clear();
+        self.sent_interest = None;
         self.named = false;
-        self.asked = Interest::default();
-        self.given = self.held.keys().cloned().collect();
+        self.ever_subscribed = Interest::default();
+        self.received_names = self.held.keys().cloned().collect();
     }
 
     /// Rules about single names that hold whatever crosses on the wire.
     pub(super) fn check(&self, response: &Response) -> Result<(), Fault> {
         for entry in response.entries.iter() {
             let names = std::iter::once(&entry.name).chain(&entry.aliases);
-            if !names.into_iter().any(|name| self.asked.covers(name)) {
+            if !names.into_iter().any(|name| self.ever_subscribed.covers(name)) {
                 return Err(Fault(format!("`{}` was never asked for (S-045)", entry.name)));
             }
-            if entry.heartbeat && !self.given.contains(&entry.name) {
+            if entry.heartbeat && !self.received_names.contains(&entry.name) {
                 return Err(Fault(format!("heartbeat for `{}`, never given (S-088)", entry.name)));
             }
         }
-        let unasked = response.removed.iter().find(|name| !self.asked.covers(name));
+        let unasked = response.removed.iter().find(|name| !self.ever_subscribed.covers(name));
         unasked.map_or(Ok(()), |name| Err(Fault(format!("removed `{name}` was never asked for"))))
     }
 
     /// What is remembered of a response even if it is rejected.
-    pub(super) fn note(&mut self, response: &Response) {
-        self.given.extend(response.entries.iter().map(|entry| Arc::clone(&entry.name)));
+    pub(super) fn record_received(&mut self, response: &Response) {
+        self.received_names.extend(response.entries.iter().map(|entry| Arc::clone(&entry.name)));
         self.rejects = true;
     }
 
@@ -88,12 +88,12 @@ impl Topic {
     pub(super) fn accept(&mut self, version: &Arc<str>) {
         self.rejects = false;
         self.version = Arc::clone(version);
-        self.version_of.clone_from(&self.told);
+        self.version_interest.clone_from(&self.sent_interest);
     }
 
     /// T-03: the type is of no interest any more, so its answers and its nonce are forgotten.
-    pub(super) fn forgets(&mut self) -> bool {
-        let forgets = self.told.as_ref().is_some_and(Interest::is_nothing);
+    pub(super) fn forget_nonce(&mut self) -> bool {
+        let forgets = self.sent_interest.as_ref().is_some_and(Interest::is_nothing);
         if forgets {
             self.nonce = "".into();
         }
@@ -102,37 +102,37 @@ impl Topic {
 
     /// On a stream on which nothing was asked for, no request is needed to want nothing.
     pub(super) fn drop_unasked(&mut self) {
-        if self.told.is_none() && self.interest.is_nothing() {
+        if self.sent_interest.is_none() && self.interest.is_nothing() {
             self.held.clear();
         }
     }
 
     /// The server is being told what is wanted: from here on the rest is not held.
-    pub(super) fn tell(&mut self) {
+    pub(super) fn send_interest(&mut self) {
         let interest = self.interest.clone();
         self.held.retain(|name, _| interest.covers(name));
-        if self.version_of.as_ref().is_some_and(|of| *of != interest) {
-            self.version_of = None; // What is held is not all that the version stood for.
+        if self.version_interest.as_ref().is_some_and(|of| *of != interest) {
+            self.version_interest = None; // What is held is not all that the version stood for.
         }
-        self.asked.all |= interest.all;
-        self.asked.names.extend(interest.names.iter().cloned());
-        self.told = Some(interest);
+        self.ever_subscribed.all |= interest.all;
+        self.ever_subscribed.names.extend(interest.names.iter().cloned());
+        self.sent_interest = Some(interest);
     }
 
     /// Whether the server believes that the client wants this.
     pub(super) fn wants(&self, name: &str) -> bool {
-        self.told.as_ref().is_some_and(|told| told.covers(name))
+        self.sent_interest.as_ref().is_some_and(|told| told.covers(name))
     }
 
     /// Takes one accepted entry.
-    pub(super) fn keep(&mut self, now: Time, entry: &ResponseEntry) {
+    pub(super) fn store(&mut self, now: Time, entry: &ResponseEntry) {
         let Some(resource) = &entry.resource else {
             self.held.remove(&entry.name);
             return;
         };
         let expires = if entry.ttl { resource.ttl().map(|ttl| now + ttl) } else { None };
         if !entry.heartbeat {
-            let holding = Holding { resource: Arc::clone(resource), expires };
+            let holding = HeldResource { resource: Arc::clone(resource), expires };
             self.held.insert(Arc::clone(&entry.name), holding);
         } else if let Some(holding) = self.held.get_mut(&entry.name)
             && holding.resource.version() == resource.version()

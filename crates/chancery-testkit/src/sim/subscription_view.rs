@@ -10,19 +10,19 @@ use crate::client::Interest;
 
 /// The server's end of one type of one stream.
 #[derive(Clone, Debug, Default)]
-pub(super) struct View {
+pub(super) struct SubscriptionView {
     /// What is subscribed to; `None` before the first request.
-    pub(super) told: Option<Interest>,
+    pub(super) interest: Option<Interest>,
     /// Whether a request ever named anything.
     named: bool,
     /// What the client holds when all that was sent has arrived and was accepted: versions as text.
     pub(super) known: BTreeMap<Arc<str>, String>,
     /// What was given on this stream, or stated to be held, and not removed since.
-    pub(super) given: BTreeSet<Arc<str>>,
+    pub(super) given_names: BTreeSet<Arc<str>>,
     /// What the client said it accepted.
     pub(super) accepted: BTreeMap<Arc<str>, Arc<Resource>>,
     /// What the client said it rejected.
-    pub(super) rejected: BTreeMap<Arc<str>, Rejected>,
+    pub(super) rejected: BTreeMap<Arc<str>, RejectedResource>,
     /// True if a name that was rejected was dropped since: it may have been the part at fault.
     lost_part: bool,
     /// True if a part that was rejected and dropped is another one by now, or gone: the rest is
@@ -33,11 +33,11 @@ pub(super) struct View {
     /// Names the client must be answered about although it may have them.
     pub(super) owed: BTreeSet<Arc<str>>,
     /// Names that may come again with other news, because a wildcard now covers them as well.
-    pub(super) may: BTreeSet<Arc<str>>,
+    pub(super) may_repeat: BTreeSet<Arc<str>>,
     /// Whether any response is due, such as the first one of a wildcard.
-    pub(super) owed_any: bool,
+    pub(super) owes_response: bool,
     /// Responses without an answer.
-    pub(super) unanswered: VecDeque<Unanswered>,
+    pub(super) unanswered: VecDeque<UnansweredResponse>,
     /// Whether a request changed names since the last response.
     pub(super) released: bool,
     /// Names whose endpoints the client waits for, because their cluster changed (S-099).
@@ -48,7 +48,7 @@ pub(super) struct View {
 
 /// What was rejected under a name.
 #[derive(Clone, Debug)]
-pub(super) struct Rejected {
+pub(super) struct RejectedResource {
     /// Empty if it was a removal.
     version: String,
     /// How often the type had changed when it was sent.
@@ -57,7 +57,7 @@ pub(super) struct Rejected {
 
 /// A response that was sent and not answered yet.
 #[derive(Clone, Debug)]
-pub(super) struct Unanswered {
+pub(super) struct UnansweredResponse {
     pub(super) nonce: Arc<str>,
     pub(super) sent: Time,
     pub(super) entries: Vec<(Arc<str>, Arc<Resource>)>,
@@ -65,9 +65,9 @@ pub(super) struct Unanswered {
     changes: usize,
 }
 
-impl View {
+impl SubscriptionView {
     pub(super) fn covers(&self, name: &str) -> bool {
-        self.told.as_ref().is_some_and(|told| told.covers(name))
+        self.interest.as_ref().is_some_and(|told| told.covers(name))
     }
 
     /// Returns true if a response that is out gives this.
@@ -101,7 +101,7 @@ impl View {
         // SotW cannot say that these are gone; what comes back is news to the server.
         let known = self.known.keys();
         let gone = known.filter(|name| set.get(name).is_none());
-        self.may.extend(gone.cloned());
+        self.may_repeat.extend(gone.cloned());
     }
 
     /// Books a SotW request.
@@ -112,7 +112,7 @@ impl View {
         let names = request.names.iter().filter(|name| *name != "*").map(Arc::from).collect();
         self.named |= !request.names.is_empty();
         let interest = Interest { all: star || implied, names };
-        let first = self.told.is_none();
+        let first = self.interest.is_none();
         if first
             && interest.names.is_empty()
             && interest.all
@@ -122,11 +122,11 @@ impl View {
             if set.iter().all(|resource| resource.ttl().is_none()) {
                 self.known =
                     set.iter().map(|it| (it.name().shared(), it.version().to_string())).collect();
-                self.given = self.known.keys().cloned().collect();
+                self.given_names = self.known.keys().cloned().collect();
                 self.accepted = set.iter().map(|it| (it.name().shared(), Arc::clone(it))).collect();
             }
         }
-        let before = self.told.clone().unwrap_or_default();
+        let before = self.interest.clone().unwrap_or_default();
         self.owed.extend(interest.names.difference(&before.names).cloned());
         self.changed(first, &before, interest, set);
     }
@@ -134,8 +134,8 @@ impl View {
     /// Books a delta request.
     pub(super) fn delta(&mut self, type_url: &TypeUrl, request: &DeltaRequest, set: &ResourceSet) {
         self.answer(&request.nonce, request.error.is_some(), false);
-        let first = self.told.is_none();
-        let before = self.told.clone().unwrap_or_default();
+        let first = self.interest.is_none();
+        let before = self.interest.clone().unwrap_or_default();
         let mut interest = before.clone();
         let bare = request.subscribe.is_empty() && request.unsubscribe.is_empty();
         interest.all |= first && bare && type_url.rules().legacy_wildcard;
@@ -165,7 +165,7 @@ impl View {
     /// S-076: what the client holds from before need not be sent.
     fn resume(&mut self, request: &DeltaRequest, set: &ResourceSet) {
         for (name, version) in request.initial_versions.iter() {
-            self.given.insert(name.into());
+            self.given_names.insert(name.into());
             let current = set.get(name);
             if current.is_some_and(|resource| resource.ttl().is_some()) {
                 continue; // It may have expired since (S-088).
@@ -180,13 +180,13 @@ impl View {
 
     /// The subscription is another one.
     fn changed(&mut self, first: bool, before: &Interest, interest: Interest, set: &ResourceSet) {
-        self.owed_any |= first || (interest.all && !before.all);
+        self.owes_response |= first || (interest.all && !before.all);
         if interest.all && !before.all {
-            self.may.extend(self.known.keys().cloned());
+            self.may_repeat.extend(self.known.keys().cloned());
         }
         self.released |= interest != *before;
         self.known.retain(|name, _| interest.covers(name));
-        self.given.retain(|name| interest.covers(name));
+        self.given_names.retain(|name| interest.covers(name));
         self.accepted.retain(|name, _| interest.covers(name));
         for (name, rejected) in self.rejected.extract_if(.., |name, _| !interest.covers(name)) {
             let current = set.get(&name).map(|it| it.version().to_string());
@@ -195,7 +195,7 @@ impl View {
         }
         self.warming.retain(|name| interest.covers(name));
         self.owed.retain(|name| interest.covers(name) || before.names.contains(name));
-        self.told = Some(interest);
+        self.interest = Some(interest);
     }
 
     /// Books an ACK or NACK: the first request with the nonce of a response that is out is its
@@ -211,7 +211,7 @@ impl View {
         }
     }
 
-    fn accept(&mut self, answered: Unanswered, full_state: bool) {
+    fn accept(&mut self, answered: UnansweredResponse, full_state: bool) {
         if full_state {
             self.accepted.clear();
         }
@@ -228,7 +228,7 @@ impl View {
 
     /// Nothing is sure about any part of a rejected response (S-035). What a newer one that is out
     /// gives as well is told by the answer to that one.
-    fn reject(&mut self, answered: Unanswered, full_state: bool) {
+    fn reject(&mut self, answered: UnansweredResponse, full_state: bool) {
         let is_newest = self.unanswered.is_empty();
         let newer = self.unanswered.iter();
         let newer = newer.flat_map(|it| it.entries.iter().map(|(name, _)| name).chain(&it.removed));
@@ -242,7 +242,7 @@ impl View {
         let entries = entries.map(|(name, resource)| (name, resource.version().to_string()));
         for (name, version) in removed.chain(entries).filter(|(name, _)| !newer.contains(name)) {
             self.known.remove(&name);
-            self.rejected.insert(name, Rejected { version, changes });
+            self.rejected.insert(name, RejectedResource { version, changes });
         }
     }
 
@@ -256,29 +256,29 @@ impl View {
         if full_state {
             let names: BTreeSet<_> = response.entries.iter().map(|entry| entry.name).collect();
             self.known.retain(|name, _| names.contains(name));
-            self.given.retain(|name| names.contains(name));
+            self.given_names.retain(|name| names.contains(name));
             self.owed.clear();
         }
         for name in &response.removed {
             self.known.remove(name);
-            self.given.remove(name);
+            self.given_names.remove(name);
             self.owed.remove(name);
         }
         for (name, resource) in &entries {
             self.known.insert(Arc::clone(name), resource.version().to_string());
-            self.given.insert(Arc::clone(name));
+            self.given_names.insert(Arc::clone(name));
             self.owed.remove(name);
-            self.may.remove(name);
+            self.may_repeat.remove(name);
             self.warming.remove(name);
         }
-        self.unanswered.push_back(Unanswered {
+        self.unanswered.push_back(UnansweredResponse {
             nonce: Arc::clone(&response.nonce),
             sent: now,
             entries,
             removed: response.removed.clone(),
             changes: self.changes,
         });
-        self.owed_any = false;
+        self.owes_response = false;
         self.retry = false;
         self.released = false;
         self.answered = true;
