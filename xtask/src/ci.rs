@@ -63,7 +63,7 @@ pub(crate) fn test(root: &Path, filter: Option<&str>) -> Result<()> {
 fn run_tests(root: &Path, filter: Option<&str>) -> Result<Totals> {
     let mut command = cargo(root, &["test", "--workspace", "--all-features", "--no-fail-fast"]);
     command.env(CI, "1").args(filter);
-    let (mut totals, mut place) = (Totals::default(), Place::default());
+    let (mut totals, mut place) = (Totals::default(), TestProgress::default());
     let status = supervise::run_heard(&mut command, BOUNDS, |_, line| {
         totals.count(line);
         place.note(line);
@@ -127,12 +127,12 @@ impl Totals {
 
 /// Where a run of tests is: which program runs, and which of its tests are known not to have ended.
 #[derive(Debug, Default)]
-struct Place {
+struct TestProgress {
     program: String,
     running: Vec<String>,
 }
 
-impl Place {
+impl TestProgress {
     /// Takes in a line of cargo's, or of a test program. A program tells the name of a test when it
     /// has ended, and when it has run for a minute; one that runs its tests one by one, before each.
     fn note(&mut self, line: &str) {
@@ -149,7 +149,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TestProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, running } = self;
         match running.is_empty() {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_tests_that_hang_are_named() {
-        let mut place = Place::default();
+        let mut place = TestProgress::default();
         for line in [
             "     Running tests/get.rs (target/debug/deps/get-1)",
             "test old has been running for over 60 seconds",

@@ -29,7 +29,7 @@ const MORE: u64 = 25;
 const RECORD: &str = "xtask/data/counts.txt";
 
 /// Instructions of one pass, by path.
-type Counts = BTreeMap<String, u64>;
+type InstructionCounts = BTreeMap<String, u64>;
 
 /// Counts, and compares with the record.
 pub(crate) fn counts(root: &Path) -> Result<()> {
@@ -37,8 +37,9 @@ pub(crate) fn counts(root: &Path) -> Result<()> {
     let counted = count_all(root)?;
     println!("{:<20} {:>12} {:>12}", "path", "recorded", "counted");
     for path in recorded.keys().chain(counted.keys().filter(|path| !recorded.contains_key(*path))) {
-        let shown =
-            |counts: &Counts| counts.get(path).map_or_else(|| "-".to_owned(), u64::to_string);
+        let shown = |counts: &InstructionCounts| {
+            counts.get(path).map_or_else(|| "-".to_owned(), u64::to_string)
+        };
         println!("{path:<20} {:>12} {:>12}", shown(&recorded), shown(&counted));
     }
     let faults = compare(&recorded, &counted);
@@ -64,7 +65,7 @@ pub(crate) fn record(root: &Path) -> Result<()> {
     fs::write(root.join(RECORD), text).context(RECORD)
 }
 
-fn count_all(root: &Path) -> Result<Counts> {
+fn count_all(root: &Path) -> Result<InstructionCounts> {
     valgrind(root)?;
     let paths = build(root)?;
     let output = collect(&mut program(root, &paths, &[])).context("hot_paths")?;
@@ -129,7 +130,7 @@ fn valgrind(root: &Path) -> Result<()> {
     )
 }
 
-fn compare(recorded: &Counts, counted: &Counts) -> Vec<String> {
+fn compare(recorded: &InstructionCounts, counted: &InstructionCounts) -> Vec<String> {
     let mut faults = Vec::new();
     for (path, &count) in counted {
         let Some(&was) = recorded.get(path) else {
@@ -148,7 +149,7 @@ fn compare(recorded: &Counts, counted: &Counts) -> Vec<String> {
     faults
 }
 
-fn parse(text: &str) -> Result<Counts> {
+fn parse(text: &str) -> Result<InstructionCounts> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let pair = |line: &str| {
         let (path, count) = line.split_once(' ')?;
@@ -163,7 +164,7 @@ fn parse(text: &str) -> Result<Counts> {
 mod tests {
     use super::*;
 
-    fn counts(text: &str) -> Counts {
+    fn counts(text: &str) -> InstructionCounts {
         parse(text).unwrap()
     }
 

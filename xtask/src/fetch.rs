@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::parts::Parts;
+use crate::parts::PartsDirectory;
 use crate::peers::{self, Build};
 use crate::steps::{cargo, exists, program, run};
 
@@ -42,8 +42,8 @@ const SOURCES: &str = "crates/chancery/tests/real";
 /// Makes every part that is not there yet.
 pub(crate) fn fetch(root: &Path) -> Result<()> {
     require(root)?;
-    let parts = Parts { root: root.to_path_buf(), below: "target/real" };
-    let place = Place { root: root.to_path_buf(), real: parts.dir()? };
+    let parts = PartsDirectory { root: root.to_path_buf(), below: "target/real" };
+    let place = PartsBuilder { root: root.to_path_buf(), real: parts.dir()? };
     for version in ENVOYS {
         parts.part(&format!("envoy-{version}"), version, |dir| place.envoy(dir, version))?;
     }
@@ -88,12 +88,12 @@ fn require(root: &Path) -> Result<()> {
 }
 
 /// How each part is made.
-struct Place {
+struct PartsBuilder {
     root: PathBuf,
     real: PathBuf,
 }
 
-impl Place {
+impl PartsBuilder {
     /// A Python environment with packages in it; returns where they are.
     fn python(&self, dir: &Path, packages: &[&str]) -> Result<PathBuf> {
         let path = dir.to_string_lossy();
@@ -128,14 +128,14 @@ impl Place {
     }
 
     /// One of our Go programs, made of these files.
-    fn go(&self, parts: &Parts, name: &str, files: &[&str]) -> Result<()> {
+    fn go(&self, parts: &PartsDirectory, name: &str, files: &[&str]) -> Result<()> {
         let below = format!("{SOURCES}/{name}");
         let made_from = parts.sources(&below, files)?;
         parts.part(name, &made_from, |target| peers::go(&self.root.join(&below), target))
     }
 
     /// Our Java program: Maven brings its libraries, and nothing of Maven is needed to run it.
-    fn java(&self, parts: &Parts) -> Result<()> {
+    fn java(&self, parts: &PartsDirectory) -> Result<()> {
         let below = format!("{SOURCES}/grpc-java");
         let made_from = parts.sources(&below, &[&JAVA[..], &["pom.xml"]].concat())?;
         parts.part("grpc-java", &made_from, |dir| {

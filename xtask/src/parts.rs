@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// The repository, and the directory of it the parts go to.
-pub(crate) struct Parts {
+pub(crate) struct PartsDirectory {
     pub(crate) root: PathBuf,
     /// Below the root.
     pub(crate) below: &'static str,
 }
 
-impl Parts {
+impl PartsDirectory {
     /// The directory the parts are in, made if it is not there.
     pub(crate) fn dir(&self) -> Result<PathBuf> {
         let dir = self.root.join(self.below);
@@ -66,10 +66,10 @@ mod tests {
 
     use super::*;
 
-    fn parts(name: &str) -> Parts {
+    fn parts(name: &str) -> PartsDirectory {
         let root = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
         clear(&root).unwrap();
-        Parts { root, below: "parts" }
+        PartsDirectory { root, below: "parts" }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::parts::{Parts, clear};
+use crate::parts::{PartsDirectory, clear};
 use crate::steps::{cargo, program, run};
 
 /// How a program is built.
@@ -22,7 +22,11 @@ const RUST_CONTROL_PLANE: &str = "bench/rust-control-plane";
 
 /// A program on rust-control-plane. Its dependencies compile protobuf with `protoc` when they are
 /// built.
-pub(crate) fn rust_control_plane(parts: &Parts, protoc: &Path, how: Build) -> Result<PathBuf> {
+pub(crate) fn rust_control_plane(
+    parts: &PartsDirectory,
+    protoc: &Path,
+    how: Build,
+) -> Result<PathBuf> {
     let dir = parts.root.join(RUST_CONTROL_PLANE);
     let own = ["src/main.rs", "Cargo.toml", "Cargo.lock"];
     let shared = ["content.rs", "control.rs", "protobuf.rs"];

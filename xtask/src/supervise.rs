@@ -28,7 +28,7 @@ pub(crate) const BOUNDS: Bounds =
 
 /// Where a line was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum OutputStream {
     Stdout,
     Stderr,
 }
@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) fn run_heard(
     command: &mut Command,
     bounds: Bounds,
-    mut hear: impl FnMut(From, &str),
+    mut hear: impl FnMut(OutputStream, &str),
 ) -> Result<ExitStatus> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let start = Instant::now();
@@ -53,7 +53,7 @@ pub(crate) fn run_heard(
         match said.recv_timeout(left) {
             Ok((from, chunk)) => {
                 pass_on(from, &chunk)?;
-                let begun = &mut begun[usize::from(from == From::Stderr)];
+                let begun = &mut begun[usize::from(from == OutputStream::Stderr)];
                 begun.push_str(&String::from_utf8_lossy(&chunk));
                 while let Some((line, rest)) = begun.split_once('\n') {
                     hear(from, line);
@@ -69,7 +69,7 @@ pub(crate) fn run_heard(
             }
         }
     };
-    for (from, begun) in [From::Stdout, From::Stderr].into_iter().zip(&begun) {
+    for (from, begun) in [OutputStream::Stdout, OutputStream::Stderr].into_iter().zip(&begun) {
         if !begun.is_empty() {
             hear(from, begun);
         }
@@ -93,7 +93,7 @@ pub(crate) fn collect(command: &mut Command) -> Result<Output> {
     let mut outputs = [Vec::new(), Vec::new()];
     loop {
         match said.recv_timeout(BOUNDS.whole.saturating_sub(start.elapsed())) {
-            Ok((from, chunk)) => outputs[usize::from(from == From::Stderr)].extend(chunk),
+            Ok((from, chunk)) => outputs[usize::from(from == OutputStream::Stderr)].extend(chunk),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
                 kill(&mut child);
@@ -151,7 +151,7 @@ fn descendants(of: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
 }
 
 /// Returns true once nobody can say anything any more, which is at once if all are dead.
-fn is_closed(said: &Receiver<(From, Vec<u8>)>) -> bool {
+fn is_closed(said: &Receiver<(OutputStream, Vec<u8>)>) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         match said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -162,11 +162,11 @@ fn is_closed(said: &Receiver<(From, Vec<u8>)>) -> bool {
 }
 
 /// What the program says on both of its outputs, as it comes, until both are closed.
-fn listen(child: &mut Child) -> Receiver<(From, Vec<u8>)> {
+fn listen(child: &mut Child) -> Receiver<(OutputStream, Vec<u8>)> {
     let (send, said) = sync_channel(16);
     let stdout = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
     let stderr = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
-    for (from, pipe) in [(From::Stdout, stdout), (From::Stderr, stderr)] {
+    for (from, pipe) in [(OutputStream::Stdout, stdout), (OutputStream::Stderr, stderr)] {
         let send = send.clone();
         // It ends when the output is closed, or with its next chunk after nobody listens any more.
         thread::spawn(move || pipe.map(|pipe| read(pipe, from, &send)));
@@ -174,7 +174,11 @@ fn listen(child: &mut Child) -> Receiver<(From, Vec<u8>)> {
     said
 }
 
-fn read(mut pipe: Box<dyn Read + Send>, from: From, send: &SyncSender<(From, Vec<u8>)>) {
+fn read(
+    mut pipe: Box<dyn Read + Send>,
+    from: OutputStream,
+    send: &SyncSender<(OutputStream, Vec<u8>)>,
+) {
     let mut chunk = [0; 4096];
     loop {
         let size = match pipe.read(&mut chunk) {
@@ -188,13 +192,13 @@ fn read(mut pipe: Box<dyn Read + Send>, from: From, send: &SyncSender<(From, Vec
     }
 }
 
-fn pass_on(from: From, chunk: &[u8]) -> io::Result<()> {
+fn pass_on(from: OutputStream, chunk: &[u8]) -> io::Result<()> {
     match from {
-        From::Stdout => {
+        OutputStream::Stdout => {
             io::stdout().write_all(chunk)?;
             io::stdout().flush()
         }
-        From::Stderr => io::stderr().write_all(chunk),
+        OutputStream::Stderr => io::stderr().write_all(chunk),
     }
 }
 

@@ -17,9 +17,9 @@ pub(super) fn conditions(attributes: &[Attribute]) -> Option<Conditions> {
     let mut all = Conditions::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")) {
         match attribute.parse_args::<Meta>().map(|meta| value(&meta)) {
-            Ok(Value::Never) => return None,
-            Ok(Value::Always) => {}
-            Ok(Value::If(condition)) => _ = all.insert(condition),
+            Ok(ConditionValue::Never) => return None,
+            Ok(ConditionValue::Always) => {}
+            Ok(ConditionValue::If(condition)) => _ = all.insert(condition),
             Err(_) => _ = all.insert(text(&attribute.meta)),
         }
     }
@@ -32,49 +32,54 @@ pub(super) fn prefix(conditions: &Conditions) -> String {
 }
 
 /// The value of a condition as far as it is known.
-enum Value {
+enum ConditionValue {
     Never,
     Always,
     If(String),
 }
 
-fn value(meta: &Meta) -> Value {
+fn value(meta: &Meta) -> ConditionValue {
     if meta.path().is_ident("test") || meta.path().is_ident("doctest") {
-        return Value::Never;
+        return ConditionValue::Never;
     }
-    let Meta::List(list) = meta else { return Value::If(text(meta)) };
+    let Meta::List(list) = meta else { return ConditionValue::If(text(meta)) };
     let Ok(parts) = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) else {
-        return Value::If(text(meta));
+        return ConditionValue::If(text(meta));
     };
     let values = parts.iter().map(value);
     match list.path.get_ident().map(ToString::to_string).as_deref() {
-        Some("all") => joined("all", values, &Value::Always),
-        Some("any") => joined("any", values, &Value::Never),
+        Some("all") => joined("all", values, &ConditionValue::Always),
+        Some("any") => joined("any", values, &ConditionValue::Never),
         Some("not") => match values.last() {
-            Some(Value::Never) => Value::Always,
-            Some(Value::Always) => Value::Never,
-            Some(Value::If(condition)) => Value::If(format!("not({condition})")),
-            None => Value::If(text(meta)),
+            Some(ConditionValue::Never) => ConditionValue::Always,
+            Some(ConditionValue::Always) => ConditionValue::Never,
+            Some(ConditionValue::If(condition)) => ConditionValue::If(format!("not({condition})")),
+            None => ConditionValue::If(text(meta)),
         },
-        _ => Value::If(text(meta)),
+        _ => ConditionValue::If(text(meta)),
     }
 }
 
 /// `all(..)` or `any(..)`, where `neutral` is the value of a part that decides nothing.
-fn joined(word: &str, values: impl Iterator<Item = Value>, neutral: &Value) -> Value {
+fn joined(
+    word: &str,
+    values: impl Iterator<Item = ConditionValue>,
+    neutral: &ConditionValue,
+) -> ConditionValue {
     let mut open = Vec::new();
     for value in values {
         match (value, neutral) {
-            (Value::If(condition), _) => open.push(condition),
-            (Value::Always, Value::Always) | (Value::Never, Value::Never) => {}
+            (ConditionValue::If(condition), _) => open.push(condition),
+            (ConditionValue::Always, ConditionValue::Always)
+            | (ConditionValue::Never, ConditionValue::Never) => {}
             (decided, _) => return decided,
         }
     }
     match open.as_slice() {
-        [] if matches!(neutral, Value::Always) => Value::Always,
-        [] => Value::Never,
-        [one] => Value::If(one.clone()),
-        _ => Value::If(format!("{word}({})", open.join(", "))),
+        [] if matches!(neutral, ConditionValue::Always) => ConditionValue::Always,
+        [] => ConditionValue::Never,
+        [one] => ConditionValue::If(one.clone()),
+        _ => ConditionValue::If(format!("{word}({})", open.join(", "))),
     }
 }
 

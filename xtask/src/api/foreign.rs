@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tidy::{Finding, Tree};
+use crate::tidy::{Finding, RepositoryTree};
 
 /// The page with the table.
 const PAGE: &str = "docs/stability.md";
@@ -13,7 +13,7 @@ const PAGE: &str = "docs/stability.md";
 /// The heading above the table.
 const HEADING: &str = "## Items of other crates";
 
-pub(super) fn check(tree: &Tree, uses: &[(String, BTreeSet<String>)]) -> Vec<Finding> {
+pub(super) fn check(tree: &RepositoryTree, uses: &[(String, BTreeSet<String>)]) -> Vec<Finding> {
     let Some(page) = tree.text(PAGE) else {
         return vec![Finding::Fault(format!("{PAGE}: is missing"))];
     };
@@ -62,7 +62,7 @@ mod tests {
     fn faults(page: &str, core: &[&str]) -> Vec<String> {
         let core = core.iter().map(|name| (*name).to_owned()).collect();
         let uses = [("core".to_owned(), core), ("proto".to_owned(), BTreeSet::new())];
-        let findings = check(&Tree::of(&[(PAGE, page)]), &uses);
+        let findings = check(&RepositoryTree::of(&[(PAGE, page)]), &uses);
         findings.into_iter().map(|finding| format!("{finding:?}")).collect()
     }
 
@@ -84,6 +84,6 @@ mod tests {
 
     #[test]
     fn a_page_that_is_missing_is_a_fault() {
-        assert_eq!(check(&Tree::of(&[]), &[]).len(), 1);
+        assert_eq!(check(&RepositoryTree::of(&[]), &[]).len(), 1);
     }
 }

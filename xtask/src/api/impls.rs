@@ -10,17 +10,17 @@ use syn::{Generics, ImplItem, Item, Visibility};
 
 use super::conditions::{Conditions, prefix};
 use super::items::{function, inner, marks, parameters, predicates, where_clause};
-use super::listing::{Line, Rank};
+use super::listing::{ApiLine, Rank};
 use super::modules::{Implementation, ItemId};
-use super::names::Names;
-use super::public::Place;
-use super::scope::Target;
+use super::names::NameReplacer;
+use super::public::PublicPath;
+use super::scope::PathTarget;
 
 /// The traits of a crate's types while they are gathered.
 #[derive(Default)]
 pub(super) struct Traits {
     simple: BTreeMap<ImplHeader, BTreeSet<String>>,
-    lines: Vec<Line>,
+    lines: Vec<ApiLine>,
 }
 
 /// All of an implementation but for the trait.
@@ -35,7 +35,7 @@ struct ImplHeader {
 
 impl Traits {
     /// One line for each header, and those of implementations with more to say.
-    pub(super) fn lines(self) -> impl Iterator<Item = Line> {
+    pub(super) fn lines(self) -> impl Iterator<Item = ApiLine> {
         let simple = self.simple.into_iter().map(|(header, traits)| {
             let traits = traits.into_iter().collect::<Vec<_>>().join(" + ");
             header.line(&traits, "")
@@ -53,7 +53,11 @@ impl Traits {
     }
 
     /// Takes in an `impl Trait for Type`, and returns true if users can name all that is in it.
-    pub(super) fn implementation(&mut self, given: &Implementation, names: &mut Names<'_>) -> bool {
+    pub(super) fn implementation(
+        &mut self,
+        given: &Implementation,
+        names: &mut NameReplacer<'_>,
+    ) -> bool {
         let Some((path, _)) = &given.item.trait_ else { return false };
         let generics = &given.item.generics;
         names.know(generics);
@@ -89,7 +93,7 @@ impl Traits {
     }
 
     /// Takes in the derived traits of a public type.
-    pub(super) fn derived(&mut self, id: ItemId, place: &Place, names: &mut Names<'_>) {
+    pub(super) fn derived(&mut self, id: ItemId, place: &PublicPath, names: &mut NameReplacer<'_>) {
         let (attributes, generics, fields): (_, _, Vec<&syn::Field>) =
             match &names.scope.source.items[id].item {
                 Item::Struct(item) => (&item.attrs, &item.generics, item.fields.iter().collect()),
@@ -114,16 +118,16 @@ impl Traits {
 }
 
 impl ImplHeader {
-    fn line(&self, traits: &str, body: &str) -> Line {
+    fn line(&self, traits: &str, body: &str) -> ApiLine {
         let Self { generics, subject, clause, .. } = self;
         let start = prefix(&self.conditions);
         let text = format!("{start}impl{generics} {traits} for {subject}{clause}{body}");
-        Line::new(&self.path, Rank::Implementation, text)
+        ApiLine::new(&self.path, Rank::Implementation, text)
     }
 }
 
 /// The traits that a derive gives.
-fn derived(path: &syn::Path, fields: &[&syn::Field], names: &mut Names<'_>) -> Vec<String> {
+fn derived(path: &syn::Path, fields: &[&syn::Field], names: &mut NameReplacer<'_>) -> Vec<String> {
     if !is_error(path, names) {
         return vec![names.text(path)];
     }
@@ -134,15 +138,21 @@ fn derived(path: &syn::Path, fields: &[&syn::Field], names: &mut Names<'_>) -> V
 }
 
 /// Returns true if the derive is that of `thiserror`, which leaves no trace of its crate.
-fn is_error(path: &syn::Path, names: &Names<'_>) -> bool {
+fn is_error(path: &syn::Path, names: &NameReplacer<'_>) -> bool {
     let words: Vec<_> = path.segments.iter().map(|part| part.ident.to_string()).collect();
     let resolved = names.scope.resolve_item(names.module, &words);
-    resolved
-        .is_some_and(|it| it.target == Target::Foreign(vec!["thiserror".into(), "Error".into()]))
+    resolved.is_some_and(|it| {
+        it.target == PathTarget::Foreign(vec!["thiserror".into(), "Error".into()])
+    })
 }
 
 /// The header of a derived implementation: each type parameter must have the trait, too.
-fn header(place: &Place, generics: &Generics, name: &str, names: &mut Names<'_>) -> ImplHeader {
+fn header(
+    place: &PublicPath,
+    generics: &Generics,
+    name: &str,
+    names: &mut NameReplacer<'_>,
+) -> ImplHeader {
     let mut bare = generics.clone();
     for parameter in &mut bare.params {
         match parameter {
@@ -175,7 +185,7 @@ fn header(place: &Place, generics: &Generics, name: &str, names: &mut Names<'_>)
 }
 
 /// The public functions and constants of an `impl Type`.
-pub(super) fn inherent(given: &Implementation, names: &mut Names<'_>) -> Vec<Line> {
+pub(super) fn inherent(given: &Implementation, names: &mut NameReplacer<'_>) -> Vec<ApiLine> {
     let Some(id) = names.scope.subject(given.module, &given.item.self_ty) else {
         return Vec::new();
     };
@@ -202,13 +212,13 @@ pub(super) fn inherent(given: &Implementation, names: &mut Names<'_>) -> Vec<Lin
         let text = format!("{}{}pub {text}", prefix(&conditions), marks(attributes));
         let mut path = place.path.clone();
         path.push(name.to_string());
-        Some(Line::new(&path, Rank::Declaration, text))
+        Some(ApiLine::new(&path, Rank::Declaration, text))
     });
     shown.collect()
 }
 
 /// The bounds that an `impl` puts on its parameters, those of its `where` too.
-fn bounds(names: &mut Names<'_>, generics: &Generics) -> Vec<String> {
+fn bounds(names: &mut NameReplacer<'_>, generics: &Generics) -> Vec<String> {
     let bounded = generics.params.iter().filter(|parameter| match parameter {
         syn::GenericParam::Type(parameter) => !parameter.bounds.is_empty(),
         syn::GenericParam::Lifetime(parameter) => !parameter.bounds.is_empty(),

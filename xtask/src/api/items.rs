@@ -7,21 +7,21 @@
 use syn::{Attribute, Fields, Generics, Item, TraitItem, Visibility};
 
 use super::conditions::{Conditions, conditions, prefix};
-use super::listing::{Line, Rank};
+use super::listing::{ApiLine, Rank};
 use super::modules::ItemId;
-use super::names::Names;
-use super::public::Place;
+use super::names::NameReplacer;
+use super::public::PublicPath;
 use super::spell::text;
 
 /// The lines of one item as they are written, at the place where it is shown.
 pub(super) struct ItemLines<'a, 'b> {
-    names: &'a mut Names<'b>,
-    place: &'a Place,
-    lines: Vec<Line>,
+    names: &'a mut NameReplacer<'b>,
+    place: &'a PublicPath,
+    lines: Vec<ApiLine>,
 }
 
 /// The lines of an item, without those of its implementations.
-pub(super) fn lines(id: ItemId, place: &Place, names: &mut Names<'_>) -> Vec<Line> {
+pub(super) fn lines(id: ItemId, place: &PublicPath, names: &mut NameReplacer<'_>) -> Vec<ApiLine> {
     let item = &names.scope.source.items[id].item;
     let mut shown = ItemLines { names, place, lines: Vec::new() };
     shown.item(item);
@@ -153,7 +153,7 @@ impl ItemLines<'_, '_> {
 
     fn declare(&mut self, attributes: &[Attribute], text: String) {
         let start = format!("{}{}", prefix(&self.place.conditions), marks(attributes));
-        let line = Line::new(&self.place.path, Rank::Declaration, format!("{start}{text}"));
+        let line = ApiLine::new(&self.place.path, Rank::Declaration, format!("{start}{text}"));
         self.lines.push(line);
     }
 
@@ -163,13 +163,13 @@ impl ItemLines<'_, '_> {
         let start = format!("{}{}", prefix(&(&self.place.conditions | &own)), marks(attributes));
         let mut path = self.place.path.clone();
         path.push(name.to_owned());
-        self.lines.push(Line::new(&path, Rank::Declaration, format!("{start}{text}")));
+        self.lines.push(ApiLine::new(&path, Rank::Declaration, format!("{start}{text}")));
     }
 }
 
 /// A function with its path in place of its name. `outer` has the bounds of the `impl` around it.
 pub(super) fn function(
-    names: &mut Names<'_>,
+    names: &mut NameReplacer<'_>,
     signature: &syn::Signature,
     path: &str,
     outer: &[String],
@@ -194,13 +194,13 @@ pub(super) fn function(
 }
 
 /// `<'a, T: Bound>`, or nothing.
-pub(super) fn parameters(names: &mut Names<'_>, generics: &Generics) -> String {
+pub(super) fn parameters(names: &mut NameReplacer<'_>, generics: &Generics) -> String {
     let texts: Vec<_> = generics.params.iter().map(|parameter| names.text(parameter)).collect();
     if texts.is_empty() { String::new() } else { format!("<{}>", texts.join(", ")) }
 }
 
 /// The bounds in the `where` of a declaration.
-pub(super) fn predicates(names: &mut Names<'_>, generics: &Generics) -> Vec<String> {
+pub(super) fn predicates(names: &mut NameReplacer<'_>, generics: &Generics) -> Vec<String> {
     let clause = generics.where_clause.iter();
     clause.flat_map(|clause| &clause.predicates).map(|demand| names.text(demand)).collect()
 }
@@ -212,7 +212,7 @@ pub(super) fn where_clause(predicates: &[String]) -> String {
 
 /// `: A + B`, or nothing.
 fn bounded<'a>(
-    names: &mut Names<'_>,
+    names: &mut NameReplacer<'_>,
     bounds: impl IntoIterator<Item = &'a syn::TypeParamBound>,
 ) -> String {
     let texts: Vec<_> = bounds.into_iter().map(|bound| names.text(bound)).collect();

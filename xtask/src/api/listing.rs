@@ -8,7 +8,7 @@ const SHOWN: usize = 30;
 
 /// One line. Lines are sorted by path, so that fields and methods stand below their type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Line {
+pub(super) struct ApiLine {
     path: Vec<String>,
     rank: Rank,
     text: String,
@@ -24,7 +24,7 @@ pub(super) enum Rank {
     Foreign,
 }
 
-impl Line {
+impl ApiLine {
     pub(super) fn new(path: &[String], rank: Rank, text: String) -> Self {
         Self { path: path.to_vec(), rank, text }
     }
@@ -35,12 +35,12 @@ impl Line {
 }
 
 /// The text of a listing.
-pub(super) fn written(package: &str, lines: BTreeSet<Line>) -> String {
+pub(super) fn written(package: &str, lines: BTreeSet<ApiLine>) -> String {
     let mut text = format!(
         "# The public interface of {package}, written by `cargo xtask api` from the sources.\n\
          # docs/stability.md says how it is read. A change here is a change for users.\n\n"
     );
-    let (foreign, own): (Vec<_>, Vec<_>) = lines.into_iter().partition(Line::is_foreign);
+    let (foreign, own): (Vec<_>, Vec<_>) = lines.into_iter().partition(ApiLine::is_foreign);
     own.iter().for_each(|line| _ = writeln!(text, "{}", line.text));
     if !foreign.is_empty() {
         text.push_str("\n# Items of other crates in these lines.\n\n");
@@ -97,7 +97,7 @@ mod tests {
     fn what_belongs_to_a_type_stands_below_it() {
         let line = |path: &str, rank, text: &str| {
             let path: Vec<_> = path.split("::").map(str::to_owned).collect();
-            Line::new(&path, rank, text.to_owned())
+            ApiLine::new(&path, rank, text.to_owned())
         };
         let lines = BTreeSet::from([
             line("a::B", Rank::Foreign, "extern a::B"),

@@ -7,13 +7,17 @@
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 
 use super::conditions::prefix;
-use super::listing::{Line, Rank};
-use super::modules::{MacroCall, ModuleId, Source};
+use super::listing::{ApiLine, Rank};
+use super::modules::{CrateSource, MacroCall, ModuleId};
 use super::names::Mentions;
-use super::scope::{Scope, Target};
+use super::scope::{CrateScope, PathTarget};
 use super::spell::spell;
 
-pub(super) fn lines(call: &MacroCall, scope: &Scope<'_>, mentions: &mut Mentions) -> Vec<Line> {
+pub(super) fn lines(
+    call: &MacroCall,
+    scope: &CrateScope<'_>,
+    mentions: &mut Mentions,
+) -> Vec<ApiLine> {
     if !makes_items(scope.source, &call.name) {
         return Vec::new();
     }
@@ -23,13 +27,13 @@ pub(super) fn lines(call: &MacroCall, scope: &Scope<'_>, mentions: &mut Mentions
         .map(|part| {
             let part = spell(replaced(part, scope, call.module, mentions));
             let text = format!("{}{name}({part})", prefix(&call.conditions));
-            Line::new(std::slice::from_ref(&name), Rank::Call, text)
+            ApiLine::new(std::slice::from_ref(&name), Rank::Call, text)
         })
         .collect()
 }
 
 /// Returns true if the macro is the crate's own and its body has something for users in it.
-fn makes_items(source: &Source, name: &str) -> bool {
+fn makes_items(source: &CrateSource, name: &str) -> bool {
     fn has_items(tokens: TokenStream) -> bool {
         tokens.into_iter().any(|token| match token {
             TokenTree::Group(group) => has_items(group.stream()),
@@ -57,7 +61,7 @@ fn parts(tokens: TokenStream) -> Vec<TokenStream> {
 /// The tokens with each path that leads to another crate replaced by its whole.
 fn replaced(
     tokens: TokenStream,
-    scope: &Scope<'_>,
+    scope: &CrateScope<'_>,
     module: ModuleId,
     mentions: &mut Mentions,
 ) -> TokenStream {
@@ -69,7 +73,7 @@ fn replaced(
         let end = at + (path.len() * 3).saturating_sub(2).max(1);
         let resolved = scope.resolve_item(module, &path).map(|resolved| resolved.target);
         match (resolved, &tokens[at]) {
-            (Some(Target::Foreign(path)), _) => {
+            (Some(PathTarget::Foreign(path)), _) => {
                 mentions.note_foreign(&path);
                 let whole: Option<TokenStream> = path.join("::").parse().ok();
                 out.extend(whole.into_iter().flatten());

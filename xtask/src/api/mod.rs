@@ -37,11 +37,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::tidy::{Finding, Tree, metadata};
-use listing::{Line, Rank, difference, written};
-use modules::Source;
-use names::{Mentions, Names};
-use scope::Scope;
+use crate::tidy::{Finding, RepositoryTree, metadata};
+use listing::{ApiLine, Rank, difference, written};
+use modules::CrateSource;
+use names::{Mentions, NameReplacer};
+use scope::CrateScope;
 use workspace::{LISTINGS, Library, libraries};
 
 /// The interface of one library.
@@ -55,7 +55,7 @@ struct Interface {
 
 /// Writes all listings.
 pub(crate) fn write(root: &Path) -> Result<()> {
-    let (tree, metadata) = (Tree::read(root)?, metadata(root)?);
+    let (tree, metadata) = (RepositoryTree::read(root)?, metadata(root)?);
     fs::create_dir_all(root.join(LISTINGS))?;
     for (library, interface) in interfaces(&tree, &metadata) {
         let interface = interface.with_context(|| library.package.clone())?;
@@ -70,7 +70,7 @@ pub(crate) fn write(root: &Path) -> Result<()> {
 }
 
 /// Compares the listings, and the crates that `docs/stability.md` names, with the sources.
-pub(crate) fn check(tree: &Tree, metadata: &Value) -> Vec<Finding> {
+pub(crate) fn check(tree: &RepositoryTree, metadata: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut uses = Vec::new();
     for (library, interface) in interfaces(tree, metadata) {
@@ -90,7 +90,7 @@ pub(crate) fn check(tree: &Tree, metadata: &Value) -> Vec<Finding> {
 }
 
 /// The interfaces of all libraries, each read by a thread of its own.
-fn interfaces(tree: &Tree, metadata: &Value) -> Vec<(Library, Result<Interface>)> {
+fn interfaces(tree: &RepositoryTree, metadata: &Value) -> Vec<(Library, Result<Interface>)> {
     let libraries = libraries(metadata);
     let read = |path: &str| tree.text(path).map(str::to_owned);
     let found: Vec<_> = std::thread::scope(|threads| {
@@ -105,19 +105,19 @@ fn interfaces(tree: &Tree, metadata: &Value) -> Vec<(Library, Result<Interface>)
 }
 
 /// The interface of one library, from its sources.
-fn interface(library: &Library, read: modules::Read<'_>) -> Result<Interface> {
-    let source = Source::read(&library.root, read)?;
+fn interface(library: &Library, read: modules::ReadFile<'_>) -> Result<Interface> {
+    let source = CrateSource::read(&library.root, read)?;
     let crates: BTreeSet<String> = library.crates.keys().cloned().collect();
-    let scope = Scope { source: &source, crates: &crates };
+    let scope = CrateScope { source: &source, crates: &crates };
     let mut mentions = Mentions::default();
     let mut lines = lines(&scope, &mut mentions);
     let features = library.features.iter().map(|name| format!("feature {name}"));
-    lines.extend(features.map(|text| Line::new(&[], Rank::Declaration, text)));
+    lines.extend(features.map(|text| ApiLine::new(&[], Rank::Declaration, text)));
     let mut packages = BTreeSet::new();
     for path in &mentions.foreign {
         let name = path.split("::").next().unwrap_or_default();
         packages.insert(library.crates.get(name).map_or(name, String::as_str).to_owned());
-        lines.insert(Line::new(
+        lines.insert(ApiLine::new(
             std::slice::from_ref(path),
             Rank::Foreign,
             format!("extern {path}"),
@@ -127,18 +127,22 @@ fn interface(library: &Library, read: modules::Read<'_>) -> Result<Interface> {
     Ok(Interface { text, packages, unknown: mentions.unknown })
 }
 
-fn lines(scope: &Scope<'_>, mentions: &mut Mentions) -> BTreeSet<Line> {
+fn lines(scope: &CrateScope<'_>, mentions: &mut Mentions) -> BTreeSet<ApiLine> {
     let public = public::public(scope);
-    let mut lines: BTreeSet<Line> = public.lines(scope, mentions).into_iter().collect();
+    let mut lines: BTreeSet<ApiLine> = public.lines(scope, mentions).into_iter().collect();
     let mut traits = impls::Traits::default();
     for (id, place) in &public.items {
         let module = scope.source.items[*id].module;
-        lines.extend(items::lines(*id, place, &mut Names::new(scope, &public, module, mentions)));
-        traits.derived(*id, place, &mut Names::new(scope, &public, module, mentions));
+        lines.extend(items::lines(
+            *id,
+            place,
+            &mut NameReplacer::new(scope, &public, module, mentions),
+        ));
+        traits.derived(*id, place, &mut NameReplacer::new(scope, &public, module, mentions));
     }
     for given in &scope.source.impls {
         let mut own = Mentions::default();
-        let mut names = Names::new(scope, &public, given.module, &mut own);
+        let mut names = NameReplacer::new(scope, &public, given.module, &mut own);
         let is_shown = match given.item.trait_ {
             Some(_) => traits.implementation(given, &mut names),
             None => {
@@ -155,7 +159,7 @@ fn lines(scope: &Scope<'_>, mentions: &mut Mentions) -> BTreeSet<Line> {
     lines
 }
 
-fn compare(tree: &Tree, library: &Library, interface: &Interface) -> Vec<Finding> {
+fn compare(tree: &RepositoryTree, library: &Library, interface: &Interface) -> Vec<Finding> {
     let path = library.listing();
     let mut findings = Vec::new();
     if !interface.unknown.is_empty() {
@@ -180,7 +184,7 @@ fn lost(interface: &Interface) -> String {
 }
 
 /// Listings of crates that are no longer there.
-fn superfluous(tree: &Tree, libraries: &[Library]) -> Vec<Finding> {
+fn superfluous(tree: &RepositoryTree, libraries: &[Library]) -> Vec<Finding> {
     let known: BTreeSet<_> = libraries.iter().map(Library::listing).collect();
     let files = tree.files.iter().map(|file| &file.path);
     let listings = files.filter(|path| path.starts_with(LISTINGS) && !known.contains(*path));

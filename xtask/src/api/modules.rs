@@ -19,7 +19,7 @@ pub(super) type ItemId = usize;
 
 /// The declarations of one crate.
 #[derive(Default)]
-pub(super) struct Source {
+pub(super) struct CrateSource {
     pub(super) modules: Vec<Module>,
     pub(super) items: Vec<Declared>,
     pub(super) impls: Vec<Implementation>,
@@ -36,12 +36,12 @@ pub(super) struct Module {
     pub(super) parent: Option<ModuleId>,
     pub(super) is_public: bool,
     pub(super) conditions: Conditions,
-    pub(super) names: BTreeMap<String, Vec<Name>>,
+    pub(super) names: BTreeMap<String, Vec<NameMeaning>>,
     pub(super) globs: Vec<Glob>,
 }
 
 /// One meaning of a name in a module. A name may have several: a function and a module, say.
-pub(super) struct Name {
+pub(super) struct NameMeaning {
     pub(super) meaning: Meaning,
     pub(super) is_public: bool,
     pub(super) conditions: Conditions,
@@ -85,22 +85,22 @@ pub(super) struct MacroCall {
 }
 
 /// The text of a file by its path.
-pub(super) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(super) type ReadFile<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The place of a file among the sources.
-struct Place {
+struct ModuleFile {
     file: String,
     /// The directory in which its child modules are.
     dir: String,
 }
 
-impl Source {
+impl CrateSource {
     /// Reads the crate whose root is the file `lib`.
-    pub(super) fn read(lib: &str, read: Read<'_>) -> Result<Self> {
+    pub(super) fn read(lib: &str, read: ReadFile<'_>) -> Result<Self> {
         let mut source = Self::default();
         source.modules.push(Module { is_public: true, ..Module::default() });
         let dir = lib.rsplit_once('/').map_or("", |(dir, _)| dir);
-        let place = Place { file: lib.to_owned(), dir: dir.to_owned() };
+        let place = ModuleFile { file: lib.to_owned(), dir: dir.to_owned() };
         let items = parse(lib, read)?.with_context(|| format!("{lib}: is missing"))?;
         source.take_all(0, items, &place, read)?;
         Ok(source)
@@ -110,13 +110,19 @@ impl Source {
         &mut self,
         module: ModuleId,
         items: Vec<Item>,
-        place: &Place,
-        read: Read<'_>,
+        place: &ModuleFile,
+        read: ReadFile<'_>,
     ) -> Result<()> {
         items.into_iter().try_for_each(|item| self.take(module, item, place, read))
     }
 
-    fn take(&mut self, module: ModuleId, item: Item, place: &Place, read: Read<'_>) -> Result<()> {
+    fn take(
+        &mut self,
+        module: ModuleId,
+        item: Item,
+        place: &ModuleFile,
+        read: ReadFile<'_>,
+    ) -> Result<()> {
         let Some(own) = conditions(attributes(&item)) else { return Ok(()) };
         let conditions = &self.modules[module].conditions | &own;
         match item {
@@ -136,7 +142,7 @@ impl Source {
         let Some((name, visibility)) = declared(&item) else { return };
         let is_public = matches!(visibility, Visibility::Public(_));
         let meaning = Meaning::Item(self.items.len());
-        let entry = Name { meaning, is_public, conditions: conditions.clone() };
+        let entry = NameMeaning { meaning, is_public, conditions: conditions.clone() };
         self.modules[module].names.entry(name.clone()).or_default().push(entry);
         self.items.push(Declared { module, name, item, is_public, conditions });
     }
@@ -146,8 +152,8 @@ impl Source {
         parent: ModuleId,
         item: ItemMod,
         conditions: Conditions,
-        place: &Place,
-        read: Read<'_>,
+        place: &ModuleFile,
+        read: ReadFile<'_>,
     ) -> Result<()> {
         if item.attrs.iter().any(|attribute| attribute.path().is_ident("path")) {
             bail!("{}: `#[path]` of `mod {}` is not followed", place.file, item.ident);
@@ -158,17 +164,17 @@ impl Source {
         let mut path = self.modules[parent].path.clone();
         path.push(name.clone());
         let entry =
-            Name { meaning: Meaning::Module(id), is_public, conditions: conditions.clone() };
+            NameMeaning { meaning: Meaning::Module(id), is_public, conditions: conditions.clone() };
         self.modules[parent].names.entry(name.clone()).or_default().push(entry);
         let parent = Some(parent);
         self.modules.push(Module { path, parent, is_public, conditions, ..Module::default() });
         let dir = format!("{}/{name}", place.dir);
         if let Some((_, items)) = item.content {
-            return self.take_all(id, items, &Place { file: place.file.clone(), dir }, read);
+            return self.take_all(id, items, &ModuleFile { file: place.file.clone(), dir }, read);
         }
         for file in [format!("{dir}.rs"), format!("{dir}/mod.rs")] {
             if let Some(items) = parse(&file, read)? {
-                return self.take_all(id, items, &Place { file, dir }, read);
+                return self.take_all(id, items, &ModuleFile { file, dir }, read);
             }
         }
         bail!("{}: no file for `mod {name}`", place.file)
@@ -184,7 +190,7 @@ impl Source {
             let conditions = conditions.clone();
             match leaf {
                 Leaf::Name(name) => {
-                    let entry = Name { meaning: Meaning::Use(path), is_public, conditions };
+                    let entry = NameMeaning { meaning: Meaning::Use(path), is_public, conditions };
                     module.names.entry(name).or_default().push(entry);
                 }
                 Leaf::Glob => module.globs.push(Glob { path, is_public, conditions }),
@@ -204,7 +210,7 @@ impl Source {
         self.macros.insert(name.clone(), item.mac.tokens.clone());
         if item.attrs.iter().any(|attribute| attribute.path().is_ident("macro_export")) {
             let meaning = Meaning::Item(self.items.len());
-            let entry = Name { meaning, is_public: true, conditions: conditions.clone() };
+            let entry = NameMeaning { meaning, is_public: true, conditions: conditions.clone() };
             self.modules[0].names.entry(name.clone()).or_default().push(entry);
             let item = Item::Macro(item);
             self.items.push(Declared { module: 0, name, item, is_public: true, conditions });
@@ -247,7 +253,7 @@ fn walk(tree: &UseTree, mut path: Vec<String>, leaves: &mut Vec<(Vec<String>, Le
 }
 
 /// The items of a file, if there is such a file.
-fn parse(file: &str, read: Read<'_>) -> Result<Option<Vec<Item>>> {
+fn parse(file: &str, read: ReadFile<'_>) -> Result<Option<Vec<Item>>> {
     let Some(text) = read(file) else { return Ok(None) };
     let parsed = syn::parse_file(&text).with_context(|| format!("{file}: is not Rust"))?;
     Ok(Some(parsed.items))

@@ -14,7 +14,7 @@ use syn::{Attribute, Generics, Ident, Path, PathArguments, PathSegment, Token, T
 use super::aliases::Arguments;
 use super::modules::{ItemId, ModuleId};
 use super::public::Public;
-use super::scope::{STANDARD, Scope, Target, is_prelude};
+use super::scope::{CrateScope, PathTarget, STANDARD, is_prelude};
 use super::spell::text;
 
 /// The names in the signatures of a crate that are not its own.
@@ -27,8 +27,8 @@ pub(super) struct Mentions {
 }
 
 /// Replaces the names of one declaration.
-pub(super) struct Names<'a> {
-    pub(super) scope: &'a Scope<'a>,
+pub(super) struct NameReplacer<'a> {
+    pub(super) scope: &'a CrateScope<'a>,
     pub(super) public: &'a Public,
     pub(super) module: ModuleId,
     /// The generic parameters that are known where the names stand.
@@ -38,9 +38,9 @@ pub(super) struct Names<'a> {
     pub(super) local: Vec<ItemId>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameReplacer<'a> {
     pub(super) fn new(
-        scope: &'a Scope<'a>,
+        scope: &'a CrateScope<'a>,
         public: &'a Public,
         module: ModuleId,
         mentions: &'a mut Mentions,
@@ -89,20 +89,20 @@ impl<'a> Names<'a> {
             return None;
         };
         let parts = match resolved.target {
-            Target::Item(id) => {
+            PathTarget::Item(id) => {
                 self.local.push(id);
                 self.path_of(id)
             }
-            Target::Variant(id, name) => {
+            PathTarget::Variant(id, name) => {
                 let mut path = self.path_of(id);
                 path.push(name);
                 path
             }
-            Target::Foreign(path) => {
+            PathTarget::Foreign(path) => {
                 self.mentions.note_foreign(&path);
                 path
             }
-            Target::Module(_) => return None,
+            PathTarget::Module(_) => return None,
         };
         Some((parts, resolved.used))
     }
@@ -115,7 +115,7 @@ impl<'a> Names<'a> {
             return None;
         }
         let resolved = self.scope.resolve_item(self.module, &words)?;
-        let Target::Item(id) = resolved.target else { return None };
+        let PathTarget::Item(id) = resolved.target else { return None };
         let is_alias = matches!(self.scope.source.items[id].item, syn::Item::Type(_));
         (is_alias && !self.public.items.contains_key(&id)).then_some(id)
     }
@@ -183,13 +183,13 @@ fn segment(name: &str) -> PathSegment {
 
 /// A part of a syntax tree in which names can be replaced.
 pub(super) trait Visited: Clone + ToTokens {
-    fn visit(&mut self, names: &mut Names<'_>);
+    fn visit(&mut self, names: &mut NameReplacer<'_>);
 }
 
 macro_rules! visited {
     ($($tree:ty: $visit:ident),* $(,)?) => {
         $(impl Visited for $tree {
-            fn visit(&mut self, names: &mut Names<'_>) {
+            fn visit(&mut self, names: &mut NameReplacer<'_>) {
                 names.$visit(self);
             }
         })*
@@ -207,7 +207,7 @@ visited! {
     syn::WherePredicate: visit_where_predicate_mut,
 }
 
-impl VisitMut for Names<'_> {
+impl VisitMut for NameReplacer<'_> {
     fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
         attributes.clear();
     }

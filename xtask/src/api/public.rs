@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::conditions::{Conditions, prefix};
-use super::listing::{Line, Rank};
-use super::modules::{Glob, ItemId, Meaning, ModuleId, Name};
-use super::names::{Mentions, Names};
-use super::scope::{Scope, Target};
+use super::listing::{ApiLine, Rank};
+use super::modules::{Glob, ItemId, Meaning, ModuleId, NameMeaning};
+use super::names::{Mentions, NameReplacer};
+use super::scope::{CrateScope, PathTarget};
 
 /// A path from the root of the crate, and the conditions under which it exists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct PublicPath {
     pub(super) path: Vec<String>,
     pub(super) conditions: Conditions,
 }
@@ -21,8 +21,8 @@ pub(super) struct Place {
 /// A name that leads to something which is shown elsewhere, or is of another crate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reexport {
-    pub(super) place: Place,
-    pub(super) target: Target,
+    pub(super) place: PublicPath,
+    pub(super) target: PathTarget,
     /// True of `pub use target::*`.
     pub(super) is_glob: bool,
 }
@@ -30,18 +30,18 @@ pub(super) struct Reexport {
 /// All that a user of the crate can name.
 #[derive(Default)]
 pub(super) struct Public {
-    pub(super) items: BTreeMap<ItemId, Place>,
-    pub(super) modules: BTreeMap<ModuleId, Place>,
+    pub(super) items: BTreeMap<ItemId, PublicPath>,
+    pub(super) modules: BTreeMap<ModuleId, PublicPath>,
     pub(super) reexports: Vec<Reexport>,
 }
 
 impl Public {
     /// The lines of modules and of names that lead elsewhere.
-    pub(super) fn lines(&self, scope: &Scope<'_>, mentions: &mut Mentions) -> Vec<Line> {
+    pub(super) fn lines(&self, scope: &CrateScope<'_>, mentions: &mut Mentions) -> Vec<ApiLine> {
         let mut lines = Vec::new();
         for place in self.modules.values().filter(|place| !place.path.is_empty()) {
             let text = format!("{}pub mod {}", prefix(&place.conditions), place.path.join("::"));
-            lines.push(Line::new(&place.path, Rank::Declaration, text));
+            lines.push(ApiLine::new(&place.path, Rank::Declaration, text));
         }
         for reexport in &self.reexports {
             let place = &reexport.place;
@@ -52,21 +52,27 @@ impl Public {
             let is_same = !reexport.is_glob && target.rsplit("::").next() == Some(&name);
             let rename = if is_same { String::new() } else { format!(" as {name}") };
             let text = format!("{start}pub use {target}{rename}");
-            lines.push(Line::new(&place.path, Rank::Declaration, text));
+            lines.push(ApiLine::new(&place.path, Rank::Declaration, text));
         }
         lines
     }
 
     /// The path at which the target of a `pub use` is shown.
-    fn path_of(&self, target: &Target, scope: &Scope<'_>, mentions: &mut Mentions) -> String {
-        let item = |id, mentions| Names::new(scope, self, 0, mentions).path_of(id).join("::");
+    fn path_of(
+        &self,
+        target: &PathTarget,
+        scope: &CrateScope<'_>,
+        mentions: &mut Mentions,
+    ) -> String {
+        let item =
+            |id, mentions| NameReplacer::new(scope, self, 0, mentions).path_of(id).join("::");
         match target {
-            Target::Module(id) => {
+            PathTarget::Module(id) => {
                 self.modules.get(id).map_or_else(String::new, |place| place.path.join("::"))
             }
-            Target::Item(id) => item(*id, mentions),
-            Target::Variant(id, name) => format!("{}::{name}", item(*id, mentions)),
-            Target::Foreign(path) => {
+            PathTarget::Item(id) => item(*id, mentions),
+            PathTarget::Variant(id, name) => format!("{}::{name}", item(*id, mentions)),
+            PathTarget::Foreign(path) => {
                 mentions.note_foreign(path);
                 path.join("::")
             }
@@ -75,15 +81,16 @@ impl Public {
 }
 
 /// Walks from the root through everything public, one level of modules after the other.
-pub(super) fn public(scope: &Scope<'_>) -> Public {
+pub(super) fn public(scope: &CrateScope<'_>) -> Public {
     let mut public = Public::default();
-    let root = Place { path: Vec::new(), conditions: Conditions::new() };
+    let root = PublicPath { path: Vec::new(), conditions: Conditions::new() };
     public.modules.insert(0, root.clone());
     let mut level = vec![(root, 0)];
     while !level.is_empty() {
         let mut next = Vec::new();
         for (place, module) in level {
-            let mut walk = Walk { scope, public: &mut public, place: &place, next: &mut next };
+            let mut walk =
+                ModuleWalk { scope, public: &mut public, place: &place, next: &mut next };
             walk.module(module);
         }
         next.sort();
@@ -93,14 +100,14 @@ pub(super) fn public(scope: &Scope<'_>) -> Public {
 }
 
 /// The walk through one public module.
-struct Walk<'a> {
-    scope: &'a Scope<'a>,
+struct ModuleWalk<'a> {
+    scope: &'a CrateScope<'a>,
     public: &'a mut Public,
-    place: &'a Place,
-    next: &'a mut Vec<(Place, ModuleId)>,
+    place: &'a PublicPath,
+    next: &'a mut Vec<(PublicPath, ModuleId)>,
 }
 
-impl Walk<'_> {
+impl ModuleWalk<'_> {
     fn module(&mut self, module: ModuleId) {
         let scope = self.scope;
         let names = &scope.source.modules[module].names;
@@ -112,14 +119,14 @@ impl Walk<'_> {
         globs.filter(|glob| glob.is_public).for_each(|glob| self.glob(module, glob, &own));
     }
 
-    fn name(&mut self, module: ModuleId, name: &str, entry: &Name, outer: &Conditions) {
+    fn name(&mut self, module: ModuleId, name: &str, entry: &NameMeaning, outer: &Conditions) {
         if !entry.is_public {
             return;
         }
         let conditions = &entry.conditions | outer;
         match &entry.meaning {
-            Meaning::Module(id) => self.reach(name, &Target::Module(*id), &conditions),
-            Meaning::Item(id) => self.reach(name, &Target::Item(*id), &conditions),
+            Meaning::Module(id) => self.reach(name, &PathTarget::Module(*id), &conditions),
+            Meaning::Item(id) => self.reach(name, &PathTarget::Item(*id), &conditions),
             Meaning::Use(path) => {
                 for resolved in self.scope.resolve(module, path) {
                     self.reach(name, &resolved.target, &conditions);
@@ -132,7 +139,7 @@ impl Walk<'_> {
     fn glob(&mut self, module: ModuleId, glob: &Glob, own: &BTreeSet<&str>) {
         let scope = self.scope;
         for resolved in scope.resolve(module, &glob.path) {
-            let Target::Module(id) = resolved.target else {
+            let PathTarget::Module(id) = resolved.target else {
                 let place = self.below("*", &glob.conditions);
                 self.public.reexports.push(Reexport {
                     place,
@@ -154,24 +161,24 @@ impl Walk<'_> {
     }
 
     /// Notes that a name of this module leads to a target, if that is public at all.
-    fn reach(&mut self, name: &str, target: &Target, conditions: &Conditions) {
+    fn reach(&mut self, name: &str, target: &PathTarget, conditions: &Conditions) {
         let place = self.below(name, conditions);
         let source = self.scope.source;
         let is_new = match target {
-            Target::Module(id) if !source.modules[*id].is_public => return,
-            Target::Item(id) if !source.items[*id].is_public => return,
-            Target::Module(id) => !self.public.modules.contains_key(id),
-            Target::Item(id) => !self.public.items.contains_key(id),
-            Target::Variant(..) | Target::Foreign(_) => false,
+            PathTarget::Module(id) if !source.modules[*id].is_public => return,
+            PathTarget::Item(id) if !source.items[*id].is_public => return,
+            PathTarget::Module(id) => !self.public.modules.contains_key(id),
+            PathTarget::Item(id) => !self.public.items.contains_key(id),
+            PathTarget::Variant(..) | PathTarget::Foreign(_) => false,
         };
         match target {
-            Target::Module(id) if is_new => {
+            PathTarget::Module(id) if is_new => {
                 self.next.push((place.clone(), *id));
                 self.public.modules.insert(*id, place);
             }
-            Target::Item(id) if is_new => {
+            PathTarget::Item(id) if is_new => {
                 let conditions = &place.conditions | &source.items[*id].conditions;
-                self.public.items.insert(*id, Place { conditions, ..place });
+                self.public.items.insert(*id, PublicPath { conditions, ..place });
             }
             _ => {
                 let target = target.clone();
@@ -180,9 +187,9 @@ impl Walk<'_> {
         }
     }
 
-    fn below(&self, name: &str, conditions: &Conditions) -> Place {
+    fn below(&self, name: &str, conditions: &Conditions) -> PublicPath {
         let mut path = self.place.path.clone();
         path.push(name.to_owned());
-        Place { path, conditions: &self.place.conditions | conditions }
+        PublicPath { path, conditions: &self.place.conditions | conditions }
     }
 }

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use syn::{Item, Type};
 
-use super::modules::{ItemId, Meaning, ModuleId, Source};
+use super::modules::{CrateSource, ItemId, Meaning, ModuleId};
 
 /// The end of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum PathTarget {
     Module(ModuleId),
     Item(ItemId),
     /// A variant of an enum of this crate.
@@ -22,8 +22,8 @@ pub(super) enum Target {
 
 /// A target, and how many parts of the path led there; the others name what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Resolved {
-    pub(super) target: Target,
+pub(super) struct ResolvedPath {
+    pub(super) target: PathTarget,
     pub(super) used: usize,
 }
 
@@ -88,36 +88,36 @@ fn foreign(mut path: Vec<String>) -> Vec<String> {
 }
 
 /// A crate's declarations and the names of the crates it may use.
-pub(super) struct Scope<'a> {
-    pub(super) source: &'a Source,
+pub(super) struct CrateScope<'a> {
+    pub(super) source: &'a CrateSource,
     pub(super) crates: &'a BTreeSet<String>,
 }
 
 /// The names that are being followed, so that `use a::a` ends.
-type Following = Vec<(ModuleId, String)>;
+type VisitedNames = Vec<(ModuleId, String)>;
 
-impl Scope<'_> {
+impl CrateScope<'_> {
     /// All that a path of a module means; nothing if it is not known.
-    pub(super) fn resolve(&self, module: ModuleId, path: &[String]) -> Vec<Resolved> {
-        self.follow(module, path, &mut Following::new())
+    pub(super) fn resolve(&self, module: ModuleId, path: &[String]) -> Vec<ResolvedPath> {
+        self.follow(module, path, &mut VisitedNames::new())
     }
 
     /// The type, trait or constant that a path in a signature means. `str` is the type, although
     /// a module of that name may be imported.
-    pub(super) fn resolve_item(&self, module: ModuleId, path: &[String]) -> Option<Resolved> {
+    pub(super) fn resolve_item(&self, module: ModuleId, path: &[String]) -> Option<ResolvedPath> {
         if let [name] = path
             && is_primitive(name)
         {
-            return Some(Resolved { target: Target::Foreign(path.to_vec()), used: 1 });
+            return Some(ResolvedPath { target: PathTarget::Foreign(path.to_vec()), used: 1 });
         }
         let all = self.resolve(module, path);
-        let is_type = |resolved: &&Resolved| match &resolved.target {
-            Target::Item(id) => !matches!(
+        let is_type = |resolved: &&ResolvedPath| match &resolved.target {
+            PathTarget::Item(id) => !matches!(
                 self.source.items[*id].item,
                 Item::Fn(_) | Item::Const(_) | Item::Static(_) | Item::Macro(_)
             ),
-            Target::Foreign(_) | Target::Variant(..) => true,
-            Target::Module(_) => false,
+            PathTarget::Foreign(_) | PathTarget::Variant(..) => true,
+            PathTarget::Module(_) => false,
         };
         let found = all.iter().find(is_type).or_else(|| all.first());
         found.cloned()
@@ -127,7 +127,7 @@ impl Scope<'_> {
     pub(super) fn subject(&self, module: ModuleId, ty: &Type) -> Option<ItemId> {
         let Type::Path(typed) = ty else { return None };
         let words: Vec<_> = typed.path.segments.iter().map(|part| part.ident.to_string()).collect();
-        let Target::Item(id) = self.resolve_item(module, &words)?.target else { return None };
+        let PathTarget::Item(id) = self.resolve_item(module, &words)?.target else { return None };
         let declared = &self.source.items[id];
         match &declared.item {
             Item::Type(alias) => self.subject(declared.module, &alias.ty),
@@ -139,16 +139,16 @@ impl Scope<'_> {
         &self,
         module: ModuleId,
         path: &[String],
-        following: &mut Following,
-    ) -> Vec<Resolved> {
+        following: &mut VisitedNames,
+    ) -> Vec<ResolvedPath> {
         let Some(first) = path.first() else { return Vec::new() };
         let start = match first.as_str() {
             "" => return self.start_foreign(&path[1..], 2),
-            "crate" => vec![Target::Module(0)],
-            "self" => vec![Target::Module(module)],
+            "crate" => vec![PathTarget::Module(0)],
+            "self" => vec![PathTarget::Module(module)],
             "super" => {
                 let parent = self.source.modules[module].parent;
-                parent.map(Target::Module).into_iter().collect()
+                parent.map(PathTarget::Module).into_iter().collect()
             }
             name => self.lookup(module, name, following),
         };
@@ -161,31 +161,31 @@ impl Scope<'_> {
     /// The rest of a path, from where its first parts led.
     fn descend(
         &self,
-        target: Target,
+        target: PathTarget,
         path: &[String],
         used: usize,
-        following: &mut Following,
-    ) -> Vec<Resolved> {
+        following: &mut VisitedNames,
+    ) -> Vec<ResolvedPath> {
         let next = path.get(used);
         match (target, next) {
-            (Target::Module(module), Some(name)) if name == "super" => {
-                let parent = self.source.modules[module].parent.map(Target::Module);
+            (PathTarget::Module(module), Some(name)) if name == "super" => {
+                let parent = self.source.modules[module].parent.map(PathTarget::Module);
                 let parents = parent.into_iter();
                 parents.flat_map(|it| self.descend(it, path, used + 1, following)).collect()
             }
-            (Target::Module(module), Some(name)) => {
+            (PathTarget::Module(module), Some(name)) => {
                 let targets = self.lookup(module, name, following);
                 let targets = targets.into_iter();
                 targets.flat_map(|it| self.descend(it, path, used + 1, following)).collect()
             }
-            (Target::Item(id), Some(name)) if self.is_variant(id, name) => {
-                vec![Resolved { target: Target::Variant(id, name.clone()), used: used + 1 }]
+            (PathTarget::Item(id), Some(name)) if self.is_variant(id, name) => {
+                vec![ResolvedPath { target: PathTarget::Variant(id, name.clone()), used: used + 1 }]
             }
-            (Target::Foreign(mut start), Some(_)) => {
+            (PathTarget::Foreign(mut start), Some(_)) => {
                 start.extend_from_slice(&path[used..]);
-                vec![Resolved { target: Target::Foreign(foreign(start)), used: path.len() }]
+                vec![ResolvedPath { target: PathTarget::Foreign(foreign(start)), used: path.len() }]
             }
-            (target, _) => vec![Resolved { target, used }],
+            (target, _) => vec![ResolvedPath { target, used }],
         }
     }
 
@@ -197,20 +197,28 @@ impl Scope<'_> {
     }
 
     /// A path that begins with a crate or a name of the prelude.
-    fn start_foreign(&self, path: &[String], skipped: usize) -> Vec<Resolved> {
+    fn start_foreign(&self, path: &[String], skipped: usize) -> Vec<ResolvedPath> {
         let Some(first) = path.first() else { return Vec::new() };
         if self.crates.contains(first) || matches!(first.as_str(), "std" | "core" | "alloc") {
-            let target = Target::Foreign(foreign(path.to_vec()));
-            return vec![Resolved { target, used: path.len() + skipped - 1 }];
+            let target = PathTarget::Foreign(foreign(path.to_vec()));
+            return vec![ResolvedPath { target, used: path.len() + skipped - 1 }];
         }
         if is_prelude(first) {
-            return vec![Resolved { target: Target::Foreign(vec![first.clone()]), used: 1 }];
+            return vec![ResolvedPath {
+                target: PathTarget::Foreign(vec![first.clone()]),
+                used: 1,
+            }];
         }
         Vec::new()
     }
 
     /// All that a name means in a module, imports followed.
-    fn lookup(&self, module: ModuleId, name: &str, following: &mut Following) -> Vec<Target> {
+    fn lookup(
+        &self,
+        module: ModuleId,
+        name: &str,
+        following: &mut VisitedNames,
+    ) -> Vec<PathTarget> {
         let here = (module, name.to_owned());
         if following.contains(&here) {
             return Vec::new();
@@ -219,8 +227,8 @@ impl Scope<'_> {
         let mut targets = Vec::new();
         for entry in self.source.modules[module].names.get(name).into_iter().flatten() {
             match &entry.meaning {
-                Meaning::Module(id) => targets.push(Target::Module(*id)),
-                Meaning::Item(id) => targets.push(Target::Item(*id)),
+                Meaning::Module(id) => targets.push(PathTarget::Module(*id)),
+                Meaning::Item(id) => targets.push(PathTarget::Item(*id)),
                 Meaning::Use(path) => {
                     let ends = self.follow(module, path, following).into_iter();
                     targets.extend(ends.map(|resolved| resolved.target));
@@ -238,15 +246,15 @@ impl Scope<'_> {
         &self,
         module: ModuleId,
         name: &str,
-        following: &mut Following,
-    ) -> Vec<Target> {
+        following: &mut VisitedNames,
+    ) -> Vec<PathTarget> {
         let mut targets = Vec::new();
         for glob in &self.source.modules[module].globs {
             for resolved in self.follow(module, &glob.path, following) {
                 match resolved.target {
-                    Target::Module(id) => targets.extend(self.lookup(id, name, following)),
-                    Target::Item(id) if self.is_variant(id, name) => {
-                        targets.push(Target::Variant(id, name.to_owned()));
+                    PathTarget::Module(id) => targets.extend(self.lookup(id, name, following)),
+                    PathTarget::Item(id) if self.is_variant(id, name) => {
+                        targets.push(PathTarget::Variant(id, name.to_owned()));
                     }
                     _ => {}
                 }

@@ -289,7 +289,7 @@ fn a_listing_that_is_not_what_the_sources_say_is_a_fault() {
     }]});
     let page = ("docs/stability.md", "## Items of other crates\n");
     let files = |source, listing| {
-        let tree = Tree::of(&[
+        let tree = RepositoryTree::of(&[
             ("crates/it/src/lib.rs", source),
             ("docs/api/it.txt", listing),
             ("docs/api/gone.txt", ""),
@@ -297,9 +297,10 @@ fn a_listing_that_is_not_what_the_sources_say_is_a_fault() {
         ]);
         check(&tree, &metadata)
     };
-    let [(_, interface)] =
-        &interfaces(&Tree::of(&[("crates/it/src/lib.rs", "pub fn f() {}")]), &metadata)[..]
-    else {
+    let [(_, interface)] = &interfaces(
+        &RepositoryTree::of(&[("crates/it/src/lib.rs", "pub fn f() {}")]),
+        &metadata,
+    )[..] else {
         panic!("one library")
     };
     let listing = interface.as_ref().unwrap().text.clone();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::server::Server;
+use super::server::ServerProcess;
 
 /// How resources are spread over files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ load_assignment:
 
 /// `chancery serve`, with nothing set but its addresses.
 pub(crate) struct Daemon {
-    pub(crate) server: Server,
+    pub(crate) server: ServerProcess,
     admin: SocketAddr,
     begin: Instant,
 }
@@ -92,7 +92,7 @@ impl Daemon {
             admin.to_string(),
         ];
         let begin = Instant::now();
-        let server = Server::silent(chancery, &words, xds.to_string())?;
+        let server = ServerProcess::silent(chancery, &words, xds.to_string())?;
         Ok(Self { server, admin, begin })
     }
 

@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 
 use super::driver;
 use super::figures::{Comparison, Series};
-use super::options::Options;
+use super::options::BenchOptions;
 use super::programs::Programs;
-use super::server::Server;
+use super::server::ServerProcess;
 
 /// Everything a comparison needs.
 pub(crate) struct Lab {
     pub(crate) root: PathBuf,
     pub(crate) programs: Programs,
-    pub(crate) options: Options,
+    pub(crate) options: BenchOptions,
     /// For what a run writes.
     pub(crate) dir: PathBuf,
 }
@@ -89,7 +89,7 @@ impl Side {
 }
 
 impl Lab {
-    pub(crate) fn new(root: &Path, programs: Programs, options: &Options) -> Result<Self> {
+    pub(crate) fn new(root: &Path, programs: Programs, options: &BenchOptions) -> Result<Self> {
         let dir = root.join("target/bench/run");
         fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
         Ok(Self { root: root.to_path_buf(), programs, options: options.clone(), dir })
@@ -156,7 +156,8 @@ impl Lab {
         side: Side,
         scenario: &Scenario,
     ) -> Result<(Value, Map<String, Value>)> {
-        let server = Server::start(side.program(&self.programs)?, &words(&server(side, scenario)))?;
+        let server =
+            ServerProcess::start(side.program(&self.programs)?, &words(&server(side, scenario)))?;
         let mut flags = vec![
             scenario.verb.to_owned(),
             "--server".to_owned(),

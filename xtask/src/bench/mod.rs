@@ -35,7 +35,7 @@ use serde_json::Value;
 
 use figures::Comparison;
 use lab::Lab;
-use options::{Options, RUNS};
+use options::{BenchOptions, RUNS};
 
 /// Where the figures are kept, and what follows from them.
 const FIGURES: &str = "docs/benchmarks/figures.json";
@@ -46,7 +46,7 @@ pub(crate) const HELP: &str = options::HELP;
 
 /// Measures what was asked for, says what came out, and writes the document.
 pub(crate) fn bench(root: &Path, words: &[&str]) -> Result<()> {
-    let options = Options::parse(words)?;
+    let options = BenchOptions::parse(words)?;
     if options.document {
         return write_document(root, &stored(root)?);
     }

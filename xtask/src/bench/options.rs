@@ -29,7 +29,7 @@ const NO_GOAL: &str = "RUST-CONTROL-PLANE";
 pub(crate) const RUNS: usize = 5;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct BenchOptions {
     /// All, if it is empty.
     only: Vec<String>,
     pub(crate) json: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     pub(crate) document: bool,
 }
 
-impl Options {
+impl BenchOptions {
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
         let mut options = Self { runs: RUNS, ..Self::default() };
         let mut words = words.iter();
@@ -95,18 +95,18 @@ mod tests {
 
     #[test]
     fn words_are_read() {
-        let options = Options::parse(&["--only", "g1,G7", "--json", "x", "--quick"]).unwrap();
+        let options = BenchOptions::parse(&["--only", "g1,G7", "--json", "x", "--quick"]).unwrap();
         assert!(options.wants("G1") && options.wants("G7") && !options.wants("G2"));
         assert_eq!((options.runs, options.json.as_deref()), (1, Some("x")));
         assert!(!options.wants_any(&[]));
-        assert!(Options::parse(&[]).unwrap().wants("G2"));
+        assert!(BenchOptions::parse(&[]).unwrap().wants("G2"));
     }
 
     #[test]
     fn the_comparison_without_a_goal_has_a_name() {
-        let options = Options::parse(&["--only", "rust-control-plane"]).unwrap();
+        let options = BenchOptions::parse(&["--only", "rust-control-plane"]).unwrap();
         assert!(options.wants_any(&[]) && !options.wants_any(&["G1", "G2"]));
-        assert!(Options::parse(&[]).unwrap().wants_any(&[]));
+        assert!(BenchOptions::parse(&[]).unwrap().wants_any(&[]));
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
             (&["--json"], "`--json` needs a value"),
             (&["fast"], "unknown word `fast`"),
         ] {
-            let fault = Options::parse(words).unwrap_err().to_string();
+            let fault = BenchOptions::parse(words).unwrap_err().to_string();
             assert!(fault.starts_with(expected), "{fault}");
         }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::parts::Parts;
+use crate::parts::PartsDirectory;
 use crate::peers::{self, Build};
 use crate::steps::{cargo, exists, program, run};
 
@@ -35,7 +35,7 @@ pub(crate) fn build(root: &Path) -> Result<Programs> {
         ["build", "--release", "--locked", "-p", "chancery", "-p", "chancery-bench-servers"];
     let target = root.join("target");
     run(cargo(root, &words).arg("--target-dir").arg(&target))?;
-    let parts = Parts { root: root.to_path_buf(), below: "target/bench" };
+    let parts = PartsDirectory { root: root.to_path_buf(), below: "target/bench" };
     let release = target.join("release");
     Ok(Programs {
         chancery: release.join("chancery"),
@@ -57,7 +57,7 @@ fn told(outcome: Result<PathBuf>) -> Result<PathBuf, String> {
 
 const GO: &str = "bench/go-control-plane";
 
-fn go(parts: &Parts) -> Result<PathBuf> {
+fn go(parts: &PartsDirectory) -> Result<PathBuf> {
     let dir = parts.root.join(GO);
     if !exists(&mut program(&dir, "go", &["version"])) {
         bail!("go-control-plane needs `go`, which is not installed");
@@ -68,7 +68,7 @@ fn go(parts: &Parts) -> Result<PathBuf> {
     Ok(parts.dir()?.join("go-control-plane"))
 }
 
-fn rust_control_plane(parts: &Parts) -> Result<PathBuf> {
+fn rust_control_plane(parts: &PartsDirectory) -> Result<PathBuf> {
     let protoc = protoc(parts)?;
     peers::rust_control_plane(parts, &protoc, Build::Optimised)
 }
@@ -77,7 +77,7 @@ fn rust_control_plane(parts: &Parts) -> Result<PathBuf> {
 const GRPCIO_TOOLS: &str = "grpcio-tools==1.85.1";
 
 /// `protoc` of this machine, or one in a Python environment.
-fn protoc(parts: &Parts) -> Result<PathBuf> {
+fn protoc(parts: &PartsDirectory) -> Result<PathBuf> {
     if exists(&mut program(&parts.root, "protoc", &["--version"])) {
         return Ok("protoc".into());
     }

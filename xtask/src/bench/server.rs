@@ -14,7 +14,7 @@ pub(crate) const SERVER_CORE: usize = 0;
 pub(crate) const DRIVER_CORE: usize = 1;
 
 /// A running server.
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     child: Child,
     /// Where clients connect.
     pub(crate) xds: String,
@@ -24,7 +24,7 @@ pub(crate) struct Server {
     pub(crate) payload: Option<u64>,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts a server that says `ready …` when it serves.
     pub(crate) fn start(program: &Path, words: &[String]) -> Result<Self> {
         let mut command = bound(SERVER_CORE, program, words);
@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // It may have ended already, and nothing can be done if it cannot be killed.
         self.child.kill().ok();
@@ -90,8 +90,8 @@ pub(crate) fn bound(core: usize, program: &Path, words: &[String]) -> Command {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Result<Server> {
-        Server::start(Path::new("sh"), &["-c".to_owned(), script.to_owned()])
+    fn shell(script: &str) -> Result<ServerProcess> {
+        ServerProcess::start(Path::new("sh"), &["-c".to_owned(), script.to_owned()])
     }
 
     #[test]

@@ -11,7 +11,8 @@ pub(super) fn satisfied(
     is_allowed: impl Fn(&str) -> bool,
 ) -> Result<bool, String> {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
-    let mut reader = Reader { words: spaced.split_whitespace().collect(), at: 0, is_allowed };
+    let mut reader =
+        ExpressionReader { words: spaced.split_whitespace().collect(), at: 0, is_allowed };
     let found = reader.any()?;
     match reader.next() {
         None => Ok(found),
@@ -19,13 +20,13 @@ pub(super) fn satisfied(
     }
 }
 
-struct Reader<'a, F> {
+struct ExpressionReader<'a, F> {
     words: Vec<&'a str>,
     at: usize,
     is_allowed: F,
 }
 
-impl<'a, F: Fn(&str) -> bool> Reader<'a, F> {
+impl<'a, F: Fn(&str) -> bool> ExpressionReader<'a, F> {
     fn next(&mut self) -> Option<&'a str> {
         let word = self.words.get(self.at).copied();
         self.at += 1;

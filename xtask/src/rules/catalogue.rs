@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::citations::is_row;
-use crate::tidy::{Finding, Tree};
+use crate::tidy::{Finding, RepositoryTree};
 
 /// The pages in the order of docs/conformance.md.
 const PAGES: [&str; 3] = ["docs/rules/server.md", "docs/rules/client.md", "docs/rules/vectors.md"];
@@ -30,14 +30,14 @@ pub(crate) struct Page {
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) heading: String,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<RuleRow>,
 }
 
 /// One rule.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct RuleRow {
     pub(crate) id: String,
-    pub(crate) level: Level,
+    pub(crate) level: RuleLevel,
     pub(crate) is_built: bool,
     /// The sentence in bold type.
     pub(crate) rule: String,
@@ -45,7 +45,7 @@ pub(crate) struct Row {
 
 /// The weight of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum RuleLevel {
     Must,
     Should,
     May,
@@ -53,7 +53,7 @@ pub(crate) enum Level {
     Vector,
 }
 
-impl Level {
+impl RuleLevel {
     const ALL: [Self; 5] = [Self::Must, Self::Should, Self::May, Self::Trap, Self::Vector];
 
     pub(crate) fn name(self) -> &'static str {
@@ -69,7 +69,7 @@ impl Level {
 
 impl Catalogue {
     /// The rows of the pages in the tree, and all that is wrong with them.
-    pub(crate) fn read(tree: &Tree) -> (Self, Vec<Finding>) {
+    pub(crate) fn read(tree: &RepositoryTree) -> (Self, Vec<Finding>) {
         let mut catalogue = Self::default();
         let mut findings = Vec::new();
         for path in PAGES {
@@ -86,11 +86,11 @@ impl Catalogue {
         (catalogue, findings)
     }
 
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &RuleRow> {
         self.pages.iter().flat_map(|page| &page.sections).flat_map(|section| &section.rows)
     }
 
-    pub(crate) fn by_id(&self) -> BTreeMap<&str, &Row> {
+    pub(crate) fn by_id(&self) -> BTreeMap<&str, &RuleRow> {
         self.rows().map(|row| (row.id.as_str(), row)).collect()
     }
 }
@@ -118,19 +118,19 @@ fn page(path: &str, text: &str, findings: &mut Vec<Finding>) -> Page {
 }
 
 /// The row on this line, if the line is one.
-fn row(line: &str) -> Option<Result<Row, String>> {
+fn row(line: &str) -> Option<Result<RuleRow, String>> {
     let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
     let id = *cells.first()?;
     is_row(id).then(|| read(&cells).map_err(|fault| format!("{id}: {fault}")))
 }
 
-fn read(cells: &[&str]) -> Result<Row, &'static str> {
+fn read(cells: &[&str]) -> Result<RuleRow, &'static str> {
     let [id, level, text, source] = *cells else {
         return Err("has to be `| id | level | **Rule.** Why. | source |`");
     };
     let built = level.strip_suffix(", not built");
     let name = built.unwrap_or(level);
-    let level = Level::ALL.into_iter().find(|level| level.name() == name);
+    let level = RuleLevel::ALL.into_iter().find(|level| level.name() == name);
     let level = level.ok_or("is at none of the levels must, should, may, trap and vector")?;
     let rule = text.strip_prefix("**").and_then(|text| text.split_once(".**"));
     let (rule, _) = rule.ok_or("has no first sentence in bold type")?;
@@ -138,7 +138,7 @@ fn read(cells: &[&str]) -> Result<Row, &'static str> {
         return Err("has no source");
     }
     let (id, rule) = (id.to_owned(), format!("{rule}."));
-    Ok(Row { id, level, is_built: built.is_none(), rule })
+    Ok(RuleRow { id, level, is_built: built.is_none(), rule })
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
     fn read_page(rows: &str) -> (Catalogue, Vec<String>) {
         let text = format!("{HEAD}{rows}");
         let empty = "# Empty\n";
-        let tree = Tree::of(&[(PAGES[0], &text), (PAGES[1], empty), (PAGES[2], empty)]);
+        let tree = RepositoryTree::of(&[(PAGES[0], &text), (PAGES[1], empty), (PAGES[2], empty)]);
         let (catalogue, findings) = Catalogue::read(&tree);
         let text = |finding| match finding {
             Finding::Fault(text) | Finding::Note(text) => text,
@@ -166,7 +166,7 @@ mod tests {
              | V1 | vector, not built | **Third.** | d |\n",
         );
         assert_eq!(faults, [""; 0]);
-        let row = |id: &str, level, is_built, rule: &str| Row {
+        let row = |id: &str, level, is_built, rule: &str| RuleRow {
             id: id.to_owned(),
             level,
             is_built,
@@ -175,9 +175,9 @@ mod tests {
         let page = &catalogue.pages[0];
         assert_eq!((page.file.as_str(), page.title.as_str()), ("server.md", "Rules"));
         assert_eq!(page.sections[0].heading, "One");
-        let first = row("S-001", Level::Must, true, "The `*` of it.");
-        assert_eq!(page.sections[0].rows, [first, row("T-01", Level::Trap, true, "Another.")]);
-        assert_eq!(page.sections[1].rows, [row("V1", Level::Vector, false, "Third.")]);
+        let first = row("S-001", RuleLevel::Must, true, "The `*` of it.");
+        assert_eq!(page.sections[0].rows, [first, row("T-01", RuleLevel::Trap, true, "Another.")]);
+        assert_eq!(page.sections[1].rows, [row("V1", RuleLevel::Vector, false, "Third.")]);
     }
 
     #[test]
@@ -209,29 +209,29 @@ mod tests {
 
     #[test]
     fn a_page_that_is_missing_is_a_fault() {
-        let (_, findings) = Catalogue::read(&Tree::of(&[]));
+        let (_, findings) = Catalogue::read(&RepositoryTree::of(&[]));
         assert_eq!(findings.len(), 3);
     }
 
     #[test]
     fn no_row_that_the_project_set_out_with_is_lost() {
-        let (catalogue, findings) = Catalogue::read(&Tree::of(&[
+        let (catalogue, findings) = Catalogue::read(&RepositoryTree::of(&[
             (PAGES[0], include_str!("../../../docs/rules/server.md")),
             (PAGES[1], include_str!("../../../docs/rules/client.md")),
             (PAGES[2], include_str!("../../../docs/rules/vectors.md")),
         ]));
         assert_eq!(findings, []);
         for (letter, level, least, least_built) in [
-            ("S-", Level::Must, 82, 75),
-            ("S-", Level::Should, 52, 45),
-            ("S-", Level::May, 6, 1),
-            ("T-", Level::Trap, 35, 35),
-            ("C-", Level::Must, 120, 81),
-            ("C-", Level::Should, 23, 13),
-            ("C-", Level::May, 7, 6),
-            ("V", Level::Vector, 11, 11),
-            ("P", Level::Vector, 8, 8),
-            ("K", Level::Vector, 9, 9),
+            ("S-", RuleLevel::Must, 82, 75),
+            ("S-", RuleLevel::Should, 52, 45),
+            ("S-", RuleLevel::May, 6, 1),
+            ("T-", RuleLevel::Trap, 35, 35),
+            ("C-", RuleLevel::Must, 120, 81),
+            ("C-", RuleLevel::Should, 23, 13),
+            ("C-", RuleLevel::May, 7, 6),
+            ("V", RuleLevel::Vector, 11, 11),
+            ("P", RuleLevel::Vector, 8, 8),
+            ("K", RuleLevel::Vector, 9, 9),
         ] {
             let rows = catalogue.rows().filter(|row| row.id.starts_with(letter));
             let rows: Vec<_> = rows.filter(|row| row.level == level).collect();

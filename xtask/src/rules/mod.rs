@@ -19,12 +19,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::tidy::{Tree, report};
+use crate::tidy::{RepositoryTree, report};
 use catalogue::Catalogue;
 
 /// Writes docs/conformance.md.
 pub(crate) fn conformance(root: &Path) -> Result<()> {
-    let tree = Tree::read(root)?;
+    let tree = RepositoryTree::read(root)?;
     let (catalogue, faults) = Catalogue::read(&tree);
     report("conformance", &faults)?;
     let page = table::page(&catalogue, &proofs::all(&tree));

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::citations::cited;
 use crate::tidy::lexer::{code, comments};
 use crate::tidy::sources::{function_length, function_name};
-use crate::tidy::{File, Tree};
+use crate::tidy::{RepositoryFile, RepositoryTree};
 
 /// The tests of each row, as `crate/path/file.rs::name`.
 pub(crate) type Proofs = BTreeMap<String, BTreeSet<String>>;
 
-pub(crate) fn all(tree: &Tree) -> Proofs {
+pub(crate) fn all(tree: &RepositoryTree) -> Proofs {
     let mut proofs = Proofs::new();
     for file in tree.files.iter().filter(|file| file.is_rust()) {
         of_file(file, &mut proofs);
@@ -22,7 +22,7 @@ pub(crate) fn all(tree: &Tree) -> Proofs {
     proofs
 }
 
-fn of_file(file: &File, proofs: &mut Proofs) {
+fn of_file(file: &RepositoryFile, proofs: &mut Proofs) {
     let (Some(path), Some(text)) = (file.path.strip_prefix("crates/"), file.text()) else { return };
     if cited(text).is_empty() {
         return;
@@ -135,7 +135,8 @@ mod tests {
     #[test]
     fn a_proof_is_named_from_below_crates() {
         let text = "#[test]\nfn one() {\n    // S-001, S-002\n}\n";
-        let tree = Tree::of(&[("crates/core/tests/a.rs", text), ("xtask/src/b.rs", text)]);
+        let tree =
+            RepositoryTree::of(&[("crates/core/tests/a.rs", text), ("xtask/src/b.rs", text)]);
         let test = BTreeSet::from(["core/tests/a.rs::one".to_owned()]);
         let expected = ["S-001", "S-002"].map(|row| (row.to_owned(), test.clone()));
         assert_eq!(all(&tree), Proofs::from(expected));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::catalogue::{Catalogue, Row, Section};
+use super::catalogue::{Catalogue, RuleRow, Section};
 use super::proofs::Proofs;
 
 /// The page that is made here.
@@ -37,7 +37,7 @@ fn table(text: &mut String, section: &Section, proofs: &Proofs) {
     }
 }
 
-fn tests(row: &Row, proofs: &Proofs) -> String {
+fn tests(row: &RuleRow, proofs: &Proofs) -> String {
     if !row.is_built {
         return "not built".to_owned();
     }
@@ -51,13 +51,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::rules::catalogue::{Level, Page};
+    use crate::rules::catalogue::{Page, RuleLevel};
 
     #[test]
     fn a_section_is_a_table_of_its_rows() {
-        let row = |id: &str, is_built| Row {
+        let row = |id: &str, is_built| RuleRow {
             id: id.to_owned(),
-            level: Level::Must,
+            level: RuleLevel::Must,
             is_built,
             rule: format!("Rule {id}."),
         };

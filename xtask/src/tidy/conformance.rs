@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::lexer::comments;
-use super::{File, Finding, Tree};
-use crate::rules::catalogue::{Catalogue, Level, Row};
+use super::{Finding, RepositoryFile, RepositoryTree};
+use crate::rules::catalogue::{Catalogue, RuleLevel, RuleRow};
 use crate::rules::proofs::{self, Proofs};
 use crate::rules::{citations, table};
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &RepositoryTree) -> Vec<Finding> {
     let (catalogue, mut findings) = Catalogue::read(tree);
     if !findings.is_empty() {
         return findings;
@@ -23,12 +23,12 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// A row that is built has a test, and one that is not has none.
-fn proved(row: &Row, proofs: &Proofs) -> Option<Finding> {
+fn proved(row: &RuleRow, proofs: &Proofs) -> Option<Finding> {
     let id = &row.id;
     match (row.is_built, proofs.get(id).and_then(|tests| tests.first())) {
         (true, None) => {
             let text = format!("docs/rules: {id} ({}) has no test that cites it", row.level.name());
-            Some(if row.level == Level::Should {
+            Some(if row.level == RuleLevel::Should {
                 Finding::Note(text)
             } else {
                 Finding::Fault(text)
@@ -42,7 +42,7 @@ fn proved(row: &Row, proofs: &Proofs) -> Option<Finding> {
 }
 
 /// Numbers that are cited and that docs/rules does not have.
-fn unknown(file: &File, known: &BTreeMap<&str, &Row>) -> Vec<Finding> {
+fn unknown(file: &RepositoryFile, known: &BTreeMap<&str, &RuleRow>) -> Vec<Finding> {
     let path = &file.path;
     let Some(text) = file.text().filter(|_| path != table::PAGE) else { return Vec::new() };
     let mut findings = Vec::new();
@@ -67,7 +67,7 @@ fn unknown(file: &File, known: &BTreeMap<&str, &Row>) -> Vec<Finding> {
     findings
 }
 
-fn stale(tree: &Tree, page: &str) -> Option<Finding> {
+fn stale(tree: &RepositoryTree, page: &str) -> Option<Finding> {
     (tree.text(table::PAGE) != Some(page)).then(|| {
         let page = table::PAGE;
         Finding::Fault(format!(
@@ -93,7 +93,7 @@ mod tests {
         let empty =
             [("docs/rules/client.md", "# Client\n"), ("docs/rules/vectors.md", "# Vectors\n")];
         let files: Vec<_> = rules.into_iter().chain(empty).collect();
-        let tree = Tree::of(&files);
+        let tree = RepositoryTree::of(&files);
         let page = table::page(&Catalogue::read(&tree).0, &proofs::all(&tree));
         let page = [(table::PAGE, page.as_str())];
         let text = |finding| match finding {
@@ -102,7 +102,7 @@ mod tests {
         };
         let files: Vec<_> =
             files.into_iter().filter(|file| file.0 != table::PAGE).chain(page).collect();
-        check(&Tree::of(&files)).into_iter().map(text).collect()
+        check(&RepositoryTree::of(&files)).into_iter().map(text).collect()
     }
 
     #[test]
@@ -153,13 +153,13 @@ mod tests {
             "docs/conformance.md: the rules and tests say otherwise; run `cargo xtask conformance`"
                 .to_owned(),
         );
-        assert_eq!(check(&Tree::of(&files)), std::slice::from_ref(&expected));
+        assert_eq!(check(&RepositoryTree::of(&files)), std::slice::from_ref(&expected));
         files.push((table::PAGE, "# Conformance\n"));
-        assert_eq!(check(&Tree::of(&files)), [expected]);
+        assert_eq!(check(&RepositoryTree::of(&files)), [expected]);
     }
 
     #[test]
     fn rules_that_cannot_be_read_are_found() {
-        assert_eq!(check(&Tree::of(&[])).len(), 3);
+        assert_eq!(check(&RepositoryTree::of(&[])).len(), 3);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Lock files of cargo are exempt from the last: cargo writes the name of its index there.
 
-use super::{File, Finding, Tree};
+use super::{Finding, RepositoryFile, RepositoryTree};
 
 /// Registry hosts, in two parts so that this file does not name them.
 const HOSTS: [(&str, &str); 8] = [
@@ -19,11 +19,11 @@ const HOSTS: [(&str, &str); 8] = [
 /// Endings of files that hold keys, certificates or stores of them.
 const SECRET_ENDINGS: [&str; 8] = [".pem", ".key", ".crt", ".cer", ".der", ".p12", ".pfx", ".jks"];
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &RepositoryTree) -> Vec<Finding> {
     tree.files.iter().flat_map(of_file).collect()
 }
 
-fn of_file(file: &File) -> Vec<Finding> {
+fn of_file(file: &RepositoryFile) -> Vec<Finding> {
     let path = &file.path;
     if SECRET_ENDINGS.iter().any(|ending| path.ends_with(ending)) {
         return vec![Finding::Fault(format!(
@@ -76,14 +76,14 @@ mod tests {
     use super::*;
 
     fn findings(path: &str, text: &str) -> usize {
-        check(&Tree::of(&[(path, text)])).len()
+        check(&RepositoryTree::of(&[(path, text)])).len()
     }
 
     #[test]
     fn a_binary_is_found() {
         assert_eq!(findings("a.bin", "a\0b"), 1);
         let bytes = vec![0xff, 0xfe];
-        assert_eq!(of_file(&File { path: "a".to_owned(), bytes }).len(), 1);
+        assert_eq!(of_file(&RepositoryFile { path: "a".to_owned(), bytes }).len(), 1);
     }
 
     #[test]

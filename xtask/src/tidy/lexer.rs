@@ -5,32 +5,32 @@
 
 /// The source with every character of comments and literals replaced by a space.
 pub(crate) fn code(source: &str) -> String {
-    keep(source, |piece| piece == Piece::Code)
+    keep(source, |piece| piece == SourcePiece::Code)
 }
 
 /// The source with every character that is not part of a comment replaced by a space.
 pub(crate) fn comments(source: &str) -> String {
-    keep(source, |piece| piece == Piece::Comment)
+    keep(source, |piece| piece == SourcePiece::Comment)
 }
 
 /// What a piece of source is.
 #[derive(Clone, Copy, PartialEq)]
-enum Piece {
+enum SourcePiece {
     Code,
     Comment,
     Literal,
 }
 
-fn keep(source: &str, is_kept: impl Fn(Piece) -> bool) -> String {
+fn keep(source: &str, is_kept: impl Fn(SourcePiece) -> bool) -> String {
     let chars: Vec<char> = source.chars().collect();
     let mut out = String::with_capacity(source.len());
     let mut at = 0;
     while at < chars.len() {
         let end = literal_end(&chars, at).filter(|end| *end > at);
         let piece = match end {
-            None => Piece::Code,
-            Some(_) if chars[at] == '/' => Piece::Comment,
-            Some(_) => Piece::Literal,
+            None => SourcePiece::Code,
+            Some(_) if chars[at] == '/' => SourcePiece::Comment,
+            Some(_) => SourcePiece::Literal,
         };
         let end = end.unwrap_or(at + 1);
         let is_kept = is_kept(piece);

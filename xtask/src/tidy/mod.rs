@@ -39,7 +39,7 @@ pub(crate) enum Finding {
 
 /// Runs every check and lists all that is wrong.
 pub(crate) fn tidy(root: &Path) -> Result<()> {
-    let (tree, metadata) = (Tree::read(root)?, metadata(root)?);
+    let (tree, metadata) = (RepositoryTree::read(root)?, metadata(root)?);
     let mut findings = dependencies::check(&metadata);
     findings.extend(sources::check(&tree));
     findings.extend(contents::check(&tree));
@@ -76,18 +76,18 @@ pub(crate) fn report(check: &str, findings: &[Finding]) -> Result<()> {
 }
 
 /// Every file of the repository, by its path below the root.
-pub(crate) struct Tree {
-    pub(crate) files: Vec<File>,
+pub(crate) struct RepositoryTree {
+    pub(crate) files: Vec<RepositoryFile>,
 }
 
 /// One file, read once.
-pub(crate) struct File {
+pub(crate) struct RepositoryFile {
     /// Below the root, with `/`.
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl File {
+impl RepositoryFile {
     /// The text, or nothing for a file that is none.
     pub(crate) fn text(&self) -> Option<&str> {
         std::str::from_utf8(&self.bytes).ok().filter(|text| !text.contains('\0'))
@@ -101,7 +101,7 @@ impl File {
 /// Directories that hold what was made or fetched.
 const NOT_OURS: [&str; 4] = [".git", "target", "node_modules", "__pycache__"];
 
-impl Tree {
+impl RepositoryTree {
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let mut files = Vec::new();
         walk(root, "", &mut files)?;
@@ -116,7 +116,7 @@ impl Tree {
 
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let file = |(path, text): &(&str, &str)| File {
+        let file = |(path, text): &(&str, &str)| RepositoryFile {
             path: (*path).to_owned(),
             bytes: text.as_bytes().to_vec(),
         };
@@ -124,7 +124,7 @@ impl Tree {
     }
 }
 
-fn walk(dir: &Path, below: &str, files: &mut Vec<File>) -> Result<()> {
+fn walk(dir: &Path, below: &str, files: &mut Vec<RepositoryFile>) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| dir.display().to_string())? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -134,7 +134,7 @@ fn walk(dir: &Path, below: &str, files: &mut Vec<File>) -> Result<()> {
             walk(&entry.path(), &path, files)?;
         } else if kind.is_file() {
             let bytes = fs::read(entry.path()).with_context(|| path.clone())?;
-            files.push(File { path, bytes });
+            files.push(RepositoryFile { path, bytes });
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! which is listed in `data/large-files.txt`; a function may not.
 
 use super::lexer::code;
-use super::{File, Finding, Tree};
+use super::{Finding, RepositoryFile, RepositoryTree};
 
 /// Files above this are worth a look, above that they fail.
 const FILE_NOTE: usize = 500;
@@ -19,14 +19,14 @@ const LARGE_FILES: &str = include_str!("../../data/large-files.txt");
 /// Code that says of itself that it is not finished.
 const UNFINISHED: [&str; 5] = ["todo!", "unimplemented!", "dbg!", "#[ignore", "#[should_panic"];
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &RepositoryTree) -> Vec<Finding> {
     let mut findings: Vec<_> =
         tree.files.iter().filter(|file| file.is_rust()).flat_map(of_file).collect();
     findings.extend(exceptions(tree));
     findings
 }
 
-fn of_file(file: &File) -> Vec<Finding> {
+fn of_file(file: &RepositoryFile) -> Vec<Finding> {
     let path = &file.path;
     let Some(text) = file.text() else {
         return vec![Finding::Fault(format!("{path}: is not UTF-8 text"))];
@@ -63,7 +63,7 @@ fn large_files() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// An exception that is no longer needed, or gives no reason, is a fault of the list.
-fn exceptions(tree: &Tree) -> Vec<Finding> {
+fn exceptions(tree: &RepositoryTree) -> Vec<Finding> {
     let needed = |path| tree.text(path).is_some_and(|text| text.lines().count() > FILE_LIMIT);
     large_files()
         .filter(|(path, reason)| reason.trim().is_empty() || !needed(path))
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn faults(text: &str) -> Vec<String> {
-        let tree = Tree::of(&[("a.rs", text)]);
+        let tree = RepositoryTree::of(&[("a.rs", text)]);
         let fault = |finding| match finding {
             Finding::Fault(text) => Some(text),
             Finding::Note(_) => None,

@@ -5,7 +5,7 @@
 //! and people look after them.
 
 use super::lexer::code;
-use super::{File, Finding, Tree};
+use super::{Finding, RepositoryFile, RepositoryTree};
 
 /// What waits for ever for a program or a peer.
 const WAITS: [&str; 4] = ["Command::new(", ".wait_with_output(", ".recv()", ".accept()"];
@@ -16,7 +16,7 @@ const BOUNDS: [&str; 3] = ["within(", "timeout(", "while let "];
 /// Where the bounds are made.
 const SHARED: [&str; 4] = ["common", "daemon", "stage", "support"];
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &RepositoryTree) -> Vec<Finding> {
     tree.files.iter().filter(|file| is_test(&file.path)).flat_map(of_file).collect()
 }
 
@@ -26,7 +26,7 @@ fn is_test(path: &str) -> bool {
     path.ends_with(".rs") && !below.iter().any(|part| SHARED.contains(part))
 }
 
-fn of_file(file: &File) -> Vec<Finding> {
+fn of_file(file: &RepositoryFile) -> Vec<Finding> {
     let code = code(file.text().unwrap_or_default());
     let mut findings = Vec::new();
     for (line, number) in code.lines().zip(1..) {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn faults(path: &str, text: &str) -> usize {
-        check(&Tree::of(&[(path, text)])).len()
+        check(&RepositoryTree::of(&[(path, text)])).len()
     }
 
     #[test]
