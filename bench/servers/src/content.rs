@@ -14,7 +14,7 @@ use crate::protobuf::Fields;
 
 /// A resource type the servers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ResourceKind {
     /// Clusters whose endpoints come over ADS under the same name.
     Cds,
     /// The endpoints.
@@ -34,7 +34,7 @@ pub struct Changes {
     generation: u32,
 }
 
-impl Kind {
+impl ResourceKind {
     /// The type URL.
     pub fn type_url(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for ResourceKind {
     type Err = anyhow::Error;
 
     fn from_str(name: &str) -> Result<Self, anyhow::Error> {
@@ -76,8 +76,8 @@ pub fn name(index: usize) -> String {
 }
 
 /// A resource of about `bytes` bytes; another generation has another content of the same size.
-pub fn body(kind: Kind, index: usize, generation: u32, bytes: usize) -> Vec<u8> {
-    if kind == Kind::Eds {
+pub fn body(kind: ResourceKind, index: usize, generation: u32, bytes: usize) -> Vec<u8> {
+    if kind == ResourceKind::Eds {
         return endpoints(&name(index), index, generation, bytes);
     }
     let least = with_text(kind, &name(index), &format!("{generation:010}"));
@@ -118,13 +118,13 @@ fn lb_endpoint(fields: &mut Fields, number: usize, generation: u32) {
     });
 }
 
-fn with_text(kind: Kind, name: &str, text: &str) -> Vec<u8> {
+fn with_text(kind: ResourceKind, name: &str, text: &str) -> Vec<u8> {
     Fields::of(|fields| {
         fields.text(1, name);
         match kind {
-            Kind::Cds => cluster(fields, text),
-            Kind::Lds => listener(fields, name, text),
-            Kind::Rds | Kind::Eds => routes(fields, name, text),
+            ResourceKind::Cds => cluster(fields, text),
+            ResourceKind::Lds => listener(fields, name, text),
+            ResourceKind::Rds | ResourceKind::Eds => routes(fields, name, text),
         }
     })
 }
@@ -202,7 +202,8 @@ fn divisor(one: usize, other: usize) -> usize {
 mod tests {
     use super::*;
 
-    const KINDS: [Kind; 4] = [Kind::Cds, Kind::Eds, Kind::Lds, Kind::Rds];
+    const KINDS: [ResourceKind; 4] =
+        [ResourceKind::Cds, ResourceKind::Eds, ResourceKind::Lds, ResourceKind::Rds];
 
     #[test]
     fn a_body_is_about_as_long_as_asked_for() {

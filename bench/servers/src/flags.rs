@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result, bail};
 
-use crate::content::Kind;
+use crate::content::ResourceKind;
 
 /// What to serve, and where.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Flags {
+pub struct ServerFlags {
     /// Where clients connect.
     pub listen: SocketAddr,
     /// The types there are; the first one changes.
-    pub types: Vec<Kind>,
+    pub types: Vec<ResourceKind>,
     /// How many resources of each type.
     pub resources: usize,
     /// About how many bytes each has.
@@ -25,7 +25,7 @@ pub struct Flags {
     pub drain: bool,
 }
 
-impl Flags {
+impl ServerFlags {
     /// The flags of this process.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Flags {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
         let mut flags = Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            types: vec![Kind::Eds],
+            types: vec![ResourceKind::Eds],
             resources: 100,
             bytes: 1_100,
             own: 0,
@@ -70,8 +70,8 @@ impl Flags {
     }
 
     /// The type that changes.
-    pub fn first(&self) -> Kind {
-        self.types.first().copied().unwrap_or(Kind::Eds)
+    pub fn first(&self) -> ResourceKind {
+        self.types.first().copied().unwrap_or(ResourceKind::Eds)
     }
 }
 
@@ -79,14 +79,14 @@ impl Flags {
 mod tests {
     use super::*;
 
-    fn parse(words: &str) -> Result<Flags> {
-        Flags::parse(words.split_whitespace().map(str::to_owned))
+    fn parse(words: &str) -> Result<ServerFlags> {
+        ServerFlags::parse(words.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn flags_are_read() {
         let flags = parse("--types cds,eds --resources 5 --protocol sotw --drain").unwrap();
-        assert_eq!(flags.types, [Kind::Cds, Kind::Eds]);
+        assert_eq!(flags.types, [ResourceKind::Cds, ResourceKind::Eds]);
         assert_eq!((flags.resources, flags.delta, flags.drain), (5, false, true));
     }
 

@@ -4,22 +4,22 @@
 
 use bytes::Bytes;
 
-use crate::content::{self, Kind};
-use crate::flags::Flags;
+use crate::content::{self, ResourceKind};
+use crate::flags::ServerFlags;
 use crate::protobuf::Fields;
 
 /// What a floor sends: at first everything, then one of two states in turn.
 #[derive(Clone, Debug)]
-pub struct Messages {
+pub struct FloorMessages {
     /// The answer to the first request.
     pub first: Bytes,
     /// What a change sends. Delta: the one resource that changed; SotW: all of them.
     pub changes: [Bytes; 2],
 }
 
-impl Messages {
+impl FloorMessages {
     /// The messages for these flags, as gRPC has them.
-    pub fn new(flags: &Flags) -> Self {
+    pub fn new(flags: &ServerFlags) -> Self {
         let all = |generation| (0..flags.resources).map(move |index| (index, generation));
         // The first resource is another one in each state, the others are as they were.
         let changed = |generation| {
@@ -52,7 +52,7 @@ const NONCE: &str = "7";
 const IDENTIFIER: &str = "chancery-01234567";
 
 /// A `DeltaDiscoveryResponse`.
-fn delta(kind: Kind, bodies: impl Iterator<Item = (String, Vec<u8>)>) -> Vec<u8> {
+fn delta(kind: ResourceKind, bodies: impl Iterator<Item = (String, Vec<u8>)>) -> Vec<u8> {
     Fields::of(|response| {
         response.text(1, VERSION);
         for (name, body) in bodies {
@@ -69,7 +69,7 @@ fn delta(kind: Kind, bodies: impl Iterator<Item = (String, Vec<u8>)>) -> Vec<u8>
 }
 
 /// A `DiscoveryResponse`.
-fn sotw(kind: Kind, bodies: impl Iterator<Item = (String, Vec<u8>)>) -> Vec<u8> {
+fn sotw(kind: ResourceKind, bodies: impl Iterator<Item = (String, Vec<u8>)>) -> Vec<u8> {
     Fields::of(|response| {
         response.text(1, VERSION);
         for (_, body) in bodies {
@@ -93,19 +93,19 @@ fn grpc(message: &[u8]) -> Bytes {
 mod tests {
     use super::*;
 
-    fn sizes(resources: usize, bytes: usize) -> Flags {
+    fn sizes(resources: usize, bytes: usize) -> ServerFlags {
         let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-        let types = vec![Kind::Eds];
-        Flags { listen, types, resources, bytes, own: 0, delta: true, drain: false }
+        let types = vec![ResourceKind::Eds];
+        ServerFlags { listen, types, resources, bytes, own: 0, delta: true, drain: false }
     }
 
     #[test]
     fn a_change_is_one_resource_in_delta_and_all_in_sotw() {
         let mut flags = sizes(50, 1_100);
-        let delta = Messages::new(&flags);
+        let delta = FloorMessages::new(&flags);
         assert!((1_100..1_400).contains(&delta.changes[0].len()));
         flags.delta = false;
-        let sotw = Messages::new(&flags);
+        let sotw = FloorMessages::new(&flags);
         assert_eq!(sotw.changes[0].len(), sotw.first.len());
         for messages in [delta, sotw] {
             let [one, other] = messages.changes;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use chancery_bench_servers::content::{self, Changes, Kind};
+use chancery_bench_servers::content::{self, Changes, ResourceKind};
 use chancery_bench_servers::control::Control;
-use chancery_bench_servers::flags::Flags;
+use chancery_bench_servers::flags::ServerFlags;
 use chancery_catalog::{Catalog, ChangeSet, Entry, Layer, Origin, OverlayNames};
 use chancery_core::{Facts, InvalidName, Link, Resource, Snapshot, TypeUrl};
 use chancery_server::{
@@ -20,7 +20,7 @@ use tokio::runtime::Builder;
 const AUDIENCE: &str = "bench";
 
 fn main() -> Result<()> {
-    let flags = Flags::read()?;
+    let flags = ServerFlags::read()?;
     let runtime = Builder::new_multi_thread().event_interval(1024).enable_all().build();
     let runtime = runtime.context("cannot start the threads of the server")?;
     let listener = runtime.block_on(Listener::tcp(flags.listen)).context("cannot listen")?;
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
 type Publish = Box<dyn FnMut(Resource)>;
 
 /// A server that shows the same to all nodes.
-fn alike(flags: &Flags) -> Result<(Server, Publish)> {
+fn alike(flags: &ServerFlags) -> Result<(Server, Publish)> {
     let store = Store::new();
     let mut snapshot = Snapshot::new();
     let all = everything(flags)?.into_iter();
@@ -61,7 +61,7 @@ fn alike(flags: &Flags) -> Result<(Server, Publish)> {
 }
 
 /// A server that shows each node base and a resource of its own.
-fn own(flags: &Flags) -> Result<(Server, Publish)> {
+fn own(flags: &ServerFlags) -> Result<(Server, Publish)> {
     let audiences = Audiences::new(Catalog::new(), no_group as NoGroup);
     let mut changes = ChangeSet::new(AUDIENCE);
     let entry = |resource| Entry::new(resource, Origin::program(AUDIENCE));
@@ -92,7 +92,7 @@ fn no_group(_: &Client<'_>, _: &OverlayNames) -> Result<Option<String>, Refusal>
 }
 
 /// All resources that every node sees.
-fn everything(flags: &Flags) -> Result<Vec<(TypeUrl, Resource)>> {
+fn everything(flags: &ServerFlags) -> Result<Vec<(TypeUrl, Resource)>> {
     let mut all = Vec::with_capacity(flags.types.len() * flags.resources);
     for kind in &flags.types {
         let type_url = TypeUrl::new(kind.type_url());
@@ -105,13 +105,13 @@ fn everything(flags: &Flags) -> Result<Vec<(TypeUrl, Resource)>> {
 
 /// The body, and what the server must know of it: which resource it refers to.
 fn resource(
-    kind: Kind,
+    kind: ResourceKind,
     index: usize,
     generation: u32,
     bytes: usize,
 ) -> Result<Resource, InvalidName> {
     let name: chancery_core::ResourceName = content::name(index).parse()?;
-    let link = |kind: Kind| Link {
+    let link = |kind: ResourceKind| Link {
         type_url: TypeUrl::new(kind.type_url()),
         name: name.clone(),
         aggregated: true,

@@ -8,8 +8,8 @@ use std::io;
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use chancery_bench_servers::control::Control;
-use chancery_bench_servers::flags::Flags;
-use chancery_bench_servers::message::Messages;
+use chancery_bench_servers::flags::ServerFlags;
+use chancery_bench_servers::message::FloorMessages;
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
 use http::{Request, Response};
@@ -17,8 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 fn main() -> Result<()> {
-    let flags = Flags::read()?;
-    let messages = Messages::new(&flags);
+    let flags = ServerFlags::read()?;
+    let messages = FloorMessages::new(&flags);
     let payload = messages.payload();
     let runtime = tokio::runtime::Runtime::new().context("cannot start the threads")?;
     let listener = runtime.block_on(TcpListener::bind(flags.listen)).context("cannot listen")?;

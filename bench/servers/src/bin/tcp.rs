@@ -22,12 +22,12 @@ use std::sync::mpsc::{Receiver, channel, sync_channel};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use chancery_bench_servers::control::Control;
-use chancery_bench_servers::flags::Flags;
-use chancery_bench_servers::message::Messages;
+use chancery_bench_servers::flags::ServerFlags;
+use chancery_bench_servers::message::FloorMessages;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use crate::client::Client;
+use crate::client::FloorClient;
 
 const LISTENER: Token = Token(0);
 const TOLD: Token = Token(1);
@@ -35,8 +35,8 @@ const TOLD: Token = Token(1);
 const CLIENTS: usize = 2;
 
 fn main() -> Result<()> {
-    let flags = Flags::read()?;
-    let messages = Messages::new(&flags);
+    let flags = ServerFlags::read()?;
+    let messages = FloorMessages::new(&flags);
     let payload = messages.payload();
     let poll = Poll::new()?;
     let mut listener = TcpListener::bind(flags.listen).context("cannot listen")?;
@@ -68,7 +68,7 @@ fn main() -> Result<()> {
 struct Floor {
     poll: Poll,
     listener: TcpListener,
-    clients: Vec<Option<Client>>,
+    clients: Vec<Option<FloorClient>>,
     first: Bytes,
     changes: [Bytes; 2],
     /// How many changes were made.
@@ -106,7 +106,7 @@ impl Floor {
                 Err(fault) => return Err(fault),
             };
             let token = Token(CLIENTS + self.clients.len());
-            self.clients.push(Some(Client::new(stream, token, self.poll.registry())?));
+            self.clients.push(Some(FloorClient::new(stream, token, self.poll.registry())?));
         }
     }
 
@@ -121,7 +121,7 @@ impl Floor {
             }
         }
         if self.drain {
-            self.clients.iter_mut().flatten().for_each(Client::drain);
+            self.clients.iter_mut().flatten().for_each(FloorClient::drain);
         }
     }
 

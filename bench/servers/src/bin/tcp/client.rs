@@ -6,27 +6,27 @@ use bytes::{Buf, Bytes};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 
-use crate::frames::{self, Heard};
+use crate::frames::{self, OpeningProgress};
 
 /// More than a client says before its first answer.
 const MAX_GREETING: usize = 1 << 20;
 
-pub(crate) struct Client {
+pub(crate) struct FloorClient {
     stream: TcpStream,
     token: Token,
     /// What it sent up to its first request.
     inbox: Vec<u8>,
-    heard: Heard,
+    heard: OpeningProgress,
     /// What did not fit into the socket.
     rest: Bytes,
     /// Whether the poller watches for room.
     waits: bool,
 }
 
-impl Client {
+impl FloorClient {
     pub(crate) fn new(stream: TcpStream, token: Token, registry: &Registry) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let (inbox, heard, rest) = (Vec::new(), Heard::Nothing, Bytes::new());
+        let (inbox, heard, rest) = (Vec::new(), OpeningProgress::Nothing, Bytes::new());
         let mut client = Self { stream, token, inbox, heard, rest, waits: false };
         registry.register(&mut client.stream, token, Interest::READABLE)?;
         Ok(client)
@@ -34,16 +34,16 @@ impl Client {
 
     /// The poller says that something can be done.
     pub(crate) fn ready(&mut self, first: &Bytes, registry: &Registry) -> io::Result<()> {
-        if self.heard == Heard::Request {
+        if self.heard == OpeningProgress::Request {
             return self.write(registry);
         }
         self.read()?;
         let heard = frames::heard(&self.inbox);
-        if heard != Heard::Nothing && self.heard == Heard::Nothing {
+        if heard != OpeningProgress::Nothing && self.heard == OpeningProgress::Nothing {
             self.stream.write_all(&frames::greeting())?;
         }
         self.heard = heard;
-        if heard == Heard::Request {
+        if heard == OpeningProgress::Request {
             self.inbox = Vec::new();
             registry.deregister(&mut self.stream)?;
             self.send(first, registry)?;
@@ -54,7 +54,7 @@ impl Client {
     /// Sends a message, unless one before it is still being written: that one is newer than what
     /// the client has, and so it stays at that.
     pub(crate) fn send(&mut self, message: &Bytes, registry: &Registry) -> io::Result<()> {
-        if self.heard != Heard::Request || !self.rest.is_empty() {
+        if self.heard != OpeningProgress::Request || !self.rest.is_empty() {
             return Ok(());
         }
         match self.stream.write(message) {

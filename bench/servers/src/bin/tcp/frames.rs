@@ -13,7 +13,7 @@ const STREAM: u32 = 1;
 
 /// How far a client has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum OpeningProgress {
     /// Not all of its preface and settings.
     Nothing,
     /// Those.
@@ -41,13 +41,13 @@ pub(crate) fn data(message: &[u8]) -> Bytes {
 }
 
 /// What is known after these bytes, which are all a client has sent.
-pub(crate) fn heard(bytes: &[u8]) -> Heard {
-    let Some(mut rest) = bytes.strip_prefix(PREFACE) else { return Heard::Nothing };
-    let mut heard = Heard::Nothing;
+pub(crate) fn heard(bytes: &[u8]) -> OpeningProgress {
+    let Some(mut rest) = bytes.strip_prefix(PREFACE) else { return OpeningProgress::Nothing };
+    let mut heard = OpeningProgress::Nothing;
     while let Some((kind, flags, after)) = next(rest) {
         match kind {
-            0 => return Heard::Request,
-            4 if flags & 1 == 0 => heard = Heard::Settings,
+            0 => return OpeningProgress::Request,
+            4 if flags & 1 == 0 => heard = OpeningProgress::Settings,
             _ => {}
         }
         rest = after;
@@ -79,9 +79,9 @@ mod tests {
         let settings = PREFACE.len() + 15;
         for end in 0..=bytes.len() {
             let expected = match end {
-                _ if end == bytes.len() => Heard::Request,
-                _ if end >= settings => Heard::Settings,
-                _ => Heard::Nothing,
+                _ if end == bytes.len() => OpeningProgress::Request,
+                _ if end >= settings => OpeningProgress::Settings,
+                _ => OpeningProgress::Nothing,
             };
             assert_eq!(heard(&bytes[..end]), expected, "after {end} bytes");
         }
