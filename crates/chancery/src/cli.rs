@@ -9,7 +9,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::bench::Bench;
-use crate::config::{Admin, Level, Listen, LogFormat};
+use crate::config::{AdminAddress, ListenAddress, LogFormat, LogLevel};
 use crate::get::Get;
 use crate::watch::Watch;
 
@@ -53,13 +53,13 @@ pub(crate) struct Serve {
     /// [default: 127.0.0.1:18000]
     #[arg(long, value_name = "ADDR", env = "CHANCERY_LISTEN", value_delimiter = ',')]
     #[arg(help_heading = "Addresses", hide_env_values = true)]
-    pub(crate) listen: Vec<Listen>,
+    pub(crate) listen: Vec<ListenAddress>,
 
     /// Where operators find /ready, /healthz, /config and /metrics: IP:PORT or off
     /// [default: 127.0.0.1:18080]
     #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", help_heading = "Addresses")]
     #[arg(hide_env_values = true)]
-    pub(crate) admin: Option<Admin>,
+    pub(crate) admin: Option<AdminAddress>,
 
     /// Certificate chain of the server, PEM; read again when it changes
     #[arg(long, value_name = "FILE", env = "CHANCERY_TLS_CERT", requires = "tls_key")]
@@ -102,7 +102,7 @@ pub(crate) struct Serve {
     /// The least important lines still written [default: info]
     #[arg(long, value_enum, value_name = "LEVEL", env = "CHANCERY_LOG_LEVEL")]
     #[arg(help_heading = "Logs", hide_env_values = true)]
-    pub(crate) log_level: Option<Level>,
+    pub(crate) log_level: Option<LogLevel>,
 
     /// Short for --log-level debug; twice for trace
     #[arg(short, long, action = ArgAction::Count, conflicts_with = "log_level")]
@@ -116,11 +116,11 @@ pub(crate) struct Serve {
 
 impl Serve {
     /// The level the flags ask for, if they do.
-    pub(crate) fn level(&self) -> Option<Level> {
+    pub(crate) fn level(&self) -> Option<LogLevel> {
         match self.verbose {
             0 => self.log_level,
-            1 => Some(Level::Debug),
-            _ => Some(Level::Trace),
+            1 => Some(LogLevel::Debug),
+            _ => Some(LogLevel::Trace),
         }
     }
 }
@@ -194,7 +194,7 @@ mod tests {
         let args = ["dir", "--listen", "127.0.0.1:1", "--listen", "unix:/s", "--admin", "off"];
         let serve = serve(&args).unwrap();
         assert_eq!(serve.listen.len(), 2);
-        assert_eq!(serve.admin, Some(Admin::Off));
+        assert_eq!(serve.admin, Some(AdminAddress::Off));
     }
 
     #[test]
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn verbose_is_short_for_a_level() {
-        assert_eq!(serve(&["dir", "-v"]).unwrap().level(), Some(Level::Debug));
-        assert_eq!(serve(&["dir", "-vv"]).unwrap().level(), Some(Level::Trace));
+        assert_eq!(serve(&["dir", "-v"]).unwrap().level(), Some(LogLevel::Debug));
+        assert_eq!(serve(&["dir", "-vv"]).unwrap().level(), Some(LogLevel::Trace));
         assert_eq!(serve(&["dir"]).unwrap().level(), None);
     }
 }

@@ -9,11 +9,11 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 
-use crate::config::Invalid;
+use crate::config::InvalidConfig;
 
 /// The ways to end that are no success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FailureKind {
     /// The question was answered, and the answer is no.
     Negative,
     /// Something the command needs did not work.
@@ -25,7 +25,7 @@ enum Kind {
 /// Why the command did not succeed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    kind: Kind,
+    kind: FailureKind,
     /// What was found, over several lines, with a line feed at the end.
     details: String,
     error: Option<anyhow::Error>,
@@ -35,24 +35,24 @@ pub(crate) struct Failure {
 impl Failure {
     /// A negative answer.
     pub(crate) fn negative(error: impl Into<anyhow::Error>) -> Self {
-        Self::new(Kind::Negative, error.into())
+        Self::new(FailureKind::Negative, error.into())
     }
 
     /// Something the command needs did not work.
     pub(crate) fn broken(error: impl Into<anyhow::Error>) -> Self {
-        Self::new(Kind::Broken, error.into())
+        Self::new(FailureKind::Broken, error.into())
     }
 
     /// The command line makes no sense, which clap tells in its own words.
     pub(crate) fn misuse(told: &clap::Error) -> Self {
         let details = told.render().to_string();
-        Self { kind: Kind::Misuse, details, error: None, hint: None }
+        Self { kind: FailureKind::Misuse, details, error: None, hint: None }
     }
 
     /// The same, where it keeps a question from being answered.
     #[must_use]
     pub(crate) fn breaks(self) -> Self {
-        Self { kind: Kind::Broken, ..self }
+        Self { kind: FailureKind::Broken, ..self }
     }
 
     /// Tells before anything else what was found.
@@ -74,16 +74,16 @@ impl Failure {
         ExitCode::from(code(self.kind))
     }
 
-    fn new(kind: Kind, error: anyhow::Error) -> Self {
+    fn new(kind: FailureKind, error: anyhow::Error) -> Self {
         Self { kind, details: String::new(), error: Some(error), hint: None }
     }
 }
 
-impl From<Invalid> for Failure {
-    fn from(invalid: Invalid) -> Self {
+impl From<InvalidConfig> for Failure {
+    fn from(invalid: InvalidConfig) -> Self {
         match invalid {
-            Invalid::Unreadable { .. } => Self::broken(invalid),
-            Invalid::Broken(finding) => {
+            InvalidConfig::Unreadable { .. } => Self::broken(invalid),
+            InvalidConfig::Broken(finding) => {
                 let details = format!("{}\n", finding.rendered());
                 Self::negative(anyhow!("the configuration has 1 fault")).details(details)
             }
@@ -112,11 +112,11 @@ impl Display for Failure {
 }
 
 /// The one place where exit codes are chosen.
-fn code(kind: Kind) -> u8 {
+fn code(kind: FailureKind) -> u8 {
     match kind {
-        Kind::Negative => 1,
-        Kind::Broken => 2,
-        Kind::Misuse => 64,
+        FailureKind::Negative => 1,
+        FailureKind::Broken => 2,
+        FailureKind::Misuse => 64,
     }
 }
 
@@ -126,7 +126,10 @@ mod tests {
 
     #[test]
     fn each_kind_of_failure_has_its_code() {
-        assert_eq!([Kind::Negative, Kind::Broken, Kind::Misuse].map(code), [1, 2, 64]);
+        assert_eq!(
+            [FailureKind::Negative, FailureKind::Broken, FailureKind::Misuse].map(code),
+            [1, 2, 64]
+        );
     }
 
     #[test]

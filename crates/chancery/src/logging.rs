@@ -14,10 +14,10 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::config::{Level, LogFormat};
+use crate::config::{LogFormat, LogLevel};
 
 /// Starts writing log lines. Called once, before anything worth a line happens.
-pub(crate) fn start(format: LogFormat, level: Level) {
+pub(crate) fn start(format: LogFormat, level: LogLevel) {
     let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = fmt::layer().with_writer(io::stderr).with_ansi(colour).with_target(false);
     let registry = tracing_subscriber::registry().with(admitted(level));
@@ -28,7 +28,7 @@ pub(crate) fn start(format: LogFormat, level: Level) {
 }
 
 /// Which lines are written.
-fn admitted(level: Level) -> Targets {
+fn admitted(level: LogLevel) -> Targets {
     let own = CRATES.iter().map(|target| (*target, filter(level)));
     Targets::new()
         .with_default(filter(level).min(LevelFilter::WARN))
@@ -36,13 +36,13 @@ fn admitted(level: Level) -> Targets {
         .with_targets(own)
 }
 
-fn filter(level: Level) -> LevelFilter {
+fn filter(level: LogLevel) -> LevelFilter {
     match level {
-        Level::Error => LevelFilter::ERROR,
-        Level::Warn => LevelFilter::WARN,
-        Level::Info => LevelFilter::INFO,
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Trace => LevelFilter::TRACE,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_libraries_below_never_tell_what_they_carry() {
         // S-138
-        let all = admitted(Level::Trace);
+        let all = admitted(LogLevel::Trace);
         assert!(all.would_enable("chancery_server::stream", &At::TRACE));
         assert!(all.would_enable("h2::proto", &At::WARN));
         assert!(!all.would_enable("h2::proto", &At::DEBUG));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn less_can_be_asked_for() {
-        let few = admitted(Level::Error);
+        let few = admitted(LogLevel::Error);
         assert!(!few.would_enable("chancery::serve", &At::WARN));
         assert!(!few.would_enable("h2::proto", &At::WARN));
     }

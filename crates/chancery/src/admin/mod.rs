@@ -4,7 +4,7 @@
 //! login: it listens on loopback unless told otherwise. It shows names, places and versions of
 //! resources and never a body (S-138).
 
-mod loaded;
+mod load_status;
 mod readiness;
 
 use std::convert::Infallible;
@@ -24,15 +24,15 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-pub(crate) use loaded::Loaded;
-pub(crate) use readiness::{Readiness, State};
+pub(crate) use load_status::LoadStatus;
+pub(crate) use readiness::{Readiness, ReadinessState};
 
 /// What the admin interface shows.
 pub(crate) struct Admin {
     /// Whether clients should come.
     pub(crate) readiness: Readiness,
     /// What is loaded, and what is wrong with it.
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: LoadStatus,
     /// What is counted.
     pub(crate) registry: Registry,
 }
@@ -104,12 +104,12 @@ fn answer<B: Body>(admin: &Admin, request: &Request<B>) -> Response<Full<Bytes>>
 fn ready(admin: &Admin) -> Response<Full<Bytes>> {
     let state = admin.readiness.state();
     let status = match state {
-        State::Ready => StatusCode::OK,
-        State::Loading | State::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        ReadinessState::Ready => StatusCode::OK,
+        ReadinessState::Loading | ReadinessState::Draining => StatusCode::SERVICE_UNAVAILABLE,
     };
     let faults = admin.loaded.fault_count();
     let told = match (state, faults) {
-        (State::Ready, 1..) => format!("{state}, with faults: {faults}; see /config\n"),
+        (ReadinessState::Ready, 1..) => format!("{state}, with faults: {faults}; see /config\n"),
         _ => format!("{state}\n"),
     };
     text(status, told)

@@ -9,7 +9,7 @@ pub(crate) struct Readiness(AtomicU8);
 
 /// The life of the server, as an operator sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ReadinessState {
     /// The directory has not been read once.
     Loading,
     /// It is served.
@@ -20,21 +20,21 @@ pub(crate) enum State {
 
 impl Readiness {
     /// Where in its life the server is.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ReadinessState {
         match self.0.load(Ordering::Acquire) {
-            0 => State::Loading,
-            1 => State::Ready,
-            _ => State::Draining,
+            0 => ReadinessState::Loading,
+            1 => ReadinessState::Ready,
+            _ => ReadinessState::Draining,
         }
     }
 
     /// Moves on; there is no way back.
-    pub(crate) fn advance(&self, state: State) {
+    pub(crate) fn advance(&self, state: ReadinessState) {
         self.0.fetch_max(state as u8, Ordering::AcqRel);
     }
 }
 
-impl Display for State {
+impl Display for ReadinessState {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Loading => "not ready: the first load is not complete",
@@ -51,11 +51,11 @@ mod tests {
     #[test]
     fn a_server_that_stops_never_becomes_ready_again() {
         let readiness = Readiness::default();
-        assert_eq!(readiness.state(), State::Loading);
-        readiness.advance(State::Ready);
-        assert_eq!(readiness.state(), State::Ready);
-        readiness.advance(State::Draining);
-        readiness.advance(State::Ready);
-        assert_eq!(readiness.state(), State::Draining);
+        assert_eq!(readiness.state(), ReadinessState::Loading);
+        readiness.advance(ReadinessState::Ready);
+        assert_eq!(readiness.state(), ReadinessState::Ready);
+        readiness.advance(ReadinessState::Draining);
+        readiness.advance(ReadinessState::Ready);
+        assert_eq!(readiness.state(), ReadinessState::Draining);
     }
 }

@@ -7,7 +7,7 @@ use chancery_client::bootstrap::{Locality, Value};
 use chancery_client::options::Variant;
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::config::{Level, Span};
+use crate::config::{LogLevel, Span};
 
 /// What is asked for, of whom, by whom and how.
 #[derive(Args, Clone, Debug)]
@@ -158,12 +158,12 @@ impl ServerArgs {
 
 impl OutputArgs {
     /// The level of log lines, if there are to be any.
-    pub(super) fn level(&self) -> Option<Level> {
+    pub(super) fn level(&self) -> Option<LogLevel> {
         match self.verbose {
             0 => None,
-            1 => Some(Level::Info),
-            2 => Some(Level::Debug),
-            _ => Some(Level::Trace),
+            1 => Some(LogLevel::Info),
+            2 => Some(LogLevel::Debug),
+            _ => Some(LogLevel::Trace),
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// Where gRPC and REST are served.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) enum Listen {
+pub(crate) enum ListenAddress {
     /// `127.0.0.1:18000`, `[::1]:18000`; port 0 takes a free one.
     Tcp(SocketAddr),
     /// `unix:/run/chancery.sock`.
@@ -21,7 +21,7 @@ pub(crate) enum Listen {
 /// Where the admin interface is served, if at all.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) enum Admin {
+pub(crate) enum AdminAddress {
     /// `127.0.0.1:18080`; port 0 takes a free one.
     On(SocketAddr),
     /// `off`.
@@ -42,7 +42,7 @@ pub(crate) enum InvalidAddress {
     Admin(String),
 }
 
-impl FromStr for Listen {
+impl FromStr for ListenAddress {
     type Err = InvalidAddress;
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
         match text.strip_prefix("unix:") {
@@ -55,14 +55,14 @@ impl FromStr for Listen {
     }
 }
 
-impl TryFrom<String> for Listen {
+impl TryFrom<String> for ListenAddress {
     type Error = InvalidAddress;
     fn try_from(text: String) -> Result<Self, InvalidAddress> {
         text.parse()
     }
 }
 
-impl Display for Listen {
+impl Display for ListenAddress {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
@@ -71,13 +71,13 @@ impl Display for Listen {
     }
 }
 
-impl From<Listen> for String {
-    fn from(listen: Listen) -> Self {
+impl From<ListenAddress> for String {
+    fn from(listen: ListenAddress) -> Self {
         listen.to_string()
     }
 }
 
-impl FromStr for Admin {
+impl FromStr for AdminAddress {
     type Err = InvalidAddress;
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
         match text {
@@ -87,14 +87,14 @@ impl FromStr for Admin {
     }
 }
 
-impl TryFrom<String> for Admin {
+impl TryFrom<String> for AdminAddress {
     type Error = InvalidAddress;
     fn try_from(text: String) -> Result<Self, InvalidAddress> {
         text.parse()
     }
 }
 
-impl Display for Admin {
+impl Display for AdminAddress {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::On(address) => address.fmt(f),
@@ -103,8 +103,8 @@ impl Display for Admin {
     }
 }
 
-impl From<Admin> for String {
-    fn from(admin: Admin) -> Self {
+impl From<AdminAddress> for String {
+    fn from(admin: AdminAddress) -> Self {
         admin.to_string()
     }
 }
@@ -112,24 +112,24 @@ impl From<Admin> for String {
 /// One address, or a list of them.
 pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Vec<Listen>, D::Error> {
-    deserializer.deserialize_any(OneOrMany)
+) -> Result<Vec<ListenAddress>, D::Error> {
+    deserializer.deserialize_any(AddressesVisitor)
 }
 
-struct OneOrMany;
+struct AddressesVisitor;
 
-impl<'de> Visitor<'de> for OneOrMany {
-    type Value = Vec<Listen>;
+impl<'de> Visitor<'de> for AddressesVisitor {
+    type Value = Vec<ListenAddress>;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("an address, or a list of addresses")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<Listen>, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<ListenAddress>, E> {
         text.parse().map(|listen| vec![listen]).map_err(E::custom)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Listen>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<ListenAddress>, A::Error> {
         let mut all = Vec::new();
         while let Some(listen) = list.next_element()? {
             all.push(listen);
@@ -145,18 +145,18 @@ mod tests {
     #[test]
     fn an_address_is_read_and_printed_the_same() {
         for text in ["127.0.0.1:18000", "[::1]:18000", "unix:/run/chancery.sock"] {
-            assert_eq!(text.parse::<Listen>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ListenAddress>().unwrap().to_string(), text);
         }
         for text in ["127.0.0.1:18080", "off"] {
-            assert_eq!(text.parse::<Admin>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<AdminAddress>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn a_host_name_a_lone_port_and_an_empty_path_are_refused() {
         for text in ["localhost:18000", "18000", "", "unix:"] {
-            assert!(text.parse::<Listen>().is_err(), "{text}");
+            assert!(text.parse::<ListenAddress>().is_err(), "{text}");
         }
-        assert!("unix:/run/admin.sock".parse::<Admin>().is_err());
+        assert!("unix:/run/admin.sock".parse::<AdminAddress>().is_err());
     }
 }

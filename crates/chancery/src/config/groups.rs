@@ -16,19 +16,19 @@ use super::version::VersionRange;
 /// One rule: a group and what a node must be to belong to it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Rule {
+pub(crate) struct GroupRule {
     /// The group, and so the directory `groups/NAME`. Several rules may name the same one.
-    pub(crate) name: Name,
+    pub(crate) name: GroupName,
     /// What a node must be. At least one condition.
     #[serde(rename = "match", deserialize_with = "at_least_one")]
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: NodeConditions,
 }
 
 /// What a node must be. All conditions that are written must hold; of the patterns of one
 /// condition, any.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(crate) struct Conditions {
+pub(crate) struct NodeConditions {
     /// Patterns for the node's id.
     #[serde(skip_serializing_if = "Patterns::is_empty")]
     pub(crate) id: Patterns,
@@ -63,7 +63,7 @@ pub(crate) enum Decision {
     /// It is given the files at the top of the directory.
     Base,
     /// It is given what this group is given.
-    Group(Name),
+    Group(GroupName),
     /// It is turned away with an error that says why.
     Refuse,
 }
@@ -71,40 +71,40 @@ pub(crate) enum Decision {
 /// The name of a group: also that of a directory.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Name(String);
+pub(crate) struct GroupName(String);
 
 /// Why a text is no name of a group.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a group needs a name")]
-pub(crate) struct InvalidName;
+pub(crate) struct InvalidGroupName;
 
-impl Name {
+impl GroupName {
     /// The name as text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl TryFrom<String> for Name {
-    type Error = InvalidName;
-    fn try_from(text: String) -> Result<Self, InvalidName> {
-        if text.is_empty() { Err(InvalidName) } else { Ok(Self(text)) }
+impl TryFrom<String> for GroupName {
+    type Error = InvalidGroupName;
+    fn try_from(text: String) -> Result<Self, InvalidGroupName> {
+        if text.is_empty() { Err(InvalidGroupName) } else { Ok(Self(text)) }
     }
 }
 
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
+impl From<GroupName> for String {
+    fn from(name: GroupName) -> Self {
         name.0
     }
 }
 
-impl Display for Name {
+impl Display for GroupName {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Conditions {
+impl NodeConditions {
     /// Whether there is none, so that every node would match.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -130,8 +130,8 @@ impl Conditions {
 }
 
 /// A rule for every node is more likely a slip of indentation than meant.
-fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Conditions, D::Error> {
-    let conditions = Conditions::deserialize(deserializer)?;
+fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NodeConditions, D::Error> {
+    let conditions = NodeConditions::deserialize(deserializer)?;
     if conditions.is_empty() {
         return Err(D::Error::custom("no condition; every node is matched by `id: \"*\"`"));
     }
@@ -163,7 +163,7 @@ fn value_matches(wanted: &Patterns, found: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn conditions(json: &str) -> Conditions {
+    fn conditions(json: &str) -> NodeConditions {
         serde_json::from_str(json).unwrap()
     }
 
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_rule_has_a_name_and_a_condition() {
-        let read = |json: &str| serde_json::from_str::<Rule>(json);
+        let read = |json: &str| serde_json::from_str::<GroupRule>(json);
         assert!(read(r#"{"name": "edge", "match": {"id": "*"}}"#).is_ok());
         for wrong in [
             r#"{"name": "edge", "match": {}}"#,

@@ -15,7 +15,7 @@ use super::units::{Size, Span, SpanOrNever};
 /// Waits and limits.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(crate) struct Limits {
+pub(crate) struct LimitsTable {
     /// How long a response may stay unanswered before the next one of its type is sent all the
     /// same. Default: 10s.
     pub(crate) ack_wait: Span,
@@ -69,7 +69,7 @@ pub(crate) struct Limits {
     /// Default: 1h.
     pub(crate) max_connection_age: SpanOrNever,
     /// The part of that age that is random, from 0 to 1. Default: 0.2.
-    pub(crate) age_jitter: Share,
+    pub(crate) age_jitter: Fraction,
     /// How long a stream that must end may wait for its first answer, and a connection for its
     /// streams. Default: 30s.
     pub(crate) grace: Span,
@@ -105,27 +105,27 @@ type Count = NonZeroUsize;
 /// A part of a whole.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(try_from = "f64", into = "f64")]
-pub(crate) struct Share(f64);
+pub(crate) struct Fraction(f64);
 
 /// Why a number is no part of a whole.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is not between 0 and 1")]
-pub(crate) struct InvalidShare(f64);
+pub(crate) struct InvalidFraction(f64);
 
-impl TryFrom<f64> for Share {
-    type Error = InvalidShare;
-    fn try_from(number: f64) -> Result<Self, InvalidShare> {
-        if (0.0..=1.0).contains(&number) { Ok(Self(number)) } else { Err(InvalidShare(number)) }
+impl TryFrom<f64> for Fraction {
+    type Error = InvalidFraction;
+    fn try_from(number: f64) -> Result<Self, InvalidFraction> {
+        if (0.0..=1.0).contains(&number) { Ok(Self(number)) } else { Err(InvalidFraction(number)) }
     }
 }
 
-impl From<Share> for f64 {
-    fn from(share: Share) -> Self {
+impl From<Fraction> for f64 {
+    fn from(share: Fraction) -> Self {
         share.0
     }
 }
 
-impl Default for Limits {
+impl Default for LimitsTable {
     fn default() -> Self {
         let (protocol, server) = (Settings::default(), ServerLimits::default());
         let (times, source) = (Times::default(), Options::new(""));
@@ -150,7 +150,7 @@ impl Default for Limits {
             handshake_timeout: Span(times.handshake_timeout),
             idle_timeout: Span(times.idle_timeout),
             max_connection_age: SpanOrNever(times.max_connection_age),
-            age_jitter: Share(times.age_jitter),
+            age_jitter: Fraction(times.age_jitter),
             grace: Span(times.grace),
             drain: Span(times.drain),
             tcp_keepalive: SpanOrNever(times.tcp_keepalive),
@@ -167,7 +167,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl LimitsTable {
     /// What of this is about the protocol.
     pub(crate) fn protocol(&self) -> Settings {
         let stated = |types: &[String], wildcard: bool| {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn what_is_not_written_is_as_the_crates_have_it() {
-        let limits: Limits = serde_json::from_str("{}").unwrap();
+        let limits: LimitsTable = serde_json::from_str("{}").unwrap();
         assert_eq!(limits.protocol(), Settings::default());
         assert_eq!(limits.server(), ServerLimits::default());
         assert_eq!(limits.times(), Times::default());
@@ -256,7 +256,7 @@ mod tests {
     fn types_are_named_short_or_in_full() {
         // S-053
         let text = r#"{"wildcard-types": ["eds"], "named-types": ["foo.Bar"]}"#;
-        let limits: Limits = serde_json::from_str(text).unwrap();
+        let limits: LimitsTable = serde_json::from_str(text).unwrap();
         let stated = limits.protocol().legacy_wildcard;
         let eds = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
         assert_eq!(stated, [(eds, true), (TypeUrl::new("foo.Bar"), false)]);
@@ -270,14 +270,14 @@ mod tests {
             r#"{"grace": 30}"#,
             r#"{"max-stream": 1}"#,
         ] {
-            assert!(serde_json::from_str::<Limits>(wrong).is_err(), "{wrong}");
+            assert!(serde_json::from_str::<LimitsTable>(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn what_is_printed_can_be_read_again() {
-        let limits = Limits::default();
+        let limits = LimitsTable::default();
         let printed = serde_json::to_string(&limits).unwrap();
-        assert_eq!(serde_json::from_str::<Limits>(&printed).unwrap(), limits);
+        assert_eq!(serde_json::from_str::<LimitsTable>(&printed).unwrap(), limits);
     }
 }

@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use chancery_proto::yaml;
 
-use super::{Config, Tls};
+use super::{Config, TlsTable};
 use crate::cli::Serve;
 use crate::finding::Finding;
 
@@ -15,7 +15,7 @@ pub(crate) const FILE: &str = "chancery.yaml";
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Invalid {
+pub(crate) enum InvalidConfig {
     /// The environment's fault.
     #[error("cannot read `{}`", path.display())]
     Unreadable {
@@ -29,7 +29,7 @@ pub(crate) enum Invalid {
     Broken(Box<Finding>),
 }
 
-impl Invalid {
+impl InvalidConfig {
     /// What is wrong, as one of the things that can be.
     pub(crate) fn finding(&self) -> Finding {
         match self {
@@ -46,7 +46,7 @@ impl Invalid {
 ///
 /// # Errors
 /// When the file cannot be read, or does not say what it may say.
-pub(crate) fn effective(flags: &Serve) -> Result<Config, Invalid> {
+pub(crate) fn effective(flags: &Serve) -> Result<Config, InvalidConfig> {
     let mut config = from_file(&flags.dir)?;
     override_by(&mut config, flags);
     Ok(config)
@@ -59,16 +59,18 @@ pub(crate) fn restart_needed(old: &Config, new: &Config) -> Vec<String> {
     new.keys().filter(|key| !LIVE.contains(&key.as_str())).filter(differs).cloned().collect()
 }
 
-fn from_file(dir: &Path) -> Result<Config, Invalid> {
+fn from_file(dir: &Path) -> Result<Config, InvalidConfig> {
     let path = dir.join(FILE);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
-        Err(source) => return Err(Invalid::Unreadable { path, source }),
+        Err(source) => return Err(InvalidConfig::Unreadable { path, source }),
     };
     match yaml::from_str::<Config>(&text) {
         Ok(config) => Ok(resolved(config, dir)),
-        Err(fault) => Err(Invalid::Broken(Box::new(Finding::of_config(&path, &fault, &text)))),
+        Err(fault) => {
+            Err(InvalidConfig::Broken(Box::new(Finding::of_config(&path, &fault, &text))))
+        }
     }
 }
 
@@ -94,7 +96,7 @@ fn override_by(config: &mut Config, flags: &Serve) {
     }
     if let (Some(cert), Some(key)) = (&flags.tls_cert, &flags.tls_key) {
         let client_ca = flags.tls_client_ca.clone();
-        config.tls = Some(Tls { cert: cert.clone(), key: key.clone(), client_ca });
+        config.tls = Some(TlsTable { cert: cert.clone(), key: key.clone(), client_ca });
     }
     config.admin = flags.admin.unwrap_or(config.admin);
     config.enable_v2 = flags.enable_v2.unwrap_or(config.enable_v2);
@@ -128,7 +130,7 @@ const LIVE: [&str; 3] = ["groups", "unmatched", "anonymous"];
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Admin, Level, Listen};
+    use crate::config::{AdminAddress, ListenAddress, LogLevel};
 
     fn dir_with(text: &str) -> (tempfile::TempDir, Serve) {
         let dir = tempfile::tempdir().unwrap();
@@ -155,24 +157,24 @@ mod tests {
     fn flags_override_the_file() {
         let (_dir, mut flags) =
             dir_with("listen: [\"127.0.0.1:1\"]\nadmin: \"off\"\nenable-v2: true\n");
-        let listen = |text: &str| vec![text.parse::<Listen>().unwrap()];
+        let listen = |text: &str| vec![text.parse::<ListenAddress>().unwrap()];
         assert_eq!(effective(&flags).unwrap().listen, listen("127.0.0.1:1"));
         flags.listen = listen("127.0.0.1:2");
         flags.enable_v2 = Some(false);
         flags.verbose = 1;
         let config = effective(&flags).unwrap();
         assert_eq!(config.listen, listen("127.0.0.1:2"));
-        assert_eq!(config.admin, Admin::Off);
+        assert_eq!(config.admin, AdminAddress::Off);
         assert!(!config.enable_v2);
-        assert_eq!(config.log.level, Level::Debug);
+        assert_eq!(config.log.level, LogLevel::Debug);
     }
 
     #[test]
     fn one_address_needs_no_list() {
         let (_dir, flags) = dir_with("listen: unix:/run/xds.sock\nadmin: off\n");
         let config = effective(&flags).unwrap();
-        assert_eq!(config.listen, [Listen::Unix("/run/xds.sock".into())]);
-        assert_eq!(config.admin, Admin::Off);
+        assert_eq!(config.listen, [ListenAddress::Unix("/run/xds.sock".into())]);
+        assert_eq!(config.admin, AdminAddress::Off);
         assert!(fault("listen: 18000\n").contains("expected an address, or a list of addresses"));
     }
 

@@ -19,11 +19,11 @@ use chancery_sources::Options;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use address::{Admin, Listen};
-pub(crate) use file::{Changed, File};
-pub(crate) use groups::{Decision, Rule};
-pub(crate) use limits::Limits;
-pub(crate) use load::{Invalid, effective};
+pub(crate) use address::{AdminAddress, ListenAddress};
+pub(crate) use file::{ConfigChange, ConfigFile};
+pub(crate) use groups::{Decision, GroupRule};
+pub(crate) use limits::LimitsTable;
+pub(crate) use load::{InvalidConfig, effective};
 pub(crate) use units::Span;
 
 /// The whole of `chancery.yaml`.
@@ -32,16 +32,16 @@ pub(crate) use units::Span;
 pub(crate) struct Config {
     /// Where gRPC and REST are served. Default: `127.0.0.1:18000`.
     #[serde(deserialize_with = "address::one_or_many")]
-    pub(crate) listen: Vec<Listen>,
+    pub(crate) listen: Vec<ListenAddress>,
     /// Where `/ready`, `/healthz`, `/config` and `/metrics` are served, or `off`. Default:
     /// `127.0.0.1:18080`. There is no login: keep it where only operators come.
-    pub(crate) admin: Admin,
+    pub(crate) admin: AdminAddress,
     /// TLS for all TCP listeners. Default: none, which is for loopback and trusted networks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<TlsTable>,
     /// Who belongs to which group: the first rule that matches decides. Default: none. Followed
     /// live.
-    pub(crate) groups: Vec<Rule>,
+    pub(crate) groups: Vec<GroupRule>,
     /// What a node is given that no rule matches. Default: `base`. Followed live.
     pub(crate) unmatched: Decision,
     /// What a client is given that does not say who it is (S-024). Default: `base`, as for a node
@@ -59,7 +59,7 @@ pub(crate) struct Config {
     pub(crate) allow_partial: bool,
     /// How changes are noticed: `events`, or `sweeps` alone for network filesystems, which tell
     /// of local changes only. Default: `events`.
-    pub(crate) watch: Watch,
+    pub(crate) watch: ChangeDetection,
     /// Whether secrets may go to any client. Default: no; then only over mutual TLS, a Unix
     /// socket or loopback (S-137).
     pub(crate) secrets_anywhere: bool,
@@ -67,16 +67,16 @@ pub(crate) struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) control_plane: Option<String>,
     /// Log lines.
-    pub(crate) log: Log,
+    pub(crate) log: LogTable,
     /// Waits and limits.
-    pub(crate) limits: Limits,
+    pub(crate) limits: LimitsTable,
 }
 
 /// The `tls` table. Files are found from the directory of `chancery.yaml`, and read again when
 /// they change.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Tls {
+pub(crate) struct TlsTable {
     /// The certificate chain, PEM. Required.
     pub(crate) cert: PathBuf,
     /// The private key, PEM. Required.
@@ -89,7 +89,7 @@ pub(crate) struct Tls {
 /// How changes are noticed.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Watch {
+pub(crate) enum ChangeDetection {
     /// The system tells of changes; a sweep cures what it did not tell.
     #[default]
     Events,
@@ -100,11 +100,11 @@ pub(crate) enum Watch {
 /// The `log` table.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(crate) struct Log {
+pub(crate) struct LogTable {
     /// How lines are written. Default: `text`.
     pub(crate) format: LogFormat,
     /// The least important lines still written. Default: `info`. `debug` tells of every exchange.
-    pub(crate) level: Level,
+    pub(crate) level: LogLevel,
 }
 
 /// How log lines are written.
@@ -121,7 +121,7 @@ pub(crate) enum LogFormat {
 /// How important a log line is.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Level {
+pub(crate) enum LogLevel {
     /// Something is lost until somebody acts.
     Error,
     /// Something is wrong, and the server goes on.
@@ -155,8 +155,8 @@ impl Config {
         options.ignore.clone_from(&self.ignore);
         options.v2 = self.enable_v2;
         options.watch = match self.watch {
-            Watch::Events => chancery_sources::Watch::Events,
-            Watch::Sweeps => chancery_sources::Watch::Sweeps,
+            ChangeDetection::Events => chancery_sources::Watch::Events,
+            ChangeDetection::Sweeps => chancery_sources::Watch::Sweeps,
         };
         self.limits.apply_to(&mut options);
         options
@@ -166,8 +166,8 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: vec![Listen::Tcp(([127, 0, 0, 1], 18000).into())],
-            admin: Admin::On(([127, 0, 0, 1], 18080).into()),
+            listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 18000).into())],
+            admin: AdminAddress::On(([127, 0, 0, 1], 18080).into()),
             tls: None,
             groups: Vec::new(),
             unmatched: Decision::Base,
@@ -176,11 +176,11 @@ impl Default for Config {
             descriptor_sets: Vec::new(),
             enable_v2: false,
             allow_partial: false,
-            watch: Watch::default(),
+            watch: ChangeDetection::default(),
             secrets_anywhere: false,
             control_plane: None,
-            log: Log::default(),
-            limits: Limits::default(),
+            log: LogTable::default(),
+            limits: LimitsTable::default(),
         }
     }
 }

@@ -26,13 +26,13 @@ impl Patterns {
 /// One text, or a list of texts; numbers and truth values stand for how they are written.
 impl<'de> Deserialize<'de> for Patterns {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OneOrMany)
+        deserializer.deserialize_any(PatternsVisitor)
     }
 }
 
-struct OneOrMany;
+struct PatternsVisitor;
 
-impl<'de> Visitor<'de> for OneOrMany {
+impl<'de> Visitor<'de> for PatternsVisitor {
     type Value = Patterns;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -44,13 +44,13 @@ struct Scalar(String);
 
 impl<'de> Deserialize<'de> for Scalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AsWritten)
+        deserializer.deserialize_any(ScalarVisitor)
     }
 }
 
-struct AsWritten;
+struct ScalarVisitor;
 
-impl Visitor<'_> for AsWritten {
+impl Visitor<'_> for ScalarVisitor {
     type Value = Scalar;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use chancery_proto::schema::Schema;
 use chancery_sources::{Directory, LoadReport};
 
-use super::signals::{Said, Signals};
+use super::signals::{OperatorSignal, Signals};
 use crate::config::Config;
 use crate::exit::Failure;
 
@@ -59,7 +59,7 @@ pub(crate) async fn load(
                 let (directory, report) = loaded.context("the first load failed")?;
                 return whole(&report, partial).map(|()| Some((directory, report)));
             }
-            said = signals.next() => if said == Said::Stop {
+            said = signals.next() => if said == OperatorSignal::Stop {
                 return Ok(None);
             },
         }

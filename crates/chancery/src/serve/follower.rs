@@ -9,21 +9,21 @@ use tracing::{error, info, warn};
 
 use super::audiences::without_files;
 use super::grouping::Grouping;
-use super::metrics::Metrics;
+use super::metrics::LoadMetrics;
 use crate::admin::Admin;
-use crate::config::{Changed, File};
+use crate::config::{ConfigChange, ConfigFile};
 use crate::finding::Finding;
 
 /// Brings changes to where they take effect, and tells of them.
 pub(crate) struct Follower {
     audiences: Audiences<Grouping>,
     admin: Arc<Admin>,
-    metrics: Metrics,
+    metrics: LoadMetrics,
     state: Mutex<State>,
 }
 
 struct State {
-    file: File,
+    file: ConfigFile,
     /// The faults that were logged last, so that each is logged once.
     faults: BTreeSet<Finding>,
     config_fault: Option<Finding>,
@@ -37,8 +37,8 @@ impl Follower {
     pub(crate) fn new(
         audiences: Audiences<Grouping>,
         admin: Arc<Admin>,
-        metrics: Metrics,
-        file: File,
+        metrics: LoadMetrics,
+        file: ConfigFile,
     ) -> Self {
         let state = State {
             file,
@@ -76,14 +76,14 @@ impl Follower {
     }
 
     /// Takes a changed `chancery.yaml`, as far as it can be used.
-    fn configured(&self, state: &mut State, changed: Changed) {
+    fn configured(&self, state: &mut State, changed: ConfigChange) {
         state.config_fault = match &changed {
-            Changed::Usable { .. } => None,
-            Changed::Unusable(invalid) => Some(invalid.finding()),
+            ConfigChange::Usable { .. } => None,
+            ConfigChange::Unusable(invalid) => Some(invalid.finding()),
         };
         self.metrics.config(state.config_fault.is_some());
         match changed {
-            Changed::Usable { config, restart } => {
+            ConfigChange::Usable { config, restart } => {
                 info!("chancery.yaml changed; its groups are in force");
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
@@ -93,7 +93,7 @@ impl Follower {
                     self.audiences.assign(grouping);
                 }
             }
-            Changed::Unusable(invalid) => {
+            ConfigChange::Unusable(invalid) => {
                 error!("chancery.yaml cannot be used, what was in force stays: {invalid}");
             }
         }

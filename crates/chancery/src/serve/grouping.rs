@@ -3,12 +3,12 @@
 use chancery_core::Node;
 use chancery_server::Refusal;
 
-use crate::config::{Config, Decision, Rule};
+use crate::config::{Config, Decision, GroupRule};
 
 /// The rules in force. Replaced whole when `chancery.yaml` changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Grouping {
-    rules: Vec<Rule>,
+    rules: Vec<GroupRule>,
     unmatched: Decision,
     anonymous: Decision,
 }

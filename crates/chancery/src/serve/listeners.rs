@@ -8,7 +8,7 @@ use chancery_server::{Listener, Tls, TlsFiles};
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
-use crate::config::{self, Admin, Config, Listen};
+use crate::config::{self, AdminAddress, Config, ListenAddress};
 use crate::exit::Failure;
 
 /// Where discovery is served, and the certificates in use there.
@@ -28,11 +28,11 @@ pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
     let mut all = Vec::new();
     for listen in &config.listen {
         let bound = match listen {
-            Listen::Tcp(address) => Listener::tcp(*address).await,
-            Listen::Unix(path) => Listener::unix(path),
+            ListenAddress::Tcp(address) => Listener::tcp(*address).await,
+            ListenAddress::Unix(path) => Listener::unix(path),
         };
         let bound = bound.map_err(|error| refused(error, &listen.to_string(), "--listen"))?;
-        let secure = matches!(listen, Listen::Tcp(_)).then(|| tls.clone()).flatten();
+        let secure = matches!(listen, ListenAddress::Tcp(_)).then(|| tls.clone()).flatten();
         all.push(match secure {
             Some(tls) => bound.with_tls(tls),
             None => bound,
@@ -42,8 +42,8 @@ pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
 }
 
 /// Binds the address of the admin interface, if it is wanted.
-pub(crate) async fn bind_admin(admin: Admin) -> Result<Option<TcpListener>, Failure> {
-    let Admin::On(address) = admin else { return Ok(None) };
+pub(crate) async fn bind_admin(admin: AdminAddress) -> Result<Option<TcpListener>, Failure> {
+    let AdminAddress::On(address) = admin else { return Ok(None) };
     let bound = TcpListener::bind(address).await;
     let listener = bound.map_err(|error| refused(error, &address.to_string(), "--admin"))?;
     if let Ok(address) = listener.local_addr() {
@@ -55,8 +55,8 @@ pub(crate) async fn bind_admin(admin: Admin) -> Result<Option<TcpListener>, Fail
     Ok(Some(listener))
 }
 
-fn certificates(tls: &config::Tls) -> Result<Arc<Tls>, Failure> {
-    let config::Tls { cert, key, client_ca } = tls.clone();
+fn certificates(tls: &config::TlsTable) -> Result<Arc<Tls>, Failure> {
+    let config::TlsTable { cert, key, client_ca } = tls.clone();
     let loaded = Tls::load(TlsFiles { cert, key, client_ca });
     Ok(loaded.context("cannot serve TLS")?)
 }

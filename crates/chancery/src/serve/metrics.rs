@@ -10,7 +10,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 /// Counts of loads. Clones count into the same series.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Metrics {
+pub(crate) struct LoadMetrics {
     loads: Family<LoadLabels, Counter>,
     faults: Gauge,
     last_load: Gauge,
@@ -22,7 +22,7 @@ struct LoadLabels {
     result: &'static str,
 }
 
-impl Metrics {
+impl LoadMetrics {
     /// Metrics that are read through `registry`, under names that start with `chancery_`.
     pub(crate) fn registered(registry: &mut Registry) -> Self {
         let it = Self::default();
@@ -73,7 +73,7 @@ mod tests {
     fn a_load_is_counted_by_its_result() {
         // S-140
         let mut registry = Registry::default();
-        let metrics = Metrics::registered(&mut registry);
+        let metrics = LoadMetrics::registered(&mut registry);
         metrics.loaded(0);
         metrics.loaded(3);
         metrics.config(true);
@@ -94,7 +94,7 @@ mod tests {
     fn every_metric_is_documented() {
         let mut registry = Registry::default();
         let _server = chancery_server::Metrics::registered(&mut registry);
-        let _own = Metrics::registered(&mut registry);
+        let _own = LoadMetrics::registered(&mut registry);
         // The encoded form leaves out what has not been counted yet.
         let all = format!("{registry:?}");
         let names: Vec<_> =

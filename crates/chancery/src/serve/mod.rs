@@ -38,11 +38,11 @@ pub(crate) use self::first::schema;
 use self::follower::Follower;
 use self::grouping::Grouping;
 use self::listeners::Listeners;
-use self::metrics::Metrics;
-use self::signals::{Said, Signals};
-use crate::admin::{self, Admin, Loaded, Readiness, State};
+use self::metrics::LoadMetrics;
+use self::signals::{OperatorSignal, Signals};
+use crate::admin::{self, Admin, LoadStatus, Readiness, ReadinessState};
 use crate::cli;
-use crate::config::{self, Config, File};
+use crate::config::{self, Config, ConfigFile};
 use crate::exit::Failure;
 use crate::logging;
 
@@ -84,7 +84,7 @@ struct Parts {
 
 async fn serve(flags: &cli::Serve, config: Config, schema: Schema) -> Result<(), Failure> {
     let mut signals = Signals::new().context("cannot listen to signals")?;
-    let file = File::new(flags.clone(), config.clone());
+    let file = ConfigFile::new(flags.clone(), config.clone());
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
     let (admin, server_metrics, metrics) = admin(directory.catalog());
 
@@ -117,21 +117,21 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let following = following.context("cannot follow the directory")?;
     let stop = CancellationToken::new();
     let looking = tokio::spawn(look(follower, stop.clone()));
-    admin.readiness.advance(State::Ready);
+    admin.readiness.advance(ReadinessState::Ready);
 
     let mut served = std::pin::pin!(server.serve(all, stop.clone().cancelled_owned()));
     let ended = loop {
         tokio::select! {
             biased;
             said = signals.next() => match said {
-                Said::Reload => reload(&following, tls.as_deref()),
-                Said::Stop if stop.is_cancelled() => {
+                OperatorSignal::Reload => reload(&following, tls.as_deref()),
+                OperatorSignal::Stop if stop.is_cancelled() => {
                     warn!("told to stop again: cutting what is left");
                     break Ok(());
                 }
-                Said::Stop => {
+                OperatorSignal::Stop => {
                     info!("stopping");
-                    admin.readiness.advance(State::Draining);
+                    admin.readiness.advance(ReadinessState::Draining);
                     stop.cancel();
                 }
             },
@@ -144,12 +144,12 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
 }
 
 /// The admin interface and all that is counted.
-fn admin(catalog: Catalog) -> (Arc<Admin>, chancery_server::Metrics, Metrics) {
+fn admin(catalog: Catalog) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
     let mut registry = Registry::default();
     let server_metrics = chancery_server::Metrics::registered(&mut registry);
-    let metrics = Metrics::registered(&mut registry);
+    let metrics = LoadMetrics::registered(&mut registry);
     let readiness = Readiness::default();
-    let admin = Admin { readiness, loaded: Loaded::new(catalog), registry };
+    let admin = Admin { readiness, loaded: LoadStatus::new(catalog), registry };
     (Arc::new(admin), server_metrics, metrics)
 }
 

@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// One thing an operator can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum OperatorSignal {
     /// Stop, in good order; a second time, at once.
     Stop,
     /// Read everything again.
@@ -31,11 +31,11 @@ impl Signals {
     }
 
     /// The next thing that is said. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Said {
+    pub(crate) async fn next(&mut self) -> OperatorSignal {
         tokio::select! {
-            Some(()) = self.terminate.recv() => Said::Stop,
-            Some(()) = self.interrupt.recv() => Said::Stop,
-            Some(()) = self.hangup.recv() => Said::Reload,
+            Some(()) = self.terminate.recv() => OperatorSignal::Stop,
+            Some(()) = self.interrupt.recv() => OperatorSignal::Stop,
+            Some(()) = self.hangup.recv() => OperatorSignal::Reload,
             else => std::future::pending().await,
         }
     }

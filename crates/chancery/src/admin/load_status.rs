@@ -12,28 +12,28 @@ use serde::Serialize;
 use crate::finding::Finding;
 
 /// What the directory holds, as an operator may see it.
-pub(crate) struct Loaded {
+pub(crate) struct LoadStatus {
     catalog: Catalog,
-    last: Mutex<Last>,
+    last: Mutex<LastLoad>,
 }
 
 #[derive(Clone, Default)]
-struct Last {
+struct LastLoad {
     at: Option<SystemTime>,
     faults: Vec<Finding>,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct StatusDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     loaded_at: Option<u64>,
     faults: Vec<Finding>,
     held_back: Vec<String>,
-    resources: Vec<Row>,
+    resources: Vec<ResourceRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct ResourceRow {
     layer: String,
     r#type: String,
     name: String,
@@ -42,7 +42,7 @@ struct Row {
     line: usize,
 }
 
-impl Row {
+impl ResourceRow {
     fn of(listed: ListedEntry) -> Self {
         let ListedEntry { layer, key, entry } = listed;
         let (file, line) = match &entry.origin {
@@ -60,7 +60,7 @@ impl Row {
     }
 }
 
-impl Loaded {
+impl LoadStatus {
     /// Nothing is loaded yet.
     pub(crate) fn new(catalog: Catalog) -> Self {
         Self { catalog, last: Mutex::default() }
@@ -68,7 +68,7 @@ impl Loaded {
 
     /// Remembers what is wrong after a load.
     pub(crate) fn record(&self, faults: Vec<Finding>) {
-        *self.lock() = Last { at: Some(SystemTime::now()), faults };
+        *self.lock() = LastLoad { at: Some(SystemTime::now()), faults };
     }
 
     /// How much is wrong.
@@ -78,9 +78,9 @@ impl Loaded {
 
     /// All of it, as JSON.
     pub(crate) fn json(&self) -> String {
-        let Last { at, faults } = self.lock().clone();
+        let LastLoad { at, faults } = self.lock().clone();
         let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let shown = Shown {
+        let shown = StatusDocument {
             loaded_at: since.map(|since| since.as_secs()),
             faults,
             held_back: self.catalog.held_back().iter().map(ToString::to_string).collect(),
@@ -89,12 +89,12 @@ impl Loaded {
         serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n"
     }
 
-    fn rows(&self) -> Vec<Row> {
-        self.catalog.entries().map(Row::of).collect()
+    fn rows(&self) -> Vec<ResourceRow> {
+        self.catalog.entries().map(ResourceRow::of).collect()
     }
 
     /// No code panics with the lock held, and what it guards would be whole even then.
-    fn lock(&self) -> MutexGuard<'_, Last> {
+    fn lock(&self) -> MutexGuard<'_, LastLoad> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
