@@ -22,12 +22,11 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What the process is to do.
+/// The subcommand to run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    // Its help is the documentation of the struct.
+    // The help of each is the documentation of its struct.
     Serve(Box<Serve>),
-    // Likewise, as those of the others.
     Get(Box<Get>),
     Watch(Box<Watch>),
     Bench(Box<Bench>),
@@ -38,24 +37,24 @@ pub(crate) enum Command {
 /// Every file below DIR that ends in .yaml, .yml, .json, .pb_text or .pb holds xDS resources:
 /// one, a list, or a whole DiscoveryResponse. Files at the top are for every node, files below
 /// groups/NAME/ for the nodes of a group, files below nodes/ID/ for one node. DIR/chancery.yaml is
-/// optional and holds everything the flags below say, and the rules of the groups.
+/// optional; it can set everything the flags below set, and the rules of the groups.
 ///
 /// gRPC (SotW, delta, aggregated and per type), REST, health and reflection share one port.
-/// Clients follow an edit within a second. A broken edit changes nothing: the last good state is
-/// served on, and what is wrong is logged with file, line and column.
+/// Clients get an edit within a second. An edit with a fault changes nothing: the last good state
+/// stays in service, and the fault is logged with file, line and column.
 #[derive(Args, Clone, Debug, Default)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct Serve {
     /// The directory that holds the resources
     pub(crate) dir: PathBuf,
 
-    /// Where gRPC and REST are served: IP:PORT or unix:PATH, several times if need be
+    /// Address of gRPC and REST, IP:PORT or unix:PATH; may be given several times
     /// [default: 127.0.0.1:18000]
     #[arg(long, value_name = "ADDR", env = "CHANCERY_LISTEN", value_delimiter = ',')]
     #[arg(help_heading = "Addresses", hide_env_values = true)]
     pub(crate) listen: Vec<ListenAddress>,
 
-    /// Where operators find /ready, /healthz, /config and /metrics: IP:PORT or off
+    /// Address of /ready, /healthz, /config and /metrics for operators: IP:PORT or off
     /// [default: 127.0.0.1:18080]
     #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", help_heading = "Addresses")]
     #[arg(hide_env_values = true)]
@@ -87,19 +86,19 @@ pub(crate) struct Serve {
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
     pub(crate) enable_v2: Option<bool>,
 
-    /// Start although files are broken, and serve what is whole
+    /// Start although some files have faults, and serve the layers without faults
     #[arg(long, env = "CHANCERY_ALLOW_PARTIAL", help_heading = "Resources")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
     #[arg(hide_env_values = true)]
     pub(crate) allow_partial: Option<bool>,
 
-    /// How log lines are written to stderr [default: text]
+    /// Form of the log lines on stderr [default: text]
     #[arg(long, value_enum, value_name = "FORMAT", env = "CHANCERY_LOG_FORMAT")]
     #[arg(help_heading = "Logs", hide_env_values = true)]
     pub(crate) log_format: Option<LogFormat>,
 
-    /// The least important lines still written [default: info]
+    /// Level of the least important log lines that are written [default: info]
     #[arg(long, value_enum, value_name = "LEVEL", env = "CHANCERY_LOG_LEVEL")]
     #[arg(help_heading = "Logs", hide_env_values = true)]
     pub(crate) log_level: Option<LogLevel>,
@@ -115,7 +114,7 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    /// The level the flags ask for, if they do.
+    /// The log level that the flags set, if they set one.
     pub(crate) fn level(&self) -> Option<LogLevel> {
         match self.verbose {
             0 => self.log_level,

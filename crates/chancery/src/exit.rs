@@ -1,8 +1,8 @@
-//! How the command ends: one failure type, one function to exit codes, one way of printing.
+//! The end of the command: one failure type, one function to exit codes, one way of printing.
 //!
-//! 0 is done, 1 a negative answer (a configuration with faults, no such resource), 2 a failure (an address that
-//! cannot be bound), 64 misuse of the command line. Scripts tell "you asked and the answer is no"
-//! from "it could not be found out" by these.
+//! The exit code is 0 for success, 1 for a negative answer (a configuration with faults, no such
+//! resource), 2 for a failure (an address that cannot be bound), and 64 for misuse of the command
+//! line. So a script can tell a negative answer from a question that could not be answered.
 
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use anyhow::anyhow;
 
 use crate::config::InvalidConfig;
 
-/// The ways to end that are no success.
+/// The kinds of failure, each with an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailureKind {
     /// The question was answered, and the answer is no.
@@ -22,11 +22,11 @@ enum FailureKind {
     Misuse,
 }
 
-/// Why the command did not succeed.
+/// The failure that ends the command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: FailureKind,
-    /// What was found, over several lines, with a line feed at the end.
+    /// The findings, on several lines, with a line feed at the end.
     details: String,
     error: Option<anyhow::Error>,
     hint: Option<String>,
@@ -43,33 +43,33 @@ impl Failure {
         Self::new(FailureKind::Broken, error.into())
     }
 
-    /// The command line makes no sense, which clap tells in its own words.
+    /// The command line makes no sense; clap says why in its own words.
     pub(crate) fn misuse(told: &clap::Error) -> Self {
         let details = told.render().to_string();
         Self { kind: FailureKind::Misuse, details, error: None, hint: None }
     }
 
-    /// The same, where it keeps a question from being answered.
+    /// The same failure as a broken one: it keeps the command from answering the question.
     #[must_use]
     pub(crate) fn breaks(self) -> Self {
         Self { kind: FailureKind::Broken, ..self }
     }
 
-    /// Tells before anything else what was found.
+    /// Adds findings, which are printed before everything else.
     #[must_use]
     pub(crate) fn details(mut self, details: impl Into<String>) -> Self {
         self.details = details.into();
         self
     }
 
-    /// Adds what can be done about it.
+    /// Adds a hint on how to repair it.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What the process says to its parent.
+    /// The exit code of the process.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(code(self.kind))
     }

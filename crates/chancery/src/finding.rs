@@ -1,7 +1,7 @@
-//! One thing that is wrong in a file: how it is told to people and programs.
+//! One fault of a file, in the forms in which people and programs read it.
 //!
-//! The line it is in is for the terminal of whoever starts the server and left out where it may
-//! hold a secret; log lines and the admin interface never have it (S-138).
+//! The text of the faulty line is printed on the terminal only, and not if it may hold a secret. Log
+//! lines and the admin interface never have it (S-138).
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -10,26 +10,26 @@ use chancery_proto::{document, yaml};
 use chancery_sources::Fault;
 use serde::Serialize;
 
-/// One thing that is wrong in a file.
+/// One fault of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Finding {
-    /// The file.
+    /// The path of the file.
     file: String,
-    /// Where in it.
+    /// The number of the line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
-    /// Where in the line.
+    /// The number of the character in the line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<u32>,
-    /// The field.
+    /// The path of the field.
     #[serde(skip_serializing_if = "String::is_empty")]
     field: String,
-    /// What it is.
+    /// The description of the fault.
     message: String,
-    /// What helps.
+    /// A hint on how to repair it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// For people, with the line.
+    /// The whole finding for people, with the text of the line.
     #[serde(skip)]
     rendered: String,
 }
@@ -49,17 +49,18 @@ impl Finding {
         }
     }
 
-    /// About a whole file.
+    /// A fault of a whole file.
     pub(crate) fn of_file(path: &Path, message: String) -> Self {
         Self::of_config(path, &yaml::Fault::new(message), "")
     }
 
-    /// What helps, if anything is known to.
+    /// The hint on how to repair it, if there is one.
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// The finding with its line, if that may be shown, and its hint; ends with a line feed.
+    /// The finding with its hint and, if it may be shown, the text of its line. It ends with a line
+    /// feed.
     pub(crate) fn rendered(&self) -> &str {
         &self.rendered
     }
@@ -79,7 +80,7 @@ impl From<&Fault> for Finding {
     }
 }
 
-/// `FILE:LINE:COLUMN: FIELD: MESSAGE`, without what is not known.
+/// `FILE:LINE:COLUMN: FIELD: MESSAGE`; a part that is not known is left out.
 impl Display for Finding {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;

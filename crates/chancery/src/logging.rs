@@ -1,10 +1,10 @@
 //! Log lines, on stderr, as text or JSON.
 //!
-//! The level is for this project's own lines. What the libraries below say stays at `warn`
-//! whatever was asked for: at `debug` they print header fields and frames, and with these tokens
-//! and bodies (S-138). `notify` is heard from `error` on: the only thing that it warns of is a
-//! watched directory that goes inside of another one. Linux tells of that twice, and `notify` ends
-//! the watch twice. What does fail is returned to who watches, or is an event that says so.
+//! The level holds for this project's own lines. Lines of other libraries are written from `warn`
+//! on, whatever level is set: at `debug` they print header fields and frames, and so tokens and
+//! bodies (S-138). Lines of `notify` are written from `error` on: its only warning is about a watched
+//! directory that is removed inside of another watched one. Linux reports that twice, and `notify`
+//! ends the watch twice. Real failures of a watch are returned to the caller or come as an event.
 
 use std::io::{self, IsTerminal};
 
@@ -16,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFormat, LogLevel};
 
-/// Starts writing log lines. Called once, before anything worth a line happens.
+/// Starts writing log lines. It is called once, before anything is logged.
 pub(crate) fn start(format: LogFormat, level: LogLevel) {
     let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = fmt::layer().with_writer(io::stderr).with_ansi(colour).with_target(false);
@@ -27,7 +27,7 @@ pub(crate) fn start(format: LogFormat, level: LogLevel) {
     }
 }
 
-/// Which lines are written.
+/// The filter of the lines that are written.
 fn admitted(level: LogLevel) -> Targets {
     let own = CRATES.iter().map(|target| (*target, filter(level)));
     Targets::new()

@@ -1,7 +1,7 @@
-//! `/config`: what is loaded, from which file and line, and what is wrong with the last load.
+//! `/config`: the loaded resources with their file and line, and the faults of the last load.
 //!
-//! Names, places and versions only. A body may hold a secret, so no body is ever shown (S-138);
-//! the faults come without the lines they are about.
+//! It has names, places and versions only. A body may hold a secret, so no body is shown (S-138),
+//! and a fault is shown without the text of its line.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::finding::Finding;
 
-/// What the directory holds, as an operator may see it.
+/// The resources of the directory and the faults of the last load, as an operator may see them.
 pub(crate) struct LoadStatus {
     catalog: Catalog,
     last: Mutex<LastLoad>,
@@ -61,22 +61,22 @@ impl ResourceRow {
 }
 
 impl LoadStatus {
-    /// Nothing is loaded yet.
+    /// The status before the first load.
     pub(crate) fn new(catalog: Catalog) -> Self {
         Self { catalog, last: Mutex::default() }
     }
 
-    /// Remembers what is wrong after a load.
+    /// Records the faults of a load.
     pub(crate) fn record(&self, faults: Vec<Finding>) {
         *self.lock() = LastLoad { at: Some(SystemTime::now()), faults };
     }
 
-    /// How much is wrong.
+    /// The number of faults of the last load.
     pub(crate) fn fault_count(&self) -> usize {
         self.lock().faults.len()
     }
 
-    /// All of it, as JSON.
+    /// The whole status, as JSON.
     pub(crate) fn json(&self) -> String {
         let LastLoad { at, faults } = self.lock().clone();
         let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -93,7 +93,8 @@ impl LoadStatus {
         self.catalog.entries().map(ResourceRow::of).collect()
     }
 
-    /// No code panics with the lock held, and what it guards would be whole even then.
+    /// Takes the lock. A poisoned lock is used all the same, because each write replaces the whole
+    /// value.
     fn lock(&self) -> MutexGuard<'_, LastLoad> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }

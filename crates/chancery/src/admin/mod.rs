@@ -1,8 +1,8 @@
-//! The admin interface: whether the server is ready, what is loaded, what is counted.
+//! The admin interface: readiness, the loaded resources with their faults, and metrics.
 //!
-//! A small HTTP/1.1 server of its own, for operators and their tools, read only and without a
-//! login: it listens on loopback unless told otherwise. It shows names, places and versions of
-//! resources and never a body (S-138).
+//! It is a small HTTP/1.1 server of its own, for operators and their tools. It is read only and has
+//! no login, so it listens on loopback by default. It shows names, places and versions of resources
+//! and never a body (S-138).
 
 mod load_status;
 mod readiness;
@@ -27,17 +27,17 @@ use tracing::{debug, warn};
 pub(crate) use load_status::LoadStatus;
 pub(crate) use readiness::{Readiness, ReadinessState};
 
-/// What the admin interface shows.
+/// The data that the admin interface shows.
 pub(crate) struct Admin {
-    /// Whether clients should come.
+    /// The readiness of the server for clients.
     pub(crate) readiness: Readiness,
-    /// What is loaded, and what is wrong with it.
+    /// The loaded resources, and the faults of the last load.
     pub(crate) loaded: LoadStatus,
-    /// What is counted.
+    /// The metrics.
     pub(crate) registry: Registry,
 }
 
-/// Answers until told to stop.
+/// Answers requests until `stop` is cancelled.
 pub(crate) async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
@@ -81,7 +81,7 @@ async fn connection(stream: TcpStream, admin: Arc<Admin>) {
     }
 }
 
-/// The answer to one request, whatever is asked.
+/// The answer to one request.
 fn answer<B: Body>(admin: &Admin, request: &Request<B>) -> Response<Full<Bytes>> {
     let head = request.method() == Method::HEAD;
     if request.method() != Method::GET && !head {
@@ -127,7 +127,7 @@ fn text(status: StatusCode, told: impl Into<Bytes>) -> Response<Full<Bytes>> {
     body(status, "text/plain; charset=utf-8", told)
 }
 
-/// A response; hyper itself leaves the body out where HEAD was asked.
+/// A response with this body; hyper leaves the body out of the answer to a HEAD request.
 fn body(status: StatusCode, kind: &'static str, told: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(told.into()));
     *response.status_mut() = status;
@@ -144,14 +144,14 @@ const INDEX: &str = "\
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// More connections than this at once are closed.
+/// The number of connections at the same time; more are closed.
 const MAX_CONNECTIONS: usize = 64;
 
-/// A request line with its headers may have this many bytes.
+/// The number of bytes of a request line with its headers.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// How long a client may take to say what it wants.
+/// The time a client may take to send its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After a failed accept, which is mostly for lack of file descriptors.
+/// The pause after a failed accept: most fail because there are no free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);

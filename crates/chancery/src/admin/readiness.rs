@@ -1,25 +1,25 @@
-//! Whether clients should come.
+//! The readiness of the server, for `/ready`: loading, ready, or stopping.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Shared by the one who changes it and those who tell it.
+/// The state of readiness, shared by the code that changes it and the code that shows it.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness(AtomicU8);
 
-/// The life of the server, as an operator sees it.
+/// A phase in the life of the server, as an operator sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadinessState {
-    /// The directory has not been read once.
+    /// The directory was not read yet.
     Loading,
-    /// It is served.
+    /// The server serves the directory.
     Ready,
     /// The server is about to stop.
     Draining,
 }
 
 impl Readiness {
-    /// Where in its life the server is.
+    /// The phase the server is in.
     pub(crate) fn state(&self) -> ReadinessState {
         match self.0.load(Ordering::Acquire) {
             0 => ReadinessState::Loading,
@@ -28,7 +28,7 @@ impl Readiness {
         }
     }
 
-    /// Moves on; there is no way back.
+    /// Moves on to `state`, unless a later state was reached already.
     pub(crate) fn advance(&self, state: ReadinessState) {
         self.0.fetch_max(state as u8, Ordering::AcqRel);
     }

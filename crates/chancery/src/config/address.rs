@@ -1,4 +1,4 @@
-//! Where to listen: a TCP address or a Unix socket.
+//! Addresses to listen on: TCP addresses and Unix sockets.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Where gRPC and REST are served.
+/// An address of gRPC and REST.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum ListenAddress {
@@ -18,7 +18,7 @@ pub(crate) enum ListenAddress {
     Unix(PathBuf),
 }
 
-/// Where the admin interface is served, if at all.
+/// The address of the admin interface, if it is served.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum AdminAddress {
@@ -28,16 +28,16 @@ pub(crate) enum AdminAddress {
     Off,
 }
 
-/// Why a text is no place to listen at.
+/// The error for a text that is no address to listen on.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidAddress {
-    /// No address and no socket.
+    /// The text is neither a TCP address nor a Unix socket.
     #[error("`{0}` is no address; write `127.0.0.1:18000`, `[::1]:18000` or `unix:/PATH`")]
     Listen(String),
-    /// A socket without a path.
+    /// The text is `unix:` without a path.
     #[error("`unix:` lacks the path of the socket, as in `unix:/run/chancery.sock`")]
     NoPath,
-    /// No address and not `off`.
+    /// The text is neither a TCP address nor `off`.
     #[error("`{0}` is no address; write `127.0.0.1:18080`, `[::1]:18080` or `off`")]
     Admin(String),
 }

@@ -1,4 +1,6 @@
-//! `chancery.yaml` while the server runs: whether it changed, and to what.
+//! `chancery.yaml` while the server runs: notices that the file changed, and reads it again.
+//!
+//! Not here: what a change leads to, which is the follower's (`serve/follower.rs`).
 
 use std::path::Path;
 use std::{fs, io};
@@ -7,18 +9,18 @@ use super::Config;
 use super::load::{FILE, InvalidConfig, effective, restart_needed};
 use crate::cli::Serve;
 
-/// The file, and what it said when it was last read.
+/// The file, and its content when it was last read.
 pub(crate) struct ConfigFile {
     flags: Serve,
-    /// What the server was started with: only a restart brings other values of most keys.
+    /// The configuration that the server was started with. Other values of most keys need a restart.
     started: Config,
-    /// What is in force or was refused.
+    /// The content that is in force or was refused.
     known: FileContent,
-    /// Something newer that may still be being written, and for how many looks it has been there.
+    /// Newer content that may still be incomplete, and the number of looks since it appeared.
     pending: Option<(FileContent, u32)>,
 }
 
-/// What there is to see of a file.
+/// The content of the file at one look.
 #[derive(PartialEq, Eq)]
 enum FileContent {
     Nothing,
@@ -26,17 +28,17 @@ enum FileContent {
     Unreadable(io::ErrorKind),
 }
 
-/// What a changed file means.
+/// The result of reading a changed file.
 #[derive(Debug)]
 pub(crate) enum ConfigChange {
-    /// It can be used.
+    /// The file can be used.
     Usable {
         /// The configuration.
         config: Box<Config>,
-        /// The keys that differ from what the server was started with and need a restart.
+        /// The keys that need a restart, because they differ from what the server was started with.
         restart: Vec<String>,
     },
-    /// It cannot be used; what was in force stays.
+    /// The file cannot be used; the configuration in force stays.
     Unusable(InvalidConfig),
 }
 
@@ -47,10 +49,12 @@ impl ConfigFile {
         Self { flags, started, known, pending: None }
     }
 
-    /// Looks at the file; a change counts once it has stayed the same for some looks, so that a
-    /// file being written is not read halfway and files changed with it are loaded with it.
+    /// Looks at the file. A change counts once the content has stayed the same for some looks, so
+    /// that a file that is still being written is not read halfway, and files that change together
+    /// with it are loaded together with it.
     ///
-    /// Where the directory around it is not `whole`, a file that is gone is not gone on purpose.
+    /// A missing file counts as a change only if the directory around it is `whole`: otherwise the
+    /// file was probably not removed on purpose.
     pub(crate) fn look(&mut self, whole: bool) -> Option<ConfigChange> {
         let seen = self.news(whole)?;
         let looks = match self.pending.take() {
@@ -65,13 +69,14 @@ impl ConfigFile {
         None
     }
 
-    /// Takes the file as it is now: the directory around it has just come to rest.
+    /// Reads the file as it is now. The caller knows that the directory around it does not change
+    /// at the moment.
     pub(crate) fn look_now(&mut self, whole: bool) -> Option<ConfigChange> {
         let seen = self.news(whole)?;
         Some(self.take(seen))
     }
 
-    /// What there is to see, if it is not what was seen before.
+    /// The content of the file, if it is not the known content.
     fn news(&mut self, whole: bool) -> Option<FileContent> {
         let seen = seen(&self.flags.dir.join(FILE));
         if seen == self.known || (seen == FileContent::Nothing && !whole) {
@@ -102,8 +107,8 @@ fn seen(path: &Path) -> FileContent {
     }
 }
 
-/// For how many further looks a change must stay as it is; a file that is gone, for five times
-/// as many.
+/// The number of further looks for which a change must stay as it is. A missing file must stay
+/// missing for five times as many.
 const PATIENCE: u32 = 2;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Which group a node belongs to, by what it says about itself.
+//! The `groups` key: rules that assign a node to a group by what the node says about itself.
 //!
-//! Rules are tried in the order they are written and the first that matches decides. What a node
-//! says is not proof (S-137): groups choose configuration, they do not protect it.
+//! Rules are tried in the order they are written, and the first that matches decides. What a node
+//! says about itself is not proof (S-137): groups choose configuration, they do not protect it.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -13,21 +13,21 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::pattern::Patterns;
 use super::version::VersionRange;
 
-/// One rule: a group and what a node must be to belong to it.
+/// One rule: a group, and the conditions under which a node belongs to it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
 pub(crate) struct GroupRule {
     /// The group, and so the directory `groups/NAME`. Several rules may name the same one.
     pub(crate) name: GroupName,
-    /// What a node must be. At least one condition.
+    /// The conditions on the node, at least one.
     #[serde(rename = "match", deserialize_with = "at_least_one")]
     pub(crate) conditions: NodeConditions,
 }
 
-/// What a node must be. All conditions that are written must hold; of the patterns of one
-/// condition, any.
+/// The conditions on a node. Every condition that is written must hold; a condition holds if any of
+/// its patterns matches.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a mapping")]
 pub(crate) struct NodeConditions {
     /// Patterns for the node's id.
     #[serde(skip_serializing_if = "Patterns::is_empty")]
@@ -56,15 +56,15 @@ pub(crate) struct NodeConditions {
     pub(crate) user_agent_version: Option<VersionRange>,
 }
 
-/// What is done about a node no rule decides on.
+/// The treatment of a node that no rule decides on.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Decision {
-    /// It is given the files at the top of the directory.
+    /// The node gets the files at the top of the directory.
     Base,
-    /// It is given what this group is given.
+    /// The node gets the resources of this group.
     Group(GroupName),
-    /// It is turned away with an error that says why.
+    /// The node is refused with an error that says why.
     Refuse,
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Decision {
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct GroupName(String);
 
-/// Why a text is no name of a group.
+/// The error for a text that is no name of a group.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a group needs a name")]
 pub(crate) struct InvalidGroupName;
@@ -105,12 +105,12 @@ impl Display for GroupName {
 }
 
 impl NodeConditions {
-    /// Whether there is none, so that every node would match.
+    /// Returns true if there are no conditions, so that every node would match.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a node is what is asked for.
+    /// Returns true if `node` meets all conditions.
     pub(crate) fn hold(&self, node: &Node) -> bool {
         let texts = [
             (&self.id, &node.id),
@@ -129,7 +129,8 @@ impl NodeConditions {
     }
 }
 
-/// A rule for every node is more likely a slip of indentation than meant.
+/// Refuses a rule without conditions: it is more likely a mistake of indentation than meant for
+/// every node.
 fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NodeConditions, D::Error> {
     let conditions = NodeConditions::deserialize(deserializer)?;
     if conditions.is_empty() {
@@ -138,7 +139,7 @@ fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NodeCondit
     Ok(conditions)
 }
 
-/// The value at a path. A key that holds dots itself is found too, the longer key first.
+/// The value at a path. A key may contain dots itself; longer keys are tried first.
 fn lookup<'a>(map: &'a BTreeMap<String, Value>, path: &str) -> Option<&'a Value> {
     if let Some(found) = map.get(path) {
         return Some(found);

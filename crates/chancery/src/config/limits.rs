@@ -1,6 +1,6 @@
 //! The `limits` table: every wait and limit an operator can set, with its default and its cost.
 //!
-//! The defaults are those of the crates that keep to them, so they are written down once.
+//! Each default is taken from the crate that applies the limit, so it is written down once.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -14,100 +14,104 @@ use super::units::{Size, Span, SpanOrNever};
 
 /// Waits and limits.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a mapping")]
 pub(crate) struct LimitsTable {
-    /// How long a response may stay unanswered before the next one of its type is sent all the
-    /// same. Default: 10s.
+    /// The time a response may stay unanswered before the next response of its type is sent anyway.
+    /// Default: 10s.
     pub(crate) ack_wait: Span,
-    /// How long routes and listeners wait for the endpoints of clusters new to a client. Default:
-    /// 10s.
+    /// The time that routes and listeners wait for the endpoints of clusters that are new to a
+    /// client. Default: 10s.
     pub(crate) warm_wait: Span,
-    /// How long removals wait until a client has acknowledged what stopped using them. Default:
-    /// 20s.
+    /// The time that the removal of a resource waits until the client has acknowledged the resources
+    /// that used it before. Default: 20s.
     pub(crate) removal_wait: Span,
-    /// Responses above this are split where the protocol allows it. Default: 4032KiB, because
-    /// many clients accept 4 MiB.
+    /// Responses larger than this are split where the protocol allows it. Default: 4032KiB, because
+    /// many clients accept at most 4 MiB.
     pub(crate) max_response_bytes: Size,
-    /// How many names one subscription may have. Default: 250000.
+    /// The number of names in one subscription. Default: 250000.
     pub(crate) max_names: Count,
-    /// How many types one stream may ask for. Default: 256.
+    /// The number of types on one stream. Default: 256.
     pub(crate) max_types: Count,
-    /// Types, as `eds` or as the name of the message, whose first request means everything if it
-    /// names nothing. Default: none besides those of the protocol.
+    /// Types, as `eds` or as the name of the message, whose first request subscribes to everything
+    /// if it has no names. Default: none besides those of the protocol.
     pub(crate) wildcard_types: Vec<String>,
-    /// Types whose first request means nothing if it names nothing. Default: none besides those
-    /// of the protocol.
+    /// Types whose first request subscribes to nothing if it has no names. Default: none besides
+    /// those of the protocol.
     pub(crate) named_types: Vec<String>,
-    /// Whether SotW clients are told of missing names in a response of their own. Default: no,
-    /// because few read it.
+    /// True if a SotW client gets a response that lists the names it subscribed to and that do not
+    /// exist. Default: false, because few clients read it.
     pub(crate) report_missing: bool,
 
-    /// Bytes of one request. Default: 64MiB, because a delta client that reconnects lists all it
-    /// holds.
+    /// The bytes of one request. Default: 64MiB, because a delta client that reconnects lists all
+    /// resources it holds.
     pub(crate) max_request_bytes: Size,
-    /// Discovery streams and polls at once; more are refused. Default: 100000.
+    /// The number of discovery streams and polls at the same time; more are refused. Default:
+    /// 100000.
     pub(crate) max_streams: Count,
-    /// Streams of one connection; the client waits when it has that many. Default: 1000.
+    /// The number of streams on one connection; the client has to wait before it opens more.
+    /// Default: 1000.
     pub(crate) max_streams_per_connection: NonZeroU32,
-    /// Connections at once; more are closed when they are accepted. Default: 50000.
+    /// The number of connections at the same time; more are closed when they are accepted. Default:
+    /// 50000.
     pub(crate) max_connections: Count,
-    /// TLS handshakes at once; more wait. Default: 256.
+    /// The number of TLS handshakes at the same time; more wait. Default: 256.
     pub(crate) max_handshakes: Count,
-    /// Streams that are sending a large response at once; more wait for their turn. Default: 4
-    /// for each core.
+    /// The number of streams that send a large response at the same time; more wait for their turn.
+    /// Default: 4 for each core.
     pub(crate) max_big_responses: Count,
-    /// Had an effect once: encodings are kept with the resources they are of now. The key is
-    /// accepted, so that files that have it load.
+    /// This key has no effect any more, because encodings are kept with their resources. It is
+    /// accepted so that files that have it still load.
     #[serde(skip_serializing)]
     pub(crate) max_cache_bytes: Option<Size>,
 
-    /// From the connection to the end of its handshake, and to the first byte. Default: 10s.
+    /// The time from the start of a connection to the end of its handshake, and to its first byte.
+    /// Default: 10s.
     pub(crate) handshake_timeout: Span,
-    /// How long a connection may be without any request. Default: 5m.
+    /// The time a connection may be open without any request. Default: 5m.
     pub(crate) idle_timeout: Span,
-    /// When a connection is asked to go, so that clients spread over new replicas; or `never`.
-    /// Default: 1h.
+    /// The age at which the server asks a client to reconnect, so that clients spread over new
+    /// replicas; or `never`. Default: 1h.
     pub(crate) max_connection_age: SpanOrNever,
-    /// The part of that age that is random, from 0 to 1. Default: 0.2.
+    /// The fraction of that age that is random, from 0 to 1. Default: 0.2.
     pub(crate) age_jitter: Fraction,
-    /// How long a stream that must end may wait for its first answer, and a connection for its
-    /// streams. Default: 30s.
+    /// The time that a stream which must end may wait for its first answer, and that a connection
+    /// which must end may wait for its streams. Default: 30s.
     pub(crate) grace: Span,
-    /// Over how long connections are told to go at shutdown. Default: 5s.
+    /// The time over which the server spreads the end of its connections at shutdown. Default: 5s.
     pub(crate) drain: Span,
-    /// When a peer that says nothing is probed on TCP, or `never`. Default: 1m.
+    /// The silence after which a peer is probed on TCP, or `never`. Default: 1m.
     pub(crate) tcp_keepalive: SpanOrNever,
-    /// When a peer that says nothing is sent an HTTP/2 ping, or `never`. Default: 20m.
+    /// The silence after which a peer is sent an HTTP/2 ping, or `never`. Default: 20m.
     pub(crate) http2_keepalive: SpanOrNever,
-    /// How long the answer to a probe may take. Default: 30s.
+    /// The time that the answer to a probe or ping may take. Default: 30s.
     pub(crate) keepalive_timeout: Span,
-    /// How long a poll over REST is held when there is nothing new. Default: 800ms, because Envoy
-    /// gives up after 1s.
+    /// The time that a poll over REST is held when there is nothing new. Default: 800ms, because
+    /// Envoy gives up after 1s.
     pub(crate) rest_hold: Span,
-    /// How often certificate files are looked at for changes. Default: 5s.
+    /// The interval at which certificate files are checked for changes. Default: 5s.
     pub(crate) tls_reload: Span,
 
-    /// A larger file is a fault. Default: 64MiB.
+    /// The size of a file; a larger one is a fault. Default: 64MiB.
     pub(crate) max_file_bytes: Size,
-    /// More files than this, and nothing is loaded. Default: 100000.
+    /// The number of files; a directory with more is not loaded. Default: 100000.
     pub(crate) max_files: Count,
-    /// How long a changed directory must be quiet before it is read. Default: 100ms.
+    /// The time that a changed directory must be quiet before it is read. Default: 100ms.
     pub(crate) settle: Span,
-    /// How long a directory that does not become quiet is waited for. Default: 500ms.
+    /// The time after which a directory is read although it does not become quiet. Default: 500ms.
     pub(crate) settle_bound: Span,
-    /// How often all files are looked at for changes that no event told of. Default: 2s.
+    /// The interval at which all files are checked for changes that had no event. Default: 2s.
     pub(crate) sweep: Span,
 }
 
-/// How many of something, at least one.
+/// A number of things, at least one.
 type Count = NonZeroUsize;
 
-/// A part of a whole.
+/// A fraction, from 0 to 1.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub(crate) struct Fraction(f64);
 
-/// Why a number is no part of a whole.
+/// The error for a number that is no fraction.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is not between 0 and 1")]
 pub(crate) struct InvalidFraction(f64);
@@ -168,7 +172,7 @@ impl Default for LimitsTable {
 }
 
 impl LimitsTable {
-    /// What of this is about the protocol.
+    /// The limits of the protocol machine.
     pub(crate) fn protocol(&self) -> Settings {
         let stated = |types: &[String], wildcard: bool| {
             types.iter().map(move |name| (type_url(name), wildcard)).collect::<Vec<_>>()
@@ -188,7 +192,7 @@ impl LimitsTable {
         }
     }
 
-    /// What of this is about how much a server takes on.
+    /// The limits on the load that a server accepts.
     pub(crate) fn server(&self) -> ServerLimits {
         ServerLimits {
             max_request_bytes: self.max_request_bytes.0,
@@ -200,7 +204,7 @@ impl LimitsTable {
         }
     }
 
-    /// What of this is about how long a server waits.
+    /// The times that the server waits.
     pub(crate) fn times(&self) -> Times {
         Times {
             handshake_timeout: self.handshake_timeout.0,
@@ -217,7 +221,7 @@ impl LimitsTable {
         }
     }
 
-    /// What of this is about reading a directory.
+    /// Writes the limits on reading a directory into `options`.
     pub(crate) fn apply_to(&self, options: &mut Options) {
         options.max_file_bytes = self.max_file_bytes.0 as u64;
         options.max_files = self.max_files.get();
@@ -227,12 +231,12 @@ impl LimitsTable {
     }
 }
 
-/// The defaults below are written as plain numbers, none of them zero.
+/// A default of another crate, which is a plain number there and never zero.
 fn count(number: usize) -> Count {
     Count::new(number).unwrap_or(Count::MIN)
 }
 
-/// A type by its short name, as in `eds`, or by that of its message.
+/// The type with this short name, as in `eds`, or else with this message name.
 fn type_url(name: &str) -> TypeUrl {
     TypeUrl::known().find(|known| known.short() == name).unwrap_or_else(|| TypeUrl::new(name))
 }

@@ -1,4 +1,4 @@
-//! From the file, the environment and the flags to the configuration in force.
+//! The configuration in force, from the file, the environment and the flags.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ use crate::finding::Finding;
 /// The name of the file, at the top of the directory.
 pub(crate) const FILE: &str = "chancery.yaml";
 
-/// Why there is no configuration.
+/// The error for a configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InvalidConfig {
-    /// The environment's fault.
+    /// The file cannot be read.
     #[error("cannot read `{}`", path.display())]
     Unreadable {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The author's fault.
+    /// The content of the file has a fault.
     #[error("{0}")]
     Broken(Box<Finding>),
 }
 
 impl InvalidConfig {
-    /// What is wrong, as one of the things that can be.
+    /// The error as a finding, for logs and for `/config`.
     pub(crate) fn finding(&self) -> Finding {
         match self {
             Self::Broken(finding) => (**finding).clone(),
@@ -45,14 +45,14 @@ impl InvalidConfig {
 /// environment, then the flags (the last two come together, from the command line's definition).
 ///
 /// # Errors
-/// When the file cannot be read, or does not say what it may say.
+/// Returns an error if the file cannot be read, or has a fault.
 pub(crate) fn effective(flags: &Serve) -> Result<Config, InvalidConfig> {
     let mut config = from_file(&flags.dir)?;
     override_by(&mut config, flags);
     Ok(config)
 }
 
-/// The keys that differ and are not followed while the server runs.
+/// The keys that differ between the two and take effect only after a restart.
 pub(crate) fn restart_needed(old: &Config, new: &Config) -> Vec<String> {
     let (old, new) = (keys(old), keys(new));
     let differs = |key: &&String| old.get(*key) != new.get(*key);
@@ -74,7 +74,8 @@ fn from_file(dir: &Path) -> Result<Config, InvalidConfig> {
     }
 }
 
-/// Paths in the file are found from where the file is, not from where the server was started.
+/// Makes relative paths of the file start at the directory of the file, not at the one where the
+/// server was started.
 fn resolved(mut config: Config, dir: &Path) -> Config {
     if let Some(tls) = &mut config.tls {
         tls.cert = dir.join(&tls.cert);
@@ -124,7 +125,7 @@ fn keys(config: &Config) -> BTreeMap<String, serde_json::Value> {
     flat
 }
 
-/// What is followed while the server runs.
+/// The keys that take effect while the server runs.
 const LIVE: [&str; 3] = ["groups", "unmatched", "anonymous"];
 
 #[cfg(test)]
@@ -207,6 +208,21 @@ mod tests {
             fault("unmatched: {groop: a}\n"),
             "chancery.yaml:1:13: unmatched: unknown value `groop`"
         );
+    }
+
+    #[test]
+    fn a_table_of_another_kind_is_told_without_the_names_of_the_code() {
+        let expected = "invalid type: integer `1`, expected a mapping";
+        for (text, place) in [
+            ("tls: 1\n", "1:6: tls"),
+            ("log: 1\n", "1:6: log"),
+            ("limits: 1\n", "1:9: limits"),
+            ("groups: [1]\n", "1:10: groups[0]"),
+            ("groups: [{name: a, match: 1}]\n", "1:27: groups[0].match"),
+        ] {
+            assert_eq!(fault(text), format!("chancery.yaml:{place}: {expected}"));
+        }
+        assert_eq!(fault("1\n"), format!("chancery.yaml:1:1: {expected}"));
     }
 
     #[test]

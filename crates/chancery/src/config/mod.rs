@@ -1,8 +1,9 @@
-//! The configuration of the server itself: `chancery.yaml` at the top of the directory, and what
-//! the command line and the environment say over it.
+//! The configuration of the server itself: `chancery.yaml` at the top of the directory, overridden
+//! by the environment and the command line.
 //!
-//! Plain structs; an unknown key is refused with its place and the closest known one. The groups
-//! are followed while the server runs; what else changes needs a restart, and is said to.
+//! The structs are plain. An unknown key is refused with its place and the closest known key. The
+//! groups are followed while the server runs; every other change needs a restart, and the log says
+//! so. Not here: the resources, which `chancery-sources` reads.
 
 mod address;
 mod file;
@@ -28,69 +29,73 @@ pub(crate) use units::Span;
 
 /// The whole of `chancery.yaml`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a mapping")]
 pub(crate) struct Config {
-    /// Where gRPC and REST are served. Default: `127.0.0.1:18000`.
+    /// The addresses of gRPC and REST. Default: `127.0.0.1:18000`.
     #[serde(deserialize_with = "address::one_or_many")]
     pub(crate) listen: Vec<ListenAddress>,
-    /// Where `/ready`, `/healthz`, `/config` and `/metrics` are served, or `off`. Default:
-    /// `127.0.0.1:18080`. There is no login: keep it where only operators come.
+    /// The address of `/ready`, `/healthz`, `/config` and `/metrics`, or `off`. Default:
+    /// `127.0.0.1:18080`. There is no login, so only operators should be able to reach it.
     pub(crate) admin: AdminAddress,
     /// TLS for all TCP listeners. Default: none, which is for loopback and trusted networks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<TlsTable>,
-    /// Who belongs to which group: the first rule that matches decides. Default: none. Followed
-    /// live.
+    /// The rules that assign nodes to groups; the first rule that matches decides. Default: none.
+    /// A change takes effect without a restart.
     pub(crate) groups: Vec<GroupRule>,
-    /// What a node is given that no rule matches. Default: `base`. Followed live.
+    /// The resources of a node that no rule matches. Default: `base`. A change takes effect without
+    /// a restart.
     pub(crate) unmatched: Decision,
-    /// What a client is given that does not say who it is (S-024). Default: `base`, as for a node
-    /// no rule matches; `refuse` where every client should have something of its own. Followed
-    /// live.
+    /// The resources of a client whose first request has no node id (S-024). Default: `base`, as for
+    /// a node that no rule matches; `refuse` where every client should have a group of its own. A
+    /// change takes effect without a restart.
     pub(crate) anonymous: Decision,
-    /// Files and directories that hold no resources, by name or by path below the directory.
+    /// Files and directories that are not read, by name or by path below the directory.
     /// Default: none.
     pub(crate) ignore: Vec<PathBuf>,
     /// Files with more message types, as `FileDescriptorSet`. Default: none.
     pub(crate) descriptor_sets: Vec<PathBuf>,
-    /// Whether the v2 services and types are served too. Default: no.
+    /// True if the v2 services and types are served too. Default: false.
     pub(crate) enable_v2: bool,
-    /// Whether to start although files are broken, and serve what is whole. Default: no.
+    /// True if the server starts although some files have faults, and serves the layers without
+    /// faults. Default: false.
     pub(crate) allow_partial: bool,
-    /// How changes are noticed: `events`, or `sweeps` alone for network filesystems, which tell
-    /// of local changes only. Default: `events`.
+    /// The way in which changes of files are noticed: `events`, or `sweeps` alone for network
+    /// filesystems, which report local changes only. Default: `events`.
     pub(crate) watch: ChangeDetection,
-    /// Whether secrets may go to any client. Default: no; then only over mutual TLS, a Unix
-    /// socket or loopback (S-137).
+    /// True if secrets may go to any client. Default: false; secrets then go only over mutual TLS, a
+    /// Unix socket or loopback (S-137).
     pub(crate) secrets_anywhere: bool,
-    /// What the server calls itself to clients. Default: `chancery-` and a random number.
+    /// The name that clients see as `control_plane.identifier`. Default: `chancery-` and a random
+    /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) control_plane: Option<String>,
-    /// Log lines.
+    /// The form and the level of log lines.
     pub(crate) log: LogTable,
-    /// Waits and limits.
+    /// The waits and limits.
     pub(crate) limits: LimitsTable,
 }
 
-/// The `tls` table. Files are found from the directory of `chancery.yaml`, and read again when
-/// they change.
+/// The `tls` table. Relative paths start at the directory of `chancery.yaml`, and the files are
+/// read again when they change.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a mapping")]
 pub(crate) struct TlsTable {
     /// The certificate chain, PEM. Required.
     pub(crate) cert: PathBuf,
     /// The private key, PEM. Required.
     pub(crate) key: PathBuf,
-    /// Who signs the certificates of clients, PEM. Default: none, and clients need none.
+    /// The authorities that sign the certificates of clients, PEM. Default: none, and clients need
+    /// no certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_ca: Option<PathBuf>,
 }
 
-/// How changes are noticed.
+/// The way in which changes of files are noticed.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ChangeDetection {
-    /// The system tells of changes; a sweep cures what it did not tell.
+    /// By events of the operating system; a sweep finds the changes that had no event.
     #[default]
     Events,
     /// By sweeps alone.
@@ -99,26 +104,27 @@ pub(crate) enum ChangeDetection {
 
 /// The `log` table.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a mapping")]
 pub(crate) struct LogTable {
-    /// How lines are written. Default: `text`.
+    /// The form of a line. Default: `text`.
     pub(crate) format: LogFormat,
-    /// The least important lines still written. Default: `info`. `debug` tells of every exchange.
+    /// The level of the least important lines that are still written. Default: `info`. `debug`
+    /// writes every request and response.
     pub(crate) level: LogLevel,
 }
 
-/// How log lines are written.
+/// The form of log lines.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
     /// One object per line.
     Json,
 }
 
-/// How important a log line is.
+/// The importance of a log line.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LogLevel {
@@ -136,7 +142,7 @@ pub(crate) enum LogLevel {
 }
 
 impl Config {
-    /// What the transports are told.
+    /// The settings of the transports.
     pub(crate) fn server(&self) -> chancery_server::Config {
         let defaults = chancery_server::Config::default();
         chancery_server::Config {
@@ -149,7 +155,7 @@ impl Config {
         }
     }
 
-    /// What the source is told.
+    /// The settings of the directory source.
     pub(crate) fn source(&self, dir: &Path) -> Options {
         let mut options = Options::new(dir);
         options.ignore.clone_from(&self.ignore);

@@ -1,5 +1,5 @@
-//! Patterns over texts a node states about itself: `*` stands for any run of characters, `?` for
-//! one; everything else for itself, case and all.
+//! Patterns for texts that a node states about itself: `*` stands for any characters or none, `?`
+//! for one character, and every other character for itself. Case matters.
 
 use std::fmt::{self, Formatter};
 
@@ -12,18 +12,18 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub(crate) struct Patterns(Vec<String>);
 
 impl Patterns {
-    /// Whether nothing is asked for.
+    /// Returns true if there is no pattern, so that there is no condition.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether any of the patterns matches the whole text.
+    /// Returns true if any of the patterns matches the whole text.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, text))
     }
 }
 
-/// One text, or a list of texts; numbers and truth values stand for how they are written.
+/// Reads one text, or a list of texts. Numbers and truth values are read as they are written.
 impl<'de> Deserialize<'de> for Patterns {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(PatternsVisitor)
@@ -71,8 +71,8 @@ impl<'de> Visitor<'de> for PatternsVisitor {
     }
 }
 
-/// Two fingers: on a mismatch the last `*` takes one character more. Never more than
-/// `pattern × text` steps, whatever a node calls itself.
+/// Returns true if the pattern matches the whole text. On a mismatch the last `*` takes one
+/// character more, so there are at most `pattern × text` steps, whatever text a node sends.
 fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());

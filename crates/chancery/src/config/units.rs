@@ -24,22 +24,22 @@ pub(crate) struct SpanOrNever(pub(crate) Option<Duration>);
 #[serde(try_from = "Scalar", into = "String")]
 pub(crate) struct Size(pub(crate) usize);
 
-/// Why a text is no length of time.
+/// The error for a text that is no length of time.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no duration; write `500ms`, `15s`, `2m` or `1h30m`")]
 pub(crate) struct InvalidSpan(String);
 
-/// Why a text is no length of time, where there need not be one.
+/// The error for a text that is neither a length of time nor `never`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no duration; write `500ms`, `15s`, `2m`, `1h30m` or `never`")]
 pub(crate) struct InvalidSpanOrNever(String);
 
-/// Why a text is no size.
+/// The error for a text that is no size.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no size; write `65536`, `64KiB`, `4MiB` or `1GiB`")]
 pub(crate) struct InvalidSize(String);
 
-/// A text or a number as it is written: a number without a unit is to be named in the message.
+/// A text or a number as it is written, so that an error can quote a number without a unit.
 struct Scalar(String);
 
 impl<'de> Deserialize<'de> for Scalar {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct VersionRange(Vec<Bound>);
 
-/// Why a text is no range of versions.
+/// The error for a text that is no range of versions.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no range of versions; write `1.36`, `>=1.36` or `>=1.36, <1.40`")]
 pub(crate) struct InvalidRange(String);
@@ -35,7 +35,8 @@ enum Sign {
 }
 
 impl VersionRange {
-    /// Whether a client's version is in the range; one that cannot be read is in none.
+    /// Returns true if a client's version is in the range. A version that cannot be read is in no
+    /// range.
     pub(crate) fn contains(&self, version: &str) -> bool {
         let release = version.split(['-', '+']).next().unwrap_or_default();
         numbers(release).is_some_and(|found| self.0.iter().all(|bound| bound.admits(&found)))

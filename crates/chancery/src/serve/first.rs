@@ -1,5 +1,4 @@
-//! What comes before there is a server: the messages it knows, the first load, and what is said
-//! if that cannot be had whole.
+//! The steps before the server runs: the schema, the first load, and the report of its faults.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,21 +12,22 @@ use super::signals::{OperatorSignal, Signals};
 use crate::config::Config;
 use crate::exit::Failure;
 
-/// Prints the configuration: JSON, which is YAML too and so can be kept as `chancery.yaml`.
+/// Prints the configuration as JSON, which is YAML too, so that it can be kept as `chancery.yaml`.
 pub(crate) fn print(config: &Config) -> Result<(), Failure> {
     let printed = serde_json::to_string_pretty(config).context("cannot print the configuration")?;
     writeln!(io::stdout(), "{printed}").context("cannot write to stdout")?;
     Ok(())
 }
 
-/// A directory that is not there is a slip in the command, not an empty configuration.
+/// Refuses a directory that does not exist: that is a mistake in the command, and not an empty
+/// configuration.
 pub(crate) fn exists(dir: &Path) -> Result<(), Failure> {
     let shown = dir.display();
     let found = fs::metadata(dir).with_context(|| format!("cannot read `{shown}`"))?;
     if found.is_dir() { Ok(()) } else { Err(Failure::broken(anyhow!("`{shown}` is no directory"))) }
 }
 
-/// All messages that are known, with those of more descriptor sets.
+/// The bundled message types, with those of the descriptor sets.
 pub(crate) fn schema(descriptor_sets: &[PathBuf]) -> Result<Schema, Failure> {
     let mut schema = Schema::bundled();
     for path in descriptor_sets {
@@ -42,7 +42,8 @@ pub(crate) fn schema(descriptor_sets: &[PathBuf]) -> Result<Schema, Failure> {
     Ok(schema)
 }
 
-/// Reads the directory whole, once; `None` if the operator lost patience.
+/// Reads the whole directory once. Returns `None` if the operator stops the process before that is
+/// done.
 pub(crate) async fn load(
     mut directory: Directory,
     partial: bool,
@@ -66,7 +67,7 @@ pub(crate) async fn load(
     }
 }
 
-/// Tells everything that is wrong, if that is a reason not to begin.
+/// Fails with all faults of the load, unless there are none or `partial` accepts them.
 fn whole(report: &LoadReport, partial: bool) -> Result<(), Failure> {
     if report.faults.is_empty() || partial {
         return Ok(());

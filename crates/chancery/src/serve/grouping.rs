@@ -1,11 +1,11 @@
-//! The rules in force for groups, and the decisions about clients that no rule matches.
+//! The assignment of clients to groups: the rules in force, and the decisions on all other clients.
 
 use chancery_core::Node;
 use chancery_server::Refusal;
 
 use crate::config::{Config, Decision, GroupRule};
 
-/// The rules in force. Replaced whole when `chancery.yaml` changes.
+/// The rules in force. They are replaced as a whole when `chancery.yaml` changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Grouping {
     rules: Vec<GroupRule>,
@@ -23,9 +23,9 @@ impl Grouping {
         }
     }
 
-    /// The group of a node: of the first rule that matches; else the one called as the node's
-    /// cluster, if that is known and no rule is about it; else what is decided for nodes
-    /// no rule matches. `None` is no group at all.
+    /// The group of a node, `None` if it belongs to no group. The first rule that matches decides.
+    /// If none does, the group with the name of the node's cluster is taken, if it is known
+    /// and no rule names it. Otherwise the decision on unmatched nodes holds.
     pub(crate) fn of_node(
         &self,
         node: &Node,
@@ -43,12 +43,12 @@ impl Grouping {
         })
     }
 
-    /// The group of a client that does not say who it is (S-024).
+    /// The group of a client that states no node id (S-024).
     pub(crate) fn of_nobody(&self) -> Result<Option<String>, Refusal> {
         decided(&self.anonymous, Refusal::anonymous)
     }
 
-    /// The groups the rules speak of.
+    /// The groups that the rules name.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let decided = [&self.unmatched, &self.anonymous].into_iter().filter_map(|it| match it {
             Decision::Group(name) => Some(name.as_str()),

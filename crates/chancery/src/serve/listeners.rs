@@ -1,4 +1,4 @@
-//! Binding: every address is had, or the server does not begin.
+//! The binding of addresses: the server starts only if every address can be bound.
 
 use std::io;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use tracing::{info, warn};
 use crate::config::{self, AdminAddress, Config, ListenAddress};
 use crate::exit::Failure;
 
-/// Where discovery is served, and the certificates in use there.
+/// The listeners of discovery, and the certificates they use.
 pub(crate) struct Listeners {
-    /// The listeners.
+    /// The listeners, one for each address.
     pub(crate) all: Vec<Listener>,
-    /// TLS, if there is any.
+    /// The certificates, if TLS is configured.
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
-/// Binds every address of discovery.
+/// Binds every address of gRPC and REST.
 pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
     if config.listen.is_empty() {
         return Err(Failure::negative(anyhow!("`listen` is empty: there is nowhere to serve")));
@@ -41,7 +41,7 @@ pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
     Ok(Listeners { all, tls })
 }
 
-/// Binds the address of the admin interface, if it is wanted.
+/// Binds the address of the admin interface, unless it is `off`.
 pub(crate) async fn bind_admin(admin: AdminAddress) -> Result<Option<TcpListener>, Failure> {
     let AdminAddress::On(address) = admin else { return Ok(None) };
     let bound = TcpListener::bind(address).await;
@@ -61,7 +61,7 @@ fn certificates(tls: &config::TlsTable) -> Result<Arc<Tls>, Failure> {
     Ok(loaded.context("cannot serve TLS")?)
 }
 
-/// An address that cannot be had, and what to do about it where that is known.
+/// The failure for an address that cannot be bound, with a hint if one is known.
 fn refused(error: io::Error, address: &str, flag: &str) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::AddrInUse => {

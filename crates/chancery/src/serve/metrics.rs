@@ -1,4 +1,5 @@
-//! What the daemon counts about its source, beside what the server counts about its streams.
+//! The metrics of the daemon about loads of its directory. Not here: those of streams, which are in
+//! `chancery-server`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Counts of loads. Clones count into the same series.
+/// The metrics of loads. Clones count into the same series.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoadMetrics {
     loads: Family<LoadLabels, Counter>,
@@ -56,7 +57,7 @@ impl LoadMetrics {
         self.last_load.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
     }
 
-    /// Tells whether `chancery.yaml` can be used as it is.
+    /// Records whether `chancery.yaml` has a fault.
     pub(crate) fn config(&self, faulty: bool) {
         self.config_faults.set(i64::from(faulty));
     }

@@ -1,15 +1,15 @@
-//! What the operator says while the server runs.
+//! The signals by which an operator controls the server while it runs.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// One thing an operator can say.
+/// A request of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperatorSignal {
-    /// Stop, in good order; a second time, at once.
+    /// Stop in good order; the second time, stop at once.
     Stop,
-    /// Read everything again.
+    /// Read the directory and the certificates again.
     Reload,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on the signals do not end the process by themselves.
+    /// Starts to listen: from now on the signals do not end the process by themselves.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -30,7 +30,7 @@ impl Signals {
         })
     }
 
-    /// The next thing that is said. Cancel-safe.
+    /// The next request. This is cancel-safe.
     pub(crate) async fn next(&mut self) -> OperatorSignal {
         tokio::select! {
             Some(()) = self.terminate.recv() => OperatorSignal::Stop,
