@@ -1,9 +1,9 @@
-//! A server's machine beside one that shares nothing, and what both must agree on.
+//! A server's machine that is compared with one that shares nothing with other streams.
 //!
-//! Streams in the same state share their responses; a stream of its own works everything out by
-//! itself. Whoever drives a [`Twin`] drives one of each, and every response and event must be the
-//! same. The edits of the demand are added up, too: they must come to what the machine says is
-//! wanted.
+//! Streams in the same state share their responses. A [`ComparedMachine`] drives two machines with
+//! the same inputs: one that shares and one that works out every response by itself. Their responses
+//! and events must be the same. It also adds up the edits of the demand, whose sum must be the
+//! demand that the machine states.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use chancery_core::server::{
 };
 use chancery_core::{Scope, Time, TypeUrl, Variant};
 
-/// A server's machine beside one that shares nothing.
+/// A machine that shares responses, and one that does not.
 #[derive(Debug)]
 pub(crate) struct ComparedMachine {
     machine: Machine,
@@ -46,12 +46,12 @@ impl ComparedMachine {
         &self.machine
     }
 
-    /// What the two do not agree on, once there is something.
+    /// The first difference between the two, if there was one.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
 
-    /// Hands an input to both.
+    /// Gives an input to both.
     pub(crate) fn handle(&mut self, now: Time, input: Input) -> Result<Vec<Event>, Violation> {
         let alone = self.alone.handle(now, input.clone());
         let events = self.machine.handle(now, input);
@@ -73,14 +73,14 @@ impl ComparedMachine {
         response
     }
 
-    /// Whether both say that all has landed.
+    /// The event of both that everything has landed.
     pub(crate) fn landed(&mut self) -> Option<Event> {
         let (event, alone) = (self.machine.landed(), self.alone.landed());
         self.compare("it says after polling", &event, &alone);
         event
     }
 
-    /// When both are to be polled again.
+    /// The time at which both have to be polled again.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.machine.deadline()
     }
@@ -96,7 +96,7 @@ impl ComparedMachine {
         let Some(wanted) = self.machine.wanted(type_url) else { return };
         let names: BTreeSet<Arc<str>> = wanted.names().map(Arc::from).collect();
         let is_same = wanted.everything() == demand.wildcard && names == demand.names;
-        // A VHDS stream is given names that it did not ask for (T-20).
+        // A VHDS stream gets names that it did not ask for (T-20).
         if !is_same && self.fault.is_none() && type_url.short() != "vhds" {
             self.fault = Some(format!("the edits come to {demand:?}, and it wants {names:?}"));
         }

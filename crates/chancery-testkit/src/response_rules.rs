@@ -1,6 +1,7 @@
-//! What every response must look like, whatever was asked: rules that need no memory but nonces.
+//! The rules for a response that do not depend on any request. The only memory they need is that of
+//! the nonces.
 //!
-//! Scripts and reference clients both apply it to all they receive.
+//! Scripts and reference clients apply them to every response.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,14 +9,14 @@ use std::sync::Arc;
 use chancery_core::Variant;
 use chancery_core::server::{Response, ResponseEntry};
 
-/// Looks at the responses of one stream, in order.
+/// The check of the responses of one stream, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResponseRules {
     nonces: BTreeSet<Arc<str>>,
 }
 
 impl ResponseRules {
-    /// The first rule the next response breaks, if any.
+    /// The fault of the next response, if it breaks a rule.
     pub(crate) fn fault(&mut self, response: &Response) -> Option<String> {
         // S-028
         if response.nonce.is_empty() {
@@ -29,7 +30,7 @@ impl ResponseRules {
     }
 }
 
-/// S-060, S-069: a name stands in one place of a response.
+/// The fault of a response in which a name stands twice (S-060, S-069).
 fn repeated_name(response: &Response) -> Option<String> {
     let mut given = BTreeSet::new();
     for entry in response.entries.iter() {
@@ -57,7 +58,7 @@ fn repeated_name(response: &Response) -> Option<String> {
     None
 }
 
-/// S-084, S-085, S-086: what only a wrapper can carry is only in wrapped entries.
+/// The fault of an entry with fields that only a wrapper can carry (S-084, S-085, S-086).
 fn entry_fault(response: &Response, entry: &ResponseEntry) -> Option<String> {
     let bare = response.variant == Variant::Sotw && !response.wrapped;
     let name = &entry.name;

@@ -19,10 +19,10 @@ use tokio::net::UnixStream;
 use turmoil::Sim;
 use turmoil::net::{TcpListener, TcpStream};
 
-/// What the test sees of both sides.
+/// The state of both sides that the test looks at.
 #[derive(Clone)]
 struct World {
-    /// What a server publishes; it outlives restarts, as files would.
+    /// The snapshot that a server publishes. It outlives restarts, as files would.
     published: Arc<Mutex<Arc<Snapshot>>>,
     store: Arc<Mutex<Option<Arc<Store>>>>,
     client: Arc<Mutex<Client>>,
@@ -84,7 +84,7 @@ async fn serve(world: World) -> turmoil::Result {
     Ok(())
 }
 
-/// Keeps a stream open, as clients do: with pauses between attempts, for ever.
+/// Keeps a stream open for ever, with pauses between attempts, as clients do.
 async fn keep_connected(world: World) -> turmoil::Result {
     loop {
         let ended = converse(&world).await;

@@ -9,7 +9,7 @@ use super::subscription::Subscription;
 use super::{HeldResource, Quirks, ResponseAnswer};
 
 impl Subscription {
-    /// The next request of this type; `None` if nothing would be said by it.
+    /// The next request of this type; `None` if it would have no content.
     pub(super) fn delta_request(
         &mut self,
         type_url: &TypeUrl,
@@ -37,7 +37,7 @@ impl Subscription {
         Some(request)
     }
 
-    /// Writes the difference between what is wanted and what the server was told.
+    /// Writes the difference between the interest and the interest that was last sent.
     fn changes(&mut self, type_url: &TypeUrl, quirks: &Quirks, request: &mut DeltaRequest) {
         let first = self.sent_interest.is_none();
         let told = self.sent_interest.clone().unwrap_or_default();
@@ -68,7 +68,7 @@ impl Subscription {
         }
     }
 
-    /// What is held, as a reconnecting client says it (S-076).
+    /// The versions of the resources the client holds, which it states when it reconnects (S-076).
     fn versions(&self) -> Versions {
         let held = self.held.iter();
         let version = |(name, holding): (&Arc<str>, &HeldResource)| {

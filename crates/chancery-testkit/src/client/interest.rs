@@ -1,4 +1,4 @@
-//! What a client wants of one type.
+//! The resources of one type that a client wants.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 /// Everything, some names, both, or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
-    /// Whether everything is wanted.
+    /// True if all resources of the type are wanted.
     pub all: bool,
-    /// What is wanted by name, also beside everything (S-051).
+    /// The names that are wanted, which there may be beside `all` (S-051).
     pub names: BTreeSet<Arc<str>>,
 }
 
 impl Interest {
-    /// Everything.
+    /// The interest in all resources of the type.
     pub fn all() -> Self {
         Self { all: true, names: BTreeSet::new() }
     }
 
-    /// These names.
+    /// The interest in these names.
     pub fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self { all: false, names: names.into_iter().map(Arc::from).collect() }
     }
 
-    /// Whether it covers the name.
+    /// Returns true if `name` is wanted.
     pub fn covers(&self, name: &str) -> bool {
         self.all || self.names.contains(name)
     }
 
-    /// Whether nothing is wanted.
+    /// Returns true if nothing is wanted.
     pub fn is_nothing(&self) -> bool {
         !self.all && self.names.is_empty()
     }

@@ -5,20 +5,20 @@
 //!          |                                    |
 //!          v                                    v
 //!   +----------------------- Client -----------------------+
-//!   | per type: interest, what the server was told, held   |
+//!   | per type: interest, interest sent, resources held    |
 //!   +------------------------------------------------------+
 //!          |
 //!          v   poll: requests and answers, one response one answer
 //! ```
 //!
-//! The client is simple on purpose: it does what the protocol asks of clients and nothing clever,
-//! so that what it holds in the end is what a correct server made it hold. It rejects a response
-//! with one bad resource as a whole and keeps what it has. What it drops, it drops when the request
-//! that says so leaves, because only then can the server know.
+//! The client is simple on purpose. It does what the protocol asks of clients and nothing more, so
+//! that the resources it holds in the end are those that a correct server sent. It rejects a response
+//! with one bad resource as a whole and keeps the resources it has. It drops a resource when the
+//! request that unsubscribes from it leaves, because only then can the server know.
 //!
-//! It is also a witness: [`Client::receive`] returns a [`Fault`] for each response no correct
-//! server sends, whatever the timing. Rules that depend on what the server knew when it sent are
-//! not here but in the referee of [`crate::sim`], who stands at the server's end of the wire.
+//! It also checks the server: [`Client::receive`] returns a [`Fault`] for each response that no
+//! correct server sends, whatever the timing. Rules that depend on what the server knew when it sent
+//! the response are not here. The referee of [`crate::sim`] checks them at the server's end.
 
 mod delta;
 mod interest;
@@ -33,29 +33,30 @@ use chancery_core::{ErrorDetail, Node, Request, Resource, Time, TypeUrl, Variant
 
 use crate::response_rules::ResponseRules;
 pub use interest::Interest;
+use sotw::NextRequest;
 pub use subscription::HeldResource;
 use subscription::Subscription;
 
-/// A response no correct server sends.
+/// The error for a response that no correct server sends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server broke the protocol: {0}")]
 pub struct Fault(pub String);
 
-/// What a client thinks of one body.
+/// The client's verdict on one body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It can be used.
+    /// The body can be used.
     Good,
-    /// It cannot be used: the response that holds it is rejected, with this text.
+    /// The body cannot be used: the whole response is rejected, with this text.
     Bad(String),
-    /// It is not of the type the response says (S-008).
+    /// The body is not of the type that the response states (S-008).
     Foreign,
 }
 
-/// How a client judges bodies.
+/// The function by which a client judges bodies.
 pub type Judge = fn(&TypeUrl, &Resource) -> Verdict;
 
-/// What real clients do differently from each other, and some do wrong.
+/// Differences between real clients, some of which are mistakes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
     /// Says `*` where an empty first request would mean the same (S-049).
@@ -64,7 +65,7 @@ pub struct Quirks {
     pub foreign_nonce: bool,
     /// Does not answer, and forgets the nonce, once the last name of a type is dropped (T-03).
     pub forgetful: bool,
-    /// Begins each stream as if it had never had another: no versions, nothing held (S-077).
+    /// Forgets all resources and versions before each stream (S-077).
     pub blank: bool,
     /// Changes subscriptions and answers in separate messages even if both are due (T-34).
     pub separate: bool,
@@ -85,11 +86,11 @@ pub struct Client {
     stream: Option<StreamState>,
 }
 
-/// What belongs to one stream and is forgotten with it.
+/// The state of one stream, which is dropped with it.
 #[derive(Clone, Debug, Default)]
 struct StreamState {
     introduced: bool,
-    shape: ResponseRules,
+    rules: ResponseRules,
 }
 
 /// A request the client owes.
@@ -97,7 +98,7 @@ struct StreamState {
 enum DueRequest {
     /// The subscription changed, or is repeated.
     Ask { type_url: TypeUrl, repeat: bool },
-    /// A response wants an answer.
+    /// A response has to be answered.
     Answer { type_url: TypeUrl, answer: ResponseAnswer },
 }
 
@@ -122,63 +123,66 @@ impl Client {
         }
     }
 
-    /// Which form of the protocol it speaks.
+    /// The variant of the protocol that the client speaks.
     pub fn variant(&self) -> Variant {
         self.variant
     }
 
     /// Changes what the client wants of one type.
     pub fn want(&mut self, type_url: &TypeUrl, interest: Interest) {
-        let topic = self.subscriptions.entry(type_url.clone()).or_default();
-        if topic.interest != interest {
-            topic.interest = interest;
+        let subscription = self.subscriptions.entry(type_url.clone()).or_default();
+        if subscription.interest != interest {
+            subscription.interest = interest;
             self.due.push_back(DueRequest::Ask { type_url: type_url.clone(), repeat: false });
         }
     }
 
-    /// What the client wants of one type.
+    /// The interest of the client in one type.
     pub fn interest(&self, type_url: &TypeUrl) -> Interest {
-        self.subscriptions.get(type_url).map(|topic| topic.interest.clone()).unwrap_or_default()
+        self.subscriptions
+            .get(type_url)
+            .map(|subscription| subscription.interest.clone())
+            .unwrap_or_default()
     }
 
-    /// Says once more what the server was told already. In delta, the client has dropped `name`
-    /// and wants it again (S-075).
+    /// Repeats the last subscription. In delta, the client has dropped `name` and subscribes to it
+    /// again (S-075).
     pub fn ask_again(&mut self, type_url: &TypeUrl, name: &Arc<str>) {
-        let Some(topic) = self.subscriptions.get_mut(type_url) else { return };
-        if self.variant == Variant::Delta && topic.interest.names.contains(name) {
-            topic.resubscribe.insert(Arc::clone(name));
+        let Some(subscription) = self.subscriptions.get_mut(type_url) else { return };
+        if self.variant == Variant::Delta && subscription.interest.names.contains(name) {
+            subscription.resubscribe.insert(Arc::clone(name));
         }
         self.due.push_back(DueRequest::Ask { type_url: type_url.clone(), repeat: true });
     }
 
-    /// A stream was opened.
+    /// Takes in that a stream was opened.
     pub fn open(&mut self) {
         self.stream = Some(StreamState::default());
         self.due.clear();
-        for (type_url, topic) in &mut self.subscriptions {
-            topic.open(self.quirks.blank);
+        for (type_url, subscription) in &mut self.subscriptions {
+            subscription.open(self.quirks.blank);
             self.due.push_back(DueRequest::Ask { type_url: type_url.clone(), repeat: false });
         }
     }
 
-    /// The stream ended.
+    /// Takes in that the stream ended.
     pub fn lose(&mut self) {
         self.stream = None;
         self.due.clear();
     }
 
-    /// Whether there is a stream.
+    /// Returns true if there is a stream.
     pub fn is_open(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// Takes a response: all of it, or with one bad resource nothing.
+    /// Takes a response. It is applied as a whole, or not at all if one resource is bad.
     ///
     /// # Errors
-    /// When no correct server sends such a response here.
+    /// Returns a fault if no correct server sends such a response at this point.
     pub fn receive(&mut self, now: Time, response: &Response) -> Result<(), Fault> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        stream.shape.fault(response).map_or(Ok(()), |fault| Err(Fault(fault)))?;
+        stream.rules.fault(response).map_or(Ok(()), |fault| Err(Fault(fault)))?;
         let short = response.type_url.short();
         if response.variant != self.variant {
             return Err(Fault(format!("a {short} response is of the other variant")));
@@ -186,17 +190,17 @@ impl Client {
         let asked = self
             .subscriptions
             .get_mut(&response.type_url)
-            .filter(|topic| topic.sent_interest.is_some());
-        let Some(topic) = asked else {
+            .filter(|subscription| subscription.sent_interest.is_some());
+        let Some(subscription) = asked else {
             return Err(Fault(format!("{short} was never asked for (T-21)")));
         };
-        topic.check(response)?;
+        subscription.check(response)?;
         let error = rejection(self.judge, response)?;
-        topic.record_received(response);
+        subscription.record_received(response);
         if error.is_none() {
             match self.variant {
-                Variant::Sotw => topic.apply_sotw(now, response),
-                Variant::Delta => topic.apply_delta(now, response),
+                Variant::Sotw => subscription.apply_sotw(now, response),
+                Variant::Delta => subscription.apply_delta(now, response),
             }
         }
         let answer = ResponseAnswer { nonce: Arc::clone(&response.nonce), error };
@@ -215,35 +219,40 @@ impl Client {
         None
     }
 
-    /// Drops what has not been refreshed in time (S-086).
+    /// Drops the resources whose TTL has passed (S-086).
     pub fn expire(&mut self, now: Time) {
-        for topic in self.subscriptions.values_mut() {
-            topic.held.retain(|_, holding| holding.expires.is_none_or(|expires| expires > now));
+        for subscription in self.subscriptions.values_mut() {
+            subscription
+                .held
+                .retain(|_, holding| holding.expires.is_none_or(|expires| expires > now));
         }
     }
 
-    /// When something expires next.
+    /// The time at which the next resource expires.
     pub fn expiry(&self) -> Option<Time> {
-        let held = self.subscriptions.values().flat_map(|topic| topic.held.values());
+        let held = self.subscriptions.values().flat_map(|subscription| subscription.held.values());
         held.filter_map(|holding| holding.expires).min()
     }
 
-    /// What the client holds of one type, by name.
+    /// The resources of one type that the client holds, by name.
     pub fn held(
         &self,
         type_url: &TypeUrl,
     ) -> impl Iterator<Item = (&Arc<str>, &HeldResource)> + use<'_> {
-        self.subscriptions.get(type_url).into_iter().flat_map(|topic| topic.held.iter())
+        self.subscriptions
+            .get(type_url)
+            .into_iter()
+            .flat_map(|subscription| subscription.held.iter())
     }
 
-    /// The types it ever wanted something of, in sending order.
+    /// The types that the client was ever interested in, in sending order.
     pub fn types(&self) -> impl Iterator<Item = &TypeUrl> {
         self.subscriptions.keys()
     }
 
-    /// Whether a response of the type was rejected, and none accepted since.
+    /// Returns true if the last response of the type was rejected.
     pub fn rejects(&self, type_url: &TypeUrl) -> bool {
-        self.subscriptions.get(type_url).is_some_and(|topic| topic.rejects)
+        self.subscriptions.get(type_url).is_some_and(|subscription| subscription.rejects)
     }
 
     fn request(&mut self, due: DueRequest) -> Option<Request> {
@@ -251,18 +260,21 @@ impl Client {
             DueRequest::Ask { type_url, repeat } => (type_url, repeat, None),
             DueRequest::Answer { type_url, answer } => (type_url, false, Some(answer)),
         };
-        let topic = self.subscriptions.get_mut(&type_url)?;
-        topic.drop_unasked();
-        if answer.is_some() && self.quirks.forgetful && topic.forget_nonce() {
+        let subscription = self.subscriptions.get_mut(&type_url)?;
+        subscription.drop_unasked();
+        if answer.is_some() && self.quirks.forgetful && subscription.forget_nonce() {
             return None;
         }
         match self.variant {
             Variant::Sotw => {
-                let (request, more) =
-                    topic.sotw_request(&type_url, repeat, answer, &self.quirks)?;
-                if more {
-                    self.due.push_front(DueRequest::Ask { type_url, repeat: false });
-                }
+                let next = subscription.sotw_request(&type_url, repeat, answer, &self.quirks)?;
+                let request = match next {
+                    NextRequest::Whole(request) => request,
+                    NextRequest::Halfway(request) => {
+                        self.due.push_front(DueRequest::Ask { type_url, repeat: false });
+                        request
+                    }
+                };
                 Some(Request::Sotw(request))
             }
             Variant::Delta => {
@@ -271,12 +283,12 @@ impl Client {
                     self.due
                         .push_front(DueRequest::Ask { type_url: type_url.clone(), repeat: false });
                 }
-                topic.delta_request(&type_url, answer, &self.quirks).map(Request::Delta)
+                subscription.delta_request(&type_url, answer, &self.quirks).map(Request::Delta)
             }
         }
     }
 
-    /// The first request of a stream says who is asking.
+    /// Adds the node to the first request of a stream.
     fn introduced(&mut self, mut request: Request) -> Request {
         let Some(stream) = &mut self.stream else { return request };
         if !std::mem::replace(&mut stream.introduced, true) {
@@ -290,7 +302,7 @@ impl Client {
     }
 }
 
-/// Why the response is rejected, if it is.
+/// The error with which the client rejects the response; `None` if it accepts it.
 fn rejection(judge: Judge, response: &Response) -> Result<Option<ErrorDetail>, Fault> {
     let mut bad = Vec::new();
     for entry in response.entries.iter().filter(|entry| !entry.heartbeat) {

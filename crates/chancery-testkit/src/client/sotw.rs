@@ -1,4 +1,4 @@
-//! The state of the world: each request says the whole subscription.
+//! The state-of-the-world variant: each request states the whole subscription.
 
 use std::sync::Arc;
 
@@ -8,16 +8,23 @@ use chancery_core::{Names, SotwRequest, Time, TypeUrl};
 use super::subscription::Subscription;
 use super::{Quirks, ResponseAnswer};
 
+/// A request, and its part in the change of a subscription.
+pub(super) enum NextRequest {
+    /// The request says the whole change.
+    Whole(SotwRequest),
+    /// Another request has to follow at once, which completes the change.
+    Halfway(SotwRequest),
+}
+
 impl Subscription {
-    /// The next request of this type, and whether another one has to follow it. `None` if nothing
-    /// would be said by it.
+    /// The next request of this type; `None` if it would have no content.
     pub(super) fn sotw_request(
         &mut self,
         type_url: &TypeUrl,
         repeat: bool,
         answer: Option<ResponseAnswer>,
         quirks: &Quirks,
-    ) -> Option<(SotwRequest, bool)> {
+    ) -> Option<NextRequest> {
         let first = self.sent_interest.is_none();
         let idle = match &self.sent_interest {
             Some(told) => *told == self.interest,
@@ -49,7 +56,7 @@ impl Subscription {
         };
         let (type_url, version) = (type_url.as_str().into(), Arc::clone(&self.version));
         let request = SotwRequest { node: None, type_url, version, nonce, names, error };
-        Some((request, legacy_ends))
+        Some(if legacy_ends { NextRequest::Halfway(request) } else { NextRequest::Whole(request) })
     }
 
     fn sotw_names(&self, type_url: &TypeUrl, quirks: &Quirks) -> Names {

@@ -1,4 +1,4 @@
-//! One type of one client: what it wants, what it told the server, and what it holds.
+//! One type of one client: its interest, the interest it sent, and the resources it holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::{Fault, Interest};
 /// A resource a client holds.
 #[derive(Clone, Debug)]
 pub struct HeldResource {
-    /// What it is.
+    /// The resource itself.
     pub resource: Arc<Resource>,
-    /// When it is dropped unless it is refreshed.
+    /// The time at which it is dropped unless its TTL is refreshed before.
     pub expires: Option<Time>,
 }
 
@@ -24,28 +24,28 @@ pub(super) struct Subscription {
     pub(super) held: BTreeMap<Arc<str>, HeldResource>,
     /// The version accepted last; it survives streams (S-043).
     pub(super) version: Arc<str>,
-    /// What the server had been told when that version was accepted.
+    /// The interest that was last sent when that version was accepted.
     version_interest: Option<Interest>,
     /// The nonce answered last: a request with a newer one and no error would be an ACK. With
     /// [`super::Quirks::foreign_nonce`] it survives streams too.
     pub(super) nonce: Arc<str>,
-    /// Names to subscribe to although the server was told already.
+    /// Names to subscribe to once more.
     pub(super) resubscribe: BTreeSet<Arc<str>>,
     pub(super) rejects: bool,
 
-    // What follows is of this stream.
-    /// What the server was told last; `None` before the first request.
+    // The fields below belong to the current stream.
+    /// The interest that was last sent; `None` before the first request.
     pub(super) sent_interest: Option<Interest>,
-    /// Whether a request ever named anything, `*` included (S-050).
+    /// True if a request of this stream had names, `*` included (S-050).
     pub(super) named: bool,
-    /// All that was ever asked for.
+    /// Everything that the client subscribed to on this stream.
     pub(super) ever_subscribed: Interest,
-    /// All that was ever given, accepted or not, and what the client said it holds.
+    /// All names that the server sent, accepted or not, and those that the client stated to hold.
     received_names: BTreeSet<Arc<str>>,
 }
 
 impl Subscription {
-    /// A new stream: only what is held and accepted stays.
+    /// Starts a new stream, for which only accepted resources are kept.
     pub(super) fn open(&mut self, blank: bool) {
         if blank {
             self.held.clear();
@@ -63,7 +63,7 @@ impl Subscription {
         self.received_names = self.held.keys().cloned().collect();
     }
 
-    /// Rules about single names that hold whatever crosses on the wire.
+    /// Checks the rules about single names that hold even if a request and a response cross.
     pub(super) fn check(&self, response: &Response) -> Result<(), Fault> {
         for entry in response.entries.iter() {
             let names = std::iter::once(&entry.name).chain(&entry.aliases);
@@ -78,20 +78,21 @@ impl Subscription {
         unasked.map_or(Ok(()), |name| Err(Fault(format!("removed `{name}` was never asked for"))))
     }
 
-    /// What is remembered of a response even if it is rejected.
+    /// Records a response, whether it is accepted or rejected.
     pub(super) fn record_received(&mut self, response: &Response) {
         self.received_names.extend(response.entries.iter().map(|entry| Arc::clone(&entry.name)));
         self.rejects = true;
     }
 
-    /// A response was accepted.
+    /// Takes in that a response was accepted.
     pub(super) fn accept(&mut self, version: &Arc<str>) {
         self.rejects = false;
         self.version = Arc::clone(version);
         self.version_interest.clone_from(&self.sent_interest);
     }
 
-    /// T-03: the type is of no interest any more, so its answers and its nonce are forgotten.
+    /// Forgets the nonce of a type that is of no interest any more, and returns true if it is one
+    /// (T-03). Its responses are not answered.
     pub(super) fn forget_nonce(&mut self) -> bool {
         let forgets = self.sent_interest.as_ref().is_some_and(Interest::is_nothing);
         if forgets {
@@ -100,14 +101,15 @@ impl Subscription {
         forgets
     }
 
-    /// On a stream on which nothing was asked for, no request is needed to want nothing.
+    /// Drops all resources of a type without interest if no request was sent on this stream: then no
+    /// request is needed to unsubscribe.
     pub(super) fn drop_unasked(&mut self) {
         if self.sent_interest.is_none() && self.interest.is_nothing() {
             self.held.clear();
         }
     }
 
-    /// The server is being told what is wanted: from here on the rest is not held.
+    /// Records that the interest is being sent, and drops the resources outside of it.
     pub(super) fn send_interest(&mut self) {
         let interest = self.interest.clone();
         self.held.retain(|name, _| interest.covers(name));
@@ -119,12 +121,12 @@ impl Subscription {
         self.sent_interest = Some(interest);
     }
 
-    /// Whether the server believes that the client wants this.
+    /// Returns true if the interest that was last sent covers `name`.
     pub(super) fn wants(&self, name: &str) -> bool {
         self.sent_interest.as_ref().is_some_and(|told| told.covers(name))
     }
 
-    /// Takes one accepted entry.
+    /// Stores one accepted entry.
     pub(super) fn store(&mut self, now: Time, entry: &ResponseEntry) {
         let Some(resource) = &entry.resource else {
             self.held.remove(&entry.name);

@@ -1,4 +1,4 @@
-//! The playing of a script: one server machine, one clock, one snapshot, and the transcript.
+//! The conversation of a script: one server machine, one clock, one snapshot, and the transcript.
 //!
 //! The driver here is the loop every machine is driven by: handle one thing, poll to `None` while
 //! the wire has room, and wake at the deadline.
@@ -18,7 +18,7 @@ use super::type_url;
 use crate::compared_machine::ComparedMachine;
 use crate::response_rules::ResponseRules;
 
-/// A conversation so far.
+/// The state of a conversation.
 pub(super) struct Conversation {
     variant: Variant,
     scope: Scope,
@@ -28,17 +28,17 @@ pub(super) struct Conversation {
     now: Time,
     snapshot: Option<Snapshot>,
     stream: Option<ScriptStream>,
-    /// Whether the server ended the last stream.
+    /// True if the server closed the last stream.
     closed: bool,
     /// Versions that are hashes, by type, in order of appearance. They outlive streams.
     versions: BTreeMap<String, Vec<String>>,
     text: String,
 }
 
-/// One stream, seen from the client.
+/// One stream, with the memory of its client.
 struct ScriptStream {
     server: ComparedMachine,
-    shape: ResponseRules,
+    rules: ResponseRules,
     sent: Vec<SentResponse>,
     /// The names of the last request of each type.
     names: BTreeMap<String, Vec<Arc<str>>>,
@@ -72,7 +72,7 @@ impl Conversation {
         }
     }
 
-    /// Plays one line and writes down what comes of it.
+    /// Plays one line and adds its outcome to the transcript.
     pub(super) fn play(&mut self, text: &str, line: ScriptLine) -> Result<(), String> {
         self.note(&render::spaced(text));
         match line {
@@ -193,7 +193,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// What a label of a version stands for.
+    /// The version that a label stands for.
     fn version_of(&self, type_url: &str, label: &str) -> Arc<str> {
         let known = self.versions.get(type_url);
         let index = label.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
@@ -241,7 +241,7 @@ impl Conversation {
                 }
                 break;
             };
-            let fault = stream.shape.fault(&response);
+            let fault = stream.rules.fault(&response);
             stream.sent.push(SentResponse {
                 type_url: response.type_url.as_str().to_owned(),
                 nonce: Arc::clone(&response.nonce),
@@ -263,7 +263,7 @@ impl Conversation {
         }
     }
 
-    /// Lets time pass, waking the server whenever it wants to be.
+    /// Lets time pass, and polls the server at each of its deadlines.
     fn wait(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(wake) = self.deadline().filter(|wake| *wake <= end) {
@@ -290,7 +290,7 @@ impl Conversation {
     }
 }
 
-/// The part of a request that labels decide.
+/// The fields of a request that labels stand for.
 struct ResolvedLabels {
     version: Arc<str>,
     nonce: Arc<str>,
@@ -302,7 +302,7 @@ impl ScriptStream {
     fn new(variant: Variant, scope: Scope, settings: Settings) -> Self {
         Self {
             server: ComparedMachine::new(variant, scope, Arc::new(settings)),
-            shape: ResponseRules::default(),
+            rules: ResponseRules::default(),
             sent: Vec::new(),
             names: BTreeMap::new(),
             accepted: BTreeMap::new(),
@@ -311,7 +311,7 @@ impl ScriptStream {
         }
     }
 
-    /// What a client says that answers as the line wants.
+    /// The fields of a request that answers as the line says.
     fn answer(&mut self, key: &str, line: &RequestLine) -> Result<ResolvedLabels, String> {
         let mut accepted = self.accepted.get(key).cloned().unwrap_or_default();
         let mut nonce = line.nonce.as_ref().map_or_else(|| "".into(), |label| self.nonce_of(label));

@@ -1,7 +1,6 @@
 //! One line of a script, as a value.
 //!
-//! Words are looked at alone here; what labels such as `n=1` stand for is known only while the
-//! conversation goes on.
+//! A line is read alone here. Labels such as `n=1` get their meaning later, in the conversation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use chancery_core::{Node, Pending, Resource, ResourceName, TypeUrl, Variant};
 use super::resource::resource;
 use super::{render, type_url};
 
-/// What the script's author makes happen.
+/// An input of the conversation.
 #[derive(Debug)]
 pub(super) enum ScriptLine {
     Settings(Vec<(String, String)>),
@@ -50,14 +49,15 @@ pub(super) struct RequestLine {
     pub(super) node: NodeWords,
 }
 
-/// Which response a request answers; without a label the latest of its type.
+/// The answer in a request, with the label of the response it is for. Without a label it is for the
+/// latest response of its type.
 #[derive(Debug)]
 pub(super) enum AnswerWord {
     Ack(Option<String>),
     Nack(Option<String>),
 }
 
-/// What a line says about the node.
+/// The words of a line about the node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeWords {
     words: Vec<(String, String)>,
@@ -82,7 +82,7 @@ impl ScriptLine {
 }
 
 impl NodeWords {
-    /// Takes a word about the node; says whether it was one.
+    /// Takes a word if it is about the node, and returns true if it is.
     pub(super) fn take(&mut self, key: &str, value: &str) -> bool {
         let known = matches!(key, "node" | "features" | "agent" | "param");
         if known {
@@ -91,12 +91,12 @@ impl NodeWords {
         known
     }
 
-    /// Whether nothing was said.
+    /// Returns true if the line has no words about the node.
     pub(super) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The node these words describe; `None` if they say that there is none.
+    /// The node that these words describe; `None` if they say that there is none.
     pub(super) fn node(&self) -> Option<Arc<Node>> {
         let mut node = Node { id: "node".to_owned(), ..Node::default() };
         for (key, value) in &self.words {
@@ -237,7 +237,7 @@ fn key_value(word: &str) -> (String, String) {
     (key.to_owned(), value.to_owned())
 }
 
-/// `5s` and the like.
+/// Reads a duration such as `5s`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let fault = || format!("`{text}` is no duration such as `5s` or `200ms`");
     let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(fault)?;

@@ -1,8 +1,8 @@
 //! Whole conversations with one stream of a server, as text.
 //!
-//! A script is a list of lines. Some tell the server something, some pass time, and the others are
-//! what must come of it: *all* of it, in this order. [`check`] plays the first kind and compares
-//! what came with the second.
+//! A script is a list of lines. Some are inputs of the server or let time pass. The others are the
+//! expected responses and events: *all* of them, in this order. [`check`] plays the first kind and
+//! compares the outcome with the second.
 //!
 //! ```
 //! use chancery_testkit::script;
@@ -32,7 +32,7 @@
 //! ");
 //! ```
 //!
-//! # What the lines mean
+//! # Lines
 //!
 //! | line | meaning |
 //! |---|---|
@@ -58,7 +58,7 @@
 //! # Resources
 //!
 //! `name@version` is a resource whose version is stated and whose body is the version as text.
-//! What the server must know about the body follows:
+//! Facts that the server must know about the body follow:
 //!
 //! - `c@1->eds:c` refers to another resource on the same stream, `c@1~>sds:s` to one from another
 //!   source; both may be repeated.
@@ -117,20 +117,20 @@ use conversation::Conversation;
 use line::ScriptLine;
 pub use watching::client;
 
-/// A line nobody can play.
+/// The error for a line that cannot be played.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{line}`: {fault}")]
 pub struct ScriptError {
     /// The line as it stands in the script.
     pub line: String,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub fault: String,
 }
 
 /// Plays a script on an aggregated SotW stream.
 ///
 /// # Panics
-/// When the conversation takes another course.
+/// Panics if the conversation takes another course.
 #[track_caller]
 pub fn sotw(script: &str) {
     check(Variant::Sotw, Scope::Aggregated, script);
@@ -139,7 +139,7 @@ pub fn sotw(script: &str) {
 /// Plays a script on an aggregated delta stream.
 ///
 /// # Panics
-/// When the conversation takes another course.
+/// Panics if the conversation takes another course.
 #[track_caller]
 pub fn delta(script: &str) {
     check(Variant::Delta, Scope::Aggregated, script);
@@ -148,7 +148,7 @@ pub fn delta(script: &str) {
 /// Plays a script on a stream of any kind.
 ///
 /// # Panics
-/// When the conversation takes another course.
+/// Panics if the conversation takes another course.
 #[track_caller]
 pub fn check(variant: Variant, scope: Scope, script: &str) {
     let played = match transcript(variant, scope, script) {
@@ -163,10 +163,10 @@ pub fn check(variant: Variant, scope: Scope, script: &str) {
     );
 }
 
-/// What becomes of a script: its own lines, with the responses and events that really came.
+/// The transcript of a script: its own inputs, with the responses and events that really came.
 ///
 /// # Errors
-/// When a line cannot be understood, or makes no sense where it stands.
+/// Returns an error if a line cannot be understood, or makes no sense at its place.
 pub fn transcript(variant: Variant, scope: Scope, script: &str) -> Result<String, ScriptError> {
     let mut conversation = Conversation::new(variant, scope, watched(script));
     for text in lines(script).filter(|text| !is_outcome(text)) {
@@ -187,12 +187,12 @@ fn lines(script: &str) -> impl Iterator<Item = &str> {
     script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Whether a line says what must come of others.
+/// Returns true if a line is an expected response or event.
 fn is_outcome(line: &str) -> bool {
     line.starts_with(['<', '!'])
 }
 
-/// The kinds of events a script wants to hear of.
+/// The kinds of events that a script compares.
 fn watched(script: &str) -> Vec<String> {
     let stated = lines(script).filter_map(|line| line.strip_prefix('!'));
     let asked = lines(script).filter_map(|line| line.strip_prefix('%'));
@@ -204,7 +204,7 @@ fn watched(script: &str) -> Vec<String> {
         .collect()
 }
 
-/// A script as a transcript would print it.
+/// The script in the form of a transcript.
 fn normalized(script: &str) -> String {
     let lines = lines(script).map(|line| match line.strip_prefix('<') {
         Some(response) => render::normalized_response(response),
@@ -213,7 +213,7 @@ fn normalized(script: &str) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// Both sides from the first difference on, with some of what they agree on.
+/// Both texts up to the first difference, and the different lines of each.
 fn compare(wanted: &str, played: &str) -> String {
     let wanted: Vec<_> = wanted.lines().collect();
     let played: Vec<_> = played.lines().collect();

@@ -1,19 +1,19 @@
 //! Responses and events as the text of a script.
 //!
-//! What a response holds is sorted, in the script and in the transcript, because its order means
-//! nothing to a client.
+//! The entries of a response are sorted, in the script and in the transcript, because their order
+//! means nothing to a client.
 
 use chancery_core::server::{Event, Response, ResponseEntry};
 use chancery_core::{ErrorDetail, NameError};
 
-/// What the conversation calls a nonce or a version.
+/// The labels of the conversation for nonces and versions.
 pub(super) trait Labels {
     fn nonce(&self, nonce: &str) -> String;
     /// `None` if versions of this stream are not shown.
     fn version(&mut self, type_url: &str, version: &str) -> Option<String>;
 }
 
-/// `< cds v=1 n=1 a@1`.
+/// The line of a response, as in `< cds v=1 n=1 a@1`.
 pub(super) fn response(response: &Response, labels: &mut impl Labels) -> String {
     let mut words = Vec::new();
     if let Some(version) = labels.version(response.type_url.as_str(), &response.version) {
@@ -30,7 +30,7 @@ pub(super) fn response(response: &Response, labels: &mut impl Labels) -> String 
     sorted(response.type_url.short(), words)
 }
 
-/// A response line of a script, in the order a transcript has.
+/// A response line of a script, in the order of a transcript.
 pub(super) fn normalized_response(text: &str) -> String {
     let mut words = text.split_whitespace();
     let short = words.next().unwrap_or_default();

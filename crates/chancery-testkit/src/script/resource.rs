@@ -6,7 +6,7 @@ use chancery_core::{Facts, Link, Resource, ResourceName};
 use super::line::duration;
 use super::type_url;
 
-/// Reads one word.
+/// Reads a resource from one word.
 pub(super) fn resource(word: &str) -> Result<Resource, String> {
     let (word, attributes) = match word.strip_suffix(')').and_then(|it| it.rsplit_once('(')) {
         Some((word, attributes)) => (word, attributes),
@@ -30,7 +30,7 @@ pub(super) fn resource(word: &str) -> Result<Resource, String> {
         .with_facts(stated.facts))
 }
 
-/// What the parentheses may say.
+/// The attributes in the parentheses of a resource.
 #[derive(Default)]
 struct Attributes {
     ttl: Option<std::time::Duration>,

@@ -1,4 +1,4 @@
-//! What happened on the streams of a test server, kept until the test looks at it.
+//! Events on the streams of a test server, kept until the test takes them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,68 +7,68 @@ use chancery_core::TypeUrl;
 use chancery_server::{AudienceName, Observer, StreamEvent, StreamEventKind};
 use tokio::sync::Notify;
 
-/// Something that happened on one stream.
+/// An event on one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestEvent {
-    /// Which stream.
+    /// The number of the stream; each stream of a server has its own.
     pub stream: u64,
-    /// The client's name for itself, if it has told.
+    /// The node id of the client, once a request has stated it.
     pub node: Option<String>,
-    /// The group it is in, if that is decided.
+    /// The audience of the client, once it is assigned.
     pub audience: Option<AudienceName>,
-    /// What happened.
+    /// The kind of the event, with its data.
     pub kind: TestEventKind,
 }
 
-/// What can happen on a stream.
+/// The kinds of events on a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TestEventKind {
-    /// It was opened.
+    /// The stream was opened.
     Connected,
-    /// Its client was put into a group.
+    /// The client was assigned to an audience.
     Assigned,
-    /// The client asks for something else than before.
+    /// The client changed its subscription.
     Subscribed {
-        /// Of which type.
+        /// The type of the subscription.
         type_url: TypeUrl,
-        /// Whether it asks for everything.
+        /// True if the client subscribes to all resources of the type.
         wildcard: bool,
-        /// How many names it asks for.
+        /// The number of names it subscribes to.
         names: usize,
     },
-    /// The client was sent a response.
+    /// The server sent a response.
     Sent {
-        /// Of which type.
+        /// The type of the response.
         type_url: TypeUrl,
-        /// In which version.
+        /// The version of the response.
         version: String,
-        /// How many resources were in it.
+        /// The number of resources in it.
         resources: usize,
     },
-    /// The client accepted a response.
+    /// The client acknowledged a response.
     Acknowledged {
-        /// Of which type.
+        /// The type of the response.
         type_url: TypeUrl,
-        /// In which version.
+        /// The version of the response.
         version: String,
     },
-    /// The client has acknowledged all it was owed.
+    /// The client has acknowledged everything that it should have.
     Landed,
     /// The client rejected a response.
     Rejected {
-        /// Of which type.
+        /// The type of the response.
         type_url: TypeUrl,
-        /// In which version.
+        /// The version of the response.
         version: String,
-        /// Why, in the client's words.
+        /// The message of the client.
         error: String,
     },
-    /// It ended.
+    /// The stream ended.
     Gone,
 }
 
-/// Events nobody has looked at yet. When there are too many, the oldest go.
+/// Events that the test has not taken yet. If there are too many, the oldest are dropped.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
     waiting: Mutex<VecDeque<TestEvent>>,
@@ -91,7 +91,7 @@ impl Observer for EventQueue {
 }
 
 impl EventQueue {
-    /// The oldest event. Cancel-safe.
+    /// Takes the oldest event. This is cancel-safe.
     pub(super) async fn next(&self) -> TestEvent {
         loop {
             let came = self.came.notified();
@@ -136,5 +136,5 @@ fn kind_of(kind: &StreamEventKind<'_>) -> Option<TestEventKind> {
     })
 }
 
-/// More than a test will let pass unseen.
+/// The number of events that are kept: more than a test leaves unread.
 const LIMIT: usize = 10_000;

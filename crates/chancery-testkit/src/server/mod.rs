@@ -1,7 +1,7 @@
 //! A real server on a free port, inside other people's tests.
 //!
-//! It is the same server the daemon runs, with gRPC and REST on one port. What it serves is
-//! published by the test, and what clients make of it comes back as events.
+//! It is the server that the daemon runs, with gRPC and REST on one port. The test publishes
+//! snapshots, and gets events that say what happens on the streams of the clients.
 
 mod events;
 
@@ -60,31 +60,32 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Serves one snapshot to everybody.
+    /// Starts a server that serves one snapshot to every client.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// Returns an error if no port is free.
     pub async fn start(snapshot: impl Into<Arc<Snapshot>>) -> io::Result<Self> {
         let server = Self::start_audiences(|_| ALL.into()).await?;
         server.publish(snapshot);
         Ok(server)
     }
 
-    /// Serves each node the snapshot of the group it is put in; to be published with
-    /// [`publish_to`](Self::publish_to).
+    /// Starts a server that serves each node the snapshot of its audience, which `audience` chooses.
+    /// The snapshots are published with [`publish_to`](Self::publish_to).
     ///
     /// # Errors
-    /// When no port can be had.
+    /// Returns an error if no port is free.
     pub async fn start_audiences(
         audience: impl Fn(&Node) -> AudienceName + Send + Sync + 'static,
     ) -> io::Result<Self> {
         Self::start_with(Config::default(), audience).await
     }
 
-    /// Serves groups, with settings of the test's choice.
+    /// Does the same as [`start_audiences`](Self::start_audiences), with settings of the test's
+    /// choice.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// Returns an error if no port is free.
     pub async fn start_with(
         config: Config,
         audience: impl Fn(&Node) -> AudienceName + Send + Sync + 'static,
@@ -102,17 +103,17 @@ impl TestServer {
         Ok(Self { address, store, events, stop, task: Some(task) })
     }
 
-    /// Where it serves.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Publishes what everybody should see from now on.
+    /// Publishes the snapshot for all clients of a server that [`start`](Self::start) started.
     pub fn publish(&self, snapshot: impl Into<Arc<Snapshot>>) {
         self.publish_to(ALL, snapshot);
     }
 
-    /// Publishes what a group should see from now on.
+    /// Publishes the snapshot of one audience.
     pub fn publish_to(
         &self,
         audience: impl Into<AudienceName>,
@@ -121,18 +122,19 @@ impl TestServer {
         self.store.publish(audience, snapshot);
     }
 
-    /// The next thing that happened on any stream, in order.
+    /// Takes the next event of any stream, in the order in which they happened.
     ///
     /// # Panics
-    /// When nothing happens for twenty seconds.
+    /// Panics if there is no event for twenty seconds.
     pub async fn event(&self) -> TestEvent {
         within(self.events.next()).await
     }
 
-    /// Waits until a client has accepted a response of that type, and says which version.
+    /// Waits until a client acknowledges a response of that type, and returns its version. The
+    /// events before it are dropped.
     ///
     /// # Panics
-    /// When none does within twenty seconds, or a client rejects one.
+    /// Panics if no client acknowledges one within twenty seconds, or a client rejects one.
     pub async fn acknowledged(&self, type_url: &TypeUrl) -> String {
         let accepted = async {
             loop {
@@ -150,7 +152,7 @@ impl TestServer {
         within(accepted).await
     }
 
-    /// A bootstrap for gRPC clients, as `GRPC_XDS_BOOTSTRAP_CONFIG` takes it.
+    /// A bootstrap for gRPC clients, for the variable `GRPC_XDS_BOOTSTRAP_CONFIG`.
     pub fn grpc_bootstrap(&self, node: &str) -> String {
         format!(
             r#"{{"xds_servers": [{{"server_uri": "{}", "channel_creds": [{{"type": "insecure"}}], "server_features": ["xds_v3"]}}], "node": {{"id": "{node}"}}}}"#,
@@ -158,10 +160,10 @@ impl TestServer {
         )
     }
 
-    /// Stops it in order, and waits until it has.
+    /// Stops the server in good order, and waits for its end.
     ///
     /// # Panics
-    /// When it does not stop.
+    /// Panics if the server does not stop within twenty seconds.
     pub async fn stop(mut self) {
         self.stop.cancel();
         if let Some(task) = self.task.take() {
@@ -176,7 +178,7 @@ impl Drop for TestServer {
     }
 }
 
-/// Waits, but not for ever.
+/// Waits for the future, at most for twenty seconds.
 #[track_caller]
 fn within<F: Future>(future: F) -> impl Future<Output = F::Output> {
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -187,11 +189,12 @@ fn within<F: Future>(future: F) -> impl Future<Output = F::Output> {
     }
 }
 
-/// A listener on a port that outgoing connections do not take: those come from above 32768.
+/// A listener on a port below 32768, because outgoing connections take ports above.
 async fn free_port() -> io::Result<Listener> {
     let mut last = None;
-    // Tests run in parallel, so each process begins elsewhere, and each server of it: a port that was
-    // let go should stay empty for whoever tests what clients make of that.
+    // Tests run in parallel, so each process, and each server of a process, begins its search at
+    // another port. A port that a server gave up then stays free for a while, as tests of clients
+    // that lose their server need it.
     static STARTED: AtomicU32 = AtomicU32::new(0);
     let from = std::process::id() % 12_000 + STARTED.fetch_add(1, Ordering::Relaxed) * 7;
     for offset in 0..12_000 {
@@ -204,5 +207,5 @@ async fn free_port() -> io::Result<Listener> {
     Err(last.unwrap_or_else(|| io::Error::other("no port")))
 }
 
-/// The group of servers that have one.
+/// The audience of a server that has only one.
 const ALL: &str = "all";

@@ -1,4 +1,4 @@
-//! One client and the stream it has, or not, to a server: two machines and the wire between them.
+//! One client and its stream to a server, if it has one: two machines and the wire between them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use chancery_core::{Request, Scope, Snapshot, Time, TypeUrl, Variant};
 
 use super::lane::Lane;
 use super::profile::{Profile, SubscriptionStyle};
-use super::referee::Referee;
+use super::referee::{Referee, ResponseContent};
 use super::rng::Rng;
 use super::world::type_url;
 use crate::client::{Client, Fault, Interest};
@@ -22,14 +22,14 @@ pub(super) struct ClientConnection {
     profile: Arc<Profile>,
     pub(super) client: Client,
     stream: Option<OpenStream>,
-    /// What the server it is connected to publishes.
+    /// The snapshot that its server publishes.
     published: Arc<Snapshot>,
-    /// When the client takes the next response off the wire.
+    /// The time from which the client takes responses off the wire.
     reads_from: Time,
-    /// Whether the client once had all it should have on this stream.
+    /// True if the client had everything it should have at some time on this stream.
     steady: bool,
     pub(super) trace: Option<Vec<String>>,
-    /// Responses that are no heartbeats, as sent by all streams.
+    /// The number of responses on all streams so far, without those that only refresh TTLs.
     pub(super) responses: usize,
 }
 
@@ -62,7 +62,7 @@ impl ClientConnection {
         }
     }
 
-    /// Opens a stream to a server that publishes this.
+    /// Opens a stream to a server that publishes this snapshot.
     pub(super) fn open(&mut self, now: Time, published: &Arc<Snapshot>) {
         self.note(now, || "--- stream opened".to_owned());
         self.published = Arc::clone(published);
@@ -81,8 +81,8 @@ impl ClientConnection {
         self.client.open();
     }
 
-    /// Loses the stream with everything under way. The server's machine is dropped, and with it
-    /// all memory of the stream (S-011).
+    /// Loses the stream with all messages under way. The server's machine is dropped, and with it all
+    /// memory of the stream (S-011).
     pub(super) fn cut(&mut self, now: Time) {
         if self.stream.take().is_some() {
             self.note(now, || "--- stream lost".to_owned());
@@ -94,7 +94,7 @@ impl ClientConnection {
         self.stream.is_some()
     }
 
-    /// The server the client is connected to publishes this from now on.
+    /// Makes the server of the client publish this snapshot.
     pub(super) fn publish(&mut self, now: Time, snapshot: &Arc<Snapshot>) -> Result<(), Fault> {
         self.published = Arc::clone(snapshot);
         match &self.stream {
@@ -103,13 +103,13 @@ impl ClientConnection {
         }
     }
 
-    /// The client takes nothing off the wire until then.
+    /// Makes the client take nothing off the wire for that time.
     pub(super) fn stall(&mut self, now: Time, time: Duration) {
         self.note(now, || format!("--- reads nothing for {time:?}"));
         self.reads_from = self.reads_from.max(now + time);
     }
 
-    /// Lets everything happen that can happen now.
+    /// Runs both machines until nothing more can happen at this time.
     pub(super) fn run(&mut self, now: Time, rng: &mut Rng) -> Result<(), Fault> {
         loop {
             let mut moved = self.client_sends(now, rng);
@@ -123,7 +123,7 @@ impl ClientConnection {
         }
     }
 
-    /// When something happens next without anyone's doing.
+    /// The time at which something happens next by itself.
     pub(super) fn wake(&self, now: Time) -> Option<Time> {
         let stream = self.stream.as_ref();
         let arrival =
@@ -207,7 +207,8 @@ impl ClientConnection {
         if let Some(line) = line {
             self.note(now, || format!("< {line}"));
         }
-        self.responses += usize::from(verdict.as_ref().is_ok_and(|news| *news));
+        self.responses +=
+            usize::from(verdict.as_ref().is_ok_and(|it| *it == ResponseContent::News));
         if self.responses > 20_000 {
             return Err(Fault("the server never stops sending".to_owned()));
         }
@@ -226,7 +227,8 @@ impl ClientConnection {
         Ok(true)
     }
 
-    /// Subscribes to what the client needs to use what it holds; says whether that is news.
+    /// Subscribes to the resources that those of the client refer to. Returns true if that changes
+    /// a subscription.
     fn follow(&mut self) -> bool {
         let mut news = false;
         let steps: &[(&str, &str)] = match self.profile.style {
@@ -243,7 +245,8 @@ impl ClientConnection {
         news
     }
 
-    /// Subscribes to these names, or to one more of them.
+    /// Subscribes to these names, or to one more of them if the client asks for them one by one.
+    /// Returns true if that changes the subscription.
     fn want(&mut self, url: &TypeUrl, mut names: BTreeSet<Arc<str>>) -> bool {
         let before = self.client.interest(url).names;
         if self.profile.quirks.piecemeal {
@@ -255,8 +258,8 @@ impl ClientConnection {
         news
     }
 
-    /// S-097: when nothing is under way, a client that accepts everything has what it asked for.
-    /// The server then waits only for what it cannot know: whether the client will ask for the
+    /// Checks S-097: when nothing is under way, a client that accepts everything has all it
+    /// subscribes to. The only thing the server may then wait for is the client's request for the
     /// endpoints of a cluster.
     fn check_waits(&self, now: Time) -> Result<(), Fault> {
         let Some(stream) = &self.stream else { return Ok(()) };
@@ -276,7 +279,8 @@ impl ClientConnection {
         self.client.types().try_for_each(|url| self.holds_all(url))
     }
 
-    /// S-097: once complete, what Envoy uses stays complete, so that no request fails.
+    /// Checks S-097: once Envoy has a complete configuration, it stays complete, so that no request
+    /// of its users fails.
     fn check_traffic(&mut self) -> Result<(), Fault> {
         if self.profile.style != SubscriptionStyle::Envoy
             || self.profile.dangers.bad
@@ -291,7 +295,7 @@ impl ClientConnection {
         }
     }
 
-    /// A route in use that leads nowhere.
+    /// The description of a route that leads to a missing cluster, if there is one.
     fn unusable(&self) -> Option<String> {
         let clusters = type_url("cds");
         for (route, holding) in self.client.held(&type_url("rds")) {
@@ -307,7 +311,8 @@ impl ClientConnection {
         None
     }
 
-    /// After quiet, the client holds exactly what its subscription and the snapshot say.
+    /// Checks that the client holds exactly the resources of the snapshot that it subscribes to, and
+    /// that the server owes it nothing.
     pub(super) fn settled(&self) -> Result<(), Fault> {
         let Some(stream) = &self.stream else { return Err(Fault("there is no stream".to_owned())) };
         for url in self.client.types() {
@@ -348,7 +353,7 @@ impl ClientConnection {
     }
 }
 
-/// The time that a server may wait for the question after the endpoints of a cluster.
+/// The time that a server may wait for the request for the endpoints of a cluster.
 const ASKING: Duration = Duration::from_millis(250);
 
 fn snapshot_line(snapshot: &Snapshot) -> String {

@@ -1,4 +1,4 @@
-//! Clients, replicas and time: what a seed makes happen, and what must be true in the end.
+//! A fleet of clients and replicas in virtual time: the history of a seed, and the checks at its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::rng::Rng;
 use super::world::{TYPES, World, judge, type_url};
 use crate::client::{Client, Fault, Interest};
 
-/// Some streams to some servers that publish the same, each at its own time.
+/// Clients of several servers that publish the same snapshots, each server at its own time.
 #[derive(Debug)]
 pub struct Fleet {
     rng: Rng,
@@ -24,24 +24,24 @@ pub struct Fleet {
     nodes: Vec<Member>,
 }
 
-/// A server: what it publishes, and what it will.
+/// A server: the snapshot it publishes, and those that will follow.
 #[derive(Debug)]
 struct Replica {
     published: Arc<Snapshot>,
     coming: Vec<(Time, Arc<Snapshot>)>,
 }
 
-/// A client and where it is connected.
+/// A client and the replica it is connected to.
 #[derive(Debug)]
 struct Member {
     connection: ClientConnection,
     replica: usize,
-    /// When it connects again after its stream was lost.
+    /// The time at which it connects again after its stream was lost.
     opens: Option<Time>,
 }
 
 impl Fleet {
-    /// Draws a fleet of so many streams and servers.
+    /// Draws a fleet of that many streams and servers.
     pub fn new(seed: u64, streams: usize, replicas: usize) -> Self {
         let mut rng = Rng::new(seed);
         let profile = Arc::new(Profile::new(&mut rng));
@@ -60,7 +60,7 @@ impl Fleet {
         Self { rng, now: Time::default(), profile, world, latest, replicas, nodes }
     }
 
-    /// First subscriptions, in any order (S-104).
+    /// Makes the first subscriptions, in any order (S-104).
     fn begin(&mut self) {
         for member in 0..self.nodes.len() {
             let follows = match self.profile.style {
@@ -128,7 +128,7 @@ impl Fleet {
         self.arrive()
     }
 
-    /// Replicas publish what has come to them.
+    /// Makes the replicas publish the snapshots that have reached them.
     fn arrive(&mut self) -> Result<(), Fault> {
         for (number, replica) in self.replicas.iter_mut().enumerate() {
             while replica.coming.first().is_some_and(|(at, _)| *at <= self.now) {
@@ -150,7 +150,7 @@ impl Fleet {
         member.opens = Some(self.now + back);
     }
 
-    /// Another subscription to a type the client may choose.
+    /// Changes the subscription to one of the types that the client may choose.
     fn resubscribe(&mut self, member: usize) {
         let free: &[&str] = match self.profile.style {
             SubscriptionStyle::Random => &TYPES,
@@ -183,7 +183,7 @@ impl Fleet {
         client.ask_again(url, &name);
     }
 
-    /// Lets time pass, and everything happen in it.
+    /// Lets time pass, with everything that happens in it.
     fn pass(&mut self, time: Duration) -> Result<(), Fault> {
         let end = self.now + time;
         loop {
@@ -217,7 +217,7 @@ impl Fleet {
         coming.chain(nodes.flatten()).min()
     }
 
-    /// Heals the world, waits until all waits are over, and sees that nothing moves any more.
+    /// Replaces bad bodies, waits until all waits are over, and checks that nothing moves any more.
     fn calm(&mut self) -> Result<(), Fault> {
         self.world.heal();
         self.publish()?;
@@ -251,7 +251,7 @@ impl History for Fleet {
     fn trace(&self) -> Vec<String> {
         let mut lines: Vec<_> =
             self.nodes.iter().filter_map(|it| it.connection.trace.clone()).flatten().collect();
-        // Stable, so that lines of one stream keep their order.
+        // The sort is stable, so that lines of one stream keep their order.
         lines.sort_by(|one, other| one[..9].cmp(&other[..9]));
         lines.insert(0, format!("{:?}", self.profile));
         lines

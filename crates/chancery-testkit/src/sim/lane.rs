@@ -1,11 +1,11 @@
-//! One direction of a stream: messages take their time and never overtake each other.
+//! One direction of a stream. Each message has a delay, and no message overtakes another.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use chancery_core::Time;
 
-/// What is under way in one direction.
+/// The messages under way in one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Lane<T> {
     under_way: VecDeque<(Time, T)>,
@@ -29,7 +29,7 @@ impl<T> Lane<T> {
         arrived.then(|| self.under_way.pop_front()).flatten().map(|(_, message)| message)
     }
 
-    /// When the next message arrives.
+    /// The time at which the next message arrives.
     pub(super) fn arrival(&self) -> Option<Time> {
         self.under_way.front().map(|(at, _)| *at)
     }
@@ -39,7 +39,7 @@ impl<T> Lane<T> {
         self.under_way.is_empty()
     }
 
-    /// How many messages were sent and not received.
+    /// The number of messages that were sent and not received yet.
     pub(super) fn len(&self) -> usize {
         self.under_way.len()
     }

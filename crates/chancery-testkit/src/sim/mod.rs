@@ -1,4 +1,4 @@
-//! Fleets in virtual time: machines and who talks to them, over a network that a seed decides.
+//! Fleets in virtual time: server machines and their clients, over a network that a seed decides.
 //!
 //! ```text
 //!            World: commits at any moment
@@ -12,13 +12,13 @@
 //! ```
 //!
 //! A seed draws a [`Profile`], then a history: commits, changed and repeated subscriptions, streams
-//! lost with all that was under way, clients that stop reading. All the way the client and the
-//! referee look for broken rules. In the end nothing moves any more, each client holds exactly
-//! what its subscription and the snapshot say, and for ten minutes not a response is sent but
-//! heartbeats.
+//! that are lost with all messages under way, clients that stop reading. At each step the client and
+//! the referee check the rules of the protocol. In the end nothing moves any more, each client holds
+//! exactly the resources of the snapshot that it subscribes to, and for ten minutes the server sends
+//! nothing but heartbeats.
 //!
-//! [`Federation`] is the other half: one client with all it does, and servers of several authorities
-//! that fail, come back and differ.
+//! [`Federation`] is the simulation of the other side: one client machine, and servers of several
+//! authorities that fail, come back and differ.
 //!
 //! The same seed is the same history, so a failure is a number: [`each_seed`] prints it with the
 //! conversation, and `CHANCERY_SIM_SEED=number` plays it alone.
@@ -47,27 +47,27 @@ pub use profile::{Profile, SubscriptionStyle};
 pub use rng::Rng;
 pub use world::{Dangers, TTL, TYPES, World, judge};
 
-/// A world that a seed stands for.
+/// A simulated history that a seed decides.
 pub trait History {
-    /// Lives through so many operations, calms down, and checks what must be true then.
+    /// Runs that many operations, lets everything come to rest, and checks the final state.
     ///
     /// # Errors
-    /// When a rule was broken on the way, or what should be true in the end is not.
+    /// Returns the fault if a rule is broken on the way, or the final state is wrong.
     fn live(&mut self, operations: u64) -> Result<(), Fault>;
 
-    /// Writes down what happens from now on.
+    /// Starts to record what happens.
     fn record(&mut self);
 
-    /// What was written down, in order of time, after a line that says what the seed stands for.
+    /// The record in order of time, after a line with the profile of the seed.
     fn trace(&self) -> Vec<String>;
 }
 
-/// Lives through histories of so many operations, one for each of `count` seeds.
+/// Runs a history of that many operations for each of `count` seeds.
 ///
-/// `CHANCERY_SIM_SEED` replays one seed, `CHANCERY_SIM_SEEDS` says how many there are.
+/// `CHANCERY_SIM_SEED` replays one seed, `CHANCERY_SIM_SEEDS` sets the number of seeds.
 ///
 /// # Panics
-/// At the first history in which a rule is broken, after printing its conversation.
+/// Panics at the first history in which a rule is broken, with its record in the message.
 pub fn each_seed<H: History>(count: u64, world: impl Fn(u64) -> H, operations: u64) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("CHANCERY_SIM_SEED") {
@@ -92,5 +92,5 @@ fn one_seed<H: History>(seed: u64, world: &impl Fn(u64) -> H, operations: u64) {
     panic!("{shown}\nseed {seed}: {fault}\nreplay it with CHANCERY_SIM_SEED={seed}");
 }
 
-/// How many lines of a failed history are printed.
+/// The number of lines that are printed of a failed history.
 const SHOWN: usize = 120;

@@ -1,4 +1,4 @@
-//! What kind of client, network and world a seed stands for.
+//! The profile of a seed: the client, the network and the world, as they stay for a whole history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,44 +10,44 @@ use super::rng::Rng;
 use super::world::Dangers;
 use crate::client::Quirks;
 
-/// How a client chooses its subscriptions.
+/// The way in which a client chooses its subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubscriptionStyle {
-    /// At random.
+    /// Random names of all types.
     Random,
-    /// All clusters and listeners, and what they lead to.
+    /// All clusters and listeners, and the resources they refer to.
     Envoy,
-    /// One listener, and what it leads to.
+    /// One listener, and the resources that follow from it.
     Grpc,
 }
 
 /// Everything that stays the same for one seed.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// The form of the protocol.
+    /// The variant of the protocol.
     pub variant: Variant,
-    /// How subscriptions are chosen.
+    /// The way in which subscriptions are chosen.
     pub style: SubscriptionStyle,
-    /// What clients do differently.
+    /// The differences between the clients and simple ones.
     pub quirks: Quirks,
-    /// What may happen to resources.
+    /// The difficulties among the resources.
     pub dangers: Dangers,
-    /// Who the client is.
+    /// The node of the client.
     pub node: Arc<Node>,
     /// The server's settings.
     pub settings: Arc<Settings>,
-    /// How long a message takes at most.
+    /// The longest delay of a message.
     pub delay: Duration,
-    /// How many responses fit on the wire.
+    /// The number of responses that fit on the wire.
     pub window: usize,
-    /// Whether clients pause reading.
+    /// True if clients pause reading at times.
     pub stalls: bool,
-    /// How often streams are lost, in percent of all operations.
+    /// The share of operations in which a stream is lost, in percent.
     pub losses: u64,
 }
 
 impl Profile {
-    /// Draws one.
+    /// Draws a profile.
     pub fn new(rng: &mut Rng) -> Self {
         let variant = *rng.one_of(&[Variant::Sotw, Variant::Delta]);
         let style = *rng.one_of(&[
@@ -74,7 +74,7 @@ impl Profile {
             settings: Arc::new(settings(rng)),
             delay: Duration::from_millis(*rng.one_of(&[1, 50, 1000])),
             window: usize::try_from(1 + rng.below(3)).unwrap_or(1),
-            // Whoever reads too late loses what has a TTL, and the server cannot know.
+            // A client that reads too late loses resources with a TTL, and the server cannot know.
             stalls: rng.chance(30) && !dangers.ttl,
             losses: *rng.one_of(&[0, 5, 15]),
         }

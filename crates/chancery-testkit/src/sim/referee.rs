@@ -1,9 +1,10 @@
-//! The referee at the server's end of one stream: sees what the server saw when it sent.
+//! The referee at the server's end of one stream: it knows what the server knew when it sent.
 //!
-//! The reference client checks what holds whatever crosses on the wire. The referee checks the
-//! rest: that nothing is sent twice without a reason (S-075, S-079), that no second response is
-//! out without need (S-042), that a route never comes before its cluster nor a cluster goes before
-//! the routes (S-097, S-098), and that a changed cluster gets its endpoints again (S-099).
+//! The reference client checks the rules that hold even if messages cross on the wire. The referee
+//! checks the others: nothing is sent twice without a reason (S-075, S-079), no second response is
+//! sent without need before the first is answered (S-042), a route never comes before its cluster
+//! and a cluster is never removed before its routes (S-097, S-098), and a changed cluster gets its
+//! endpoints again (S-099).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,16 @@ use super::subscription_view::SubscriptionView;
 use super::world::type_url;
 use crate::client::Fault;
 
-/// Watches one stream.
+/// The content of a response, beside what the client has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResponseContent {
+    /// The response has something that the client does not have.
+    News,
+    /// The response only refreshes TTLs.
+    Refresh,
+}
+
+/// The referee of one stream.
 #[derive(Clone, Debug)]
 pub(super) struct Referee {
     variant: Variant,
@@ -23,7 +33,7 @@ pub(super) struct Referee {
     features: Features,
     target: Arc<Snapshot>,
     views: BTreeMap<TypeUrl, SubscriptionView>,
-    /// When names left the target, or when the stream began if they had left before.
+    /// The names that left the target snapshot, with the time and their last resource.
     vanished: BTreeMap<(TypeUrl, Arc<str>), (Time, Arc<Resource>)>,
     began: Time,
 }
@@ -40,7 +50,7 @@ impl Referee {
         Self { variant, settings, features, target, views, vanished, began: now }
     }
 
-    /// The server was given another snapshot.
+    /// Takes in that the server got another snapshot.
     pub(super) fn published(&mut self, now: Time, snapshot: &Arc<Snapshot>) {
         let before = std::mem::replace(&mut self.target, Arc::clone(snapshot));
         for type_url in before.types() {
@@ -60,7 +70,7 @@ impl Referee {
         self.vanished.retain(|(type_url, name), _| snapshot.set(type_url).get(name).is_none());
     }
 
-    /// The server was given a request.
+    /// Takes in that the server got a request.
     pub(super) fn received(&mut self, request: &Request) {
         let url = match request {
             Request::Sotw(request) => TypeUrl::new(&request.type_url),
@@ -74,33 +84,35 @@ impl Referee {
         }
     }
 
-    /// The server sends a response.
-    ///
-    /// Returns whether there is anything in it but refreshed TTLs.
-    pub(super) fn sent(&mut self, now: Time, response: &Response) -> Result<bool, Fault> {
+    /// Checks a response that the server sends, and says whether it has news.
+    pub(super) fn sent(
+        &mut self,
+        now: Time,
+        response: &Response,
+    ) -> Result<ResponseContent, Fault> {
         let url = &response.type_url;
         let check = self.check(now, response);
         check.map_err(|why| {
             Fault(format!("{why}, in {} response {}", url.short(), response.nonce))
         })?;
         let full_state = self.full_state(url);
-        let news = self.has_news(response);
+        let has_news = self.has_news(response);
         let first = self.views.get(url).is_some_and(|view| !view.answered);
         self.warm(response);
         if let Some(view) = self.views.get_mut(url) {
             view.sent(now, response, full_state);
         }
         if first && self.variant == Variant::Delta && url.short() == "cds" {
-            // S-100: these may have been asked for before the clusters.
+            // S-100: the client may have subscribed to these before the clusters.
             for dependent in ["eds", "sds"] {
                 let view = self.views.entry(type_url(dependent)).or_default();
                 view.owed.extend(view.given_names.iter().cloned());
             }
         }
-        Ok(news)
+        Ok(if has_news { ResponseContent::News } else { ResponseContent::Refresh })
     }
 
-    /// Whether anything in it differs from what the client has.
+    /// Returns true if anything in the response differs from what the client has.
     fn has_news(&self, response: &Response) -> bool {
         let known = self.views.get(&response.type_url).map(|view| &view.known);
         let has = |entry: &ResponseEntry| {
@@ -113,7 +125,7 @@ impl Referee {
             || !response.entries.iter().all(|entry| has(&entry))
     }
 
-    /// What the server still owes once nothing moves any more.
+    /// Checks that the server owes nothing once nothing moves any more.
     pub(super) fn settled(&self) -> Result<(), Fault> {
         for (url, view) in &self.views {
             let set = self.target.set(url);
@@ -138,7 +150,7 @@ impl Referee {
         links.any(|link| link.type_url == *url && link.name.as_str() == name)
     }
 
-    /// Whether absence from a response removes.
+    /// Returns true if a resource that is absent from a response is removed by it.
     fn full_state(&self, url: &TypeUrl) -> bool {
         self.variant == Variant::Sotw && url.rules().full_state
     }
@@ -159,7 +171,7 @@ impl Referee {
         self.check_reason(view, response)
     }
 
-    /// S-042: one response of a type is out at a time.
+    /// Checks S-042: only one response of a type is unanswered at a time.
     fn check_hold(&self, now: Time, view: &SubscriptionView) -> Result<(), String> {
         let Some(last) = view.unanswered.back() else { return Ok(()) };
         if view.released || now >= last.sent + self.settings.ack_wait {
@@ -168,7 +180,7 @@ impl Referee {
         Err(format!("response {} is not answered yet (S-042)", last.nonce))
     }
 
-    /// S-085, S-086: wrappers and TTLs are for those who announced them.
+    /// Checks S-085 and S-086: wrappers and TTLs are sent only to clients that support them.
     fn check_wrapping(&self, response: &Response) -> Result<(), String> {
         let sotw = self.variant == Variant::Sotw;
         if sotw && response.wrapped && !self.features.wrapped_sotw {
@@ -228,7 +240,8 @@ impl Referee {
         self.check_links(now, entry)
     }
 
-    /// What was given may stay with the client for a while after it has vanished (S-098).
+    /// Returns true if a resource that left the snapshot may still be sent, because the client has it
+    /// and its removal waits (S-098).
     fn outlives(
         &self,
         view: &SubscriptionView,
@@ -247,12 +260,13 @@ impl Referee {
             && vanished.is_some_and(|(_, last)| has || **last == *resource)
     }
 
-    /// A TTL is refreshed with the body where a body-less entry would delete (S-057, S-087).
+    /// Returns true if the entry may only refresh a TTL. SotW refreshes with the body, because an
+    /// entry without one would remove the resource (S-057, S-087).
     fn refreshes(&self, entry: &ResponseEntry) -> bool {
         entry.heartbeat || (entry.ttl && self.variant == Variant::Sotw)
     }
 
-    /// S-097: what a route or listener leads to comes first.
+    /// Checks S-097: clusters come before the resources that refer to them.
     fn check_links(&self, _now: Time, entry: &ResponseEntry) -> Result<(), String> {
         let links = entry.resource.iter().flat_map(|resource| &resource.facts().links);
         for link in links.filter(|link| link.type_url.short() == "cds") {
@@ -266,7 +280,7 @@ impl Referee {
         Ok(())
     }
 
-    /// S-056, S-098: nothing goes that exists, and nothing goes too early.
+    /// Checks S-056 and S-098: nothing is removed that exists, and nothing is removed too early.
     fn check_removals(
         &self,
         now: Time,
@@ -302,16 +316,18 @@ impl Referee {
         absent.chain(&response.removed).try_for_each(|name| self.check_unused(now, url, name))
     }
 
-    /// Nothing the client accepted leads to this, unless it was given time enough.
+    /// Checks that no resource which the client accepted refers to this one, unless the removal has
+    /// waited long enough.
     fn check_unused(&self, now: Time, url: &TypeUrl, name: &Arc<str>) -> Result<(), String> {
         let holds = self.views.get(url).is_some_and(|view| {
-            // A client that asks again may have dropped it, and is answered at once (S-075, S-095).
+            // A client that subscribes again may have dropped it, and is answered at once (S-075,
+            // S-095).
             view.given_names.contains(name)
                 && !view.owed.contains(name)
                 && (view.known.contains_key(name) || view.has(name).is_some())
         });
         if !matches!(url.short(), "cds" | "eds") || !holds {
-            return Ok(()); // What was only ever rejected is in nobody's use.
+            return Ok(()); // A resource that was always rejected is not used.
         }
         let vanished = self.vanished.get(&(url.clone(), Arc::clone(name))).map(|(at, _)| *at);
         if now >= vanished.unwrap_or(self.began) + self.settings.removal_wait {
@@ -320,7 +336,7 @@ impl Referee {
         for (referrers, view) in &self.views {
             let stuck = self.variant == Variant::Sotw && !referrers.rules().full_state;
             for (referrer, resource) in &view.accepted {
-                // A resource SotW cannot take away is not waited for.
+                // SotW cannot remove this one, so the server does not wait for it.
                 if stuck && self.target.set(referrers).get(referrer).is_none() {
                     continue;
                 }
@@ -336,7 +352,8 @@ impl Referee {
         Ok(())
     }
 
-    /// S-033, S-040, S-106: there is something in it the client does not have and did not reject.
+    /// Checks S-033, S-040 and S-106: the response has something that the client does not have and
+    /// did not reject.
     fn check_reason(&self, view: &SubscriptionView, response: &Response) -> Result<(), String> {
         let fresh = |entry: &ResponseEntry| {
             let version = entry.resource.as_ref().map(|resource| resource.version().to_string());
@@ -352,7 +369,7 @@ impl Referee {
             self.full_state(&response.type_url)
                 && !response.entries.iter().any(|entry| entry.name == *name)
         });
-        // What was kept and rejected is given up: the rest of the response is worth another try.
+        // A rejected name that left the snapshot is given up, so the rest may be sent again.
         let given = |name: &str| response.entries.iter().any(|entry| &*entry.name == name);
         let mut gone = self.vanished.keys().filter(|(url, _)| *url == response.type_url);
         let given_up = gone.any(|(_, name)| view.rejected.contains_key(name) && !given(name));
@@ -367,7 +384,7 @@ impl Referee {
         if reason { Ok(()) } else { Err("it has nothing new in it (S-033, S-040)".to_owned()) }
     }
 
-    /// S-099: clusters that are new to the client wait for their endpoints.
+    /// Records that clusters which are new to the client wait for their endpoints (S-099).
     fn warm(&mut self, response: &Response) {
         if response.type_url.short() != "cds" {
             return;

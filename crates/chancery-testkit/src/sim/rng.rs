@@ -1,4 +1,4 @@
-//! Chance that repeats: splitmix64, so that a seed is a whole history.
+//! Pseudo-random numbers (splitmix64): the same seed gives the same history.
 
 use std::time::Duration;
 
@@ -31,10 +31,10 @@ impl Rng {
         self.below(100) < percent
     }
 
-    /// One of these.
+    /// One of these items.
     ///
     /// # Panics
-    /// When there are none.
+    /// Panics if there are none.
     pub fn one_of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
         let index = usize::try_from(self.below(count)).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! What a server can know about one type of one stream, from what it received and sent.
+//! The knowledge that a server can have of one type of one stream, from the messages it received and
+//! sent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,47 +12,49 @@ use crate::client::Interest;
 /// The server's end of one type of one stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SubscriptionView {
-    /// What is subscribed to; `None` before the first request.
+    /// The subscription; `None` before the first request.
     pub(super) interest: Option<Interest>,
-    /// Whether a request ever named anything.
+    /// True if a request had names, `*` included.
     named: bool,
-    /// What the client holds when all that was sent has arrived and was accepted: versions as text.
+    /// The resources that the client holds once everything sent has arrived and was accepted, with
+    /// their versions as text.
     pub(super) known: BTreeMap<Arc<str>, String>,
-    /// What was given on this stream, or stated to be held, and not removed since.
+    /// The names that were sent on this stream, or that the client stated to hold, and that were not
+    /// removed since.
     pub(super) given_names: BTreeSet<Arc<str>>,
-    /// What the client said it accepted.
+    /// The resources that the client acknowledged.
     pub(super) accepted: BTreeMap<Arc<str>, Arc<Resource>>,
-    /// What the client said it rejected.
+    /// The resources that the client rejected.
     pub(super) rejected: BTreeMap<Arc<str>, RejectedResource>,
-    /// True if a name that was rejected was dropped since: it may have been the part at fault.
+    /// True if the client has unsubscribed from a rejected name: that may have been the bad one.
     lost_part: bool,
-    /// True if a part that was rejected and dropped is another one by now, or gone: the rest is
-    /// worth another try.
+    /// True if a rejected name that the client unsubscribed from has changed since, or is gone: then
+    /// the server may send the rest again.
     pub(super) retry: bool,
-    /// How often the type changed.
+    /// The number of changes of the type so far.
     pub(super) changes: usize,
-    /// Names the client must be answered about although it may have them.
+    /// Names that the server must send although the client may have them.
     pub(super) owed: BTreeSet<Arc<str>>,
-    /// Names that may come again with other news, because a wildcard now covers them as well.
+    /// Names that the server may send again, because a wildcard now covers them as well.
     pub(super) may_repeat: BTreeSet<Arc<str>>,
-    /// Whether any response is due, such as the first one of a wildcard.
+    /// True if a response is due whatever is in it, such as the first one of a wildcard.
     pub(super) owes_response: bool,
     /// Responses without an answer.
     pub(super) unanswered: VecDeque<UnansweredResponse>,
-    /// Whether a request changed names since the last response.
+    /// True if a request changed the names since the last response.
     pub(super) released: bool,
-    /// Names whose endpoints the client waits for, because their cluster changed (S-099).
+    /// Names of endpoints that the client waits for, because their cluster changed (S-099).
     pub(super) warming: BTreeSet<Arc<str>>,
-    /// Whether a response was sent on this stream.
+    /// True if a response was sent on this stream.
     pub(super) answered: bool,
 }
 
-/// What was rejected under a name.
+/// A resource, or a removal, that the client rejected.
 #[derive(Clone, Debug)]
 pub(super) struct RejectedResource {
-    /// Empty if it was a removal.
+    /// The version of the resource, or empty for a removal.
     version: String,
-    /// How often the type had changed when it was sent.
+    /// The number of changes of the type when it was sent.
     changes: usize,
 }
 
@@ -70,41 +73,41 @@ impl SubscriptionView {
         self.interest.as_ref().is_some_and(|told| told.covers(name))
     }
 
-    /// Returns true if a response that is out gives this.
+    /// Returns true if an unanswered response has this name.
     pub(super) fn is_under_way(&self, name: &str) -> bool {
         self.unanswered.iter().any(|it| it.entries.iter().any(|(given, _)| **given == *name))
     }
 
-    /// What the client has under a name if it accepts what is under way.
+    /// The resource that the client has under a name if it accepts all unanswered responses.
     pub(super) fn has(&self, name: &str) -> Option<&Arc<Resource>> {
         let under_way = self.unanswered.iter().rev().flat_map(|it| &it.entries);
         let newest = under_way.filter(|(given, _)| **given == *name).map(|(_, it)| it).next();
         newest.or_else(|| self.accepted.get(name))
     }
 
-    /// Whether exactly this was rejected, at whatever time.
+    /// Returns true if the client has rejected this version of the name.
     pub(super) fn rejected(&self, name: &str, version: &str) -> bool {
         self.rejected.get(name).is_some_and(|rejected| rejected.version == version)
     }
 
-    /// Whether exactly this was rejected and nothing of the type has changed since it was sent: a
-    /// change makes all of it worth another try (S-033).
+    /// Returns true if the client has rejected this version of the name, and the type has not
+    /// changed since it was sent. After a change the server may send everything again (S-033).
     pub(super) fn refuses(&self, name: &str, version: &str) -> bool {
         let rejected = self.rejected.get(name).filter(|rejected| rejected.version == version);
         rejected.is_some_and(|rejected| rejected.changes == self.changes)
     }
 
-    /// The set of the type changed.
+    /// Takes in that the set of the type changed.
     pub(super) fn set_changed(&mut self, set: &ResourceSet) {
         self.changes += 1;
         self.retry |= std::mem::take(&mut self.lost_part);
-        // SotW cannot say that these are gone; what comes back is news to the server.
+        // SotW cannot remove these from the client, so the server may send them when they return.
         let known = self.known.keys();
         let gone = known.filter(|name| set.get(name).is_none());
         self.may_repeat.extend(gone.cloned());
     }
 
-    /// Books a SotW request.
+    /// Takes in a SotW request.
     pub(super) fn sotw(&mut self, type_url: &TypeUrl, request: &SotwRequest, set: &ResourceSet) {
         self.answer(&request.nonce, request.error.is_some(), type_url.rules().full_state);
         let implied = request.names.is_empty() && !self.named && type_url.rules().legacy_wildcard;
@@ -118,7 +121,7 @@ impl SubscriptionView {
             && interest.all
             && set.version().matches(&request.version)
         {
-            // The client is where the set is; if nothing can have expired, it holds all of it.
+            // The client states the version of the set, and so holds all of it unless a TTL expired.
             if set.iter().all(|resource| resource.ttl().is_none()) {
                 self.known =
                     set.iter().map(|it| (it.name().shared(), it.version().to_string())).collect();
@@ -131,7 +134,7 @@ impl SubscriptionView {
         self.changed(first, &before, interest, set);
     }
 
-    /// Books a delta request.
+    /// Takes in a delta request.
     pub(super) fn delta(&mut self, type_url: &TypeUrl, request: &DeltaRequest, set: &ResourceSet) {
         self.answer(&request.nonce, request.error.is_some(), false);
         let first = self.interest.is_none();
@@ -162,7 +165,7 @@ impl SubscriptionView {
         self.released |= !bare;
     }
 
-    /// S-076: what the client holds from before need not be sent.
+    /// Takes in the initial versions: resources that the client holds need not be sent (S-076).
     fn resume(&mut self, request: &DeltaRequest, set: &ResourceSet) {
         for (name, version) in request.initial_versions.iter() {
             self.given_names.insert(name.into());
@@ -178,7 +181,7 @@ impl SubscriptionView {
         }
     }
 
-    /// The subscription is another one.
+    /// Takes in a new subscription.
     fn changed(&mut self, first: bool, before: &Interest, interest: Interest, set: &ResourceSet) {
         self.owes_response |= first || (interest.all && !before.all);
         if interest.all && !before.all {
@@ -198,8 +201,8 @@ impl SubscriptionView {
         self.interest = Some(interest);
     }
 
-    /// Books an ACK or NACK: the first request with the nonce of a response that is out is its
-    /// answer (S-037). Answers come in order, so an older response will not be answered any more.
+    /// Takes in an ACK or NACK: the first request with the nonce of an unanswered response is its
+    /// answer (S-037). Answers come in order, so older responses will not be answered any more.
     fn answer(&mut self, nonce: &str, rejected: bool, full_state: bool) {
         let found = self.unanswered.iter().position(|it| &*it.nonce == nonce);
         let Some(at) = found else { return };
@@ -226,8 +229,8 @@ impl SubscriptionView {
         }
     }
 
-    /// Nothing is sure about any part of a rejected response (S-035). What a newer one that is out
-    /// gives as well is told by the answer to that one.
+    /// Takes in a NACK. Nothing is certain about any part of the response (S-035). A name that is
+    /// also in a newer response is decided by the answer to that response.
     fn reject(&mut self, answered: UnansweredResponse, full_state: bool) {
         let is_newest = self.unanswered.is_empty();
         let newer = self.unanswered.iter();
@@ -246,7 +249,7 @@ impl SubscriptionView {
         }
     }
 
-    /// Books a response.
+    /// Takes in a response that is sent.
     pub(super) fn sent(&mut self, now: Time, response: &Response, full_state: bool) {
         let entries = response.entries.iter().filter(|entry| !entry.heartbeat);
         let entries = entries.filter_map(|entry| {

@@ -1,7 +1,7 @@
-//! What is published: a small configuration that changes at random and always fits together.
+//! The published configuration of a simulation: small, changed at random, and always consistent.
 //!
-//! Bodies are text a person can read, `rds r0 2 -> cds:c1 cds:c4`: the type, the name, a revision
-//! and what is referred to. Revisions come from a small range, so that content comes back.
+//! A body is readable text, `rds r0 2 -> cds:c1 cds:c4`: the type, the name, a revision and the
+//! resources it refers to. Revisions come from a small range, so that old content comes back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -24,7 +24,7 @@ pub(super) fn type_url(short: &str) -> TypeUrl {
     URLS.get(short).cloned().unwrap_or_else(|| script::type_url(short))
 }
 
-/// What may happen to it.
+/// The difficulties that a world may have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dangers {
     /// Bodies that clients reject.
@@ -49,7 +49,7 @@ struct WorldResource {
 }
 
 impl World {
-    /// An empty world, filled by some first edits.
+    /// A world after some random edits.
     pub fn new(rng: &mut Rng, dangers: Dangers) -> Self {
         let mut world = Self { dangers, sets: BTreeMap::new() };
         for _ in 0..rng.below(20) {
@@ -58,7 +58,7 @@ impl World {
         world
     }
 
-    /// Makes one change, and whatever it takes that everything still fits together.
+    /// Makes one random change, and repairs the references that it breaks.
     pub fn edit(&mut self, rng: &mut Rng) {
         match rng.below(12) {
             0..=2 => self.change(rng, "cds", 6),
@@ -72,7 +72,7 @@ impl World {
         self.mend(rng);
     }
 
-    /// Replaces everything a client rejects.
+    /// Replaces all bodies that clients reject.
     pub fn heal(&mut self) {
         for content in self.sets.values_mut().flat_map(BTreeMap::values_mut) {
             if std::mem::take(&mut content.bad) {
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Publishes this, keeping what did not change shared with `before`.
+    /// The snapshot of this world. It shares the resources that did not change with `before`.
     pub fn snapshot(&self, before: &Snapshot) -> Snapshot {
         let mut snapshot = before.clone();
         let all = self.sets.iter().flat_map(|(short, set)| {
@@ -115,7 +115,8 @@ impl World {
         }
     }
 
-    /// Routes lead to clusters that exist, listeners to routes that do, clusters have endpoints.
+    /// Repairs the references: routes lead to existing clusters, listeners to existing routes, and
+    /// every cluster has endpoints.
     fn mend(&mut self, rng: &mut Rng) {
         let clusters = self.names("cds");
         for (name, content) in self.sets.entry("cds").or_default() {
@@ -164,7 +165,7 @@ impl WorldResource {
     }
 }
 
-/// What a client thinks of a body of this world.
+/// The verdict of a client on a body of this world.
 pub fn judge(type_url: &TypeUrl, resource: &Resource) -> Verdict {
     let body = String::from_utf8_lossy(resource.body());
     let mut words = body.split(' ');

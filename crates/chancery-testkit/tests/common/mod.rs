@@ -37,13 +37,13 @@ pub(crate) fn snapshot(named: &[(&str, u32)]) -> Snapshot {
     snapshot
 }
 
-/// What a client holds, as text.
+/// The resources a client holds, as text.
 pub(crate) fn holds(client: &Client, type_url: &TypeUrl) -> Vec<String> {
     let held = client.held(type_url);
     held.map(|(name, holding)| format!("{name}@{}", wire::revision(&holding.resource))).collect()
 }
 
-/// Rejects what has revision 13.
+/// The verdict that rejects revision 13.
 pub(crate) fn judge(_: &TypeUrl, resource: &Resource) -> Verdict {
     match wire::revision(resource) {
         13 => Verdict::Bad("it is unlucky".to_owned()),
@@ -61,7 +61,7 @@ pub(crate) struct Stream {
     begun: Instant,
 }
 
-/// Why a stream ended.
+/// The reason for the end of a stream.
 #[derive(Debug)]
 pub(crate) enum Ended {
     Lost(String),
@@ -97,7 +97,7 @@ impl Stream {
         Ok(Self { variant, send, receive, pings, read, begun })
     }
 
-    /// Sends what the client owes.
+    /// Sends the requests that the client has to send.
     pub(crate) fn flush(&mut self, client: &mut Client) -> Result<(), Ended> {
         while let Some(request) = client.poll() {
             let message = wire::encode(&request);
@@ -110,8 +110,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for a response, looking after the connection meanwhile, and hands it to the client.
-    /// Says what came.
+    /// Waits for a response, probes the connection meanwhile, and gives the response to the client.
+    /// Returns it as text.
     pub(crate) async fn next(&mut self, client: &mut Client) -> Result<String, Ended> {
         let message = loop {
             if let Some(message) = self.message() {
@@ -161,7 +161,7 @@ async fn within<F: Future>(future: F) -> Result<F::Output, Ended> {
     timeout(PATIENCE, future).await.map_err(|_| lost("no answer in time"))
 }
 
-/// How long a connection may be quiet before it is asked whether it lives.
+/// The silence after which the connection is probed.
 const QUIET: Duration = Duration::from_secs(2);
-/// How long an answer may take.
+/// The time that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(3);
