@@ -2,9 +2,9 @@
 //! changes.
 //!
 //! A body is about as long as asked for, and as long after a change as before. Endpoints fill EDS,
-//! a text of no meaning fills the other types; what changes is a port or the digits that text
-//! begins with. `bench/go-control-plane` and `bench/rust-control-plane` build the same messages
-//! with the types of their libraries.
+//! and a text without meaning fills the other types. A change is another port, or other digits at
+//! the start of that text. `bench/go-control-plane` and `bench/rust-control-plane` build the same
+//! messages with the types of their libraries.
 
 use std::str::FromStr;
 
@@ -25,7 +25,7 @@ pub enum ResourceKind {
     Rds,
 }
 
-/// Which resource changes next, and into what.
+/// The order of changes: the resource that changes next, and its new generation.
 #[derive(Clone, Debug)]
 pub struct Changes {
     resources: usize,
@@ -85,7 +85,7 @@ pub fn body(kind: ResourceKind, index: usize, generation: u32, bytes: usize) -> 
     with_text(kind, &name(index), &format!("{generation:010}{}", "x".repeat(room)))
 }
 
-/// What one endpoint takes in the encoded message, and what the rest of the message takes.
+/// The bytes of one endpoint in the encoded message, and those of the rest of the message.
 const ENDPOINT: usize = 28;
 const AROUND_ENDPOINTS: usize = 20;
 

@@ -1,4 +1,4 @@
-//! How a server under test is told to publish: lines over TCP.
+//! The commands to a server under test, as lines over TCP.
 //!
 //! `change` publishes the next change and is answered `ok` when the call that publishes it has
 //! returned; `quit` ends the program. One connection at a time, on a thread of its own.
@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
-/// Where a server is told what to do.
+/// The listener for commands.
 #[derive(Debug)]
 pub struct Control {
     listener: TcpListener,
@@ -15,17 +15,15 @@ pub struct Control {
 impl Control {
     /// Listens on a free port of loopback.
     ///
-    /// # Errors
-    /// When there is none.
+    /// # Errors Returns an error if no port is free.
     pub fn new() -> io::Result<Self> {
         Ok(Self { listener: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))? })
     }
 
-    /// Says on stdout that the server serves, and where; and, if that is certain, how many bytes
-    /// of payload a change is, so that who counts them can be checked.
+    /// Prints on stdout that the server serves, with its addresses, and with the payload of a
+    /// change in bytes if that is certain. The driver's count can then be checked.
     ///
-    /// # Errors
-    /// When nobody reads stdout.
+    /// # Errors Returns an error if stdout is closed.
     pub fn ready(&self, xds: SocketAddr, payload: Option<usize>) -> io::Result<()> {
         let control = self.listener.local_addr()?;
         let mut out = io::stdout().lock();
@@ -34,10 +32,10 @@ impl Control {
         out.flush()
     }
 
-    /// Obeys until it is told to quit.
+    /// Executes commands until `quit`.
     ///
-    /// # Errors
-    /// When no connection can be accepted any more, or a change cannot be made.
+    /// # Errors Returns an error if no connection can be accepted any more, or a change cannot be
+    /// made.
     pub fn obey(&self, mut change: impl FnMut() -> io::Result<()>) -> io::Result<()> {
         loop {
             let (stream, _) = self.listener.accept()?;
@@ -49,7 +47,8 @@ impl Control {
     }
 }
 
-/// Whether the other side said `quit`; if it just goes away, the next one is served.
+/// Executes the commands of one connection. Returns true after `quit`, and false if the other side
+/// just goes away.
 fn converse(stream: &TcpStream, change: &mut impl FnMut() -> io::Result<()>) -> io::Result<bool> {
     let mut out = stream;
     for line in BufReader::new(stream).lines() {

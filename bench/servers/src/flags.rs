@@ -1,4 +1,5 @@
-//! The flags every server under test takes. Those that mean nothing to one are read and not used.
+//! The flags that every server under test takes. A server reads and ignores those that it does not
+//! need.
 
 use std::net::SocketAddr;
 
@@ -6,30 +7,29 @@ use anyhow::{Context, Result, bail};
 
 use crate::content::ResourceKind;
 
-/// What to serve, and where.
+/// The resources to serve, and the address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerFlags {
-    /// Where clients connect.
+    /// The address for clients.
     pub listen: SocketAddr,
-    /// The types there are; the first one changes.
+    /// The types that are served; changes are made to the first.
     pub types: Vec<ResourceKind>,
-    /// How many resources of each type.
+    /// The number of resources of each type.
     pub resources: usize,
-    /// About how many bytes each has.
+    /// The approximate size of a resource in bytes.
     pub bytes: usize,
     /// The number of nodes that have a resource of their own, besides those that all nodes see.
     pub own: usize,
-    /// Whether responses are those of the delta variant, for servers that do not look.
+    /// True if responses are those of the delta variant, for servers that do not read requests.
     pub delta: bool,
-    /// Whether the TCP loop reads what clients answer, after it has written.
+    /// True if the TCP loop reads the answers of clients, after it has written.
     pub drain: bool,
 }
 
 impl ServerFlags {
     /// The flags of this process.
     ///
-    /// # Errors
-    /// When one is unknown, lacks its value, or has one that does not fit.
+    /// # Errors Returns an error if a flag is unknown, or its value is missing or wrong.
     pub fn read() -> Result<Self> {
         Self::parse(std::env::args().skip(1))
     }

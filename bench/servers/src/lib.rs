@@ -1,4 +1,4 @@
-//! What the servers under test have in common, so that they differ in nothing but how they serve.
+//! The code that the servers under test share, so that they differ only in the way they serve.
 //!
 //! ```text
 //!   flags --> content: the resources --> message: a whole response --> (the server under test)

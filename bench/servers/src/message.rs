@@ -8,12 +8,12 @@ use crate::content::{self, ResourceKind};
 use crate::flags::ServerFlags;
 use crate::protobuf::Fields;
 
-/// What a floor sends: at first everything, then one of two states in turn.
+/// The messages that a floor sends: first everything, then one of two states in turn.
 #[derive(Clone, Debug)]
 pub struct FloorMessages {
     /// The answer to the first request.
     pub first: Bytes,
-    /// What a change sends. Delta: the one resource that changed; SotW: all of them.
+    /// The messages of a change: in delta the one resource that changed, in SotW all of them.
     pub changes: [Bytes; 2],
 }
 
@@ -39,15 +39,15 @@ impl FloorMessages {
         Self { first: of(&mut all(0)), changes }
     }
 
-    /// How long the message of a change is, without what gRPC puts before it.
+    /// The length of the message of a change, without the prefix of gRPC.
     pub fn payload(&self) -> usize {
         self.changes[0].len() - PREFIX
     }
 }
 
-/// As long as a hash that is written in hexadecimal.
+/// A version as long as a hash that is written in hexadecimal.
 const VERSION: &str = "0123456789abcdef0123456789abcdef";
-/// Chancery counts the responses of a stream.
+/// A nonce as Chancery makes them, by counting the responses of a stream.
 const NONCE: &str = "7";
 const IDENTIFIER: &str = "chancery-01234567";
 
@@ -81,7 +81,8 @@ fn sotw(kind: ResourceKind, bodies: impl Iterator<Item = (String, Vec<u8>)>) -> 
     })
 }
 
-/// What gRPC puts before a message: whether it is compressed, and how long it is.
+/// The length of the prefix that gRPC puts before a message: a byte for compression, and the
+/// length.
 const PREFIX: usize = 5;
 
 fn grpc(message: &[u8]) -> Bytes {

@@ -6,9 +6,9 @@
 //!
 //! It speaks just enough HTTP/2 for the driver: settings, an acknowledgement of the client's, the
 //! head of the response, and DATA frames of the default size, all made before the first client
-//! comes. It parses no header and knows no window. One stream per connection, the first one.
-//! What clients answer later is left in the socket, or with `--drain` read after each loop and
-//! thrown away.
+//! comes. It parses no header and knows no window. One stream per connection, the first one. Later
+//! answers of clients are left in the socket. With `--drain` they are read after each loop and
+//! dropped.
 
 #[path = "tcp/client.rs"]
 mod client;
@@ -71,7 +71,7 @@ struct Floor {
     clients: Vec<Option<FloorClient>>,
     first: Bytes,
     changes: [Bytes; 2],
-    /// How many changes were made.
+    /// The number of changes so far.
     made: usize,
     drain: bool,
 }
@@ -110,7 +110,7 @@ impl Floor {
         }
     }
 
-    /// What the floor is about.
+    /// Writes the next change to all clients, which is the measured work.
     fn change(&mut self) {
         let message = &self.changes[self.made % 2];
         self.made += 1;

@@ -1,4 +1,4 @@
-//! One client of the floor: greeted, then written to.
+//! One client of the floor, which is greeted and then written to.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -8,18 +8,18 @@ use mio::{Interest, Registry, Token};
 
 use crate::frames::{self, OpeningProgress};
 
-/// More than a client says before its first answer.
+/// The bound on the bytes before the first answer: more than a client sends.
 const MAX_GREETING: usize = 1 << 20;
 
 pub(crate) struct FloorClient {
     stream: TcpStream,
     token: Token,
-    /// What it sent up to its first request.
+    /// The bytes up to the first request.
     inbox: Vec<u8>,
     heard: OpeningProgress,
-    /// What did not fit into the socket.
+    /// The bytes that did not fit into the socket.
     rest: Bytes,
-    /// Whether the poller watches for room.
+    /// True if the poller watches for room.
     waits: bool,
 }
 
@@ -32,7 +32,7 @@ impl FloorClient {
         Ok(client)
     }
 
-    /// The poller says that something can be done.
+    /// Reads or writes after the poller has reported the socket.
     pub(crate) fn ready(&mut self, first: &Bytes, registry: &Registry) -> io::Result<()> {
         if self.heard == OpeningProgress::Request {
             return self.write(registry);

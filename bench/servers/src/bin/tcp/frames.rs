@@ -5,20 +5,20 @@ use bytes::Bytes;
 /// The largest frame every client takes.
 const FRAME: usize = 16_384;
 
-/// What a client begins with.
+/// The bytes at the start of every client connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The stream everything is said on.
+/// The stream of all messages.
 const STREAM: u32 = 1;
 
-/// How far a client has come.
+/// The progress of a client up to its first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpeningProgress {
-    /// Not all of its preface and settings.
+    /// The preface and the settings are not complete.
     Nothing,
-    /// Those.
+    /// The preface and the settings have arrived.
     Settings,
-    /// A request too.
+    /// A request has arrived, too.
     Request,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn data(message: &[u8]) -> Bytes {
     frames.concat().into()
 }
 
-/// What is known after these bytes, which are all a client has sent.
+/// The progress after these bytes, which are all that a client has sent.
 pub(crate) fn heard(bytes: &[u8]) -> OpeningProgress {
     let Some(mut rest) = bytes.strip_prefix(PREFACE) else { return OpeningProgress::Nothing };
     let mut heard = OpeningProgress::Nothing;
