@@ -1,4 +1,4 @@
-//! Everything CI runs: what fails soonest first, the tests and their totals last.
+//! All steps of CI. The steps that fail soonest come first, the tests and their totals last.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::steps::{Steps, cargo, run};
 use crate::supervise::{self, BOUNDS};
 use crate::{counts, deny, fetch, tidy};
 
-/// Tells the tests that missing real clients are a failure, not a reason to skip.
+/// The variable that makes missing real clients a failure, and not a reason to skip a test.
 const CI: &str = "CHANCERY_CI";
 
 /// Runs every step; the first that fails ends the run.
@@ -125,7 +125,8 @@ impl Totals {
     }
 }
 
-/// Where a run of tests is: which program runs, and which of its tests are known not to have ended.
+/// The progress of a run of tests: the program that runs, and those of its tests that have not
+/// ended.
 #[derive(Debug, Default)]
 struct TestProgress {
     program: String,
@@ -133,8 +134,9 @@ struct TestProgress {
 }
 
 impl TestProgress {
-    /// Takes in a line of cargo's, or of a test program. A program tells the name of a test when it
-    /// has ended, and when it has run for a minute; one that runs its tests one by one, before each.
+    /// Takes in a line of cargo or of a test program. A program prints the name of a test when the
+    /// test has ended, or has run for a minute. A program that runs its tests one by one prints the
+    /// name before each.
     fn note(&mut self, line: &str) {
         let words = line.trim_start();
         if words.starts_with("Running ") || words.starts_with("Doc-tests ") {
@@ -159,7 +161,7 @@ impl fmt::Display for TestProgress {
     }
 }
 
-/// Some seconds of mutations: more than the tests make, and far from all there are.
+/// Runs some seconds of mutations: more than the tests make by default, and far from all there are.
 fn fuzz(root: &Path) -> Result<()> {
     let words = ["test", "--workspace", "--all-features", "--quiet", "--test", "fuzz"];
     run(cargo(root, &words).env("CHANCERY_FUZZ_RUNS", "10000"))

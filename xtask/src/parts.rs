@@ -1,19 +1,20 @@
-//! Things made once and kept below `target/`: a stamp beside each holds what it was made from.
+//! Parts that are made once and kept below `target/`. A stamp beside each part says from what it
+//! was made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The repository, and the directory of it the parts go to.
+/// The directory in which parts are kept.
 pub(crate) struct PartsDirectory {
     pub(crate) root: PathBuf,
-    /// Below the root.
+    /// The path of the directory below the root.
     pub(crate) below: &'static str,
 }
 
 impl PartsDirectory {
-    /// The directory the parts are in, made if it is not there.
+    /// The path of the directory, which is made if it is missing.
     pub(crate) fn dir(&self) -> Result<PathBuf> {
         let dir = self.root.join(self.below);
         fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
@@ -50,7 +51,7 @@ impl PartsDirectory {
     }
 }
 
-/// Removes what an interrupted run may have left.
+/// Removes the remains of an interrupted run.
 pub(crate) fn clear(target: &Path) -> Result<()> {
     let outcome = match fs::symlink_metadata(target) {
         Err(_) => return Ok(()),

@@ -1,5 +1,5 @@
-//! Servers of other projects that are built from source here: `cargo xtask bench` measures them
-//! beside Chancery, and the tests have our client ask them.
+//! Servers of other projects that are built from source: `cargo xtask bench` compares Chancery with
+//! them, and the tests of our client use them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,18 @@ use anyhow::Result;
 use crate::parts::{PartsDirectory, clear};
 use crate::steps::{cargo, program, run};
 
-/// How a program is built.
+/// The way in which a program is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// For speed; what can be used again is kept.
+    /// With optimisation; the build directory is kept for the next build.
     Optimised,
-    /// In little time and space.
+    /// In little time and with little disk space.
     Quick,
 }
 
 const RUST_CONTROL_PLANE: &str = "bench/rust-control-plane";
 
-/// A program on rust-control-plane. Its dependencies compile protobuf with `protoc` when they are
-/// built.
+/// Builds a program on rust-control-plane. Its dependencies need `protoc` for their build.
 pub(crate) fn rust_control_plane(
     parts: &PartsDirectory,
     protoc: &Path,

@@ -1,4 +1,5 @@
-//! Steps with a name and a time, the first failure ending all; and programs run as part of them.
+//! Steps of a run, each with a name and a time, and the programs that they run. The first failure
+//! ends the run.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::supervise;
 
-/// What ran so far, and for how long.
+/// The steps that have run, with their times.
 pub(crate) struct Steps {
     done: Vec<(&'static str, Duration)>,
 }
@@ -82,7 +83,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}`: stdout", shown(command)))
 }
 
-/// Whether a program can be started at all.
+/// Returns true if a program exists and does not fail.
 pub(crate) fn exists(command: &mut Command) -> bool {
     match supervise::collect(command) {
         Ok(output) => output.status.success(),

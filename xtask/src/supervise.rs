@@ -1,7 +1,9 @@
-//! A program that is run by CI and may hang: its output is passed on, and silence ends it.
+//! The supervision of a program that CI runs and that may hang: its output is passed on, and a long
+//! silence ends it.
 //!
-//! What it started ends with it, as far as `/proc` tells who started whom. A process group of its own
-//! would be simpler, and out of reach for Ctrl-C and for whoever bounds the whole run.
+//! The processes that the program started are ended with it, as far as `/proc` shows which process
+//! started which. A process group of its own would be simpler, but Ctrl-C and a bound on the whole
+//! run would not reach it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,29 +17,29 @@ use anyhow::{Context, Result, bail};
 
 use crate::steps::shown;
 
-/// The time that a program may take, and the time that it may say nothing.
+/// The time that a program may take, and the time that it may be silent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) silence: Duration,
     pub(crate) whole: Duration,
 }
 
-/// Longer than any step of CI takes on two cores that have other work.
+/// The bounds for a step of CI: more than any step takes on two busy cores.
 pub(crate) const BOUNDS: Bounds =
     Bounds { silence: Duration::from_secs(10 * 60), whole: Duration::from_secs(90 * 60) };
 
-/// Where a line was said.
+/// The output that a line was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputStream {
     Stdout,
     Stderr,
 }
 
-/// The pause between two looks whether a program without piped output has ended.
+/// The pause between two checks for the end of a program without piped output.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Runs a program to its end, and shows each line to `hear`, the beginning of a last line too. An
-/// error if it ran out of time or of things to say; it is killed then, and all that it started.
+/// Runs a program to its end, and passes each line to `hear`, the beginning of a last line too.
+/// Returns an error if the program exceeds a bound; then it is killed, and all that it started.
 pub(crate) fn run_heard(
     command: &mut Command,
     bounds: Bounds,
@@ -84,7 +86,7 @@ pub(crate) fn run_heard(
     }
 }
 
-/// Runs a program to its end, which has a bound, and collects what it says.
+/// Runs a program to its end, within bounds, and collects its output.
 pub(crate) fn collect(command: &mut Command) -> Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let start = Instant::now();
@@ -105,7 +107,7 @@ pub(crate) fn collect(command: &mut Command) -> Result<Output> {
     Ok(Output { status: wait(&mut child, command, BOUNDS.silence)?, stdout, stderr })
 }
 
-/// Waits for the end of a program whose output nobody here reads.
+/// Waits for the end of a program whose output is not piped.
 pub(crate) fn wait(child: &mut Child, command: &Command, bound: Duration) -> Result<ExitStatus> {
     let start = Instant::now();
     loop {
@@ -120,7 +122,7 @@ pub(crate) fn wait(child: &mut Child, command: &Command, bound: Duration) -> Res
     }
 }
 
-/// Kills a program and what it started.
+/// Kills a program and all processes it started.
 fn kill(child: &mut Child) {
     let started = descendants(child.id(), &parents());
     child.kill().ok();
@@ -131,7 +133,7 @@ fn kill(child: &mut Child) {
     }
 }
 
-/// Every process and who started it; nothing where there is no `/proc`.
+/// Every process with its parent; empty if there is no `/proc`.
 fn parents() -> BTreeMap<u32, u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
@@ -150,7 +152,8 @@ fn descendants(of: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     children.flat_map(|(id, _)| [vec![*id], descendants(*id, parents)].concat()).collect()
 }
 
-/// Returns true once nobody can say anything any more, which is at once if all are dead.
+/// Waits until both outputs are closed, for at most ten seconds, and returns true if they are. They
+/// close at once if all processes are dead.
 fn is_closed(said: &Receiver<(OutputStream, Vec<u8>)>) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -161,7 +164,7 @@ fn is_closed(said: &Receiver<(OutputStream, Vec<u8>)>) -> bool {
     }
 }
 
-/// What the program says on both of its outputs, as it comes, until both are closed.
+/// The lines of both outputs of the program, as they come, until both are closed.
 fn listen(child: &mut Child) -> Receiver<(OutputStream, Vec<u8>)> {
     let (send, said) = sync_channel(16);
     let stdout = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);

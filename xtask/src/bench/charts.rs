@@ -1,4 +1,4 @@
-//! Charts of the comparisons that vary something, drawn by `chancery bench chart`.
+//! Charts of the comparisons that vary a quantity, drawn by `chancery bench chart`.
 
 use std::fs;
 use std::path::Path;
@@ -9,18 +9,19 @@ use serde_json::{Value, json};
 use super::figures::{list, median};
 use crate::steps::{program, run};
 
-/// Where they are, below the root, and below the directory of the document.
+/// The directory of the charts, below the root and below the directory of the document.
 const BELOW: &str = "docs/benchmarks";
 const BESIDE: &str = "benchmarks";
 
-/// One chart: which comparison it is of, by what is varied there or measured of each client.
+/// The definition of one chart: its comparison, and the quantities on its axes.
 struct Chart {
     file: &'static str,
     title: &'static str,
-    /// What is varied; nothing: the share of clients that have their first answer.
+    /// The varied quantity. If there is none, the chart shows the share of clients that have their
+    /// first answer.
     x: Option<&'static str>,
     y: &'static str,
-    /// What the figure is called on the axis.
+    /// The name of the figure on the axis.
     axis: &'static str,
 }
 
@@ -55,7 +56,7 @@ const CHARTS: [Chart; 4] = [
     },
 ];
 
-/// Draws what there is to draw, and notes it in the figures.
+/// Draws all charts that have points, and adds their paths to the figures.
 pub(crate) fn draw(
     root: &Path,
     chancery: &Path,
@@ -89,7 +90,7 @@ pub(crate) fn draw(
 }
 
 impl Chart {
-    /// What the axis below says.
+    /// The label of the horizontal axis.
     fn across(&self) -> &'static str {
         self.x.unwrap_or("clients, %")
     }
@@ -112,7 +113,7 @@ impl Chart {
         json!({"label": series["side"], self.across(): x, self.axis: y})
     }
 
-    /// When half, nine tenths and all of the clients had their first answer.
+    /// The times at which half, nine tenths and all of the clients had their first answer.
     fn shares(&self, series: &Value) -> Vec<Value> {
         let shares = [(50, "answer_p50_ms"), (90, "answer_p90_ms"), (100, "answer_last_ms")];
         // A reconnect tells of answers too, and is about something else.

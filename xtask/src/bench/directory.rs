@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::server::ServerProcess;
 
-/// How resources are spread over files.
+/// The distribution of resources over files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     FileEach,
@@ -27,7 +27,7 @@ impl Layout {
         .to_owned()
     }
 
-    /// Which file a cluster is in, below the root: a hundred directories either way.
+    /// The path of the file of a cluster, below the root. Both layouts have a hundred directories.
     fn file(self, index: usize) -> String {
         match self {
             Self::FileEach => format!("team-{:02}/cluster-{index:06}.yaml", index % 100),
@@ -36,7 +36,7 @@ impl Layout {
     }
 }
 
-/// Writes so many clusters anew and returns the file of one in the middle.
+/// Writes that many clusters into an empty directory, and returns the file of one in the middle.
 pub(crate) fn write(dir: &Path, layout: Layout, clusters: usize) -> Result<PathBuf> {
     crate::parts::clear(dir)?;
     for team in 0..100 {
@@ -70,14 +70,14 @@ load_assignment:
     )
 }
 
-/// `chancery serve`, with nothing set but its addresses.
+/// A running `chancery serve` with default settings, except for its addresses.
 pub(crate) struct Daemon {
     pub(crate) server: ServerProcess,
     admin: SocketAddr,
     begin: Instant,
 }
 
-/// More than any directory here takes.
+/// The longest time for a load: more than any directory here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Daemon {
@@ -96,7 +96,7 @@ impl Daemon {
         Ok(Self { server, admin, begin })
     }
 
-    /// Waits until it is ready; says how long that was since its start.
+    /// Waits until it is ready, and returns the time since its start.
     pub(crate) fn ready(&mut self) -> Result<Duration> {
         while self.begin.elapsed() < PATIENCE {
             if self.server.ended() {
@@ -120,7 +120,7 @@ fn asked(admin: SocketAddr) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// Two ports nobody listens on, below those the kernel gives to clients.
+/// Two free ports, below those that the kernel gives to clients.
 fn free() -> Result<[SocketAddr; 2]> {
     let begin = 20_000 + std::process::id() % 5_000;
     let mut found = (begin..32_000).filter_map(|port| {

@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 
 use super::server::{DRIVER_CORE, bound};
 
-/// No run may take longer; whatever hangs is killed then.
+/// The bound on the time of a run; a run that takes longer is killed.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Where the figures of a run stand in the driver's JSON, and what they are called here.
+/// The figures of a run: their names here, and their paths in the driver's JSON.
 const FIGURES: [(&str, &str); 27] = [
     ("streams", "/streams"),
     ("rounds", "/rounds"),
@@ -47,7 +47,7 @@ const FIGURES: [(&str, &str); 27] = [
     ("driver_bound", "/driver/bound"),
 ];
 
-/// Runs the driver to its end and returns what it wrote, all of it and the figures we keep.
+/// Runs the driver to its end, and returns its whole report and the figures that are kept.
 pub(crate) fn run(
     chancery: &Path,
     dir: &Path,
@@ -76,7 +76,7 @@ fn figures(value: &Value) -> Map<String, Value> {
     found.collect()
 }
 
-/// Waits for the end of the driver, and kills it if there is none.
+/// Waits for the end of the driver, and kills it if it does not end.
 fn finish(mut command: Command) -> Result<()> {
     let (mut said, says) = std::io::pipe()?;
     command.stdin(Stdio::null()).stdout(says.try_clone()?).stderr(says);

@@ -1,6 +1,6 @@
-//! What came out: runs, the figures of each, and what they mean for the goals.
+//! The results of a benchmark: runs, the figures of each, and the goals they decide.
 //!
-//! A value is a ratio of medians, and its spread the least and the greatest ratio of runs that were
+//! A value is a ratio of medians. Its spread is the least and the greatest ratio of runs that were
 //! made one after the other.
 
 use serde_json::{Map, Value, json};
@@ -16,10 +16,10 @@ pub(crate) struct Comparison {
     pub(crate) goals: Vec<Goal>,
     /// The command lines of one run.
     pub(crate) commands: Vec<String>,
-    /// What was done about the noise, or could not be.
+    /// Notes on the noise of the machine.
     pub(crate) notes: Vec<String>,
     pub(crate) took: u64,
-    /// Whether all of its goals were asked for.
+    /// True if all of its goals were asked for.
     pub(crate) complete: bool,
     /// The commit and the day.
     pub(crate) at: Value,
@@ -29,15 +29,15 @@ pub(crate) struct Comparison {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Series {
     pub(crate) side: String,
-    /// What is varied, and how much of it.
+    /// The name of the varied quantity, and its value.
     pub(crate) x: Option<(&'static str, f64)>,
     /// The figures of each run, by name.
     pub(crate) runs: Vec<Map<String, Value>>,
-    /// Why there are no more.
+    /// The reason why there are no more runs.
     pub(crate) failed: Option<String>,
 }
 
-/// A goal and what was measured for it.
+/// A goal and its measured value.
 #[derive(Clone, Debug)]
 pub(crate) struct Goal {
     pub(crate) spec: &'static Spec,
@@ -45,10 +45,10 @@ pub(crate) struct Goal {
     pub(crate) spread: Option<(f64, f64)>,
     pub(crate) ours: Vec<f64>,
     pub(crate) theirs: Vec<f64>,
-    /// Who they are, and what their figures and ours are in.
+    /// The name of the other side, and the unit of both figures.
     pub(crate) beside: String,
     pub(crate) unit: String,
-    /// Why there is no value.
+    /// The reason why there is no value.
     pub(crate) why: Option<String>,
 }
 
@@ -57,14 +57,14 @@ impl Comparison {
         Self { title: title.to_owned(), ..Self::default() }
     }
 
-    /// One that could not be made.
+    /// A comparison that could not be made.
     pub(crate) fn impossible(goals: &[&str], why: &str) -> Self {
         let goals = SPECS.iter().filter(|spec| goals.contains(&spec.goal));
         let goals = goals.map(|spec| Goal::unmeasured(spec, why.to_owned())).collect();
         Self { title: "Not measured".to_owned(), goals, ..Self::default() }
     }
 
-    /// A run of ours that failed leaves no goal met, however good the others were.
+    /// Marks all goals as missed if one of our runs failed, however good the others were.
     pub(crate) fn spoil(&mut self) {
         let ours = self.series.iter().filter(|series| series.side == Side::Chancery.name());
         let Some(fault) = ours.filter_map(|series| series.failed.clone()).next() else { return };
@@ -74,7 +74,7 @@ impl Comparison {
         }
     }
 
-    /// Forgets the goals nobody asked for.
+    /// Drops the goals that were not asked for.
     pub(crate) fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         self.goals.retain(|goal| wanted(goal.spec.goal));
     }
@@ -105,7 +105,7 @@ impl Comparison {
     }
 }
 
-/// A figure of a run: its name, what it is in, and by how much it is divided for that.
+/// A figure of a run: its name, its unit, and the divisor that leads to this unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
@@ -120,7 +120,7 @@ impl Series {
         values.map(|value| value / figure.per).collect()
     }
 
-    /// The side, and how much there was of what is varied.
+    /// The name of the side, with the value of the varied quantity.
     fn name(&self) -> String {
         match self.x {
             Some((what, x)) => format!("{}, {x} {what}", self.side),
@@ -139,7 +139,7 @@ impl Series {
 }
 
 impl Goal {
-    /// What was measured, as it is.
+    /// A goal with the measured value itself, and not a ratio.
     pub(crate) fn plain(spec: &'static Spec, ours: Vec<f64>, beside: &str) -> Self {
         let (value, spread) = (median(&ours), spread(&ours));
         let (theirs, unit) = (Vec::new(), spec.unit.to_owned());
@@ -169,7 +169,7 @@ impl Goal {
         self.value.is_some_and(|value| value <= self.spec.must)
     }
 
-    /// For the terminal.
+    /// The line of this goal for the terminal.
     pub(crate) fn line(&self) -> String {
         let met = if self.met() { "met" } else { "NOT met" };
         let value = self.value.map_or_else(|| "no value".to_owned(), |value| format!("{value:.3}"));
@@ -219,7 +219,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The middle; of an even number, the mean of the two in the middle.
+/// The median. For an even number of values it is the mean of the two in the middle.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -231,7 +231,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The least and the greatest.
+/// The least and the greatest value.
 pub(crate) fn spread(values: &[f64]) -> Option<(f64, f64)> {
     let least = values.iter().copied().min_by(f64::total_cmp)?;
     Some((least, values.iter().copied().max_by(f64::total_cmp)?))

@@ -1,4 +1,4 @@
-//! Runs of several sides, one after the other, again and again.
+//! The runs of a comparison: all sides take turns, several times.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) struct Lab {
     pub(crate) root: PathBuf,
     pub(crate) programs: Programs,
     pub(crate) options: BenchOptions,
-    /// For what a run writes.
+    /// The directory for the files that a run writes.
     pub(crate) dir: PathBuf,
 }
 
@@ -33,17 +33,17 @@ pub(crate) enum Side {
     RustControlPlane,
 }
 
-/// What is run, for every side alike.
+/// The run, which is the same for every side.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scenario {
     pub(crate) verb: &'static str,
-    /// Flags of the driver.
+    /// The flags of the driver.
     pub(crate) driver: String,
-    /// Flags of the server.
+    /// The flags of the server.
     pub(crate) server: String,
-    /// Whether the driver makes changes.
+    /// True if the driver makes changes.
     pub(crate) changes: bool,
-    /// What is varied, and how much of it.
+    /// The name of the varied quantity, and its value.
     pub(crate) x: Option<(&'static str, f64)>,
 }
 
@@ -82,7 +82,8 @@ impl Side {
         }
     }
 
-    /// Whether it builds its own payload, so that it may differ by a little.
+    /// Returns true if the driver must count exactly the payload that the server states. The
+    /// payload of other servers may differ by a little.
     fn exact(self) -> bool {
         matches!(self, Self::Tcp | Self::TcpDraining)
     }
@@ -95,28 +96,30 @@ impl Lab {
         Ok(Self { root: root.to_path_buf(), programs, options: options.clone(), dir })
     }
 
-    /// So much, or the little that shows that it works.
+    /// The full amount, or with `--quick` the small one that shows that the run works.
     pub(crate) fn or_quick<T>(&self, full: T, quick: T) -> T {
         if self.options.quick { quick } else { full }
     }
 
-    /// Whether a comparison belongs into the document: half of one would take the other half out.
+    /// Returns true if a comparison belongs into the document. Half of one would replace a whole
+    /// one.
     pub(crate) fn keeps(&self, comparison: &Comparison) -> bool {
         comparison.complete && !self.options.quick
     }
 
-    /// Whether one of these goals was asked for.
+    /// Returns true if one of these goals was asked for.
     pub(crate) fn wants(&self, goals: &[&str]) -> bool {
         goals.iter().any(|goal| self.options.wants(goal))
     }
 
-    /// All sides in turn, as often as there are runs; a side that fails once is left out.
+    /// Measures all sides in turn, once for each run. A side that fails once is left out from then
+    /// on.
     pub(crate) fn measure(&self, sides: &[Side], scenario: &Scenario) -> Vec<Series> {
         let jobs: Vec<_> = sides.iter().map(|side| (*side, scenario.clone())).collect();
         self.measure_each(&jobs)
     }
 
-    /// The same, with a scenario for each.
+    /// Measures all sides in turn, each with a scenario of its own.
     pub(crate) fn measure_each(&self, jobs: &[(Side, Scenario)]) -> Vec<Series> {
         let of = |(side, scenario): &(Side, Scenario)| Series {
             side: side.name().to_owned(),
@@ -150,7 +153,7 @@ impl Lab {
         }
     }
 
-    /// A fresh server, one run of the driver, and the end of the server.
+    /// Starts a fresh server, runs the driver once, and ends the server.
     pub(crate) fn run(
         &self,
         side: Side,
@@ -176,7 +179,7 @@ impl Lab {
         Ok((value, figures))
     }
 
-    /// The command lines of a run, as somebody would type them.
+    /// The command lines of a run, as a person would type them.
     pub(crate) fn commands(side: Side, scenario: &Scenario) -> Vec<String> {
         let program = match side {
             Side::Chancery => "target/release/bench-chancery",
@@ -204,7 +207,7 @@ pub(crate) fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The TCP loop knows what it sent: the driver must have counted the same.
+/// Checks that the driver counted as many bytes as the TCP loop knows it sent.
 fn counted(payload: u64, figures: &Map<String, Value>) -> Result<()> {
     let number = |name: &str| figures.get(name).and_then(Value::as_u64).unwrap_or(0);
     let (streams, rounds) = (number("streams"), number("rounds"));
@@ -218,7 +221,7 @@ fn counted(payload: u64, figures: &Map<String, Value>) -> Result<()> {
     Ok(())
 }
 
-/// The figures a person follows.
+/// The figures that are printed for a person who waits.
 fn told(figures: &Map<String, Value>) -> String {
     const TOLD: [(&str, &str, f64); 6] = [
         ("cpu_us_per_message", "us/message", 1.0),

@@ -1,4 +1,4 @@
-//! What the figures were measured on: the machine, the versions, the commit and the day.
+//! The circumstances of the figures: the machine, the versions, the commit and the day.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::steps::{exists, program};
 
-/// Says at once everything without which nothing can be measured.
+/// Fails with the list of everything that a measurement needs and that is missing.
 pub(crate) fn require() -> Result<()> {
     let mut missing = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -66,7 +66,7 @@ fn output(name: &str, words: &[&str]) -> String {
     String::from_utf8_lossy(&text).trim().to_owned()
 }
 
-/// What stands behind a key of `/proc`.
+/// The value of a key in a file of `/proc`.
 fn field(path: &str, key: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(key)).unwrap_or_default();

@@ -7,12 +7,12 @@
 //!   server, driver   processes, pinned --> lab: interleaved runs --> figures --> document
 //! ```
 //!
-//! A run is a fresh server on the first core and `chancery bench` on the second. Sides take turns,
-//! so that a slow phase of the machine is everybody's. Figures are kept in
-//! `docs/benchmarks/figures.json`, and `docs/benchmarks.md` follows from them and from the texts
-//! in `xtask/data/bench` alone: nothing in it is typed by hand, and a test compares.
+//! A run has a fresh server on the first core and `chancery bench` on the second. The sides take
+//! turns, so that a slow phase of the machine affects all of them. Figures are kept in
+//! `docs/benchmarks/figures.json`. The document `docs/benchmarks.md` is made from them and from the
+//! texts in `xtask/data/bench` alone, and a test compares it.
 //!
-//! Nothing here measures: that is the driver's, and the kernel's.
+//! Not here: measuring, which the driver and the kernel do.
 
 mod charts;
 mod directory;
@@ -37,14 +37,14 @@ use figures::Comparison;
 use lab::Lab;
 use options::{BenchOptions, RUNS};
 
-/// Where the figures are kept, and what follows from them.
+/// The file of the figures, and the document that is made from them.
 const FIGURES: &str = "docs/benchmarks/figures.json";
 const DOCUMENT: &str = "docs/benchmarks.md";
 
-/// What `cargo xtask bench` takes.
+/// The help text of `cargo xtask bench`.
 pub(crate) const HELP: &str = options::HELP;
 
-/// Measures what was asked for, says what came out, and writes the document.
+/// Makes the comparisons that were asked for, prints their results, and writes the document.
 pub(crate) fn bench(root: &Path, words: &[&str]) -> Result<()> {
     let options = BenchOptions::parse(words)?;
     if options.document {
@@ -79,8 +79,8 @@ pub(crate) fn bench(root: &Path, words: &[&str]) -> Result<()> {
     write_document(root, &figures)
 }
 
-/// Puts one comparison into the stored figures at once, so that an end before the last one costs
-/// nothing but the rest.
+/// Stores one comparison at once, so that an interrupted run loses only the comparisons that are
+/// left.
 fn keep(root: &Path, comparison: &Comparison) -> Result<()> {
     let figures = figures::merged(
         stored(root).ok(),
@@ -91,7 +91,7 @@ fn keep(root: &Path, comparison: &Comparison) -> Result<()> {
     write_document(root, &figures)
 }
 
-/// One comparison; if it cannot be made at all, its goals are not met and say why.
+/// Makes one comparison. If it cannot be made at all, its goals are missed, with the reason.
 fn compared(lab: &Lab, goals: &[&str], compare: goals::Compare) -> Comparison {
     let begin = Instant::now();
     println!("== {}", if goals.is_empty() { "no goal".to_owned() } else { goals.join(", ") });
@@ -113,7 +113,7 @@ fn summary(done: &[Comparison]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The list `--json` promises.
+/// The list that `--json` prints.
 fn goals_of(done: &[Comparison]) -> Value {
     done.iter().flat_map(|comparison| &comparison.goals).map(figures::Goal::json).collect()
 }
@@ -139,12 +139,13 @@ fn write_document(root: &Path, figures: &Value) -> Result<()> {
     Ok(())
 }
 
-/// One line for each run, and for everything that is as deep.
+/// The figures as JSON, with one line for each run and for everything at the same depth.
 fn pretty(value: &Value) -> String {
     format!("{}\n", folded(value, 0))
 }
 
-/// How deep lines are broken: comparisons, their series, the runs of each.
+/// The depth down to which each value has lines of its own: comparisons, their series, the runs of
+/// each.
 const BROKEN: usize = 6;
 
 fn folded(value: &Value, depth: usize) -> String {

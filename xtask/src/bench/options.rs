@@ -1,10 +1,10 @@
-//! What `cargo xtask bench` can be told.
+//! The options of `cargo xtask bench`.
 
 use anyhow::{Context, Result, bail};
 
 use super::specs;
 
-/// Its help.
+/// The help text of `cargo xtask bench`.
 pub(crate) const HELP: &str = "\
 cargo xtask bench [--only G1,G7] [--json FILE] [--quick] [--runs N]
 cargo xtask bench document
@@ -22,7 +22,7 @@ Builds Chancery and what it is compared with, runs the comparisons and writes do
 Needs two cores, taskset, and go for the comparison with go-control-plane. The machine should do
 nothing else meanwhile. The whole set is meant to take less than 40 minutes.";
 
-/// What `--only` calls the comparison that decides no goal.
+/// The name of the comparison that decides no goal, as `--only` takes it.
 const NO_GOAL: &str = "RUST-CONTROL-PLANE";
 
 /// The fewest runs whose median is shown.
@@ -30,7 +30,7 @@ pub(crate) const RUNS: usize = 5;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct BenchOptions {
-    /// All, if it is empty.
+    /// The goals that were asked for; all goals if it is empty.
     only: Vec<String>,
     pub(crate) json: Option<String>,
     pub(crate) quick: bool,
@@ -65,13 +65,13 @@ impl BenchOptions {
         Ok(options)
     }
 
-    /// Whether a comparison was asked for: one of its goals was, or all were.
+    /// Returns true if a comparison was asked for, by one of its goals or because all were.
     pub(crate) fn wants_any(&self, goals: &[&str]) -> bool {
         let goals = if goals.is_empty() { &[NO_GOAL] } else { goals };
         goals.iter().any(|goal| self.wants(goal))
     }
 
-    /// Whether this goal was asked for.
+    /// Returns true if this goal was asked for.
     pub(crate) fn wants(&self, goal: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|asked| asked == goal)
     }

@@ -1,8 +1,8 @@
-//! What runs: Chancery and the servers beside it, built with optimisation.
+//! The programs of the benchmark: Chancery and the other servers, built with optimisation.
 //!
-//! The Rust programs of the workspace are built by cargo each time, the others once for each
-//! version of their sources ([`Parts`]). A comparator that cannot be built is told and left out;
-//! its goals are then not met.
+//! Cargo builds the Rust programs of the workspace each time. The others are built once for each
+//! version of their sources ([`PartsDirectory`]). A server that cannot be built is reported and
+//! left out, and its goals are then not met.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use crate::parts::PartsDirectory;
 use crate::peers::{self, Build};
 use crate::steps::{cargo, exists, program, run};
 
-/// Where everything is.
+/// The paths of the programs.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    /// The daemon, which is the driver too.
+    /// The daemon, which is also the driver.
     pub(crate) chancery: PathBuf,
     /// Chancery as a library, with the control port of the servers under test.
     pub(crate) library: PathBuf,
     pub(crate) tcp: PathBuf,
     pub(crate) h2: PathBuf,
-    /// go-control-plane, or why it is not there.
+    /// go-control-plane, or the reason why it is missing.
     pub(crate) go: Result<PathBuf, String>,
-    /// rust-control-plane, or why it is not there.
+    /// rust-control-plane, or the reason why it is missing.
     pub(crate) rust_control_plane: Result<PathBuf, String>,
 }
 
-/// Builds everything.
+/// Builds all programs.
 pub(crate) fn build(root: &Path) -> Result<Programs> {
     println!("building Chancery and the servers beside it");
     let words =
@@ -73,7 +73,7 @@ fn rust_control_plane(parts: &PartsDirectory) -> Result<PathBuf> {
     peers::rust_control_plane(parts, &protoc, Build::Optimised)
 }
 
-/// The compiler of protobuf as Python has it.
+/// The Python package of the protobuf compiler.
 const GRPCIO_TOOLS: &str = "grpcio-tools==1.85.1";
 
 /// `protoc` of this machine, or one in a Python environment.

@@ -1,7 +1,7 @@
-//! One server under test: started on the first core, asked for its addresses, and ended.
+//! One server under test, which runs on the first core and says its addresses.
 //!
-//! It is killed when it is dropped, and by the kernel when this process ends in any other way, if
-//! `setpriv` is there; Ctrl-C reaches the whole group of processes as it is.
+//! The server is killed when this value is dropped. If `setpriv` is installed, the kernel kills it
+//! when this process ends in any other way. Ctrl-C reaches the whole process group by itself.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,16 +16,16 @@ pub(crate) const DRIVER_CORE: usize = 1;
 /// A running server.
 pub(crate) struct ServerProcess {
     child: Child,
-    /// Where clients connect.
+    /// The address for clients.
     pub(crate) xds: String,
-    /// Where it is told to publish; empty if it is not told that way.
+    /// The address for the commands to publish; empty if the server takes none.
     pub(crate) control: String,
-    /// How many bytes of payload a change is, if the server knows.
+    /// The payload of a change in bytes, if the server knows it.
     pub(crate) payload: Option<u64>,
 }
 
 impl ServerProcess {
-    /// Starts a server that says `ready …` when it serves.
+    /// Starts a server that prints `ready …` when it serves.
     pub(crate) fn start(program: &Path, words: &[String]) -> Result<Self> {
         let mut command = bound(SERVER_CORE, program, words);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
@@ -47,7 +47,7 @@ impl ServerProcess {
         Ok(server)
     }
 
-    /// Starts a server that says nothing.
+    /// Starts a server that prints nothing.
     pub(crate) fn silent(program: &Path, words: &[String], xds: String) -> Result<Self> {
         let mut command = bound(SERVER_CORE, program, words);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -58,7 +58,7 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Whether it ended by itself.
+    /// Returns true if the server ended by itself.
     pub(crate) fn ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -72,7 +72,8 @@ impl Drop for ServerProcess {
     }
 }
 
-/// A program on one core, with as many files as it may have, ended by the kernel with this one.
+/// The command for a program on one core, with the largest number of open files, which the kernel
+/// ends together with this process.
 pub(crate) fn bound(core: usize, program: &Path, words: &[String]) -> Command {
     let mut command = if Path::new("/usr/bin/setpriv").exists() {
         let mut setpriv = Command::new("setpriv");

@@ -1,15 +1,16 @@
-//! The goals: what is measured, what must be reached, what is hoped for. All are upper bounds.
+//! The goals: the measured quantity, the required value, and the hoped-for value. All values are
+//! upper bounds.
 
 /// One goal, or one part of a goal that has several.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spec {
     pub(crate) goal: &'static str,
-    /// What tells the parts of a goal apart.
+    /// The name of this part, if the goal has several.
     pub(crate) part: &'static str,
     pub(crate) what: &'static str,
     pub(crate) must: f64,
     pub(crate) hope: Option<f64>,
-    /// What the value is in; nothing for a ratio.
+    /// The unit of the value; empty for a ratio.
     pub(crate) unit: &'static str,
 }
 

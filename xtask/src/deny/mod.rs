@@ -9,9 +9,9 @@
 //!   toolchain  no package needs a later Rust than ours do
 //! ```
 //!
-//! `cargo deny` reads the same file and finds the same but for the last, for whoever has it
-//! installed. Advisories are its own: their database is a repository, and CI reaches package
-//! registries alone.
+//! `cargo deny`, where it is installed, reads the same file and finds the same except for the last.
+//! It alone checks advisories: their database is a repository, and CI contacts only package
+//! registries.
 
 mod bans;
 mod licenses;

@@ -1,11 +1,11 @@
-//! Where packages come from: the default registry, and directories of this repository.
+//! The sources of packages: the default registry, and directories of this repository.
 
 use std::collections::BTreeSet;
 
 use super::Package;
 use crate::tidy::Finding;
 
-/// The default registry is what dependencies name that name no registry.
+/// The default registry: a dependency that names no registry is of this one.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
     let dependencies = || packages.iter().flat_map(|package| &package.dependencies);
     let defaults: BTreeSet<&str> = dependencies()
@@ -34,7 +34,7 @@ mod tests {
     use super::super::tests::{faults, ours, published};
     use super::*;
 
-    /// What the check says of a package from `source`, beside one of the default registry.
+    /// The findings about a package from `source`, beside one of the default registry.
     fn check_of(source: Option<&str>) -> Vec<String> {
         let dependency = json!({"name": "a", "req": "^1", "registry": null,
                                 "source": "registry+https://default"});

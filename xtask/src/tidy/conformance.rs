@@ -1,5 +1,5 @@
-//! The rules and their proofs: what is cited exists, what is built has a test, and the page that
-//! lists both is what `cargo xtask conformance` writes.
+//! The check of the rules and their tests: a rule that is cited exists, a rule that is built has a
+//! test, and the page that lists both is up to date with `cargo xtask conformance`.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ mod tests {
     const TESTS: &str = "//! x\n\n#[test]\nfn one() {\n    // S-001, T-01, V1\n}\n\n\
                          // S-002\n#[test]\nfn two() {}\n";
 
-    /// What is said of these tests and this other file, if the page is up to date.
+    /// The findings about these tests and this other file, if the page is up to date.
     fn findings(tests: &str, path: &str, text: &str) -> Vec<String> {
         let rules =
             [("docs/rules/server.md", RULES), ("crates/core/tests/a.rs", tests), (path, text)];

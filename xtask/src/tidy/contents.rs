@@ -1,4 +1,4 @@
-//! What no file of the repository holds: binaries, keys and certificates, registry hosts.
+//! The check of contents that no file may have: binaries, keys and certificates, registry hosts.
 //!
 //! Lock files of cargo are exempt from the last: cargo writes the name of its index there.
 

@@ -1,8 +1,9 @@
-//! The walls between crates: who may use what, exactly.
+//! The check of the walls between crates: each has exactly the dependencies that are listed for it.
 //!
 //! `data/dependencies.txt` has one line per crate and kind of dependency; `cargo metadata` must say
 //! the same, no less and no more. So a new edge shows in a change, and a wall cannot fall unseen.
-//! What the core must never use is listed here as well, because that table could be edited.
+//! The packages that the core must never use are listed here as well, because that table could be
+//! edited.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -13,7 +13,7 @@ pub(crate) fn comments(source: &str) -> String {
     keep(source, |piece| piece == SourcePiece::Comment)
 }
 
-/// What a piece of source is.
+/// The kind of a piece of source.
 #[derive(Clone, Copy, PartialEq)]
 enum SourcePiece {
     Code,
@@ -41,7 +41,7 @@ fn keep(source: &str, is_kept: impl Fn(SourcePiece) -> bool) -> String {
     out
 }
 
-/// Where the comment or literal that starts here ends, if one starts here.
+/// The end of the comment or literal that starts here, if one does.
 fn literal_end(chars: &[char], at: usize) -> Option<usize> {
     let next = chars.get(at + 1).copied();
     match chars[at] {

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what the project promises about itself and no compiler checks.
+//! `cargo xtask tidy`: checks of promises of the project that no compiler checks.
 //!
 //! ```text
 //!   dependencies   every crate uses what data/dependencies.txt says, no less and no more
@@ -28,16 +28,16 @@ use serde_json::Value;
 use crate::api;
 use crate::steps::{cargo, output};
 
-/// What a check has to say about one place.
+/// The result of a check at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// The run fails.
+    /// A fault, which fails the run.
     Fault(String),
-    /// Worth a look.
+    /// A note, which fails nothing.
     Note(String),
 }
 
-/// Runs every check and lists all that is wrong.
+/// Runs every check, and lists all findings.
 pub(crate) fn tidy(root: &Path) -> Result<()> {
     let (tree, metadata) = (RepositoryTree::read(root)?, metadata(root)?);
     let mut findings = dependencies::check(&metadata);
@@ -82,13 +82,13 @@ pub(crate) struct RepositoryTree {
 
 /// One file, read once.
 pub(crate) struct RepositoryFile {
-    /// Below the root, with `/`.
+    /// The path below the root, with `/`.
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl RepositoryFile {
-    /// The text, or nothing for a file that is none.
+    /// The text of the file, or nothing if it is not text.
     pub(crate) fn text(&self) -> Option<&str> {
         std::str::from_utf8(&self.bytes).ok().filter(|text| !text.contains('\0'))
     }
@@ -98,7 +98,7 @@ impl RepositoryFile {
     }
 }
 
-/// Directories that hold what was made or fetched.
+/// Directories with files that were built or fetched.
 const NOT_OURS: [&str; 4] = [".git", "target", "node_modules", "__pycache__"];
 
 impl RepositoryTree {

@@ -1,4 +1,4 @@
-//! How Rust files are written: module docs, sizes, and words that must not stay.
+//! The form of Rust files: module docs, sizes, and words that must not stay.
 //!
 //! Sizes are lines as an editor counts them, tests included. A file may be larger for a reason,
 //! which is listed in `data/large-files.txt`; a function may not.
@@ -6,7 +6,7 @@
 use super::lexer::code;
 use super::{Finding, RepositoryFile, RepositoryTree};
 
-/// Files above this are worth a look, above that they fail.
+/// A file with more lines than the first gives a note, with more than the second a fault.
 const FILE_NOTE: usize = 500;
 const FILE_LIMIT: usize = 800;
 
@@ -103,7 +103,7 @@ pub(crate) fn function_name(line: &str) -> Option<&str> {
     (end > 0).then(|| &name[..end])
 }
 
-/// How many lines a function has, from its first to its closing brace; none if it has no body.
+/// The number of lines of a function, from its first to its closing brace; none if it has no body.
 pub(crate) fn function_length(lines: &[&str]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut brackets = 0_usize;

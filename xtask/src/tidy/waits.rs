@@ -1,19 +1,19 @@
-//! No wait without a bound in the tests that run programs and play peers.
+//! The check that tests which run programs or play peers have no wait without a bound.
 //!
-//! What waits is known by its name, on one line, in `crates/*/tests`. Directories there hold what
-//! tests share, such as `daemon::Program` and the `within` of each crate: the bounds are made there,
-//! and people look after them.
+//! A wait is recognised by a name on one line, in `crates/*/tests`. Directories there hold code
+//! that tests share, such as `daemon::Program` and the `within` of each crate. The bounds are made
+//! there, and reviewers look after them.
 
 use super::lexer::code;
 use super::{Finding, RepositoryFile, RepositoryTree};
 
-/// What waits for ever for a program or a peer.
+/// Calls that wait for ever for a program or a peer.
 const WAITS: [&str; 4] = ["Command::new(", ".wait_with_output(", ".recv()", ".accept()"];
 
-/// What bounds a wait, or shows a server of the test's own that waits for as long as it lives.
+/// Words of a bounded wait, or of a server of the test that waits for as long as it lives.
 const BOUNDS: [&str; 3] = ["within(", "timeout(", "while let "];
 
-/// Where the bounds are made.
+/// The directories in which the bounds are made.
 const SHARED: [&str; 4] = ["common", "daemon", "stage", "support"];
 
 pub(crate) fn check(tree: &RepositoryTree) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Tables and numbers.
+//! The tables of the document, and the form of numbers in them.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(super) fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
     text
 }
 
-/// A number with as many digits as mean something.
+/// A number with its significant digits.
 pub(super) fn number(value: &Value) -> String {
     value.as_f64().map_or_else(|| "none".to_owned(), short)
 }
@@ -30,7 +30,7 @@ fn short(number: f64) -> String {
     }
 }
 
-/// The median of one side's runs, with what it is in.
+/// The median of one side's runs, with its unit.
 pub(super) fn runs(goal: &Value, side: &str) -> String {
     let values: Vec<f64> = list(&goal["runs"][side]).iter().filter_map(Value::as_f64).collect();
     let unit = goal["runs_unit"].as_str().unwrap_or_default();
@@ -83,8 +83,8 @@ fn values(series: &Value, name: &str, per: f64) -> Vec<f64> {
     runs.filter_map(|run| run[name].as_f64()).map(|value| value / per).collect()
 }
 
-/// A column is shown if there is something in it, and if it is not beside the point: rounds are
-/// told by message and change, and what their connections take is told by idle ones.
+/// Returns true if the column has values and is of interest. Rounds are shown by their messages and
+/// changes, and the memory of connections by idle ones.
 fn shown(all: &[Value], name: &str) -> bool {
     const NOT_OF_ROUNDS: [&str; 3] = ["cpu_s", "rss_per_stream", "resource_bytes"];
     let rounds = all.iter().any(|one| has(one, "last_ms"));
@@ -92,7 +92,7 @@ fn shown(all: &[Value], name: &str) -> bool {
     all.iter().any(some) && !(rounds && NOT_OF_ROUNDS.contains(&name))
 }
 
-/// How much there is of what is varied.
+/// The value of the varied quantity, without digits after the point.
 fn whole(number: f64) -> String {
     format!("{number:.0}")
 }
@@ -112,7 +112,8 @@ fn cell(series: &Value, name: &str, per: f64, with_spread: bool) -> String {
     }
 }
 
-/// How many runs there were, how many the driver held back, and why there are no more.
+/// The number of runs, the number of those limited by the driver, and the reason why there are no
+/// more.
 fn ran(series: &Value) -> String {
     let runs = list(&series["runs"]);
     let bound = runs.iter().filter(|run| run["driver_bound"].as_bool().unwrap_or(false)).count();

@@ -1,12 +1,12 @@
 //! The texts of the document that are not figures: `xtask/data/bench`.
 
-/// What the document is.
+/// The introduction of the document.
 pub(super) const INTRO: &str = include_str!("../../../data/bench/intro.md");
 
-/// What all comparisons have in common.
+/// The text on the method that all comparisons share.
 pub(super) const HOW: &str = include_str!("../../../data/bench/how.md");
 
-/// Of each goal: how it is measured; behind a line `---`, why it is missed while it is.
+/// The text of each goal: the measurement, then after a line `---` the reason why it is missed.
 const GOALS: [&str; 17] = [
     include_str!("../../../data/bench/G1.md"),
     include_str!("../../../data/bench/G2.md"),
@@ -27,12 +27,12 @@ const GOALS: [&str; 17] = [
     include_str!("../../../data/bench/G17.md"),
 ];
 
-/// How a goal is measured.
+/// The text on the measurement of a goal.
 pub(super) fn setup(goal: &str) -> &'static str {
     parts(goal).0
 }
 
-/// Why a goal is missed, if somebody found out.
+/// The reason why a goal is missed, if it is known.
 pub(super) fn missed(goal: &str) -> Option<&'static str> {
     parts(goal).1.filter(|why| !why.trim().is_empty())
 }

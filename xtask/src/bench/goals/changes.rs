@@ -1,4 +1,4 @@
-//! G9 and G10: what one change costs, depending on how much did not change.
+//! G9 and G10: the cost of one change, depending on the number of resources that did not change.
 
 use anyhow::Result;
 

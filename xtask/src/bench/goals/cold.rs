@@ -1,4 +1,4 @@
-//! G13: 200 clients that come at once and want everything.
+//! G13: 200 clients that connect at the same time and subscribe to everything.
 
 use anyhow::Result;
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! G14: from the rename of a file to the first client, with `chancery serve` on a directory.
+//! G14: the time from the rename of a file to the first client, with `chancery serve` on a
+//! directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// The goal by the layout with the greater median, without the time that is waited on purpose.
+/// The goal, decided by the layout with the greater median, without the time of `settle`.
 fn worse(spec: &'static crate::bench::specs::Spec, all: &[Series], settle: f64) -> Goal {
     if let Some((series, why)) = all.iter().find_map(|one| Some((one, one.failed.as_ref()?))) {
         return Goal::unmeasured(spec, format!("{}: {why}", series.side));
@@ -61,7 +62,7 @@ fn worse(spec: &'static crate::bench::specs::Spec, all: &[Series], settle: f64) 
     Goal::plain(spec, values.iter().map(|first| first - settle).collect(), "")
 }
 
-/// A fresh directory, a fresh daemon, some changes of one file.
+/// Runs a fresh daemon on a fresh directory, and changes one file some times.
 fn once(
     lab: &Lab,
     layout: Layout,
@@ -100,7 +101,7 @@ fn template(lab: &Lab, changed: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// How long the daemon waits on purpose, in milliseconds: the default its documentation tells.
+/// The time that the daemon waits on purpose, in milliseconds: the default in its documentation.
 fn settle(root: &Path) -> Result<f64> {
     let text = fs::read_to_string(root.join("docs/configuration.md"))?;
     told_settle(&text).context("docs/configuration.md has no row of `settle` in ms")

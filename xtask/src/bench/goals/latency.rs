@@ -1,4 +1,4 @@
-//! G12 and G16: how long it takes to the last client, and what stalled clients do to the others.
+//! G12 and G16: the time to the last client, and the effect of stalled clients on the others.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::bench::lab::{Lab, Scenario, Side};
 const LAST: Figure = Figure { name: "last_ms", unit: "ms", per: 1.0 };
 const P99: Figure = Figure { name: "receipt_p99_ms", unit: "ms", per: 1.0 };
 
-/// Each change comes after a pause, when caches are cold and everybody sleeps.
+/// Each change comes after a pause, when caches are cold and all threads sleep.
 pub(super) fn after_idle(lab: &Lab) -> Result<Comparison> {
     let scenario = fan_out(lab.or_quick(30, 5), "--gap 30");
     let mut comparison = Comparison::new("From a publish to the last of 1,000 clients, after idle");
@@ -21,7 +21,7 @@ pub(super) fn after_idle(lab: &Lab) -> Result<Comparison> {
 
 /// The same server with and without clients that stop reading after their first answer.
 ///
-/// So many rounds that one which the machine disturbed does not decide the slowest of a hundred.
+/// There are so many rounds that one disturbed round does not decide the slowest of a hundred.
 pub(super) fn stalled(lab: &Lab) -> Result<Comparison> {
     let job = |stalled: u32| {
         let scenario = fan_out(lab.or_quick(300, 5), &format!("--stalled {stalled}"));

@@ -1,4 +1,4 @@
-//! G6, G7 and G8: what a client costs that does nothing, and what a name costs.
+//! G6, G7 and G8: the memory of a client that does nothing, and of a name.
 
 use anyhow::Result;
 
@@ -38,12 +38,12 @@ pub(super) fn idle(lab: &Lab) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// How many clients there are when names are counted, and how many names.
+/// The number of clients for the memory of names, and the two numbers of names.
 const STREAMS: f64 = 200.0;
 const FEW: f64 = 100.0;
 const MANY: f64 = 10_100.0;
 
-/// The difference between many names and few; all names exist, all were answered.
+/// The difference between many names and few. All names exist, and all were answered.
 pub(super) fn names(lab: &Lab) -> Result<Comparison> {
     let job = |names: f64| {
         let scenario = Scenario {

@@ -1,4 +1,4 @@
-//! The comparisons: what each runs, and which goals its figures decide.
+//! The comparisons: the runs of each, and the goals that its figures decide.
 
 mod changes;
 mod cold;
@@ -16,7 +16,7 @@ use anyhow::Result;
 use super::figures::{Comparison, Figure, Series};
 use super::lab::{Lab, Side};
 
-/// A comparison: runs, and goals.
+/// The function that makes a comparison.
 pub(crate) type Compare = fn(&Lab) -> Result<Comparison>;
 
 /// Every comparison, with the goals it decides.
@@ -41,14 +41,14 @@ const CPU_PER_MESSAGE: Figure = Figure { name: "cpu_us_per_message", unit: "µs"
 const CPU: Figure = Figure { name: "cpu_s", unit: "s", per: 1.0 };
 const PEAK: Figure = Figure { name: "rss_peak", unit: "MB", per: 1e6 };
 
-/// The index of the side whose median is less: a comparator is taken as it does best.
+/// The index of the side with the smaller median: of two variants of a server, the better counts.
 fn least(all: &[Series], among: &[usize], of: Figure) -> usize {
     let median = |index: usize| all[index].median(of).unwrap_or(f64::INFINITY);
     let better = |one: &&usize, other: &&usize| median(**one).total_cmp(&median(**other));
     among.iter().min_by(better).copied().unwrap_or(0)
 }
 
-/// Both caches of go-control-plane, if somebody asked for a goal that needs them.
+/// Both caches of go-control-plane, if a goal was asked for that needs both.
 fn go(lab: &Lab, goals: &[&str]) -> &'static [Side] {
     if lab.wants(goals) { &[Side::GoSnapshot, Side::GoLinear] } else { &[] }
 }

@@ -1,4 +1,4 @@
-//! G15: 1,000 clients come back with all they hold, and nothing has changed.
+//! G15: 1,000 clients reconnect with all resources they hold, and nothing has changed.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! G17: from the start of `chancery serve` to its readiness.
+//! G17: the time from the start of `chancery serve` to its readiness.
 
 use anyhow::Result;
 use serde_json::{Map, Value};

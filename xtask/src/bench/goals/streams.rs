@@ -1,4 +1,4 @@
-//! G11: what a change costs, depending on how many hear it.
+//! G11: the cost of a change, depending on the number of streams that get it.
 
 use anyhow::Result;
 

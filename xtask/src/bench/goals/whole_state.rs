@@ -1,4 +1,4 @@
-//! G3, G4 and G5: the whole state of 10,000 clusters, again to 200 clients for each change.
+//! G3, G4 and G5: the whole state of 10,000 clusters, sent to 200 clients at each change.
 
 use anyhow::Result;
 use serde_json::{Map, Value};
@@ -35,7 +35,8 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// The same with what rust-control-plane can hold: it copies all resources for each node.
+/// The same comparison at a size that rust-control-plane can hold: it copies all resources for each
+/// node.
 pub(super) fn small(lab: &Lab) -> Result<Comparison> {
     let scenario = Scenario {
         verb: "fan-out",
@@ -59,14 +60,15 @@ pub(super) fn small(lab: &Lab) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// G4: from before the first client came to the peak of the rounds, over what they were sent.
+/// G4: the memory from before the first client to the peak of the rounds, over the bytes sent.
 fn growth(comparison: &mut Comparison) {
     let Some(spec) = spec("G4", "") else { return };
     let runs = comparison.series[0].runs.iter();
     comparison.goals.push(Goal::plain(spec, runs.filter_map(share).collect(), ""));
 }
 
-/// What one round would take if every stream had its own copy, and how much of that was taken.
+/// The growth of memory, as a fraction of the copies that one round would need if every stream had
+/// its own.
 fn share(run: &Map<String, Value>) -> Option<f64> {
     let number = |name: &str| run.get(name)?.as_f64();
     let round = number("payload_bytes")? / number("rounds")?;
