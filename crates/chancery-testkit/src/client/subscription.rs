@@ -53,7 +53,7 @@ impl Subscription {
         }
         let interest = &self.interest;
         if self.version_interest.as_ref() != Some(interest) {
-            self.version = "".into(); // What is held is not all that is wanted now.
+            self.version = "".into(); // The resources held are not all that are wanted now.
         }
         self.held.retain(|name, _| interest.covers(name));
         self.resubscribe.clear();
@@ -114,7 +114,7 @@ impl Subscription {
         let interest = self.interest.clone();
         self.held.retain(|name, _| interest.covers(name));
         if self.version_interest.as_ref().is_some_and(|of| *of != interest) {
-            self.version_interest = None; // What is held is not all that the version stood for.
+            self.version_interest = None; // Some resources of that version are dropped.
         }
         self.ever_subscribed.all |= interest.all;
         self.ever_subscribed.names.extend(interest.names.iter().cloned());
