@@ -3,6 +3,7 @@
 //! ```text
 //!   dependencies   every crate uses what data/dependencies.txt says, no less and no more
 //!   sources        module docs, sizes of files and functions, words that must not stay
+//!   comments       no comment begins with half of a sentence
 //!   contents       no binaries, no keys, no registry hosts
 //!   waits          no wait for a program or a peer without a bound, in tests
 //!   conformance    every rule that is cited exists, every rule that is built has a test
@@ -12,6 +13,7 @@
 //! A check is a pure function from text to findings; reading files is done here alone. All faults
 //! are listed at once. Notes are worth a look and fail nothing.
 
+mod comments;
 mod conformance;
 mod contents;
 mod dependencies;
@@ -42,6 +44,7 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     let (tree, metadata) = (RepositoryTree::read(root)?, metadata(root)?);
     let mut findings = dependencies::check(&metadata);
     findings.extend(sources::check(&tree));
+    findings.extend(comments::check(&tree));
     findings.extend(contents::check(&tree));
     findings.extend(waits::check(&tree));
     findings.extend(conformance::check(&tree));
