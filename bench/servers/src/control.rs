@@ -36,11 +36,11 @@ impl Control {
     ///
     /// # Errors Returns an error if no connection can be accepted any more, or a change cannot be
     /// made.
-    pub fn obey(&self, mut change: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    pub fn execute(&self, mut change: impl FnMut() -> io::Result<()>) -> io::Result<()> {
         loop {
             let (stream, _) = self.listener.accept()?;
             stream.set_nodelay(true)?;
-            if converse(&stream, &mut change)? {
+            if execute_connection(&stream, &mut change)? {
                 return Ok(());
             }
         }
@@ -49,7 +49,10 @@ impl Control {
 
 /// Executes the commands of one connection. Returns true after `quit`, and false if the other side
 /// just goes away.
-fn converse(stream: &TcpStream, change: &mut impl FnMut() -> io::Result<()>) -> io::Result<bool> {
+fn execute_connection(
+    stream: &TcpStream,
+    change: &mut impl FnMut() -> io::Result<()>,
+) -> io::Result<bool> {
     let mut out = stream;
     for line in BufReader::new(stream).lines() {
         match line.as_deref().map(str::trim) {
@@ -79,9 +82,9 @@ mod tests {
     fn a_change_is_answered_when_it_is_made_and_quit_ends() {
         let control = Control::new().unwrap();
         let address = control.listener.local_addr().unwrap();
-        let obeying = std::thread::spawn(move || {
+        let executing = std::thread::spawn(move || {
             let mut changes = 0;
-            control.obey(|| {
+            control.execute(|| {
                 changes += 1;
                 Ok(())
             })?;
@@ -95,6 +98,6 @@ mod tests {
             assert_eq!(lines.next().unwrap().unwrap(), "ok");
         }
         stream.write_all(b"quit\n").unwrap();
-        assert_eq!(obeying.join().unwrap().unwrap(), 3);
+        assert_eq!(executing.join().unwrap().unwrap(), 3);
     }
 }

@@ -30,7 +30,7 @@ fn main() -> Result<()> {
     let control = Control::new()?;
     control.ready(xds, None)?;
     let (kind, mut changes) = (flags.first(), Changes::new(flags.resources));
-    control.obey(|| {
+    control.execute(|| {
         let (index, generation) = changes.next().unwrap_or_default();
         let changed = resource(kind, index, generation, flags.bytes);
         publish(changed.map_err(std::io::Error::other)?);

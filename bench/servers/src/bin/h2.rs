@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     let control = Control::new()?;
     control.ready(xds, Some(payload))?;
     let mut changes = messages.changes.iter().cycle();
-    control.obey(|| {
+    control.execute(|| {
         sender.send(changes.next().cloned().unwrap_or_default()).map_err(io::Error::other)
     })?;
     runtime.shutdown_background();

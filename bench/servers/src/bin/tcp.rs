@@ -30,7 +30,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use crate::client::FloorClient;
 
 const LISTENER: Token = Token(0);
-const TOLD: Token = Token(1);
+const COMMAND: Token = Token(1);
 /// The first client has this token, the next one the next.
 const CLIENTS: usize = 2;
 
@@ -42,8 +42,8 @@ fn main() -> Result<()> {
     let mut listener = TcpListener::bind(flags.listen).context("cannot listen")?;
     let xds = listener.local_addr()?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-    let waker = Arc::new(Waker::new(poll.registry(), TOLD)?);
-    let (tell, told) = sync_channel(1);
+    let waker = Arc::new(Waker::new(poll.registry(), COMMAND)?);
+    let (command, commands) = sync_channel(1);
     let (answer, answers) = channel();
     let floor = Floor {
         poll,
@@ -54,11 +54,11 @@ fn main() -> Result<()> {
         made: 0,
         drain: flags.drain,
     };
-    std::thread::spawn(move || floor.run(&told, &mut || answer.send(()).is_ok()));
+    std::thread::spawn(move || floor.run(&commands, &mut || answer.send(()).is_ok()));
     let control = Control::new()?;
     control.ready(xds, Some(payload))?;
-    control.obey(|| {
-        tell.send(()).map_err(io::Error::other)?;
+    control.execute(|| {
+        command.send(()).map_err(io::Error::other)?;
         waker.wake()?;
         answers.recv().map_err(io::Error::other)
     })?;
@@ -77,7 +77,7 @@ struct Floor {
 }
 
 impl Floor {
-    fn run(mut self, told: &Receiver<()>, done: &mut dyn FnMut() -> bool) -> io::Result<()> {
+    fn run(mut self, commands: &Receiver<()>, done: &mut dyn FnMut() -> bool) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         loop {
             match self.poll.poll(&mut events, None) {
@@ -87,8 +87,8 @@ impl Floor {
             for event in &events {
                 match event.token() {
                     LISTENER => self.accept()?,
-                    TOLD => {
-                        told.try_recv().map_err(io::Error::other)?;
+                    COMMAND => {
+                        commands.try_recv().map_err(io::Error::other)?;
                         self.change();
                         done();
                     }

@@ -16,7 +16,7 @@ pub(crate) struct FloorClient {
     token: Token,
     /// The bytes up to the first request.
     inbox: Vec<u8>,
-    heard: OpeningProgress,
+    progress: OpeningProgress,
     /// The bytes that did not fit into the socket.
     rest: Bytes,
     /// True if the poller watches for room.
@@ -26,24 +26,24 @@ pub(crate) struct FloorClient {
 impl FloorClient {
     pub(crate) fn new(stream: TcpStream, token: Token, registry: &Registry) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let (inbox, heard, rest) = (Vec::new(), OpeningProgress::Nothing, Bytes::new());
-        let mut client = Self { stream, token, inbox, heard, rest, waits: false };
+        let (inbox, progress, rest) = (Vec::new(), OpeningProgress::Nothing, Bytes::new());
+        let mut client = Self { stream, token, inbox, progress, rest, waits: false };
         registry.register(&mut client.stream, token, Interest::READABLE)?;
         Ok(client)
     }
 
     /// Reads or writes after the poller has reported the socket.
     pub(crate) fn ready(&mut self, first: &Bytes, registry: &Registry) -> io::Result<()> {
-        if self.heard == OpeningProgress::Request {
+        if self.progress == OpeningProgress::Request {
             return self.write(registry);
         }
         self.read()?;
-        let heard = frames::heard(&self.inbox);
-        if heard != OpeningProgress::Nothing && self.heard == OpeningProgress::Nothing {
+        let progress = frames::progress(&self.inbox);
+        if progress != OpeningProgress::Nothing && self.progress == OpeningProgress::Nothing {
             self.stream.write_all(&frames::greeting())?;
         }
-        self.heard = heard;
-        if heard == OpeningProgress::Request {
+        self.progress = progress;
+        if progress == OpeningProgress::Request {
             self.inbox = Vec::new();
             registry.deregister(&mut self.stream)?;
             self.send(first, registry)?;
@@ -54,7 +54,7 @@ impl FloorClient {
     /// Sends a message, unless one before it is still being written: that one is newer than what
     /// the client has, and so it stays at that.
     pub(crate) fn send(&mut self, message: &Bytes, registry: &Registry) -> io::Result<()> {
-        if self.heard != OpeningProgress::Request || !self.rest.is_empty() {
+        if self.progress != OpeningProgress::Request || !self.rest.is_empty() {
             return Ok(());
         }
         match self.stream.write(message) {

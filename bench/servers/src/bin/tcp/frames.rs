@@ -41,18 +41,18 @@ pub(crate) fn data(message: &[u8]) -> Bytes {
 }
 
 /// The progress after these bytes, which are all that a client has sent.
-pub(crate) fn heard(bytes: &[u8]) -> OpeningProgress {
+pub(crate) fn progress(bytes: &[u8]) -> OpeningProgress {
     let Some(mut rest) = bytes.strip_prefix(PREFACE) else { return OpeningProgress::Nothing };
-    let mut heard = OpeningProgress::Nothing;
+    let mut progress = OpeningProgress::Nothing;
     while let Some((kind, flags, after)) = next(rest) {
         match kind {
             0 => return OpeningProgress::Request,
-            4 if flags & 1 == 0 => heard = OpeningProgress::Settings,
+            4 if flags & 1 == 0 => progress = OpeningProgress::Settings,
             _ => {}
         }
         rest = after;
     }
-    heard
+    progress
 }
 
 /// The kind and flags of a frame that is there in full, and what comes after it.
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_heard_frame_by_frame() {
+    fn a_client_is_read_frame_by_frame() {
         let request = [PREFACE, &frame(4, 0, 0, &[0; 6]), &frame(1, 4, 1, b"head"), &data(b"x")];
         let bytes = request.concat();
         let settings = PREFACE.len() + 15;
@@ -83,7 +83,7 @@ mod tests {
                 _ if end >= settings => OpeningProgress::Settings,
                 _ => OpeningProgress::Nothing,
             };
-            assert_eq!(heard(&bytes[..end]), expected, "after {end} bytes");
+            assert_eq!(progress(&bytes[..end]), expected, "after {end} bytes");
         }
     }
 
