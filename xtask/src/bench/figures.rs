@@ -65,7 +65,7 @@ impl Comparison {
     }
 
     /// Marks all goals as missed if one of our runs failed, however good the others were.
-    pub(crate) fn spoil(&mut self) {
+    pub(crate) fn mark_missed(&mut self) {
         let ours = self.series.iter().filter(|series| series.side == Side::Chancery.name());
         let Some(fault) = ours.filter_map(|series| series.failed.clone()).next() else { return };
         for goal in &mut self.goals {
@@ -75,7 +75,7 @@ impl Comparison {
     }
 
     /// Drops the goals that were not asked for.
-    pub(crate) fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
+    pub(crate) fn retain_goals(&mut self, wanted: impl Fn(&str) -> bool) {
         self.goals.retain(|goal| wanted(goal.spec.goal));
     }
 
@@ -288,7 +288,7 @@ mod tests {
         comparison.series = vec![Series { failed, ..series("Chancery", &[1.0]) }];
         let spec = spec("G6", "").unwrap();
         comparison.goals.push(Goal::plain(spec, vec![1.0], ""));
-        comparison.spoil();
+        comparison.mark_missed();
         assert!(!comparison.goals[0].met());
     }
 

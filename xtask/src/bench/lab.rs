@@ -103,13 +103,21 @@ impl Lab {
 
     /// Returns true if a comparison belongs into the document. Half of one would replace a whole
     /// one.
-    pub(crate) fn keeps(&self, comparison: &Comparison) -> bool {
+    pub(crate) fn is_documented(&self, comparison: &Comparison) -> bool {
         comparison.complete && !self.options.quick
     }
 
     /// Returns true if one of these goals was asked for.
     pub(crate) fn wants(&self, goals: &[&str]) -> bool {
         goals.iter().any(|goal| self.options.wants(goal))
+    }
+
+    /// Compares the sides in one scenario, with the command lines of Chancery.
+    pub(crate) fn compare(&self, title: &str, sides: &[Side], scenario: &Scenario) -> Comparison {
+        let mut comparison = Comparison::new(title);
+        comparison.commands = Self::commands(Side::Chancery, scenario);
+        comparison.series = self.measure(sides, scenario);
+        comparison
     }
 
     /// Measures all sides in turn, once for each run. A side that fails once is left out from then
@@ -143,7 +151,7 @@ impl Lab {
         let label = format!("run {round}/{runs} {} {}{x}", scenario.verb, side.name());
         match self.run(side, scenario) {
             Ok((_, figures)) => {
-                println!("   {label}: {}", told(&figures));
+                println!("   {label}: {}", summary(&figures));
                 series.runs.push(figures);
             }
             Err(fault) => {
@@ -174,7 +182,7 @@ impl Lab {
         flags.extend(words(&scenario.driver));
         let (value, figures) = driver::run(&self.programs.chancery, &self.dir, &flags)?;
         if let Some(payload) = server.payload.filter(|_| side.exact() && scenario.changes) {
-            counted(payload, &figures)?;
+            check_payload(payload, &figures)?;
         }
         Ok((value, figures))
     }
@@ -208,7 +216,7 @@ pub(crate) fn words(line: &str) -> Vec<String> {
 }
 
 /// Checks that the driver counted as many bytes as the TCP loop knows it sent.
-fn counted(payload: u64, figures: &Map<String, Value>) -> Result<()> {
+fn check_payload(payload: u64, figures: &Map<String, Value>) -> Result<()> {
     let number = |name: &str| figures.get(name).and_then(Value::as_u64).unwrap_or(0);
     let (streams, rounds) = (number("streams"), number("rounds"));
     let (messages, bytes) = (number("messages"), number("payload_bytes"));
@@ -222,7 +230,7 @@ fn counted(payload: u64, figures: &Map<String, Value>) -> Result<()> {
 }
 
 /// The figures that are printed for a person who waits.
-fn told(figures: &Map<String, Value>) -> String {
+fn summary(figures: &Map<String, Value>) -> String {
     const TOLD: [(&str, &str, f64); 6] = [
         ("cpu_us_per_message", "us/message", 1.0),
         ("cpu_s", "s CPU", 1.0),
@@ -257,9 +265,9 @@ mod tests {
 
     #[test]
     fn a_driver_that_counts_wrongly_is_found_out() {
-        counted(100, &figures(30, 3_000)).unwrap();
+        check_payload(100, &figures(30, 3_000)).unwrap();
         for (messages, bytes) in [(30, 2_999), (29, 2_900), (31, 3_100)] {
-            let fault = counted(100, &figures(messages, bytes)).unwrap_err().to_string();
+            let fault = check_payload(100, &figures(messages, bytes)).unwrap_err().to_string();
             assert!(fault.ends_with("sent were 10 × 3 of 100 bytes"), "{fault}");
         }
     }

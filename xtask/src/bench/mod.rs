@@ -58,8 +58,8 @@ pub(crate) fn bench(root: &Path, words: &[&str]) -> Result<()> {
     for (goals, compare) in goals::COMPARISONS {
         if options.wants_any(goals) {
             let comparison = compared(&lab, goals, compare);
-            if lab.keeps(&comparison) {
-                keep(root, &comparison)?;
+            if lab.is_documented(&comparison) {
+                store(root, &comparison)?;
             }
             done.push(comparison);
         }
@@ -69,7 +69,7 @@ pub(crate) fn bench(root: &Path, words: &[&str]) -> Result<()> {
     if let Some(path) = &options.json {
         std::fs::write(path, pretty(&goals_of(&done))).with_context(|| path.clone())?;
     }
-    if !done.iter().any(|comparison| lab.keeps(comparison)) {
+    if !done.iter().any(|comparison| lab.is_documented(comparison)) {
         println!("{DOCUMENT} stays as it is: that takes whole comparisons and {RUNS} runs");
         return Ok(());
     }
@@ -81,7 +81,7 @@ pub(crate) fn bench(root: &Path, words: &[&str]) -> Result<()> {
 
 /// Stores one comparison at once, so that an interrupted run loses only the comparisons that are
 /// left.
-fn keep(root: &Path, comparison: &Comparison) -> Result<()> {
+fn store(root: &Path, comparison: &Comparison) -> Result<()> {
     let figures = figures::merged(
         stored(root).ok(),
         machine::described(root)?,
@@ -97,8 +97,8 @@ fn compared(lab: &Lab, goals: &[&str], compare: goals::Compare) -> Comparison {
     println!("== {}", if goals.is_empty() { "no goal".to_owned() } else { goals.join(", ") });
     let mut comparison =
         compare(lab).unwrap_or_else(|fault| Comparison::impossible(goals, &format!("{fault:#}")));
-    comparison.spoil();
-    comparison.keep(|goal| lab.options.wants(goal));
+    comparison.mark_missed();
+    comparison.retain_goals(|goal| lab.options.wants(goal));
     comparison.complete = goals.iter().all(|goal| lab.options.wants(goal));
     comparison.took = begin.elapsed().as_secs();
     comparison.at = machine::now(&lab.root);

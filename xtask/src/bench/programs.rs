@@ -42,12 +42,12 @@ pub(crate) fn build(root: &Path) -> Result<Programs> {
         library: release.join("bench-chancery"),
         tcp: release.join("bench-tcp"),
         h2: release.join("bench-h2"),
-        go: told(go(&parts)),
-        rust_control_plane: told(rust_control_plane(&parts)),
+        go: reported(go(&parts)),
+        rust_control_plane: reported(rust_control_plane(&parts)),
     })
 }
 
-fn told(outcome: Result<PathBuf>) -> Result<PathBuf, String> {
+fn reported(outcome: Result<PathBuf>) -> Result<PathBuf, String> {
     outcome.map_err(|fault| {
         let why = format!("{fault:#}");
         println!("left out: {why}");

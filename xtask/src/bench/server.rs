@@ -33,10 +33,10 @@ impl ServerProcess {
         let mut server = Self { child, xds: String::new(), control: String::new(), payload: None };
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
-        let Some(told) = line.strip_prefix("ready ") else {
+        let Some(addresses) = line.strip_prefix("ready ") else {
             bail!("`{}` did not start: `{}`", program.display(), line.trim());
         };
-        for (key, value) in told.split_whitespace().filter_map(|word| word.split_once('=')) {
+        for (key, value) in addresses.split_whitespace().filter_map(|word| word.split_once('=')) {
             match key {
                 "xds" => server.xds = value.to_owned(),
                 "control" => server.control = value.to_owned(),

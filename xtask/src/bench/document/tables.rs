@@ -39,39 +39,77 @@ pub(super) fn runs(goal: &Value, side: &str) -> String {
     })
 }
 
-/// The columns a comparison can have: the figure, its heading, what it is divided by, and whether
-/// the spread is shown.
-const COLUMNS: [(&str, &str, f64, bool); 15] = [
-    ("cpu_us_per_message", "CPU, µs per message", 1.0, true),
-    ("cpu_ms_per_change", "CPU, ms per change", 1.0, true),
-    ("cpu_s", "CPU, s", 1.0, true),
-    ("first_ms", "first client, ms", 1.0, false),
-    ("median_ms", "median client, ms", 1.0, false),
-    ("last_ms", "last client, ms", 1.0, true),
-    ("receipt_p99_ms", "p99 of receipts, ms", 1.0, true),
-    ("answer_p50_ms", "first answer, median client, ms", 1.0, false),
-    ("answer_last_ms", "first answer, last client, ms", 1.0, false),
-    ("rss_per_stream", "memory per stream, KB", 1e3, true),
-    ("rss_before", "memory before, MB", 1e6, false),
-    ("rss_peak", "peak memory, MB", 1e6, false),
-    ("resource_bytes", "resources received, MB", 1e6, false),
-    ("ready_s", "ready after, s", 1.0, true),
-    ("driver_share", "driver's share of its core", 1.0, false),
+/// A column that a comparison can have.
+struct Column {
+    /// The name of the figure.
+    figure: &'static str,
+    heading: &'static str,
+    /// The divisor that leads to the unit of the heading.
+    per: f64,
+    spread: Spread,
+}
+
+/// The form of the median in a column.
+#[derive(Clone, Copy, PartialEq)]
+enum Spread {
+    Shown,
+    Hidden,
+}
+
+impl Column {
+    const fn plain(figure: &'static str, heading: &'static str, per: f64) -> Self {
+        Self { figure, heading, per, spread: Spread::Hidden }
+    }
+
+    const fn with_spread(figure: &'static str, heading: &'static str, per: f64) -> Self {
+        Self { figure, heading, per, spread: Spread::Shown }
+    }
+
+    /// The cell of one series: its median and, if that is shown, the spread of its runs.
+    fn cell(&self, series: &Value) -> String {
+        let values = values(series, self.figure, self.per);
+        let Some(median) = median(&values) else { return String::new() };
+        match spread(&values) {
+            Some((least, most)) if self.spread == Spread::Shown && values.len() > 1 => {
+                format!("{} ({} … {})", short(median), short(least), short(most))
+            }
+            _ => short(median),
+        }
+    }
+}
+
+/// The columns, in their order.
+const COLUMNS: [Column; 15] = [
+    Column::with_spread("cpu_us_per_message", "CPU, µs per message", 1.0),
+    Column::with_spread("cpu_ms_per_change", "CPU, ms per change", 1.0),
+    Column::with_spread("cpu_s", "CPU, s", 1.0),
+    Column::plain("first_ms", "first client, ms", 1.0),
+    Column::plain("median_ms", "median client, ms", 1.0),
+    Column::with_spread("last_ms", "last client, ms", 1.0),
+    Column::with_spread("receipt_p99_ms", "p99 of receipts, ms", 1.0),
+    Column::plain("answer_p50_ms", "first answer, median client, ms", 1.0),
+    Column::plain("answer_last_ms", "first answer, last client, ms", 1.0),
+    Column::with_spread("rss_per_stream", "memory per stream, KB", 1e3),
+    Column::plain("rss_before", "memory before, MB", 1e6),
+    Column::plain("rss_peak", "peak memory, MB", 1e6),
+    Column::plain("resource_bytes", "resources received, MB", 1e6),
+    Column::with_spread("ready_s", "ready after, s", 1.0),
+    Column::plain("driver_share", "driver's share of its core", 1.0),
 ];
 
 /// The sides of a comparison, one row each.
 pub(super) fn series(comparison: &Value) -> String {
     let all = list(&comparison["series"]);
-    let columns: Vec<_> = COLUMNS.iter().filter(|(name, ..)| shown(all, name)).collect();
+    let columns: Vec<_> = COLUMNS.iter().filter(|column| shown(all, column.figure)).collect();
     let x_name = all.iter().find_map(|one| one["x_name"].as_str());
     let mut heads = vec!["side"];
     heads.extend(x_name);
-    heads.extend(columns.iter().map(|(_, head, ..)| *head));
+    heads.extend(columns.iter().map(|column| column.heading));
     heads.push("runs");
     let rows = all.iter().map(|one| {
         let mut row = vec![one["side"].as_str().unwrap_or_default().to_owned()];
         row.extend(x_name.map(|_| one["x"].as_f64().map_or_else(String::new, whole)));
-        row.extend(columns.iter().map(|(name, _, per, spread)| cell(one, name, *per, *spread)));
+        row.extend(columns.iter().map(|column| column.cell(one)));
         row.push(ran(one));
         row
     });
@@ -99,17 +137,6 @@ fn whole(number: f64) -> String {
 
 fn has(series: &Value, name: &str) -> bool {
     !values(series, name, 1.0).is_empty()
-}
-
-fn cell(series: &Value, name: &str, per: f64, with_spread: bool) -> String {
-    let values = values(series, name, per);
-    let Some(median) = median(&values) else { return String::new() };
-    match spread(&values) {
-        Some((least, most)) if with_spread && values.len() > 1 => {
-            format!("{} ({} … {})", short(median), short(least), short(most))
-        }
-        _ => short(median),
-    }
 }
 
 /// The number of runs, the number of those limited by the driver, and the reason why there are no

@@ -15,10 +15,9 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
         changes: false,
         x: None,
     };
-    let mut comparison = Comparison::new("Cold start: 200 clients of 3.2 MB at once");
-    comparison.commands = Lab::commands(Side::Chancery, &scenario);
     let sides = [Side::Chancery, Side::H2, Side::Tcp, Side::GoSnapshot];
-    comparison.series = lab.measure(&sides, &scenario);
+    let mut comparison =
+        lab.compare("Cold start: 200 clients of 3.2 MB at once", &sides, &scenario);
     let part = |run: &serde_json::Map<String, Value>| {
         Some(run.get("answer_p50_ms")?.as_f64()? / run.get("answer_last_ms")?.as_f64()?)
     };

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{CPU_PER_MESSAGE, go, least};
+use super::{CPU_PER_MESSAGE, better, go};
 use crate::bench::figures::Comparison;
 use crate::bench::lab::{Lab, Scenario, Side};
 
@@ -19,12 +19,10 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     };
     let mut sides = vec![Side::Chancery, Side::H2, Side::TcpDraining];
     sides.extend(go(lab, &["G2"]));
-    let mut comparison = Comparison::new("A 1.1 KB delta to 1,000 streams");
-    comparison.commands = Lab::commands(Side::Chancery, &scenario);
-    comparison.series = lab.measure(&sides, &scenario);
+    let mut comparison = lab.compare("A 1.1 KB delta to 1,000 streams", &sides, &scenario);
     comparison.ratio(("G1", ""), 0, 1, CPU_PER_MESSAGE);
     if lab.wants(&["G2"]) {
-        let best = least(&comparison.series, &[3, 4], CPU_PER_MESSAGE);
+        let best = better(&comparison.series, &[3, 4], CPU_PER_MESSAGE);
         comparison.ratio(("G2", ""), 0, best, CPU_PER_MESSAGE);
     }
     Ok(comparison)

@@ -104,10 +104,10 @@ fn template(lab: &Lab, changed: &Path) -> Result<PathBuf> {
 /// The time that the daemon waits on purpose, in milliseconds: the default in its documentation.
 fn settle(root: &Path) -> Result<f64> {
     let text = fs::read_to_string(root.join("docs/configuration.md"))?;
-    told_settle(&text).context("docs/configuration.md has no row of `settle` in ms")
+    documented_settle(&text).context("docs/configuration.md has no row of `settle` in ms")
 }
 
-fn told_settle(text: &str) -> Option<f64> {
+fn documented_settle(text: &str) -> Option<f64> {
     let row = text.lines().find(|line| line.starts_with("| `settle` |"))?;
     let default = row.split('|').nth(2)?.trim().trim_matches('`');
     default.strip_suffix("ms")?.parse().ok()
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn the_settling_time_is_read_where_it_is_documented() {
         let text = "| key | default | |\n| `settle` | `100ms` | How long. |\n";
-        assert_eq!(told_settle(text), Some(100.0));
-        assert_eq!(told_settle("nothing"), None);
+        assert_eq!(documented_settle(text), Some(100.0));
+        assert_eq!(documented_settle("nothing"), None);
     }
 
     #[test]

@@ -11,10 +11,9 @@ const P99: Figure = Figure { name: "receipt_p99_ms", unit: "ms", per: 1.0 };
 /// Each change comes after a pause, when caches are cold and all threads sleep.
 pub(super) fn after_idle(lab: &Lab) -> Result<Comparison> {
     let scenario = fan_out(lab.or_quick(30, 5), "--gap 30");
-    let mut comparison = Comparison::new("From a publish to the last of 1,000 clients, after idle");
-    comparison.commands = Lab::commands(Side::Chancery, &scenario);
     let sides = [Side::Chancery, Side::TcpDraining, Side::H2];
-    comparison.series = lab.measure(&sides, &scenario);
+    let mut comparison =
+        lab.compare("From a publish to the last of 1,000 clients, after idle", &sides, &scenario);
     comparison.ratio(("G12", ""), 0, 1, LAST);
     Ok(comparison)
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{go, least};
+use super::{better, go};
 use crate::bench::figures::{Comparison, Figure, Goal};
 use crate::bench::lab::{Lab, Scenario, Side};
 use crate::bench::specs::spec;
@@ -24,15 +24,14 @@ pub(super) fn idle(lab: &Lab) -> Result<Comparison> {
     };
     let mut sides = vec![Side::Chancery];
     sides.extend(go(lab, &["G7"]));
-    let mut comparison = Comparison::new("Memory of 2,000 idle streams with four types");
-    comparison.commands = Lab::commands(Side::Chancery, &scenario);
-    comparison.series = lab.measure(&sides, &scenario);
+    let mut comparison =
+        lab.compare("Memory of 2,000 idle streams with four types", &sides, &scenario);
     if let Some(spec) = spec("G6", "") {
         let ours = comparison.series[0].all(PER_STREAM);
         comparison.goals.push(Goal::plain(spec, ours, ""));
     }
     if lab.wants(&["G7"]) {
-        let best = least(&comparison.series, &[1, 2], PER_STREAM);
+        let best = better(&comparison.series, &[1, 2], PER_STREAM);
         comparison.ratio(("G7", ""), 0, best, PER_STREAM);
     }
     Ok(comparison)

@@ -42,7 +42,7 @@ const CPU: Figure = Figure { name: "cpu_s", unit: "s", per: 1.0 };
 const PEAK: Figure = Figure { name: "rss_peak", unit: "MB", per: 1e6 };
 
 /// The index of the side with the smaller median: of two variants of a server, the better counts.
-fn least(all: &[Series], among: &[usize], of: Figure) -> usize {
+fn better(all: &[Series], among: &[usize], of: Figure) -> usize {
     let median = |index: usize| all[index].median(of).unwrap_or(f64::INFINITY);
     let better = |one: &&usize, other: &&usize| median(**one).total_cmp(&median(**other));
     among.iter().min_by(better).copied().unwrap_or(0)

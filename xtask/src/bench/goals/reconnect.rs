@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{CPU, go, least};
+use super::{CPU, better, go};
 use crate::bench::figures::{Comparison, Figure, Goal};
 use crate::bench::lab::{Lab, Scenario, Side};
 use crate::bench::specs::spec;
@@ -22,14 +22,13 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     };
     let mut sides = vec![Side::Chancery];
     sides.extend(go(lab, &["G15"]));
-    let mut comparison = Comparison::new("1,000 clients return with 10,000 names each");
-    comparison.commands = Lab::commands(Side::Chancery, &scenario);
-    comparison.series = lab.measure(&sides, &scenario);
+    let mut comparison =
+        lab.compare("1,000 clients return with 10,000 names each", &sides, &scenario);
     if let Some(spec) = spec("G15", "bytes") {
         let sent = comparison.series[0].all(SENT);
         comparison.goals.push(Goal::plain(spec, sent, ""));
     }
-    let best = least(&comparison.series, &[1, 2], CPU);
+    let best = better(&comparison.series, &[1, 2], CPU);
     comparison.ratio(("G15", "cpu"), 0, best, CPU);
     Ok(comparison)
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::{Map, Value};
 
-use super::{CPU_PER_MESSAGE, PEAK, go, least};
+use super::{CPU_PER_MESSAGE, PEAK, better, go};
 use crate::bench::figures::{Comparison, Goal};
 use crate::bench::lab::{Lab, Scenario, Side};
 use crate::bench::specs::spec;
@@ -21,15 +21,13 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     };
     let mut sides = vec![Side::Chancery, Side::Tcp, Side::H2];
     sides.extend(go(lab, &["G5"]));
-    let mut comparison = Comparison::new("3.2 MB of whole state to 200 streams");
-    comparison.commands = Lab::commands(Side::Chancery, &scenario);
-    comparison.series = lab.measure(&sides, &scenario);
+    let mut comparison = lab.compare("3.2 MB of whole state to 200 streams", &sides, &scenario);
     comparison.ratio(("G3", ""), 0, 1, CPU_PER_MESSAGE);
     growth(&mut comparison);
     if lab.wants(&["G5"]) {
-        let best = least(&comparison.series, &[3, 4], CPU_PER_MESSAGE);
+        let best = better(&comparison.series, &[3, 4], CPU_PER_MESSAGE);
         comparison.ratio(("G5", "cpu"), 0, best, CPU_PER_MESSAGE);
-        let best = least(&comparison.series, &[3, 4], PEAK);
+        let best = better(&comparison.series, &[3, 4], PEAK);
         comparison.ratio(("G5", "memory"), 0, best, PEAK);
     }
     Ok(comparison)
