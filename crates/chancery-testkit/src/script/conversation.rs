@@ -204,7 +204,7 @@ impl Conversation {
     fn handle(&mut self, input: Input) {
         let Some(stream) = &mut self.stream else { return };
         match stream.server.handle(self.now, input) {
-            Ok(events) => events.iter().for_each(|event| self.happened(event)),
+            Ok(events) => events.iter().for_each(|event| self.take_event(event)),
             Err(violation) => {
                 self.note(&format!("! closed {violation}"));
                 self.stream = None;
@@ -213,7 +213,7 @@ impl Conversation {
         }
     }
 
-    fn happened(&mut self, event: &Event) {
+    fn take_event(&mut self, event: &Event) {
         let variant = self.variant;
         if let Some(stream) = &self.stream {
             let mut labels =
@@ -237,7 +237,7 @@ impl Conversation {
             let Some(stream) = &mut self.stream else { return };
             let Some(response) = stream.server.poll(self.now) else {
                 if let Some(event) = stream.server.landed() {
-                    self.happened(&event);
+                    self.take_event(&event);
                 }
                 break;
             };

@@ -288,7 +288,7 @@ impl ClientConnection {
         {
             return Ok(());
         }
-        self.steady = self.steady || self.settled().is_ok();
+        self.steady = self.steady || self.check_settled().is_ok();
         match self.unusable().filter(|_| self.steady) {
             Some(why) => Err(Fault(format!("{why}: requests fail (S-097)"))),
             None => Ok(()),
@@ -313,12 +313,12 @@ impl ClientConnection {
 
     /// Checks that the client holds exactly the resources of the snapshot that it subscribes to, and
     /// that the server owes it nothing.
-    pub(super) fn settled(&self) -> Result<(), Fault> {
+    pub(super) fn check_settled(&self) -> Result<(), Fault> {
         let Some(stream) = &self.stream else { return Err(Fault("there is no stream".to_owned())) };
         for url in self.client.types() {
             self.holds_exactly(url)?;
         }
-        stream.referee.settled()
+        stream.referee.check_settled()
     }
 
     fn holds_all(&self, url: &TypeUrl) -> Result<(), Fault> {

@@ -218,8 +218,8 @@ impl Fleet {
     }
 
     /// Replaces bad bodies, waits until all waits are over, and checks that nothing moves any more.
-    fn calm(&mut self) -> Result<(), Fault> {
-        self.world.heal();
+    fn come_to_rest(&mut self) -> Result<(), Fault> {
+        self.world.replace_bad();
         self.publish()?;
         for member in 0..self.nodes.len() {
             if !self.nodes[member].connection.is_open() && self.nodes[member].opens.is_none() {
@@ -227,13 +227,13 @@ impl Fleet {
             }
         }
         self.pass(Duration::from_secs(180))?;
-        self.nodes.iter().try_for_each(|member| member.connection.settled())?;
+        self.nodes.iter().try_for_each(|member| member.connection.check_settled())?;
         let before = self.responses();
         self.pass(Duration::from_secs(600))?;
         if self.responses() != before {
             return Err(Fault("something is sent although nothing changes (S-106)".to_owned()));
         }
-        self.nodes.iter().try_for_each(|member| member.connection.settled())
+        self.nodes.iter().try_for_each(|member| member.connection.check_settled())
     }
 
     fn responses(&self) -> usize {
@@ -265,6 +265,6 @@ impl History for Fleet {
             self.pass(pause)?;
             self.operation()?;
         }
-        self.calm()
+        self.come_to_rest()
     }
 }

@@ -126,7 +126,7 @@ impl Referee {
     }
 
     /// Checks that the server owes nothing once nothing moves any more.
-    pub(super) fn settled(&self) -> Result<(), Fault> {
+    pub(super) fn check_settled(&self) -> Result<(), Fault> {
         for (url, view) in &self.views {
             let set = self.target.set(url);
             let waits = |name: &&Arc<str>| set.get(name).is_some() && self.has_cluster(url, name);

@@ -69,14 +69,14 @@ impl World {
             10 => self.change(rng, "rtds", 2),
             _ => self.remove(rng),
         }
-        self.mend(rng);
+        self.repair_references(rng);
     }
 
     /// Replaces all bodies that clients reject.
-    pub fn heal(&mut self) {
+    pub fn replace_bad(&mut self) {
         for content in self.sets.values_mut().flat_map(BTreeMap::values_mut) {
             if std::mem::take(&mut content.bad) {
-                // Not a revision any edit draws: healed content is new to everyone.
+                // Not a revision any edit draws: content that was replaced is new to everyone.
                 content.revision += 100;
             }
         }
@@ -117,7 +117,7 @@ impl World {
 
     /// Repairs the references: routes lead to existing clusters, listeners to existing routes, and
     /// every cluster has endpoints.
-    fn mend(&mut self, rng: &mut Rng) {
+    fn repair_references(&mut self, rng: &mut Rng) {
         let clusters = self.names("cds");
         for (name, content) in self.sets.entry("cds").or_default() {
             content.links = BTreeSet::from([("eds", name.clone())]);
@@ -125,13 +125,13 @@ impl World {
         for name in &clusters {
             self.sets.entry("eds").or_default().entry(name.clone()).or_default();
         }
-        self.point(rng, "rds", "cds", &clusters);
+        self.refer(rng, "rds", "cds", &clusters);
         let routes = self.names("rds");
-        self.point(rng, "lds", "rds", &routes);
+        self.refer(rng, "lds", "rds", &routes);
     }
 
     /// Makes every `from` refer to one or two of the existing `to`, or to none if none exists.
-    fn point(&mut self, rng: &mut Rng, from: &'static str, to: &'static str, existing: &[String]) {
+    fn refer(&mut self, rng: &mut Rng, from: &'static str, to: &'static str, existing: &[String]) {
         for content in self.sets.entry(from).or_default().values_mut() {
             content.links.retain(|(_, name)| existing.contains(name));
             let count = if content.links.is_empty() { 1 + rng.below(2) } else { 0 };
