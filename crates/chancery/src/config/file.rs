@@ -23,7 +23,7 @@ pub(crate) struct ConfigFile {
 /// The content of the file at one look.
 #[derive(PartialEq, Eq)]
 enum FileContent {
-    Nothing,
+    Missing,
     Text(String),
     Unreadable(io::ErrorKind),
 }
@@ -45,7 +45,7 @@ pub(crate) enum ConfigChange {
 impl ConfigFile {
     /// The file as it was when the server was started.
     pub(crate) fn new(flags: Serve, started: Config) -> Self {
-        let known = seen(&flags.dir.join(FILE));
+        let known = content_of(&flags.dir.join(FILE));
         Self { flags, started, known, pending: None }
     }
 
@@ -56,38 +56,38 @@ impl ConfigFile {
     /// A missing file counts as a change only if the directory around it is `whole`: otherwise the
     /// file was probably not removed on purpose.
     pub(crate) fn look(&mut self, whole: bool) -> Option<ConfigChange> {
-        let seen = self.news(whole)?;
+        let content = self.changed_content(whole)?;
         let looks = match self.pending.take() {
-            Some((pending, looks)) if pending == seen => looks + 1,
+            Some((pending, looks)) if pending == content => looks + 1,
             _ => 0,
         };
-        let patience = if seen == FileContent::Nothing { 5 * PATIENCE } else { PATIENCE };
+        let patience = if content == FileContent::Missing { 5 * PATIENCE } else { PATIENCE };
         if looks >= patience {
-            return Some(self.take(seen));
+            return Some(self.read(content));
         }
-        self.pending = Some((seen, looks));
+        self.pending = Some((content, looks));
         None
     }
 
     /// Reads the file as it is now. The caller knows that the directory around it does not change
     /// at the moment.
     pub(crate) fn look_now(&mut self, whole: bool) -> Option<ConfigChange> {
-        let seen = self.news(whole)?;
-        Some(self.take(seen))
+        let content = self.changed_content(whole)?;
+        Some(self.read(content))
     }
 
     /// The content of the file, if it is not the known content.
-    fn news(&mut self, whole: bool) -> Option<FileContent> {
-        let seen = seen(&self.flags.dir.join(FILE));
-        if seen == self.known || (seen == FileContent::Nothing && !whole) {
+    fn changed_content(&mut self, whole: bool) -> Option<FileContent> {
+        let content = content_of(&self.flags.dir.join(FILE));
+        if content == self.known || (content == FileContent::Missing && !whole) {
             self.pending = None;
             return None;
         }
-        Some(seen)
+        Some(content)
     }
 
-    fn take(&mut self, seen: FileContent) -> ConfigChange {
-        self.known = seen;
+    fn read(&mut self, content: FileContent) -> ConfigChange {
+        self.known = content;
         self.pending = None;
         match effective(&self.flags) {
             Ok(config) => {
@@ -99,10 +99,10 @@ impl ConfigFile {
     }
 }
 
-fn seen(path: &Path) -> FileContent {
+fn content_of(path: &Path) -> FileContent {
     match fs::read_to_string(path) {
         Ok(text) => FileContent::Text(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => FileContent::Nothing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => FileContent::Missing,
         Err(error) => FileContent::Unreadable(error.kind()),
     }
 }

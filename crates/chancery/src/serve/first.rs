@@ -58,7 +58,7 @@ pub(crate) async fn load(
         tokio::select! {
             loaded = &mut loading => {
                 let (directory, report) = loaded.context("the first load failed")?;
-                return whole(&report, partial).map(|()| Some((directory, report)));
+                return refuse_faults(&report, partial).map(|()| Some((directory, report)));
             }
             said = signals.next() => if said == OperatorSignal::Stop {
                 return Ok(None);
@@ -68,7 +68,7 @@ pub(crate) async fn load(
 }
 
 /// Fails with all faults of the load, unless there are none or `partial` accepts them.
-fn whole(report: &LoadReport, partial: bool) -> Result<(), Failure> {
+fn refuse_faults(report: &LoadReport, partial: bool) -> Result<(), Failure> {
     if report.faults.is_empty() || partial {
         return Ok(());
     }
