@@ -86,7 +86,7 @@ pub(crate) struct Serve {
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
     pub(crate) enable_v2: Option<bool>,
 
-    /// Start although some files have faults, and serve the layers without faults
+    /// Start although some files have faults, and serve every node that does not use them
     #[arg(long, env = "CHANCERY_ALLOW_PARTIAL", help_heading = "Resources")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]

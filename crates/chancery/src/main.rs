@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // There is nobody left to be told that this cannot be printed.
+            // An error of this write cannot be reported anywhere.
             write!(io::stderr(), "{failure}").ok();
             failure.code()
         }

@@ -57,8 +57,8 @@ pub(crate) struct Config {
     pub(crate) descriptor_sets: Vec<PathBuf>,
     /// True if the v2 services and types are served too. Default: false.
     pub(crate) enable_v2: bool,
-    /// True if the server starts although some files have faults, and serves the layers without
-    /// faults. Default: false.
+    /// True if the server starts although some files have faults, and serves every node that does
+    /// not use them. Default: false.
     pub(crate) allow_partial: bool,
     /// The way in which changes of files are noticed: `events`, or `sweeps` alone for network
     /// filesystems, which report local changes only. Default: `events`.
@@ -117,7 +117,7 @@ pub(crate) struct LogTable {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LogFormat {
-    /// Text for people.
+    /// Lines for people.
     #[default]
     Text,
     /// One object per line.
