@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each program takes the same flags, holds the same resources, prints one line when it serves and
-//! publishes a change when it is told to. `cargo xtask bench` starts them. Not here: measuring,
-//! which is the driver's (`chancery bench`), and comparing, which is xtask's.
+//! publishes a change on command. `cargo xtask bench` starts them. Not here: measuring, which is
+//! the driver's (`chancery bench`), and comparing, which is xtask's.
 
 pub mod content;
 pub mod control;

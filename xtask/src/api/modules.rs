@@ -11,10 +11,10 @@ use syn::{Attribute, Item, ItemImpl, ItemMod, ItemUse, UseTree, Visibility};
 
 use super::conditions::{Conditions, conditions};
 
-/// An index into [`Source::modules`]; the root is 0.
+/// An index into [`CrateSource::modules`]; the root is 0.
 pub(super) type ModuleId = usize;
 
-/// An index into [`Source::items`].
+/// An index into [`CrateSource::items`].
 pub(super) type ItemId = usize;
 
 /// The declarations of one crate.
