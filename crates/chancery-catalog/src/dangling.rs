@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chancery_proto::references::Dangling;
+use chancery_proto::complete::Dangling;
 
 use crate::audience::Audience;
 

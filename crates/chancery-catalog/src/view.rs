@@ -17,8 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_core::Snapshot;
-use chancery_proto::complete::Complete;
-use chancery_proto::references::Dangling;
+use chancery_proto::complete::{Complete, Dangling};
 
 use crate::content::LayerContent;
 use crate::entry::Key;

@@ -9,7 +9,7 @@
 //!        |                          v              |
 //!   [schema]: descriptors    chancery_core::{Resource, Snapshot, messages}
 //!                                   |
-//!             [lint], [references], [complete], [v2]: what is to be said about them
+//!             [lint], [complete]: what is to be said about them
 //!
 //!   the client's side: [wire] writes requests, [reply] reads responses; [show] is for people;
 //!   [frames] finds messages in the bytes of either side's streams
@@ -26,7 +26,6 @@
 mod any;
 mod canonical;
 mod facts;
-mod grpc;
 #[cfg(test)]
 mod samples;
 mod walk;
@@ -37,11 +36,9 @@ pub mod document;
 pub mod frames;
 pub mod json;
 pub mod lint;
-pub mod references;
 pub mod reply;
 pub mod resource;
 pub mod schema;
 pub mod show;
-pub mod v2;
+pub mod syntax;
 pub mod wire;
-pub mod yaml;

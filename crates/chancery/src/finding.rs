@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
-use chancery_proto::{document, yaml};
+use chancery_proto::{document, syntax};
 use chancery_sources::Fault;
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub(crate) struct Finding {
 
 impl Finding {
     /// A fault of a file of configuration with this text.
-    pub(crate) fn of_config(path: &Path, fault: &yaml::Fault, text: &str) -> Self {
+    pub(crate) fn of_config(path: &Path, fault: &syntax::Fault, text: &str) -> Self {
         let file = path.display().to_string();
         Self {
             line: fault.position.map(|at| at.line),
@@ -51,7 +51,7 @@ impl Finding {
 
     /// A fault of a whole file.
     pub(crate) fn of_file(path: &Path, message: String) -> Self {
-        Self::of_config(path, &yaml::Fault::new(message), "")
+        Self::of_config(path, &syntax::Fault::new(message), "")
     }
 
     /// The hint on how to repair it, if there is one.
@@ -97,14 +97,14 @@ impl Display for Finding {
 
 #[cfg(test)]
 mod tests {
-    use chancery_proto::yaml::Position;
+    use chancery_proto::syntax::Position;
 
     use super::*;
 
     #[test]
     fn a_log_line_has_the_place_and_not_the_text() {
         // S-138
-        let fault = yaml::Fault::new("unknown key `b`").under("a.b").hint("did you mean `c`?");
+        let fault = syntax::Fault::new("unknown key `b`").under("a.b").hint("did you mean `c`?");
         let fault = fault.at(Position { line: 2, column: 3 });
         let finding = Finding::of_config(Path::new("chancery.yaml"), &fault, "a:\n  b: key\n");
         assert_eq!(finding.to_string(), "chancery.yaml:2:3: a.b: unknown key `b`");

@@ -11,7 +11,7 @@ use chancery_core::client::{
     DependencyManager, ResourceKey, WatchChange, WatchEvent, XdsConfigResult,
 };
 use chancery_core::{ResourceName, TypeUrl};
-use chancery_proto::references::links;
+use chancery_proto::resource::links;
 use chancery_proto::schema::Schema;
 use futures_core::Stream;
 

@@ -17,7 +17,10 @@ use std::sync::Arc;
 use chancery_core::{Api, Resource, ResourceName, Snapshot, TypeUrl};
 use imbl::OrdSet;
 
-use crate::references::{Dangling, Key, Reference};
+mod references;
+
+pub use references::Dangling;
+use references::{Key, Reference};
 
 /// A snapshot in which every cluster has a load assignment. Clones share what they have in common.
 #[derive(Clone, Default)]

@@ -8,7 +8,7 @@ use super::Parsed;
 use super::collect::{Collector, Place};
 use super::tree::RESPONSE;
 use crate::schema::Schema;
-use crate::yaml::Fault;
+use crate::syntax::Fault;
 
 /// The resources of a response.
 pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {

@@ -10,7 +10,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 use super::{Parsed, ParsedResource, Position};
 use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
-use crate::yaml::{Fault, Node};
+use crate::syntax::{Fault, Node};
 use crate::{any, lint};
 
 /// Where a resource stands.

@@ -21,7 +21,7 @@ use super::scalar::{self, Mismatch};
 use super::well_known::{Special, filled};
 use crate::any;
 use crate::schema::Schema;
-use crate::yaml::{Entry, Fault, Found, Node, Path, Position, Short, Step, Value, closest};
+use crate::syntax::{Entry, Fault, Found, Node, Path, Position, Short, Step, Value, closest};
 
 /// How messages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

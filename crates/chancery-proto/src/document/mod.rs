@@ -1,7 +1,7 @@
 //! Files and bodies of resources in YAML, JSON, text or binary.
 //!
 //! ```text
-//!   bytes --> tree (crate::yaml) --> messages (by descriptor) --> resources --> Parsed
+//!   bytes --> tree (crate::syntax) --> messages (by descriptor) --> resources --> Parsed
 //!   bytes of .pb ------------------> messages -----------------/
 //! ```
 //!
@@ -38,8 +38,8 @@ pub use self::render::render;
 pub(crate) use self::well_known::{Special, duration};
 use crate::lint::Warning;
 use crate::schema::Schema;
-pub use crate::yaml::{Fault, Position};
-use crate::yaml::{read_json, read_text, read_yaml};
+pub use crate::syntax::{Fault, Position};
+use crate::syntax::{read_json, read_text, read_yaml};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::yaml::{Fault, Position};
+use crate::syntax::{Fault, Position};
 
 /// A fault with the line it is in, as plain text that ends with a line feed.
 ///

@@ -7,7 +7,7 @@ use prost_reflect::bytes::Bytes;
 use prost_reflect::{EnumDescriptor, Kind, MapKey, Value as Field};
 
 use super::message::Dialect;
-use crate::yaml::{Node, Value, closest, float, integer};
+use crate::syntax::{Node, Value, closest, float, integer};
 
 /// Why a value does not fit.
 pub(super) enum Mismatch {

@@ -7,7 +7,7 @@ use super::collect::{Collector, Place};
 use super::message::{AT_TYPE, Dialect, Reader, is_confidential};
 use super::scalar::Mismatch;
 use crate::schema::Schema;
-use crate::yaml::{Documents, Entry, Fault, Node, Step, Value};
+use crate::syntax::{Documents, Entry, Fault, Node, Step, Value};
 
 /// The resources of all documents.
 pub(super) fn parse(

@@ -6,7 +6,7 @@ use serde::de::value::{Error, StrDeserializer};
 
 use super::message::Reader;
 use super::scalar::Mismatch;
-use crate::yaml::{Node, Step, Value};
+use crate::syntax::{Node, Step, Value};
 
 /// Which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

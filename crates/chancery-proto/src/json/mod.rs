@@ -17,14 +17,14 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::schema::Schema;
 
-mod ask;
 mod depth;
-mod request;
+mod read_request;
 mod value;
-pub use ask::request_to_json;
-pub(crate) use request::Status;
-pub use request::request_from_json;
+mod write_request;
+pub(crate) use read_request::Status;
+pub use read_request::request_from_json;
 pub(crate) use value::{number, to_value};
+pub use write_request::request_to_json;
 
 /// Why a message cannot be read from or written as JSON.
 #[derive(Debug, thiserror::Error)]

@@ -14,9 +14,8 @@ use chancery_core::client::{
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
-use super::Reader;
+use super::{Reader, grpc};
 use crate::facts::ClientFacts;
-use crate::grpc;
 use crate::resource::{ResourceError, is_wrapper, naming_field, own_name};
 use crate::wire::Malformed;
 use crate::wire::fields::{Fields, text};

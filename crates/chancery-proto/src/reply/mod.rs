@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   message of gRPC --> [wire] --+
-//!                                +--> entries --> [judge] --> Reply: good ones and flaws
+//!                                +--> entries --> [judge] --> Response: good ones and flaws
 //!   JSON of REST -----> [json] --+                   ^
 //!                                        a program's own Decoder
 //!                                                    v
-//!   a file, in any format -----> [file], by the reader of documents --> Reply
+//!   a file, in any format -----> [file], by the reader of documents --> Response
 //! ```
 //!
 //! One bad resource costs no good one (C-055), and all that are bad are told (C-063). A body stays
@@ -28,6 +28,7 @@ use crate::schema::Schema;
 use crate::wire::DecodeError;
 
 mod file;
+mod grpc;
 mod json;
 mod judge;
 mod wire;

@@ -8,11 +8,14 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::{Api, Facts, InvalidName, Resource, ResourceName, TypeUrl};
+use chancery_core::{Api, Facts, InvalidName, Link, Resource, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage};
 
 use crate::schema::Schema;
 use crate::{canonical, facts};
+
+mod v2;
+pub use v2::to_v2;
 
 /// What `envoy.service.discovery.v3.Resource` says around a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,6 +140,13 @@ pub fn resource_from_bytes(
     let message = DynamicMessage::decode(descriptor, bytes.clone())
         .map_err(|source| ResourceError::Decode { type_name: type_name.to_owned(), source })?;
     resource(type_url, &message, wrapper)
+}
+
+/// What a body refers to: nothing, if it is not of its type.
+pub fn links(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Vec<Link> {
+    let Some(descriptor) = schema.message(type_url.as_str()) else { return Vec::new() };
+    let message = DynamicMessage::decode(descriptor, body.clone());
+    message.map_or_else(|_| Vec::new(), |message| facts::facts(type_url, &message).links)
 }
 
 fn build(

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::Ipv4Addr;
 
 use super::tree::Tree;
-use crate::yaml::is_text;
+use crate::syntax::is_text;
 
 /// The document; it ends with a line feed.
 pub(super) fn write(tree: &Tree) -> String {
@@ -150,7 +150,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::yaml::{Documents, Node, Value, read_yaml};
+    use crate::syntax::{Documents, Node, Value, read_yaml};
 
     fn read(node: &Node<'_>) -> Tree {
         match node.value() {

@@ -16,19 +16,19 @@ use std::time::Duration;
 use chancery_core::{ErrorDetail, Locality, Node, TypeUrl, Value};
 use prost::Message;
 
-mod ask;
+mod decode_request;
+mod encode_request;
 mod entries;
 pub(crate) mod fields;
 mod load;
-mod requests;
 mod status;
 mod tail;
-pub use ask::encode_request;
+pub use decode_request::{decode_delta, decode_sotw};
+pub use encode_request::encode_request;
 pub use entries::{encode_entries, encode_response};
 pub use load::{
     decode_load_report, decode_load_response, encode_load_report, encode_load_response,
 };
-pub use requests::{decode_delta, decode_sotw};
 pub use status::{
     ClientConfig, ClientStatusRequest, GenericXdsConfig, UpdateFailureState, decode_client_status,
     decode_client_status_request, encode_client_status,

@@ -14,8 +14,8 @@ use std::path::Path;
 use chancery_catalog::{Entry, Key, Origin};
 use chancery_core::{Resource, TypeUrl};
 use chancery_proto::document::{self, Parsed, Piece, Position};
+use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
-use chancery_proto::v2;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::fault::{Fault, Scope, Warning, Wrong};
@@ -126,7 +126,7 @@ impl Parsing<'_> {
                 message: format!("{kind} `{name}`: {warning}"),
             });
             document.warnings.extend(warnings);
-            let old = v2.then(|| v2::to_v2(schema, &parsed.type_url, &parsed.resource));
+            let old = v2.then(|| to_v2(schema, &parsed.type_url, &parsed.resource));
             document.resources.push(LoadedResource {
                 type_url: parsed.type_url,
                 resource: parsed.resource,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use chancery_proto::yaml;
+use chancery_proto::syntax;
 
 use super::{Config, TlsTable};
 use crate::cli::Serve;
@@ -66,7 +66,7 @@ fn from_file(dir: &Path) -> Result<Config, InvalidConfig> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
         Err(source) => return Err(InvalidConfig::Unreadable { path, source }),
     };
-    match yaml::from_str::<Config>(&text) {
+    match syntax::from_yaml::<Config>(&text) {
         Ok(config) => Ok(resolved(config, dir)),
         Err(fault) => {
             Err(InvalidConfig::Broken(Box::new(Finding::of_config(&path, &fault, &text))))
@@ -232,7 +232,7 @@ mod tests {
         let (_dir, flags) = dir_with(text);
         let config = effective(&flags).unwrap();
         let printed = serde_json::to_string_pretty(&config).unwrap();
-        assert_eq!(yaml::from_str::<Config>(&printed).unwrap(), config);
+        assert_eq!(syntax::from_yaml::<Config>(&printed).unwrap(), config);
     }
 
     #[test]

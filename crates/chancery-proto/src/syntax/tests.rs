@@ -312,16 +312,16 @@ enum Log {
 fn configuration_is_any_type() {
     let text = "listen: 127.0.0.1:18000\nmax-streams: 7\nlimits:\ngroups:\n  a: [any, {cluster: x}]\n  \
                 b:\n  - metadata: {key: k, value: -1}\nlog: json\nratio: 1\n";
-    let config: Config = from_str(text).unwrap();
+    let config: Config = from_yaml(text).unwrap();
     assert_eq!(config.max_streams, 7);
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.groups["a"], [Rule::Any, Rule::Cluster("x".to_owned())]);
     let metadata = Rule::Metadata { key: "k".to_owned(), value: Some(-1) };
     assert_eq!(config.groups["b"], [metadata]);
     assert_eq!(config.log, Log::Json);
-    assert_eq!(from_str::<Config>("").unwrap(), Config::default());
-    assert_eq!(from_str::<Config>("# nothing\n---\n").unwrap(), Config::default());
-    assert_eq!(from_str::<Vec<u8>>("[1, 0x10]").unwrap(), [1, 16]);
+    assert_eq!(from_yaml::<Config>("").unwrap(), Config::default());
+    assert_eq!(from_yaml::<Config>("# nothing\n---\n").unwrap(), Config::default());
+    assert_eq!(from_yaml::<Vec<u8>>("[1, 0x10]").unwrap(), [1, 16]);
 }
 
 #[test]
@@ -359,9 +359,9 @@ fn what_configuration_does_not_allow_is_pointed_at() {
             "line 2, column 1: log: no YAML: while parsing a node, did not find expected node content",
         ),
     ] {
-        assert_eq!(from_str::<Config>(text).unwrap_err().to_string(), expected, "{text}");
+        assert_eq!(from_yaml::<Config>(text).unwrap_err().to_string(), expected, "{text}");
     }
-    let hint = |text| from_str::<Config>(text).unwrap_err().hint.unwrap();
+    let hint = |text| from_yaml::<Config>(text).unwrap_err().hint.unwrap();
     assert_eq!(hint("max-stream: 1\n"), "did you mean `max-streams`?");
     assert_eq!(hint("log: xml\n"), "expected one of `text`, `json`");
 }
@@ -372,7 +372,7 @@ proptest! {
         read_yaml(&text);
         read_json(&text);
         read_text(&text);
-        let _ = from_str::<Config>(&text);
+        let _ = from_yaml::<Config>(&text);
     }
 
     /// Valid JSON is read as YAML to the same tree, so the two readers check each other.

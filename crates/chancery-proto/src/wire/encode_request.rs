@@ -1,4 +1,4 @@
-//! Requests, as a client writes them: the other end of [`super::requests`].
+//! Requests, as a client writes them: the other end of [`super::decode_request`].
 //!
 //! Everything a request says of a node is written but v2's `build_version`, which is a text of its
 //! own; the version of the user agent goes out as text, as gRPC clients send it.

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use super::Fault;
 use super::cursor::Cursor;
 use super::path::{Path, Step};
-use super::reader::Documents;
 use super::tree::{Entry, KeyIndex, MAX_DEPTH, Node, Value, duplicate_key, too_deep};
+use super::yaml::Documents;
 
 /// Reads the one value of a text; a text of nothing but blanks has none.
 pub(crate) fn read(text: &str) -> Documents<'_> {

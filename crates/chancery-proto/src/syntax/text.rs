@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use super::Fault;
 use super::cursor::Cursor;
 use super::path::{Path, Step};
-use super::reader::Documents;
 use super::scalar;
 use super::tree::{Entry, MAX_DEPTH, Node, Value, too_deep};
+use super::yaml::Documents;
 
 /// Reads the one message of a text; a text of nothing but comments has none.
 pub(crate) fn read(text: &str) -> Documents<'_> {

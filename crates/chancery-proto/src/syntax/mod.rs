@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   YAML (saphyr's events) --+
-//!   JSON ------------------- +--> tree of nodes --> serde, for configuration: `from_str`
+//!   JSON ------------------- +--> tree of nodes --> serde, for configuration: `from_yaml`
 //!   protobuf text -----------+                  `--> messages, for resources: crate::document
 //! ```
 //!
@@ -15,10 +15,10 @@ mod de;
 mod fault;
 mod json;
 mod path;
-mod reader;
 mod scalar;
 mod text;
 mod tree;
+mod yaml;
 
 #[cfg(test)]
 mod tests;
@@ -29,17 +29,17 @@ pub(crate) use self::closest::closest;
 pub use self::fault::{Fault, Position};
 pub(crate) use self::json::read as read_json;
 pub(crate) use self::path::{Path, Step};
-pub(crate) use self::reader::{Documents, read as read_yaml};
 pub(crate) use self::scalar::{float, integer, is_text};
 pub(crate) use self::text::read as read_text;
 pub(crate) use self::tree::{Entry, Found, Node, Short, Value};
+pub(crate) use self::yaml::{Documents, read as read_yaml};
 
 /// Reads a configuration file: one YAML document, or none if all keys are optional.
 ///
 /// # Errors
 /// The first fault, with its place: no YAML, a duplicate key, or what the type refuses. A type
 /// with `deny_unknown_fields` is pointed at the unknown key.
-pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+pub fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     let Documents { roots, faults } = read_yaml(text);
     if let Some(first) = faults.into_iter().next() {
         return Err(first);

@@ -4,16 +4,11 @@
 //! does not start. Whether a client has the target from somewhere else (its bootstrap, another
 //! server) cannot be seen from here, so what is found is reported, and not held back (S-103).
 //!
-//! Not here: which of them lead nowhere; a [`Complete`](crate::complete::Complete) keeps count.
+//! Not here: which of them lead nowhere; a [`Complete`](super::Complete) keeps count.
 
 use std::fmt;
 
-use bytes::Bytes;
 use chancery_core::{Api, Link, Resource, ResourceName, TypeUrl};
-use prost_reflect::DynamicMessage;
-
-use crate::facts::facts;
-use crate::schema::Schema;
 
 /// A reference to a resource that the snapshot lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,13 +31,6 @@ pub(crate) struct Reference {
     /// Who refers; `None` is nobody, and stands before everybody.
     from: Option<Key>,
     aggregated: bool,
-}
-
-/// What a body refers to: nothing, if it is not of its type.
-pub fn links(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Vec<Link> {
-    let Some(descriptor) = schema.message(type_url.as_str()) else { return Vec::new() };
-    let message = DynamicMessage::decode(descriptor, body.clone());
-    message.map_or_else(|_| Vec::new(), |message| facts(type_url, &message).links)
 }
 
 impl Reference {
