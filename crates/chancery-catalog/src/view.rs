@@ -98,7 +98,7 @@ impl View {
     /// The view of a layer, written over its parent.
     fn over(own: Slot, parent: Option<Arc<Self>>, before: Option<&Arc<Self>>) -> Self {
         let mut whole = parent.as_ref().map(|parent| parent.complete()).unwrap_or_default();
-        let turn = whole.dangling_turn();
+        let turn = whole.dangling_revision();
         let mut changed = false;
         for (key, entry) in own.iter().flat_map(|content| content.iter()) {
             changed |= whole.insert(&key.type_url, Arc::clone(&entry.resource));
@@ -108,7 +108,7 @@ impl View {
             parent => snapshot_over(&whole, parent.as_deref(), before.map(|before| &**before)),
         };
         let dangling = match &parent {
-            Some(parent) if whole.dangling_turn() == turn => Arc::clone(&parent.dangling),
+            Some(parent) if whole.dangling_revision() == turn => Arc::clone(&parent.dangling),
             _ => whole.dangling().collect(),
         };
         Self { snapshot, dangling, whole: Some(whole), own, parent }
@@ -118,13 +118,13 @@ impl View {
     fn next(&self, mut whole: Complete, own: Slot, parent: Option<Arc<Self>>) -> Self {
         let (before, mut now) = (self.layers(), vec![own.clone()]);
         now.extend(parent.iter().flat_map(|parent| parent.layers()));
-        let turn = whole.dangling_turn();
+        let turn = whole.dangling_revision();
         // Origins are no content: an audience that sees the same keeps its snapshot.
         let snapshot = match follow(&mut whole, &before, &now) {
             true => Arc::new(whole.snapshot().clone()),
             false => Arc::clone(&self.snapshot),
         };
-        let dangling = match whole.dangling_turn() == turn {
+        let dangling = match whole.dangling_revision() == turn {
             true => Arc::clone(&self.dangling),
             false => whole.dangling().collect(),
         };

@@ -10,7 +10,7 @@ use crate::any;
 /// Calls `visit` with the message and each message in it, outermost first and in the order of
 /// fields and keys, with the path of fields that leads there.
 pub(crate) fn walk(message: &DynamicMessage, visit: &mut dyn FnMut(&str, &DynamicMessage)) {
-    Walk { path: String::new(), visit }.message(message, 0);
+    MessageWalk { path: String::new(), visit }.message(message, 0);
 }
 
 /// The message in a field, if it is set.
@@ -61,12 +61,12 @@ pub(crate) fn value_in<'a>(message: &'a DynamicMessage, field: &str) -> Option<&
     }
 }
 
-struct Walk<'a> {
+struct MessageWalk<'a> {
     path: String,
     visit: &'a mut dyn FnMut(&str, &DynamicMessage),
 }
 
-impl Walk<'_> {
+impl MessageWalk<'_> {
     fn message(&mut self, message: &DynamicMessage, depth: usize) {
         if depth < any::MAX_DEPTH && any::is_any(&message.descriptor()) {
             if let Some(payload) = any::open(message) {

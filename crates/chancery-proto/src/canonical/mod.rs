@@ -31,8 +31,9 @@ fn encode_message(message: &DynamicMessage, depth: usize, out: &mut Vec<u8>) {
     if let Some(payload) = opened {
         encode_any(message, &payload, depth, out);
     } else {
-        let fields = message.fields().map(|(field, value)| (Slot::from(&field), value));
-        let extensions = message.extensions().map(|(field, value)| (Slot::from(&field), value));
+        let fields = message.fields().map(|(field, value)| (FieldEncoding::from(&field), value));
+        let extensions =
+            message.extensions().map(|(field, value)| (FieldEncoding::from(&field), value));
         let mut slots: Vec<_> = fields.chain(extensions).collect();
         slots.sort_by_key(|(slot, _)| slot.number);
         for (slot, value) in &slots {
@@ -60,28 +61,28 @@ fn encode_any(any: &DynamicMessage, payload: &DynamicMessage, depth: usize, out:
 }
 
 /// What the encoding of a field depends on, be it a message's own or an extension.
-struct Slot {
+struct FieldEncoding {
     number: u32,
     kind: Kind,
     packed: bool,
     group: bool,
 }
 
-impl From<&FieldDescriptor> for Slot {
+impl From<&FieldDescriptor> for FieldEncoding {
     fn from(field: &FieldDescriptor) -> Self {
         let (packed, group) = (field.is_packed(), field.is_group());
         Self { number: field.number(), kind: field.kind(), packed, group }
     }
 }
 
-impl From<&ExtensionDescriptor> for Slot {
+impl From<&ExtensionDescriptor> for FieldEncoding {
     fn from(field: &ExtensionDescriptor) -> Self {
         let (packed, group) = (field.is_packed(), field.is_group());
         Self { number: field.number(), kind: field.kind(), packed, group }
     }
 }
 
-impl Slot {
+impl FieldEncoding {
     fn encode(&self, value: &Value, depth: usize, out: &mut Vec<u8>) {
         match value {
             Value::List(items) if self.packed => {

@@ -22,20 +22,23 @@ pub struct Dangling {
 }
 
 /// What a resource is found under.
-pub(crate) type Key = (TypeUrl, ResourceName);
+pub(crate) type ResourceKey = (TypeUrl, ResourceName);
 
 /// One reference. They sort by what they lead to, so those to one target stand together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reference {
-    pub(crate) target: Key,
+    pub(crate) target: ResourceKey,
     /// Who refers; `None` is nobody, and stands before everybody.
-    from: Option<Key>,
+    from: Option<ResourceKey>,
     aggregated: bool,
 }
 
 impl Reference {
     /// The references in a resource.
-    pub(crate) fn all<'a>(key: &'a Key, resource: &'a Resource) -> impl Iterator<Item = Self> + 'a {
+    pub(crate) fn all<'a>(
+        key: &'a ResourceKey,
+        resource: &'a Resource,
+    ) -> impl Iterator<Item = Self> + 'a {
         resource.facts().links.iter().map(move |link| Self {
             target: (link.type_url.clone(), link.name.clone()),
             from: Some(key.clone()),
@@ -44,7 +47,7 @@ impl Reference {
     }
 
     /// What stands before all references to a target.
-    pub(crate) fn before(target: &Key) -> Self {
+    pub(crate) fn before(target: &ResourceKey) -> Self {
         Self { target: target.clone(), from: None, aggregated: false }
     }
 

@@ -113,7 +113,7 @@ proptest! {
     fn edits_lead_where_a_look_at_everything_leads(edits in vec(edit(), 0..40)) {
         let mut all = Complete::new();
         let mut written = std::collections::BTreeMap::new();
-        let mut told = (all.dangling_turn(), Vec::new());
+        let mut told = (all.dangling_revision(), Vec::new());
         for ((of, name), there) in edits {
             let (type_url, name) = (url(TYPES[of]), NAMES[name]);
             match there {
@@ -136,7 +136,7 @@ proptest! {
             let (made, mut lacking): (Vec<_>, Vec<_>) =
                 missing(&wanted).into_iter().partition(|(.., link)| link.type_url.api() == Api::Eds);
             for (.., link) in made {
-                wanted.insert(&link.type_url, empty(&link.name));
+                wanted.insert(&link.type_url, empty_assignment(&link.name));
             }
             prop_assert_eq!(all.snapshot(), &wanted);
             let mut found: Vec<_> =
@@ -148,10 +148,10 @@ proptest! {
             lacking.sort_by_key(order);
             lacking.dedup();
             prop_assert_eq!(&found, &lacking);
-            if all.dangling_turn() == told.0 {
+            if all.dangling_revision() == told.0 {
                 prop_assert_eq!(&found, &told.1);
             }
-            told = (all.dangling_turn(), found);
+            told = (all.dangling_revision(), found);
         }
     }
 }

@@ -5,7 +5,7 @@
 use prost_reflect::{DynamicMessage, Value as Field};
 
 use super::Parsed;
-use super::collect::{Collector, Place};
+use super::collect::{Collector, Location};
 use super::tree::RESPONSE;
 use crate::schema::Schema;
 use crate::syntax::Fault;
@@ -32,7 +32,7 @@ pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {
         collector.parsed.faults.push(fault);
     }
     for (index, any) in resources.iter().enumerate() {
-        let place = Place { node: None, path: format!("resources[{index}]") };
+        let place = Location { node: None, path: format!("resources[{index}]") };
         if let Some(any) = any.as_message() {
             collector.add_any(schema, any, &place);
         }

@@ -1,4 +1,4 @@
-//! Messages become resources: wrappers are opened, names checked and kept unique.
+//! Messages become resources: wrappers are open_any, names checked and kept unique.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::syntax::{Fault, Node};
 use crate::{any, lint};
 
 /// Where a resource stands.
-pub(super) struct Place<'n, 'a> {
+pub(super) struct Location<'n, 'a> {
     /// How it is written, if the format has places at all.
     pub(super) node: Option<&'n Node<'a>>,
     /// The path of it in its document.
     pub(super) path: String,
 }
 
-impl Place<'_, '_> {
+impl Location<'_, '_> {
     fn position(&self) -> Option<Position> {
         self.node.map(Node::position)
     }
@@ -46,14 +46,14 @@ pub(super) struct Collector {
 }
 
 /// What is wrong with a message as a resource, and in which of its fields.
-struct Wrong {
+struct ResourceFault {
     /// The path of the field in the resource; may be empty.
     field: String,
     message: String,
     hint: Option<String>,
 }
 
-impl Wrong {
+impl ResourceFault {
     fn new(field: &str, message: impl Into<String>) -> Self {
         Self { field: field.to_owned(), message: message.into(), hint: None }
     }
@@ -66,7 +66,7 @@ impl Collector {
         schema: &Schema,
         type_url: &str,
         message: &DynamicMessage,
-        place: &Place<'_, '_>,
+        place: &Location<'_, '_>,
     ) {
         let built = if is_wrapper(message.descriptor().full_name()) {
             unwrapped(schema, message)
@@ -97,16 +97,26 @@ impl Collector {
     }
 
     /// Adds the resource in an `Any` that came as bytes, or as the fields of an `Any`.
-    pub(super) fn add_any(&mut self, schema: &Schema, any: &DynamicMessage, place: &Place<'_, '_>) {
+    pub(super) fn add_any(
+        &mut self,
+        schema: &Schema,
+        any: &DynamicMessage,
+        place: &Location<'_, '_>,
+    ) {
         let url = any::type_url(any).unwrap_or_default();
-        match opened(schema, any, &url) {
+        match open_any(schema, any, &url) {
             Ok(message) => self.add(schema, &url, &message, place),
-            Err(wrong) => self.fault(Wrong { field: String::new(), ..wrong }, place),
+            Err(wrong) => self.fault(ResourceFault { field: String::new(), ..wrong }, place),
         }
     }
 
     /// A name stands for one resource; the second of that name is a fault.
-    fn is_new(&mut self, type_url: &TypeUrl, name: &ResourceName, place: &Place<'_, '_>) -> bool {
+    fn is_new(
+        &mut self,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+        place: &Location<'_, '_>,
+    ) -> bool {
         let key = (type_url.clone(), name.clone());
         let Some((position, path)) = self.seen.get(&key) else {
             self.seen.insert(key, (place.position(), place.path.clone()));
@@ -117,11 +127,11 @@ impl Collector {
             "{} `{name}` is defined twice; it was first defined at {first}",
             type_url.short()
         );
-        self.fault(Wrong::new("", message), place);
+        self.fault(ResourceFault::new("", message), place);
         false
     }
 
-    fn fault(&mut self, wrong: Wrong, place: &Place<'_, '_>) {
+    fn fault(&mut self, wrong: ResourceFault, place: &Location<'_, '_>) {
         let path = &place.path;
         let dot = if path.is_empty() || wrong.field.is_empty() { "" } else { "." };
         self.parsed.faults.push(Fault {
@@ -136,20 +146,21 @@ impl Collector {
 
 type Unwrapped = (TypeUrl, Wrapper, Option<DynamicMessage>);
 
-fn unwrapped(schema: &Schema, message: &DynamicMessage) -> Result<Unwrapped, Wrong> {
+fn unwrapped(schema: &Schema, message: &DynamicMessage) -> Result<Unwrapped, ResourceFault> {
     let field = |name| message.get_field_by_name(name).map(std::borrow::Cow::into_owned);
     for unserved in ["resource_name", "cache_control", "metadata"] {
         if message.has_field_by_name(unserved) {
-            return Err(Wrong::new(unserved, "this field of a wrapper is not served"));
+            return Err(ResourceFault::new(unserved, "this field of a wrapper is not served"));
         }
     }
     let body = field("resource").filter(|_| message.has_field_by_name("resource"));
     let body = body.as_ref().and_then(Field::as_message);
-    let body = body.ok_or_else(|| Wrong::new("resource", "a wrapper without a resource in it"))?;
+    let body =
+        body.ok_or_else(|| ResourceFault::new("resource", "a wrapper without a resource in it"))?;
     let url = any::type_url(body).unwrap_or_default();
-    let inner = opened(schema, body, &url)?;
+    let inner = open_any(schema, body, &url)?;
     if is_wrapper(inner.descriptor().full_name()) {
-        return Err(Wrong::new("resource", "a wrapper in a wrapper"));
+        return Err(ResourceFault::new("resource", "a wrapper in a wrapper"));
     }
     let text = |field: Field| field.as_str().map(str::to_owned);
     let wrapper = Wrapper {
@@ -163,16 +174,21 @@ fn unwrapped(schema: &Schema, message: &DynamicMessage) -> Result<Unwrapped, Wro
     Ok((TypeUrl::new(&url), wrapper, Some(inner)))
 }
 
-fn opened(schema: &Schema, body: &DynamicMessage, url: &str) -> Result<DynamicMessage, Wrong> {
+fn open_any(
+    schema: &Schema,
+    body: &DynamicMessage,
+    url: &str,
+) -> Result<DynamicMessage, ResourceFault> {
     if schema.message(url).is_none() {
-        let mut wrong = Wrong::new("resource", format!("unknown type `{url}`"));
+        let mut wrong = ResourceFault::new("resource", format!("unknown type `{url}`"));
         wrong.hint = Some(UNKNOWN_TYPE.to_owned());
         return Err(wrong);
     }
-    any::open(body).ok_or_else(|| Wrong::new("resource", format!("the bytes are no `{url}`")))
+    any::open(body)
+        .ok_or_else(|| ResourceFault::new("resource", format!("the bytes are no `{url}`")))
 }
 
-fn ttl(field: Option<Field>) -> Result<Duration, Wrong> {
+fn ttl(field: Option<Field>) -> Result<Duration, ResourceFault> {
     let number = |number| {
         let value = field.as_ref()?.as_message()?.get_field_by_number(number)?;
         value.as_i64().or_else(|| value.as_i32().map(i64::from))
@@ -183,12 +199,12 @@ fn ttl(field: Option<Field>) -> Result<Duration, Wrong> {
         (Some(seconds), Some(nanos)) if (seconds, nanos) != (0, 0) => {
             Ok(Duration::new(seconds, nanos))
         }
-        _ => Err(Wrong::new("ttl", "a TTL must be longer than nothing")),
+        _ => Err(ResourceFault::new("ttl", "a TTL must be longer than nothing")),
     }
 }
 
 /// Virtual hosts are asked for as `ROUTE_CONFIGURATION/HOST` (S-092), which no body says.
-fn check_host(type_url: &TypeUrl, wrapper: &Wrapper) -> Result<(), Wrong> {
+fn check_host(type_url: &TypeUrl, wrapper: &Wrapper) -> Result<(), ResourceFault> {
     let named = wrapper.name.as_ref().is_some_and(|name| name.contains('/'));
     if type_url.api() != Api::Vhds || named {
         return Ok(());
@@ -199,7 +215,7 @@ fn check_host(type_url: &TypeUrl, wrapper: &Wrapper) -> Result<(), Wrong> {
     };
     let hint = "put a `type.googleapis.com/envoy.service.discovery.v3.Resource` around it, with \
                 the name `ROUTE_CONFIGURATION/HOST`";
-    Err(Wrong { field: "name".to_owned(), message, hint: Some(hint.to_owned()) })
+    Err(ResourceFault { field: "name".to_owned(), message, hint: Some(hint.to_owned()) })
 }
 
 /// Which field names a resource: the wrapper's, or one of its own.
@@ -212,8 +228,8 @@ fn naming_field(type_url: &TypeUrl, wrapped: bool, wrapper: &Wrapper) -> String 
     if wrapped { format!("resource.{own}") } else { own.to_owned() }
 }
 
-fn wrong(error: &ResourceError, field: String) -> Wrong {
-    Wrong { field, message: error.told(), hint: None }
+fn wrong(error: &ResourceError, field: String) -> ResourceFault {
+    ResourceFault { field, message: error.with_causes(), hint: None }
 }
 
 /// What helps where a type is not known.

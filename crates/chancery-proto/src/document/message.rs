@@ -18,10 +18,10 @@ use prost_reflect::{
 
 use super::collect::UNKNOWN_TYPE;
 use super::scalar::{self, Mismatch};
-use super::well_known::{Special, filled};
+use super::well_known::{Special, message_with};
 use crate::any;
 use crate::schema::Schema;
-use crate::syntax::{Entry, Fault, Found, Node, Path, Position, Short, Step, Value, closest};
+use crate::syntax::{Entry, Fault, FoundValue, Node, Path, Position, Short, Step, Value, closest};
 
 /// How messages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) enum Dialect {
 }
 
 /// Reads messages from the trees of one text.
-pub(super) struct Reader<'s, 'n> {
+pub(super) struct MessageReader<'s, 'n> {
     schema: &'s Schema,
     dialect: Dialect,
     text: &'s str,
@@ -47,9 +47,9 @@ pub(super) struct Reader<'s, 'n> {
 }
 
 /// The fields of a message that were read so far, and where.
-type Given = Vec<(FieldDescriptor, Position)>;
+type GivenFields = Vec<(FieldDescriptor, Position)>;
 
-impl<'s, 'n> Reader<'s, 'n> {
+impl<'s, 'n> MessageReader<'s, 'n> {
     pub(super) fn new(schema: &'s Schema, dialect: Dialect, text: &'s str) -> Self {
         Self {
             schema,
@@ -186,7 +186,7 @@ impl<'s, 'n> Reader<'s, 'n> {
     {
         let before = self.faults.len();
         let mut message = DynamicMessage::new(descriptor.clone());
-        let mut given = Given::new();
+        let mut given = GivenFields::new();
         let expands = self.dialect == Dialect::Text && any::is_any(descriptor);
         for entry in entries {
             if expands && entry.key.starts_with('[') {
@@ -200,7 +200,12 @@ impl<'s, 'n> Reader<'s, 'n> {
         (self.faults.len() == before).then_some(message)
     }
 
-    fn entry(&mut self, message: &mut DynamicMessage, given: &mut Given, entry: &'n Entry<'_>) {
+    fn entry(
+        &mut self,
+        message: &mut DynamicMessage,
+        given: &mut GivenFields,
+        entry: &'n Entry<'_>,
+    ) {
         let descriptor = message.descriptor();
         let field = descriptor
             .get_field_by_name(&entry.key)
@@ -224,7 +229,12 @@ impl<'s, 'n> Reader<'s, 'n> {
     }
 
     /// A field is given once, and only one of a oneof is.
-    fn may_be_given(&mut self, given: &Given, field: &FieldDescriptor, entry: &Entry<'_>) -> bool {
+    fn may_be_given(
+        &mut self,
+        given: &GivenFields,
+        field: &FieldDescriptor,
+        entry: &Entry<'_>,
+    ) -> bool {
         let repeats = self.dialect == Dialect::Text && (field.is_list() || field.is_map());
         let oneof = field.containing_oneof();
         for (other, first) in given {
@@ -379,14 +389,14 @@ impl<'s, 'n> Reader<'s, 'n> {
     /// Notes that a value does not fit, and what it is.
     pub(super) fn mismatch<T>(&mut self, node: &Node<'_>, mismatch: Mismatch) -> Option<T> {
         let confidential = self.confidential();
-        let found = Found { node, confidential };
+        let found = FoundValue { node, confidential };
         let (message, hint) = match mismatch {
             Mismatch::Expected(expected) => {
                 let hint = quoting_hint(&expected, node, confidential);
                 (format!("expected {expected}, found {found}"), hint)
             }
-            Mismatch::Wrong(wrong, hint) if confidential => (wrong, hint),
-            Mismatch::Wrong(wrong, hint) => (format!("{wrong}, found {found}"), hint),
+            Mismatch::Invalid(wrong, hint) if confidential => (wrong, hint),
+            Mismatch::Invalid(wrong, hint) => (format!("{wrong}, found {found}"), hint),
         };
         self.fault(node.position(), message, hint);
         None
@@ -400,7 +410,7 @@ impl<'s, 'n> Reader<'s, 'n> {
     }
 
     /// Shows nothing of the text from now on.
-    pub(super) fn keep_quiet(&mut self) {
+    pub(super) fn mark_confidential(&mut self) {
         self.confidential = OnceCell::from(true);
     }
 
@@ -417,7 +427,7 @@ pub(super) fn is_confidential(text: &str) -> bool {
 /// An `Any` of a message.
 fn packed(descriptor: &MessageDescriptor, url: &str, payload: &DynamicMessage) -> DynamicMessage {
     let value = Field::Bytes(payload.encode_to_vec().into());
-    filled(descriptor, [(1, Field::String(url.to_owned())), (2, value)])
+    message_with(descriptor, [(1, Field::String(url.to_owned())), (2, value)])
 }
 
 /// Elsewhere `null` means "not set".

@@ -97,15 +97,15 @@ mod tests {
         ]
     }
 
-    type Told = Vec<(String, String, u32, u32)>;
+    type Summary = Vec<(String, String, u32, u32)>;
 
-    fn told(parsed: &Parsed, lines: u32) -> Told {
+    fn summary(parsed: &Parsed, lines: u32) -> Summary {
         let resources = parsed.resources.iter();
-        let tell = resources.map(|it| {
+        let found = resources.map(|it| {
             let at = it.position;
             (it.type_url.to_string(), format!("{:?}", it.resource), at.line + lines, at.column)
         });
-        tell.collect()
+        found.collect()
     }
 
     proptest! {
@@ -115,10 +115,10 @@ mod tests {
             if let Some(pieces) = pieces(Format::Yaml, &text) {
                 let read = |piece: &Piece<'_>| parse(&schema, Format::Yaml, piece.text.as_bytes());
                 let parts: Vec<_> = pieces.iter().map(read).collect();
-                let parted: Told = pieces
+                let parted: Summary = pieces
                     .iter()
                     .zip(&parts)
-                    .flat_map(|(piece, part)| told(part, piece.lines))
+                    .flat_map(|(piece, part)| summary(part, piece.lines))
                     .collect();
                 let names: std::collections::BTreeSet<_> = parts
                     .iter()
@@ -129,7 +129,7 @@ mod tests {
                 let whole = parse(&schema, Format::Yaml, text.as_bytes());
                 if good && names.len() == parted.len() {
                     prop_assert!(whole.faults.is_empty(), "{:?}", whole.faults);
-                    prop_assert_eq!(told(&whole, 0), parted);
+                    prop_assert_eq!(summary(&whole, 0), parted);
                 }
             }
         }

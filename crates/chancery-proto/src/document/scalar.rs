@@ -14,7 +14,7 @@ pub(super) enum Mismatch {
     /// It is of another sort; this was expected.
     Expected(String),
     /// It is of the right sort, but this is wrong with it; a hint, if there is one.
-    Wrong(String, Option<String>),
+    Invalid(String, Option<String>),
 }
 
 type Fit<T> = Result<T, Mismatch>;
@@ -36,11 +36,11 @@ pub(super) fn scalar(kind: &Kind, node: &Node<'_>, dialect: Dialect) -> Fit<Fiel
             whole("uint64", 0, u64::MAX.into()).map(|number| Field::U64(number as u64))
         }
         Kind::Double => number(node, dialect).map(Field::F64),
-        Kind::Float => single(node, dialect).map(Field::F32),
+        Kind::Float => float32(node, dialect).map(Field::F32),
         Kind::Bool => boolean(node, dialect).map(Field::Bool),
         Kind::String => text(node).map(|text| Field::String(text.to_owned())),
         Kind::Bytes => bytes(node, dialect).map(Field::Bytes),
-        Kind::Enum(descriptor) => variant(descriptor, node, dialect).map(Field::EnumNumber),
+        Kind::Enum(descriptor) => enum_number(descriptor, node, dialect).map(Field::EnumNumber),
         Kind::Message(descriptor) => {
             Err(Mismatch::Expected(format!("a message `{}`", descriptor.name())))
         }
@@ -66,7 +66,7 @@ pub(super) fn map_key(kind: &Kind, text: &str) -> Fit<MapKey> {
 fn whole(node: &Node<'_>, dialect: Dialect, name: &str, min: i128, max: i128) -> Fit<i128> {
     let expected = || Mismatch::Expected(format!("a whole number ({name})"));
     let number = match node.value() {
-        Value::Number(text) => integer(text).ok_or_else(|| out_of_form(text, &expected)),
+        Value::Number(text) => integer(text).ok_or_else(|| no_whole_number(text, &expected)),
         Value::Text(text) if dialect == Dialect::Json && is_json_number(text) => {
             integer(text).ok_or_else(expected)
         }
@@ -75,24 +75,24 @@ fn whole(node: &Node<'_>, dialect: Dialect, name: &str, min: i128, max: i128) ->
     if (min..=max).contains(&number) {
         return Ok(number);
     }
-    Err(Mismatch::Wrong(format!("{number} is out of range for {name} ({min} to {max})"), None))
+    Err(Mismatch::Invalid(format!("{number} is out of range for {name} ({min} to {max})"), None))
 }
 
 /// A number that is no whole one has a fraction, or is larger than any kind.
-fn out_of_form(text: &str, expected: &impl Fn() -> Mismatch) -> Mismatch {
+fn no_whole_number(text: &str, expected: &impl Fn() -> Mismatch) -> Mismatch {
     match float(text) {
         Some(number) if number.is_finite() && number.fract() == 0.0 => {
-            Mismatch::Wrong("the number is out of range".to_owned(), None)
+            Mismatch::Invalid("the number is out of range".to_owned(), None)
         }
         _ => expected(),
     }
 }
 
-fn single(node: &Node<'_>, dialect: Dialect) -> Fit<f32> {
+fn float32(node: &Node<'_>, dialect: Dialect) -> Fit<f32> {
     let wide = number(node, dialect)?;
     let narrow = wide as f32;
     if wide.is_finite() && narrow.is_infinite() {
-        return Err(Mismatch::Wrong("the number is out of range for float".to_owned(), None));
+        return Err(Mismatch::Invalid("the number is out of range for float".to_owned(), None));
     }
     Ok(narrow)
 }
@@ -108,7 +108,7 @@ fn number(node: &Node<'_>, dialect: Dialect) -> Fit<f64> {
                 && !text.contains("Inf")
             {
                 let message = "the number is out of range for double".to_owned();
-                return Err(Mismatch::Wrong(message, None));
+                return Err(Mismatch::Invalid(message, None));
             }
             Some(number)
         }
@@ -151,7 +151,7 @@ fn bytes(node: &Node<'_>, dialect: Dialect) -> Fit<Bytes> {
     match (node.value(), dialect) {
         (Value::Text(text), Dialect::Json) => base64(text)
             .map(Bytes::from)
-            .ok_or_else(|| Mismatch::Wrong("the text is no base64".to_owned(), None)),
+            .ok_or_else(|| Mismatch::Invalid("the text is no base64".to_owned(), None)),
         (Value::Text(text), Dialect::Text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
         (Value::Bytes(bytes), _) => Ok(Bytes::copy_from_slice(bytes)),
         _ => Err(Mismatch::Expected("bytes as base64".to_owned())),
@@ -191,11 +191,11 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 }
 
 /// By name or by number; a number nobody declared is refused like a name.
-fn variant(descriptor: &EnumDescriptor, node: &Node<'_>, dialect: Dialect) -> Fit<i32> {
+fn enum_number(descriptor: &EnumDescriptor, node: &Node<'_>, dialect: Dialect) -> Fit<i32> {
     let name = match (node.value(), dialect) {
         (Value::Text(text), Dialect::Json) => &**text,
         (Value::Word(text), Dialect::Text) => text,
-        (Value::Number(text), _) => return numbered(descriptor, text),
+        (Value::Number(text), _) => return declared_number(descriptor, text),
         (Value::Null, _) if descriptor.full_name() == "google.protobuf.NullValue" => return Ok(0),
         _ => return Err(Mismatch::Expected(format!("a value of `{}`", descriptor.name()))),
     };
@@ -207,14 +207,14 @@ fn variant(descriptor: &EnumDescriptor, node: &Node<'_>, dialect: Dialect) -> Fi
         Some(closest) => format!("did you mean `{closest}`?"),
         None => one_of(values.iter().map(|value| value.name())),
     };
-    Err(Mismatch::Wrong(format!("`{}` has no such value", descriptor.name()), Some(hint)))
+    Err(Mismatch::Invalid(format!("`{}` has no such value", descriptor.name()), Some(hint)))
 }
 
-fn numbered(descriptor: &EnumDescriptor, text: &str) -> Fit<i32> {
+fn declared_number(descriptor: &EnumDescriptor, text: &str) -> Fit<i32> {
     let number = integer(text).and_then(|number| i32::try_from(number).ok());
     match number.and_then(|number| descriptor.get_value(number)) {
         Some(value) => Ok(value.number()),
-        None => Err(Mismatch::Wrong(format!("`{}` has no such value", descriptor.name()), None)),
+        None => Err(Mismatch::Invalid(format!("`{}` has no such value", descriptor.name()), None)),
     }
 }
 

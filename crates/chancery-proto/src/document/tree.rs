@@ -3,8 +3,8 @@
 use prost_reflect::MessageDescriptor;
 
 use super::Parsed;
-use super::collect::{Collector, Place};
-use super::message::{AT_TYPE, Dialect, Reader, is_confidential};
+use super::collect::{Collector, Location};
+use super::message::{AT_TYPE, Dialect, MessageReader, is_confidential};
 use super::scalar::Mismatch;
 use crate::schema::Schema;
 use crate::syntax::{Documents, Entry, Fault, Node, Step, Value};
@@ -17,12 +17,12 @@ pub(super) fn parse(
     documents: Documents<'_>,
 ) -> Parsed {
     let Documents { roots, faults } = documents;
-    let reader = Reader::new(schema, dialect, text);
-    let mut documents = Loader { schema, dialect, reader, collector: Collector::default() };
+    let reader = MessageReader::new(schema, dialect, text);
+    let mut documents = DocumentReader { schema, dialect, reader, collector: Collector::default() };
     for root in &roots {
         documents.document(root);
     }
-    let Loader { reader, collector, .. } = documents;
+    let DocumentReader { reader, collector, .. } = documents;
     finish(text, collector.parsed, faults, reader.faults)
 }
 
@@ -37,14 +37,14 @@ fn finish(text: &str, mut parsed: Parsed, syntax: Vec<Fault>, fields: Vec<Fault>
     parsed
 }
 
-struct Loader<'s, 'n> {
+struct DocumentReader<'s, 'n> {
     schema: &'s Schema,
     dialect: Dialect,
-    reader: Reader<'s, 'n>,
+    reader: MessageReader<'s, 'n>,
     collector: Collector,
 }
 
-impl<'n> Loader<'_, 'n> {
+impl<'n> DocumentReader<'_, 'n> {
     fn document(&mut self, root: &'n Node<'_>) {
         match root.value() {
             Value::Null => {}
@@ -58,7 +58,7 @@ impl<'n> Loader<'_, 'n> {
             Value::Sequence(_) => self.list(root),
             _ => {
                 // A text that is no configuration at all may be a token that came here by mistake.
-                self.reader.keep_quiet();
+                self.reader.mark_confidential();
                 let expected = "a resource (a mapping with `@type`), a list of them, or a \
                                 `DiscoveryResponse`";
                 self.reader.mismatch::<()>(root, Mismatch::Expected(expected.to_owned()));
@@ -118,7 +118,7 @@ impl<'n> Loader<'_, 'n> {
 
     fn resource(&mut self, node: &'n Node<'_>) {
         if let Some((type_url, message)) = self.reader.typed(node) {
-            let place = Place { node: Some(node), path: self.reader.path.text() };
+            let place = Location { node: Some(node), path: self.reader.path.text() };
             self.collector.add(self.schema, type_url, &message, &place);
         }
     }
@@ -140,7 +140,7 @@ impl<'n> Loader<'_, 'n> {
         let any = response.get_field_by_name("resources").map(|field| field.kind());
         let Some(any) = any.as_ref().and_then(|kind| kind.as_message()) else { return };
         let Some(any) = self.reader.message(any, node) else { return };
-        let place = Place { node: Some(node), path: self.reader.path.text() };
+        let place = Location { node: Some(node), path: self.reader.path.text() };
         self.collector.add_any(self.schema, &any, &place);
     }
 }

@@ -4,7 +4,7 @@ use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, Value as Field};
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
-use super::message::Reader;
+use super::message::MessageReader;
 use super::scalar::Mismatch;
 use crate::syntax::{Node, Step, Value};
 
@@ -40,7 +40,7 @@ impl Special {
     }
 }
 
-impl<'n> Reader<'_, 'n> {
+impl<'n> MessageReader<'_, 'n> {
     /// A message in a form of its own.
     pub(super) fn special(
         &mut self,
@@ -52,15 +52,17 @@ impl<'n> Reader<'_, 'n> {
             Special::Any => self.any(descriptor, node),
             Special::Duration => self.duration(descriptor, node),
             Special::Timestamp => {
-                self.by_text(descriptor, node, "a time such as `2026-01-31T23:59:59Z`")
+                self.text_form(descriptor, node, "a time such as `2026-01-31T23:59:59Z`")
             }
-            Special::FieldMask => self.by_text(descriptor, node, "fields such as `name,otherName`"),
-            Special::Struct => self.structure(descriptor, node),
-            Special::Value => self.dynamic(descriptor, node),
-            Special::ListValue => self.dynamic_list(descriptor, node),
+            Special::FieldMask => {
+                self.text_form(descriptor, node, "fields such as `name,otherName`")
+            }
+            Special::Struct => self.struct_message(descriptor, node),
+            Special::Value => self.value_message(descriptor, node),
+            Special::ListValue => self.list_value(descriptor, node),
             Special::Wrapper => {
                 let kind = descriptor.get_field(1)?.kind();
-                self.one(&kind, node).map(|value| filled(descriptor, [(1, value)]))
+                self.one(&kind, node).map(|value| message_with(descriptor, [(1, value)]))
             }
         }
     }
@@ -72,13 +74,13 @@ impl<'n> Reader<'_, 'n> {
     ) -> Option<DynamicMessage> {
         if let Some((seconds, nanos)) = node.text().and_then(duration) {
             let fields = [(1, Field::I64(seconds)), (2, Field::I32(nanos))];
-            return Some(filled(descriptor, fields));
+            return Some(message_with(descriptor, fields));
         }
         self.mismatch(node, Mismatch::Expected("a duration in seconds such as `1.5s`".to_owned()))
     }
 
     /// Forms that are one text, and rare.
-    fn by_text(
+    fn text_form(
         &mut self,
         descriptor: &MessageDescriptor,
         node: &'n Node<'_>,
@@ -91,7 +93,7 @@ impl<'n> Reader<'_, 'n> {
         parsed.or_else(|| self.mismatch(node, Mismatch::Expected(expected.to_owned())))
     }
 
-    fn structure(
+    fn struct_message(
         &mut self,
         descriptor: &MessageDescriptor,
         node: &'n Node<'_>,
@@ -109,11 +111,11 @@ impl<'n> Reader<'_, 'n> {
             self.path.pop();
         }
         self.depth -= 1;
-        (fields.len() == entries.len()).then(|| filled(descriptor, [(1, Field::Map(fields))]))
+        (fields.len() == entries.len()).then(|| message_with(descriptor, [(1, Field::Map(fields))]))
     }
 
     /// A `google.protobuf.Value`: whatever JSON can say.
-    fn dynamic(
+    fn value_message(
         &mut self,
         descriptor: &MessageDescriptor,
         node: &'n Node<'_>,
@@ -131,10 +133,10 @@ impl<'n> Reader<'_, 'n> {
         if value.as_f64().is_some_and(|number| !number.is_finite()) {
             return self.mismatch(node, Mismatch::Expected("a finite number".to_owned()));
         }
-        Some(filled(descriptor, [(number, value)]))
+        Some(message_with(descriptor, [(number, value)]))
     }
 
-    fn dynamic_list(
+    fn list_value(
         &mut self,
         descriptor: &MessageDescriptor,
         node: &'n Node<'_>,
@@ -149,12 +151,12 @@ impl<'n> Reader<'_, 'n> {
             values.extend(self.message(&value, node).map(Field::Message));
             self.path.pop();
         }
-        (values.len() == nodes.len()).then(|| filled(descriptor, [(1, Field::List(values))]))
+        (values.len() == nodes.len()).then(|| message_with(descriptor, [(1, Field::List(values))]))
     }
 }
 
 /// A message of Google's with these fields.
-pub(super) fn filled<const N: usize>(
+pub(super) fn message_with<const N: usize>(
     descriptor: &MessageDescriptor,
     fields: [(u32, Field); N],
 ) -> DynamicMessage {

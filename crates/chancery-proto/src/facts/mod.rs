@@ -73,7 +73,7 @@ fn message_at(field: &FieldDescriptor, body: &[u8]) -> Option<DynamicMessage> {
 pub(crate) const LOAD_SERVER: &str = "lrs_server";
 
 fn is_own_server(source: Option<&DynamicMessage>) -> bool {
-    source.map(Source::of) == Some(Source::OwnServer)
+    source.map(ConfigSource::of) == Some(ConfigSource::OwnServer)
 }
 
 /// Whether this is a type of the old protocol.
@@ -201,10 +201,12 @@ struct Links {
 impl Links {
     /// A link whose source is in a field of `message`; none if that is a file.
     fn add(&mut self, api: Api, name: &str, message: &DynamicMessage, source: &str) {
-        match message_in(message, source).map(Source::of) {
-            Some(Source::Aggregated | Source::OwnServer) => self.insert(api, name, true),
-            Some(Source::OtherServer) => self.insert(api, name, false),
-            Some(Source::Elsewhere) | None => {}
+        match message_in(message, source).map(ConfigSource::of) {
+            Some(ConfigSource::Aggregated | ConfigSource::OwnServer) => {
+                self.insert(api, name, true)
+            }
+            Some(ConfigSource::OtherServer) => self.insert(api, name, false),
+            Some(ConfigSource::Elsewhere) | None => {}
         }
     }
 
@@ -228,7 +230,7 @@ pub(crate) fn type_of(api: Api, v2: bool) -> Option<TypeUrl> {
 
 /// Where a `ConfigSource` says a resource comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ConfigSource {
     /// `ads`: on the aggregated stream.
     Aggregated,
     /// `self`: from the server that sent the referrer.
@@ -239,7 +241,7 @@ pub(crate) enum Source {
     Elsewhere,
 }
 
-impl Source {
+impl ConfigSource {
     /// Reads a `ConfigSource` of v3 or v2.
     pub(crate) fn of(source: &DynamicMessage) -> Self {
         if source.has_field_by_name("ads") {

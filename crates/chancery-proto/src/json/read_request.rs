@@ -17,7 +17,7 @@ use super::JsonError;
 /// # Errors
 /// When the text is no JSON, or a key has a value of the wrong type.
 pub fn request_from_json(text: &[u8]) -> Result<SotwRequest, JsonError> {
-    let body: Body = serde_json::from_slice(text).map_err(JsonError::Request)?;
+    let body: JsonRequest = serde_json::from_slice(text).map_err(JsonError::Request)?;
     let names = body.resource_names.unwrap_or_default();
     let locators = body.resource_locators.unwrap_or_default();
     let located = locators.into_iter().map(|locator| locator.name.unwrap_or_default());
@@ -32,30 +32,30 @@ pub fn request_from_json(text: &[u8]) -> Result<SotwRequest, JsonError> {
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct JsonRequest {
     #[serde(alias = "versionInfo")]
     version_info: Option<String>,
     node: Option<JsonNode>,
     #[serde(alias = "resourceNames")]
     resource_names: Option<Vec<String>>,
     #[serde(alias = "resourceLocators")]
-    resource_locators: Option<Vec<Locator>>,
+    resource_locators: Option<Vec<JsonLocator>>,
     #[serde(alias = "typeUrl")]
     type_url: Option<String>,
     #[serde(alias = "responseNonce")]
     response_nonce: Option<String>,
     #[serde(alias = "errorDetail")]
-    error_detail: Option<Status>,
+    error_detail: Option<JsonStatus>,
 }
 
 #[derive(Deserialize)]
-struct Locator {
+struct JsonLocator {
     name: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Status {
-    code: Option<Number>,
+pub(crate) struct JsonStatus {
+    code: Option<JsonNumber>,
     message: Option<String>,
 }
 
@@ -72,11 +72,11 @@ struct JsonNode {
     #[serde(alias = "userAgentVersion")]
     user_agent_version: Option<String>,
     #[serde(alias = "userAgentBuildVersion")]
-    user_agent_build_version: Option<BuildVersion>,
+    user_agent_build_version: Option<JsonBuildVersion>,
     #[serde(alias = "clientFeatures")]
     client_features: Option<Vec<String>>,
     #[serde(alias = "dynamicParameters")]
-    dynamic_parameters: Option<BTreeMap<String, ContextParams>>,
+    dynamic_parameters: Option<BTreeMap<String, JsonContextParams>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -88,33 +88,33 @@ struct JsonLocality {
 }
 
 #[derive(Deserialize)]
-struct BuildVersion {
-    version: Option<SemanticVersion>,
+struct JsonBuildVersion {
+    version: Option<JsonSemanticVersion>,
 }
 
 #[derive(Deserialize)]
-struct SemanticVersion {
+struct JsonSemanticVersion {
     #[serde(alias = "majorNumber")]
-    major_number: Option<Number>,
+    major_number: Option<JsonNumber>,
     #[serde(alias = "minorNumber")]
-    minor_number: Option<Number>,
-    patch: Option<Number>,
+    minor_number: Option<JsonNumber>,
+    patch: Option<JsonNumber>,
 }
 
 #[derive(Deserialize)]
-struct ContextParams {
+struct JsonContextParams {
     params: Option<BTreeMap<String, String>>,
 }
 
 /// An integer, as a number or as text.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Number {
+enum JsonNumber {
     Number(i64),
     Text(String),
 }
 
-impl Number {
+impl JsonNumber {
     fn value(&self) -> i64 {
         match self {
             Self::Number(number) => *number,
@@ -152,7 +152,7 @@ impl JsonNode {
     fn version(&self) -> String {
         let build = self.user_agent_build_version.as_ref();
         if let Some(version) = build.and_then(|build| build.version.as_ref()) {
-            let part = |number: &Option<Number>| number.as_ref().map_or(0, Number::value);
+            let part = |number: &Option<JsonNumber>| number.as_ref().map_or(0, JsonNumber::value);
             let minor = part(&version.minor_number);
             return format!("{}.{minor}.{}", part(&version.major_number), part(&version.patch));
         }
@@ -161,8 +161,8 @@ impl JsonNode {
     }
 }
 
-impl From<Status> for ErrorDetail {
-    fn from(status: Status) -> Self {
+impl From<JsonStatus> for ErrorDetail {
+    fn from(status: JsonStatus) -> Self {
         let code = status.code.map_or(0, |code| code.value());
         Self { code: i32::try_from(code).unwrap_or(0), message: status.message.unwrap_or_default() }
     }

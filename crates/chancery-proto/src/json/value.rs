@@ -16,7 +16,7 @@ use serde_json::{Error, Map, Value};
 /// # Errors
 /// When it has none: an `Any` of an unknown type, a duration out of its range.
 pub(crate) fn to_value(message: &DynamicMessage) -> Result<Value, Error> {
-    message.serialize_with_options(Writer, &SerializeOptions::new())
+    message.serialize_with_options(ValueSerializer, &SerializeOptions::new())
 }
 
 /// A number as JSON has it: finite, or a text.
@@ -29,13 +29,13 @@ pub(crate) fn number(value: f64) -> Value {
     }
 }
 
-struct Writer;
+struct ValueSerializer;
 
 #[derive(Default)]
-struct List(Vec<Value>);
+struct ListSerializer(Vec<Value>);
 
 #[derive(Default)]
-struct Object {
+struct ObjectSerializer {
     fields: Map<String, Value>,
     key: String,
 }
@@ -49,11 +49,11 @@ macro_rules! plain {
     };
 }
 
-impl Serializer for Writer {
+impl Serializer for ValueSerializer {
     type Ok = Value;
     type Error = Error;
-    type SerializeSeq = List;
-    type SerializeMap = Object;
+    type SerializeSeq = ListSerializer;
+    type SerializeMap = ObjectSerializer;
     type SerializeTuple = Impossible<Value, Error>;
     type SerializeTupleStruct = Impossible<Value, Error>;
     type SerializeTupleVariant = Impossible<Value, Error>;
@@ -108,12 +108,12 @@ impl Serializer for Writer {
         Ok(value.to_string().into())
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<List, Error> {
-        Ok(List::default())
+    fn serialize_seq(self, _: Option<usize>) -> Result<ListSerializer, Error> {
+        Ok(ListSerializer::default())
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Object, Error> {
-        Ok(Object::default())
+    fn serialize_map(self, _: Option<usize>) -> Result<ObjectSerializer, Error> {
+        Ok(ObjectSerializer::default())
     }
 
     fn serialize_unit_variant(
@@ -180,12 +180,12 @@ fn no_message(name: &str) -> Error {
     Error::custom(format!("`{name}` is no part of a message"))
 }
 
-impl SerializeSeq for List {
+impl SerializeSeq for ListSerializer {
     type Ok = Value;
     type Error = Error;
 
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.0.push(value.serialize(Writer)?);
+        self.0.push(value.serialize(ValueSerializer)?);
         Ok(())
     }
 
@@ -194,12 +194,12 @@ impl SerializeSeq for List {
     }
 }
 
-impl SerializeMap for Object {
+impl SerializeMap for ObjectSerializer {
     type Ok = Value;
     type Error = Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
-        let Value::String(key) = key.serialize(Writer)? else {
+        let Value::String(key) = key.serialize(ValueSerializer)? else {
             return Err(Error::custom("a key is no text"));
         };
         self.key = key;
@@ -208,7 +208,7 @@ impl SerializeMap for Object {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         let key = std::mem::take(&mut self.key);
-        self.fields.insert(key, value.serialize(Writer)?);
+        self.fields.insert(key, value.serialize(ValueSerializer)?);
         Ok(())
     }
 

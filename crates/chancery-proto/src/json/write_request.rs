@@ -34,12 +34,12 @@ fn node(node: &Node) -> Json {
     put_text(&mut fields, "id", &node.id);
     // Envoy does not poll without one, so servers may count on it.
     put(&mut fields, "cluster", Some(node.cluster.as_str().into()));
-    put(&mut fields, "metadata", filled(map(&node.metadata)));
-    put(&mut fields, "locality", filled(locality));
+    put(&mut fields, "metadata", unless_empty(map(&node.metadata)));
+    put(&mut fields, "locality", unless_empty(locality));
     put_text(&mut fields, "user_agent_name", &node.user_agent_name);
     put_text(&mut fields, "user_agent_version", &node.user_agent_version);
     put(&mut fields, "client_features", list(node.client_features.iter().map(String::as_str)));
-    put(&mut fields, "dynamic_parameters", filled(parameters.collect()));
+    put(&mut fields, "dynamic_parameters", unless_empty(parameters.collect()));
     Json::Object(fields)
 }
 
@@ -83,7 +83,7 @@ fn list<'t>(texts: impl ExactSizeIterator<Item = &'t str>) -> Option<Json> {
     (texts.len() > 0).then(|| texts.map(Json::from).collect())
 }
 
-fn filled(fields: Map<String, Json>) -> Option<Json> {
+fn unless_empty(fields: Map<String, Json>) -> Option<Json> {
     (!fields.is_empty()).then_some(Json::Object(fields))
 }
 

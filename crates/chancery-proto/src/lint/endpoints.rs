@@ -12,19 +12,19 @@ use crate::walk::{message_in, messages_in, text_in, value_in};
 
 /// Adds what is wrong with a `ClusterLoadAssignment`.
 pub(super) fn lint(assignment: &DynamicMessage, warnings: &mut Vec<Warning>) {
-    let mut seen = Seen::default();
+    let mut check = AssignmentCheck::default();
     for (at, group) in messages_in(assignment, "endpoints").enumerate() {
         let path = format!("endpoints[{at}]");
         match weight(group) {
-            0 => seen.skipped.push(path),
-            weight => seen.note_locality(&path, group, weight, warnings),
+            0 => check.skipped.push(path),
+            weight => check.note_locality(&path, group, weight, warnings),
         }
     }
-    seen.finish(warnings);
+    check.finish(warnings);
 }
 
 #[derive(Default)]
-struct Seen<'a> {
+struct AssignmentCheck<'a> {
     /// The paths of localities without a weight.
     skipped: Vec<String>,
     /// Per priority, the sum of the weights of its localities.
@@ -33,7 +33,7 @@ struct Seen<'a> {
     addresses: BTreeSet<(&'a str, u32)>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> AssignmentCheck<'a> {
     fn note_locality(
         &mut self,
         path: &str,

@@ -14,7 +14,7 @@ use std::fmt;
 use chancery_core::{Api, Resource, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage};
 
-use crate::facts::{Source, is_v2};
+use crate::facts::{ConfigSource, is_v2};
 use crate::schema::Schema;
 use crate::walk::{message_in, walk};
 
@@ -101,7 +101,7 @@ fn lint_cluster(cluster: &DynamicMessage, warnings: &mut Vec<Warning>) {
         warnings.extend(refused("eds_cluster_config.eds_config", source));
     }
     if let Some(source) = message_in(cluster, "lrs_server")
-        && Source::of(source) != Source::OwnServer
+        && ConfigSource::of(source) != ConfigSource::OwnServer
     {
         warnings.push(Warning::new("lrs_server", "gRPC clients accept only `self` here"));
     }
@@ -117,9 +117,9 @@ fn lint_sources(prefix: &str, message: &DynamicMessage, warnings: &mut Vec<Warni
 }
 
 fn refused(path: &str, source: &DynamicMessage) -> Option<Warning> {
-    match Source::of(source) {
-        Source::Aggregated | Source::OwnServer => None,
-        Source::OtherServer | Source::Elsewhere => {
+    match ConfigSource::of(source) {
+        ConfigSource::Aggregated | ConfigSource::OwnServer => None,
+        ConfigSource::OtherServer | ConfigSource::Elsewhere => {
             Some(Warning::new(path, "gRPC accepts only `ads` or `self` here"))
         }
     }

@@ -9,7 +9,7 @@
 use chancery_core::{Api, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage};
 
-use crate::facts::{LOAD_SERVER, Source, is_eds};
+use crate::facts::{ConfigSource, LOAD_SERVER, is_eds};
 use crate::walk::{message_in, text_in, walk};
 
 /// Whether a gRPC client may use a body of this type.
@@ -40,7 +40,7 @@ fn routes(listener: &DynamicMessage) -> Result<(), String> {
 fn cluster(cluster: &DynamicMessage) -> Result<(), String> {
     // C-081
     if let Some(server) = message_in(cluster, LOAD_SERVER)
-        && Source::of(server) != Source::OwnServer
+        && ConfigSource::of(server) != ConfigSource::OwnServer
     {
         return Err(format!("`{LOAD_SERVER}` must be `self`, or be left out"));
     }
@@ -62,9 +62,9 @@ fn cluster(cluster: &DynamicMessage) -> Result<(), String> {
 }
 
 fn on_the_stream(source: Option<&DynamicMessage>, field: &str) -> Result<(), String> {
-    match source.map(Source::of) {
-        Some(Source::Aggregated | Source::OwnServer) => Ok(()),
-        Some(Source::OtherServer | Source::Elsewhere) | None => {
+    match source.map(ConfigSource::of) {
+        Some(ConfigSource::Aggregated | ConfigSource::OwnServer) => Ok(()),
+        Some(ConfigSource::OtherServer | ConfigSource::Elsewhere) | None => {
             Err(format!("`{field}` must be `ads` or `self`: gRPC has no other source"))
         }
     }

@@ -10,11 +10,11 @@ use prost_reflect::{DeserializeOptions, DynamicMessage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::judge::{Body, Entry, Judge, NO_TIME, ttl};
+use super::judge::{INVALID_TTL, Judge, RawBody, RawResource, ttl};
 use super::{Reader, canonical_error};
 use crate::canonical;
 use crate::document::{Special, duration};
-use crate::json::{JsonError, Status};
+use crate::json::{JsonError, JsonStatus};
 use crate::resource::{is_wrapper, naming_field};
 use crate::schema::Schema;
 
@@ -28,7 +28,7 @@ pub(super) fn read(
     let type_url = said.map_or_else(|| expected.clone(), |said| TypeUrl::new(&said));
     let mut judge = Judge::new(reader, &type_url);
     for resource in response.resources.unwrap_or_default() {
-        judge.add(entry(&reader.schema, &resource));
+        judge.add(raw_resource(&reader.schema, &resource));
     }
     let resources = judge.finish();
     let errors = response.resource_errors.unwrap_or_default().into_iter();
@@ -52,24 +52,24 @@ struct JsonResponse {
     nonce: Option<String>,
     resources: Option<Vec<Value>>,
     #[serde(alias = "resourceErrors")]
-    resource_errors: Option<Vec<ResourceError>>,
+    resource_errors: Option<Vec<JsonResourceError>>,
 }
 
 #[derive(Deserialize)]
-struct ResourceError {
+struct JsonResourceError {
     #[serde(alias = "resourceName")]
-    resource_name: Option<Located>,
+    resource_name: Option<JsonLocator>,
     #[serde(alias = "errorDetail")]
-    error_detail: Option<Status>,
+    error_detail: Option<JsonStatus>,
 }
 
 #[derive(Deserialize)]
-struct Located {
+struct JsonLocator {
     name: Option<String>,
 }
 
-impl From<ResourceError> for NameError {
-    fn from(error: ResourceError) -> Self {
+impl From<JsonResourceError> for NameError {
+    fn from(error: JsonResourceError) -> Self {
         let name = error.resource_name.and_then(|located| located.name).unwrap_or_default();
         let error = error.error_detail.map(ErrorDetail::from).unwrap_or_default();
         Self { name: name.into(), error }
@@ -77,19 +77,22 @@ impl From<ResourceError> for NameError {
 }
 
 /// An `Any`, with the resource in it or a wrapper around that (C-036).
-fn entry<'j>(schema: &Schema, any: &'j Value) -> Result<Entry<'j>, String> {
+fn raw_resource<'j>(schema: &Schema, any: &'j Value) -> Result<RawResource<'j>, String> {
     let (type_url, fields) = typed(any).ok_or("an entry of `resources` has no `@type`")?;
     if is_wrapper(type_url) {
-        return wrapped(schema, fields);
+        return read_wrapper(schema, fields);
     }
     let bytes = body(schema, type_url, fields);
     // A body that cannot be read may still say whose it is.
-    let name = if bytes.is_err() { named(schema, type_url, fields) } else { None };
-    let body = Some(Body { type_url, bytes });
-    Ok(Entry { name: name.unwrap_or_default().into(), body, ..Entry::default() })
+    let name = if bytes.is_err() { name_in_body(schema, type_url, fields) } else { None };
+    let body = Some(RawBody { type_url, bytes });
+    Ok(RawResource { name: name.unwrap_or_default().into(), body, ..RawResource::default() })
 }
 
-fn wrapped<'j>(schema: &Schema, fields: &'j Map<String, Value>) -> Result<Entry<'j>, String> {
+fn read_wrapper<'j>(
+    schema: &Schema,
+    fields: &'j Map<String, Value>,
+) -> Result<RawResource<'j>, String> {
     let located = either(fields, "resource_name", "resourceName");
     let located = located.and_then(|located| located.get("name"));
     let name = match text(fields.get("name"), "name")? {
@@ -104,14 +107,14 @@ fn wrapped<'j>(schema: &Schema, fields: &'j Map<String, Value>) -> Result<Entry<
     let aliases = aliases.iter().map(|alias| text(Some(alias), "aliases").map(Into::into));
     let resource = fields.get("resource").filter(|resource| !resource.is_null());
     let body = resource.map(|any| match typed(any) {
-        None => Body { type_url: "", bytes: Ok(Bytes::new()) },
-        Some((type_url, fields)) => Body { type_url, bytes: body(schema, type_url, fields) },
+        None => RawBody { type_url: "", bytes: Ok(Bytes::new()) },
+        Some((type_url, fields)) => RawBody { type_url, bytes: body(schema, type_url, fields) },
     });
     let length = |given: &Value| match given.as_str().and_then(duration) {
         Some((seconds, nanos)) => ttl(seconds, nanos),
-        None => Err(NO_TIME),
+        None => Err(INVALID_TTL),
     };
-    Ok(Entry {
+    Ok(RawResource {
         name: name.into(),
         version: text(fields.get("version"), "version")?,
         aliases: aliases.collect::<Result<_, _>>()?,
@@ -144,7 +147,11 @@ fn body(schema: &Schema, type_url: &str, fields: &Map<String, Value>) -> Result<
 }
 
 /// The name in the naming field of a type, in either spelling.
-fn named<'j>(schema: &Schema, type_url: &str, fields: &'j Map<String, Value>) -> Option<&'j str> {
+fn name_in_body<'j>(
+    schema: &Schema,
+    type_url: &str,
+    fields: &'j Map<String, Value>,
+) -> Option<&'j str> {
     let field = naming_field(&schema.message(type_url)?)?;
     either(fields, field.name(), field.json_name())?.as_str()
 }

@@ -22,16 +22,16 @@ use crate::wire::fields::{Fields, text};
 
 /// One resource as the server put it: the fields of a `Resource`, as far as they are said.
 #[derive(Default)]
-pub(super) struct Entry<'m> {
+pub(super) struct RawResource<'m> {
     pub(super) name: Cow<'m, str>,
     pub(super) version: &'m str,
     pub(super) aliases: Vec<Cow<'m, str>>,
     pub(super) ttl: Option<Result<Duration, &'static str>>,
-    pub(super) body: Option<Body<'m>>,
+    pub(super) body: Option<RawBody<'m>>,
 }
 
 /// What is in the `Any`.
-pub(super) struct Body<'m> {
+pub(super) struct RawBody<'m> {
     pub(super) type_url: &'m str,
     /// Or why it says nothing that could be bytes.
     pub(super) bytes: Result<Bytes, String>,
@@ -44,16 +44,16 @@ pub(super) fn ttl(seconds: i64, nanos: i32) -> Result<Duration, &'static str> {
         (Ok(seconds), Some(nanos)) if (seconds, nanos) != (0, 0) => {
             Ok(Duration::new(seconds, nanos))
         }
-        _ => Err(NO_TIME),
+        _ => Err(INVALID_TTL),
     }
 }
 
 /// What is said of a TTL that is none.
-pub(super) const NO_TIME: &str = "its `ttl` must be longer than nothing";
+pub(super) const INVALID_TTL: &str = "its `ttl` must be longer than nothing";
 
-/// How many resources without a name are told one by one: two bytes on the wire make one, and a
+/// How many resources without a name are with_causes one by one: two bytes on the wire make one, and a
 /// hundred reasons make no operator wiser than ten.
-const NAMELESS: usize = 100;
+const MAX_NAMELESS: usize = 100;
 
 /// Judges the resources of one response.
 pub(super) struct Judge<'r> {
@@ -73,12 +73,12 @@ impl<'r> Judge<'r> {
     }
 
     /// Adds a resource, or why it cannot even be looked at.
-    pub(super) fn add(&mut self, entry: Result<Entry<'_>, String>) {
+    pub(super) fn add(&mut self, entry: Result<RawResource<'_>, String>) {
         let item = entry.map_err(|why| InvalidResource { name: None, why });
         let item = item.and_then(|entry| self.item(&entry));
         if let Err(InvalidResource { name: None, .. }) = item {
             self.nameless += 1;
-            if self.nameless > NAMELESS {
+            if self.nameless > MAX_NAMELESS {
                 return;
             }
         }
@@ -88,19 +88,19 @@ impl<'r> Judge<'r> {
     /// All resources, each name once.
     pub(super) fn finish(mut self) -> Vec<Result<ResponseItem, InvalidResource>> {
         refuse_repeated(&mut self.items);
-        if let Some(more) = self.nameless.checked_sub(NAMELESS).filter(|more| *more > 0) {
+        if let Some(more) = self.nameless.checked_sub(MAX_NAMELESS).filter(|more| *more > 0) {
             let why = format!("{more} more resources without a name that can be told");
             self.items.push(Err(InvalidResource { name: None, why }));
         }
         self.items
     }
 
-    fn item(&self, entry: &Entry<'_>) -> Result<ResponseItem, InvalidResource> {
+    fn item(&self, entry: &RawResource<'_>) -> Result<ResponseItem, InvalidResource> {
         let name = self.name(entry).map_err(|why| InvalidResource { name: None, why })?;
         self.named(&name, entry).map_err(|why| InvalidResource { name: Some(name), why })
     }
 
-    fn named(&self, name: &ResourceName, entry: &Entry<'_>) -> Result<ResponseItem, String> {
+    fn named(&self, name: &ResourceName, entry: &RawResource<'_>) -> Result<ResponseItem, String> {
         let ttl = entry.ttl.transpose()?;
         let aliases = entry.aliases.iter().map(|alias| self.read_name(alias));
         let aliases = aliases.collect::<Result<Vec<_>, _>>()?;
@@ -125,7 +125,7 @@ impl<'r> Judge<'r> {
         }))
     }
 
-    fn name(&self, entry: &Entry<'_>) -> Result<ResourceName, String> {
+    fn name(&self, entry: &RawResource<'_>) -> Result<ResourceName, String> {
         let name = match &entry.body {
             _ if !entry.name.is_empty() => Cow::Borrowed(&*entry.name),
             Some(body) => {
@@ -146,7 +146,7 @@ impl<'r> Judge<'r> {
     }
 
     /// C-064: a resource of another type is none of this response.
-    fn check_type(&self, body: &Body<'_>) -> Result<(), String> {
+    fn check_type(&self, body: &RawBody<'_>) -> Result<(), String> {
         let name = body.type_url.rsplit_once('/').map_or(body.type_url, |(_, name)| name);
         if name == self.type_url.message_name() {
             Ok(())
@@ -171,7 +171,7 @@ impl<'r> Judge<'r> {
             format!("the bytes are no `{}`: {fault}", self.type_url.message_name())
         })?;
         let found = field.as_ref().zip(text).map(|(field, text)| (field.name(), text.to_owned()));
-        own_name(self.type_url, found).map_err(|error| error.told())
+        own_name(self.type_url, found).map_err(|error| error.with_causes())
     }
 
     /// What is made of a body; where nothing is, whether it is of its type.
@@ -181,7 +181,7 @@ impl<'r> Judge<'r> {
         if let Some(descriptor) = self.descriptor.clone().filter(|_| is_checked) {
             let message = DynamicMessage::decode(descriptor, &**body).map_err(|source| {
                 let type_name = self.type_url.message_name().to_owned();
-                ResourceError::Decode { type_name, source }.told()
+                ResourceError::Decode { type_name, source }.with_causes()
             })?;
             if self.reader.for_grpc {
                 grpc::check(self.type_url, &message)?;
@@ -192,7 +192,7 @@ impl<'r> Judge<'r> {
 }
 
 /// Judges one resource that did not come in a response.
-pub(super) fn kept(
+pub(super) fn judge_alone(
     reader: &Reader,
     type_url: &TypeUrl,
     name: &str,
@@ -200,8 +200,8 @@ pub(super) fn kept(
     bytes: Bytes,
 ) -> Result<ReceivedResource, String> {
     let judge = Judge::new(reader, type_url);
-    let body = Some(Body { type_url: type_url.as_str(), bytes: Ok(bytes) });
-    let entry = Entry { name: name.into(), version, body, ..Entry::default() };
+    let body = Some(RawBody { type_url: type_url.as_str(), bytes: Ok(bytes) });
+    let entry = RawResource { name: name.into(), version, body, ..RawResource::default() };
     match judge.item(&entry).map_err(|flaw| flaw.why)? {
         ResponseItem::Resource(given) => Ok(given),
         ResponseItem::Heartbeat(_) => Err("it has no body".to_owned()),

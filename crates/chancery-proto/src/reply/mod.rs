@@ -128,7 +128,7 @@ impl Reader {
         version: &str,
         body: Bytes,
     ) -> Result<ReceivedResource, String> {
-        judge::kept(self, type_url, name, version, body)
+        judge::judge_alone(self, type_url, name, version, body)
     }
 
     /// Reads a file that a client subscribes to: resources of one type, in a response, a list or

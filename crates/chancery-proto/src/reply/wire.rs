@@ -9,11 +9,11 @@ use chancery_core::client::Response;
 use chancery_core::{NameError, TypeUrl, Variant};
 use prost::Message;
 
-use super::judge::{Body, Entry, Judge, ttl};
+use super::judge::{Judge, RawBody, RawResource, ttl};
 use super::{Reader, canonical, canonical_error};
 use crate::resource::is_wrapper;
 use crate::wire::fields::{Fields, Outcome, located, merge, text};
-use crate::wire::{DecodeError, Malformed, ResourceError};
+use crate::wire::{DecodeError, Malformed, WireResourceError};
 
 pub(super) fn read(
     reader: &Reader,
@@ -37,7 +37,7 @@ pub(super) fn read(
     while let Some((number, value)) = fields.next().map_err(fault)? {
         if number == RESOURCES {
             judge.add(match variant {
-                Variant::Sotw => sotw_entry(message, value),
+                Variant::Sotw => sotw_resource(message, value),
                 Variant::Delta => wrapped(message, value),
             });
         }
@@ -99,25 +99,28 @@ fn delta(message: &[u8]) -> Outcome<Envelope<'_>> {
 }
 
 fn error(value: &[u8]) -> Outcome<NameError> {
-    Ok(canonical_error(ResourceError::decode(value)?.into()))
+    Ok(canonical_error(WireResourceError::decode(value)?.into()))
 }
 
 /// An `Any`, with the resource in it or a wrapper around that (C-036).
-fn sotw_entry<'m>(message: &Bytes, any: &'m [u8]) -> Result<Entry<'m>, String> {
-    let (type_url, value) = any_in(any).map_err(|fault| told(&fault, "Any"))?;
+fn sotw_resource<'m>(message: &Bytes, any: &'m [u8]) -> Result<RawResource<'m>, String> {
+    let (type_url, value) = any_in(any).map_err(|fault| entry_fault(&fault, "Any"))?;
     if is_wrapper(type_url) {
         return wrapped(message, value);
     }
-    Ok(Entry { body: Some(Body { type_url, bytes: Ok(kept(message, value)) }), ..Entry::default() })
+    Ok(RawResource {
+        body: Some(RawBody { type_url, bytes: Ok(own_bytes(message, value)) }),
+        ..RawResource::default()
+    })
 }
 
 /// A `Resource`.
-fn wrapped<'m>(message: &Bytes, wrapper: &'m [u8]) -> Result<Entry<'m>, String> {
-    read_wrapper(message, wrapper).map_err(|fault| told(&fault, "Resource"))
+fn wrapped<'m>(message: &Bytes, wrapper: &'m [u8]) -> Result<RawResource<'m>, String> {
+    read_wrapper(message, wrapper).map_err(|fault| entry_fault(&fault, "Resource"))
 }
 
-fn read_wrapper<'m>(message: &Bytes, wrapper: &'m [u8]) -> Outcome<Entry<'m>> {
-    let mut entry = Entry::default();
+fn read_wrapper<'m>(message: &Bytes, wrapper: &'m [u8]) -> Outcome<RawResource<'m>> {
+    let mut entry = RawResource::default();
     let (mut body, mut span) = (None, None::<Span>);
     let mut fields = Fields(wrapper);
     while let Some((number, value)) = fields.next()? {
@@ -135,7 +138,8 @@ fn read_wrapper<'m>(message: &Bytes, wrapper: &'m [u8]) -> Outcome<Entry<'m>> {
             _ => {}
         }
     }
-    entry.body = body.map(|(type_url, value)| Body { type_url, bytes: Ok(kept(message, value)) });
+    entry.body =
+        body.map(|(type_url, value)| RawBody { type_url, bytes: Ok(own_bytes(message, value)) });
     entry.ttl = span.map(|span| ttl(span.seconds, span.nanos));
     Ok(entry)
 }
@@ -153,14 +157,14 @@ fn any_in(any: &[u8]) -> Outcome<(&str, &[u8])> {
     Ok((type_url, bytes))
 }
 
-fn told(fault: &Malformed, expected: &str) -> String {
+fn entry_fault(fault: &Malformed, expected: &str) -> String {
     format!("an entry of `resources` is no `{expected}`: {fault}")
 }
 
-/// The bytes of a body, to be kept. A part of the message keeps all of it in memory, for as long as
+/// The bytes of a body, to be own_bytes. A part of the message keeps all of it in memory, for as long as
 /// one resource of it lives: twenty megabytes for one cluster, if the others were sent again since.
 /// So a body is its own unless it is much of the message itself.
-fn kept(message: &Bytes, body: &[u8]) -> Bytes {
+fn own_bytes(message: &Bytes, body: &[u8]) -> Bytes {
     if body.len() >= message.len() / 4 {
         message.slice_ref(body)
     } else {

@@ -93,7 +93,7 @@ pub enum ResourceError {
 
 impl ResourceError {
     /// This and what is behind it, in one line.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn with_causes(&self) -> String {
         let mut message = self.to_string();
         let mut source = self.source();
         while let Some(cause) = source {

@@ -45,13 +45,13 @@ pub struct Viewer {
 }
 
 /// What a viewer sees in an `Any`.
-enum Inside {
+enum AnyContent {
     /// The message.
     Message(DynamicMessage),
     /// Bytes of a type that nobody knows.
-    Closed(Bytes),
+    Opaque(Bytes),
     /// Bytes that should be of a known type, and may hold its secrets.
-    Hidden,
+    Withheld,
 }
 
 /// What stands in the place of a secret.
@@ -83,22 +83,22 @@ impl Viewer {
     }
 
     /// What is in an `Any` that stands `depth` messages deep.
-    fn inside(&self, type_url: &str, value: &Bytes, depth: usize) -> Inside {
+    fn content_of(&self, type_url: &str, value: &Bytes, depth: usize) -> AnyContent {
         let Some(descriptor) = self.schema.message(type_url) else {
-            return Inside::Closed(value.clone());
+            return AnyContent::Opaque(value.clone());
         };
         let message = (depth < any::MAX_DEPTH)
             .then(|| DynamicMessage::decode(descriptor, value.clone()).ok())
             .flatten();
         match message {
-            Some(message) => Inside::Message(message),
-            None if self.secrets => Inside::Closed(value.clone()),
-            None => Inside::Hidden,
+            Some(message) => AnyContent::Message(message),
+            None if self.secrets => AnyContent::Opaque(value.clone()),
+            None => AnyContent::Withheld,
         }
     }
 
     /// Whether a field is not to be shown. Its descriptor says so.
-    fn hides(&self, field: &FieldDescriptor) -> bool {
+    fn withholds(&self, field: &FieldDescriptor) -> bool {
         let Some(sensitive) = self.sensitive.as_ref().filter(|_| !self.secrets) else {
             return false;
         };

@@ -4,17 +4,17 @@ use bytes::Bytes;
 use chancery_core::TypeUrl;
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
-use super::{Inside, Viewer};
+use super::{AnyContent, Viewer};
 use crate::{any, canonical};
 
 impl Viewer {
     /// A body without what is secret in it; the very same bytes if nothing is. `None` for bytes that
     /// should be of a known type and are not: nobody can say what is in them.
     pub fn without_secrets(&self, type_url: &TypeUrl, body: &Bytes) -> Option<Bytes> {
-        match self.inside(type_url.as_str(), body, 0) {
-            Inside::Closed(bytes) => Some(bytes),
-            Inside::Hidden => None,
-            Inside::Message(mut message) => {
+        match self.content_of(type_url.as_str(), body, 0) {
+            AnyContent::Opaque(bytes) => Some(bytes),
+            AnyContent::Withheld => None,
+            AnyContent::Message(mut message) => {
                 let is_less = self.strip(&mut message, 0);
                 Some(if is_less { canonical::encode(&message).into() } else { body.clone() })
             }
@@ -26,7 +26,7 @@ impl Viewer {
         if any::is_any(&message.descriptor()) {
             return self.strip_any(message, depth);
         }
-        let hidden = message.fields().filter(|(field, _)| self.hides(field));
+        let hidden = message.fields().filter(|(field, _)| self.withholds(field));
         let hidden: Vec<_> = hidden.map(|(field, _)| field).collect();
         hidden.iter().for_each(|field| message.clear_field(field));
         message.fields_mut().fold(!hidden.is_empty(), |is_less, (_, value)| {
@@ -51,13 +51,13 @@ impl Viewer {
         let type_url = any::type_url(any).unwrap_or_default();
         let value = any.get_field_by_number(any::VALUE);
         let value = value.as_deref().and_then(Value::as_bytes).cloned().unwrap_or_default();
-        match self.inside(&type_url, &value, depth) {
-            Inside::Closed(_) => false,
-            Inside::Hidden => {
+        match self.content_of(&type_url, &value, depth) {
+            AnyContent::Opaque(_) => false,
+            AnyContent::Withheld => {
                 any.clear_field_by_number(any::VALUE);
                 true
             }
-            Inside::Message(mut payload) => {
+            AnyContent::Message(mut payload) => {
                 let is_less = self.strip(&mut payload, depth + 1);
                 if is_less {
                     let rest = canonical::encode(&payload).into();

@@ -6,34 +6,34 @@ use bytes::Bytes;
 use prost_reflect::{DynamicMessage, Kind, ReflectMessage, Value};
 
 use super::tree::key_of;
-use super::{Inside, REDACTED, Viewer, fields};
+use super::{AnyContent, REDACTED, Viewer, fields};
 use crate::any;
 
 /// An `Any` in its opened form, `[URL] { … }`; it ends with a line feed.
 pub(super) fn write(viewer: &Viewer, type_url: &str, value: &Bytes) -> String {
-    let mut writer = Writer { viewer, out: String::new(), indent: 0 };
+    let mut writer = TextWriter { viewer, out: String::new(), indent: 0 };
     writer.opened(type_url, value, 0);
     writer.out
 }
 
-struct Writer<'v> {
+struct TextWriter<'v> {
     viewer: &'v Viewer,
     out: String,
     indent: usize,
 }
 
-impl Writer<'_> {
+impl TextWriter<'_> {
     fn opened(&mut self, type_url: &str, value: &Bytes, depth: usize) {
-        match self.viewer.inside(type_url, value, depth) {
-            Inside::Message(message) => {
+        match self.viewer.content_of(type_url, value, depth) {
+            AnyContent::Message(message) => {
                 let name = bracketed(type_url, &message);
                 self.block(&name, |writer| writer.message(&message, depth + 1));
             }
-            Inside::Closed(bytes) => {
+            AnyContent::Opaque(bytes) => {
                 self.line("type_url", &quoted(type_url.as_bytes()));
                 self.line("value", &quoted(&bytes));
             }
-            Inside::Hidden => {
+            AnyContent::Withheld => {
                 self.line("type_url", &quoted(type_url.as_bytes()));
                 self.line("value", &quoted(REDACTED.as_bytes()));
             }
@@ -53,7 +53,7 @@ impl Writer<'_> {
         for (field, value) in fields(message) {
             let (name, kind) = (field.name(), field.kind());
             match value {
-                _ if self.viewer.hides(&field) => self.line(name, &quoted(REDACTED.as_bytes())),
+                _ if self.viewer.withholds(&field) => self.line(name, &quoted(REDACTED.as_bytes())),
                 Value::List(values) => {
                     values.iter().for_each(|value| self.value(name, Some(&kind), value, depth));
                 }

@@ -8,7 +8,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value as Json};
 
-use super::{Inside, REDACTED, Viewer, fields};
+use super::{AnyContent, REDACTED, Viewer, fields};
 use crate::any;
 use crate::document::Special;
 use crate::json::{number, tidy_number, to_value};
@@ -27,21 +27,21 @@ pub(super) enum Tree {
 impl Tree {
     /// An `Any`.
     pub(super) fn of(viewer: &Viewer, type_url: &str, value: &Bytes) -> Self {
-        Builder { viewer }.opened(type_url, value, 0)
+        TreeBuilder { viewer }.opened(type_url, value, 0)
     }
 }
 
-struct Builder<'v> {
+struct TreeBuilder<'v> {
     viewer: &'v Viewer,
 }
 
-impl Builder<'_> {
+impl TreeBuilder<'_> {
     fn opened(&self, type_url: &str, value: &Bytes, depth: usize) -> Tree {
         let mut entries = vec![("@type".to_owned(), Tree::Text(type_url.to_owned()))];
-        let value = match self.viewer.inside(type_url, value, depth) {
-            Inside::Closed(bytes) => Tree::Text(base64(&bytes)),
-            Inside::Hidden => Tree::Text(REDACTED.to_owned()),
-            Inside::Message(message) => {
+        let value = match self.viewer.content_of(type_url, value, depth) {
+            AnyContent::Opaque(bytes) => Tree::Text(base64(&bytes)),
+            AnyContent::Withheld => Tree::Text(REDACTED.to_owned()),
+            AnyContent::Message(message) => {
                 let special = Special::of(&message.descriptor()).is_some();
                 match self.message(&message, depth + 1) {
                     Tree::Map(fields) if !special => {
@@ -77,7 +77,7 @@ impl Builder<'_> {
     fn fields(&self, message: &DynamicMessage, depth: usize) -> Tree {
         let field = |(field, value): (FieldDescriptor, &Value)| {
             let shown = match value {
-                _ if self.viewer.hides(&field) => Tree::Text(REDACTED.to_owned()),
+                _ if self.viewer.withholds(&field) => Tree::Text(REDACTED.to_owned()),
                 Value::Map(entries) => {
                     let kind = field.kind();
                     let entry = kind.as_message().map(|entry| entry.map_entry_value_field().kind());

@@ -9,11 +9,11 @@ pub(super) struct Cursor<'a> {
     offset: usize,
     /// The last place that was asked for, so that columns are counted once: a text may be one
     /// line of many megabytes.
-    place: Place,
+    place: CountedTo,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct CountedTo {
     offset: usize,
     line: usize,
     column: usize,
@@ -23,7 +23,7 @@ impl<'a> Cursor<'a> {
     /// At the start of a text, past its byte order mark.
     pub(super) fn new(text: &'a str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        Self { text, offset: 0, place: Place { offset: 0, line: 1, column: 1 } }
+        Self { text, offset: 0, place: CountedTo { offset: 0, line: 1, column: 1 } }
     }
 
     /// The next byte. Cursors stop at ASCII characters only, so this is never half a character.
@@ -65,7 +65,7 @@ impl<'a> Cursor<'a> {
 
     /// Where the next byte stands.
     pub(super) fn position(&mut self) -> Position {
-        let Place { offset, mut line, mut column } = self.place;
+        let CountedTo { offset, mut line, mut column } = self.place;
         for character in self.text.get(offset..self.offset).unwrap_or("").chars() {
             if character == '\n' {
                 (line, column) = (line + 1, 1);
@@ -73,7 +73,7 @@ impl<'a> Cursor<'a> {
                 column += 1;
             }
         }
-        self.place = Place { offset: self.offset, line, column };
+        self.place = CountedTo { offset: self.offset, line, column };
         Position::new(line, column)
     }
 }

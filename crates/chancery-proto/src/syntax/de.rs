@@ -18,10 +18,10 @@ use super::{Fault, Position};
 
 /// An error on its way out.
 #[derive(Debug)]
-pub(super) struct Error(Box<Inner>);
+pub(super) struct NodeError(Box<ErrorDetails>);
 
 #[derive(Debug)]
-struct Inner {
+struct ErrorDetails {
     position: Option<Position>,
     /// Innermost first.
     path: Vec<OwnedStep>,
@@ -35,9 +35,9 @@ enum OwnedStep {
     Index(usize),
 }
 
-impl Error {
+impl NodeError {
     fn new(message: String, hint: Option<String>) -> Self {
-        Self(Box::new(Inner { position: None, path: Vec::new(), message, hint }))
+        Self(Box::new(ErrorDetails { position: None, path: Vec::new(), message, hint }))
     }
 
     fn at(mut self, position: Position) -> Self {
@@ -51,7 +51,7 @@ impl Error {
     }
 
     pub(super) fn into_fault(self) -> Fault {
-        let Inner { position, path, message, hint } = *self.0;
+        let ErrorDetails { position, path, message, hint } = *self.0;
         let mut text = String::new();
         for step in path.iter().rev() {
             append(
@@ -66,15 +66,15 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for NodeError {}
 
-impl de::Error for Error {
+impl de::Error for NodeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(message.to_string(), None)
     }
@@ -106,7 +106,7 @@ fn suggestion(found: &str, expected: &[&str]) -> Option<String> {
 pub(super) struct NodeDeserializer<'n, 'a>(pub(super) &'n Node<'a>);
 
 impl<'de> NodeDeserializer<'_, '_> {
-    fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         match self.0.value() {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(*value),
@@ -122,7 +122,7 @@ impl<'de> NodeDeserializer<'_, '_> {
     }
 }
 
-fn number<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, Error> {
+fn number<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, NodeError> {
     if let Some(whole) = scalar::integer(text) {
         if let Ok(number) = u64::try_from(whole) {
             return visitor.visit_u64(number);
@@ -135,14 +135,14 @@ fn number<'de, V: Visitor<'de>>(text: &str, visitor: V) -> Result<V::Value, Erro
 }
 
 impl<'de> Deserializer<'de> for NodeDeserializer<'_, '_> {
-    type Error = Error;
+    type Error = NodeError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         let position = self.0.position();
         self.any(visitor).map_err(|error| error.at(position))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
@@ -150,13 +150,13 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_, '_> {
         self,
         _name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, NodeError> {
         let position = self.0.position();
         visitor.visit_newtype_struct(self).map_err(|error| error.at(position))
     }
 
     /// A section whose keys are all commented out is empty, not wrong. A list is no short form.
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         let result = match self.0.value() {
             Value::Null => visitor.visit_map(Entries::new(&[])),
             Value::Sequence(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
@@ -170,7 +170,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_, '_> {
         _name: &'static str,
         _fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, NodeError> {
         self.deserialize_map(visitor)
     }
 
@@ -179,14 +179,14 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_, '_> {
         _name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, NodeError> {
         let position = self.0.position();
         let result = match self.0.value() {
             Value::Text(text) => visitor.visit_enum((&**text).into_deserializer()),
             Value::Mapping(entries) if entries.len() == 1 => {
                 visitor.visit_enum(Variant { entry: &entries[0] })
             }
-            _ => Err(Error::new("expected one name, or one key with a value".to_owned(), None)),
+            _ => Err(NodeError::new("expected one name, or one key with a value".to_owned(), None)),
         };
         result.map_err(|error| error.at(position))
     }
@@ -203,16 +203,16 @@ struct Elements<'n, 'a> {
 }
 
 impl<'de> SeqAccess<'de> for Elements<'_, '_> {
-    type Error = Error;
+    type Error = NodeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Error> {
+    ) -> Result<Option<T::Value>, NodeError> {
         let Some(node) = self.nodes.next() else { return Ok(None) };
         let index = self.index;
         self.index += 1;
-        let fault = |error: Error| error.at(node.position()).under(OwnedStep::Index(index));
+        let fault = |error: NodeError| error.at(node.position()).under(OwnedStep::Index(index));
         seed.deserialize(NodeDeserializer(node)).map(Some).map_err(fault)
     }
 
@@ -233,20 +233,20 @@ impl<'n, 'a> Entries<'n, 'a> {
 }
 
 impl<'de> MapAccess<'de> for Entries<'_, '_> {
-    type Error = Error;
+    type Error = NodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Error> {
+    ) -> Result<Option<K::Value>, NodeError> {
         self.current = self.entries.next();
         let Some(entry) = self.current else { return Ok(None) };
-        seed.deserialize((&*entry.key).into_deserializer()).map(Some).map_err(|error: Error| {
+        seed.deserialize((&*entry.key).into_deserializer()).map(Some).map_err(|error: NodeError| {
             error.at(entry.key_position).under(OwnedStep::Key(entry.key.to_string()))
         })
     }
 
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, NodeError> {
         let Some(entry) = self.current.take() else {
             return Err(de::Error::custom("a value was asked for before its key"));
         };
@@ -264,8 +264,8 @@ struct Variant<'n, 'a> {
 impl<'n, 'a> Variant<'n, 'a> {
     fn content<T>(
         self,
-        read: impl FnOnce(NodeDeserializer<'n, 'a>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        read: impl FnOnce(NodeDeserializer<'n, 'a>) -> Result<T, NodeError>,
+    ) -> Result<T, NodeError> {
         let Entry { key, node, .. } = self.entry;
         read(NodeDeserializer(node))
             .map_err(|error| error.at(node.position()).under(OwnedStep::Key(key.to_string())))
@@ -273,29 +273,33 @@ impl<'n, 'a> Variant<'n, 'a> {
 }
 
 impl<'de> EnumAccess<'de> for Variant<'_, '_> {
-    type Error = Error;
+    type Error = NodeError;
     type Variant = Self;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Error> {
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), NodeError> {
         let name = seed
             .deserialize((&*self.entry.key).into_deserializer())
-            .map_err(|error: Error| error.at(self.entry.key_position))?;
+            .map_err(|error: NodeError| error.at(self.entry.key_position))?;
         Ok((name, self))
     }
 }
 
 impl<'de> VariantAccess<'de> for Variant<'_, '_> {
-    type Error = Error;
+    type Error = NodeError;
 
-    fn unit_variant(self) -> Result<(), Error> {
+    fn unit_variant(self) -> Result<(), NodeError> {
         self.content(de::Deserialize::deserialize)
     }
 
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, NodeError> {
         self.content(|node| seed.deserialize(node))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Error> {
+    fn tuple_variant<V: Visitor<'de>>(
+        self,
+        _len: usize,
+        visitor: V,
+    ) -> Result<V::Value, NodeError> {
         self.content(|node| node.deserialize_any(visitor))
     }
 
@@ -303,7 +307,7 @@ impl<'de> VariantAccess<'de> for Variant<'_, '_> {
         self,
         _fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Error> {
+    ) -> Result<V::Value, NodeError> {
         self.content(|node| node.deserialize_map(visitor))
     }
 }

@@ -13,8 +13,12 @@ use super::yaml::Documents;
 
 /// Reads the one value of a text; a text of nothing but blanks has none.
 pub(crate) fn read(text: &str) -> Documents<'_> {
-    let mut reader =
-        Reader { cursor: Cursor::new(text), depth: 0, path: Path::default(), faults: Vec::new() };
+    let mut reader = JsonReader {
+        cursor: Cursor::new(text),
+        depth: 0,
+        path: Path::default(),
+        faults: Vec::new(),
+    };
     match reader.document() {
         Ok(root) => Documents { roots: root.into_iter().collect(), faults: reader.faults },
         Err(fault) => {
@@ -24,17 +28,17 @@ pub(crate) fn read(text: &str) -> Documents<'_> {
     }
 }
 
-type Read<T> = Result<T, Box<Fault>>;
+type ReadResult<T> = Result<T, Box<Fault>>;
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     cursor: Cursor<'a>,
     depth: usize,
     path: Path<'a>,
     faults: Vec<Fault>,
 }
 
-impl<'a> Reader<'a> {
-    fn document(&mut self) -> Read<Option<Node<'a>>> {
+impl<'a> JsonReader<'a> {
+    fn document(&mut self) -> ReadResult<Option<Node<'a>>> {
         self.skip_blanks();
         if self.cursor.peek().is_none() {
             return Ok(None);
@@ -47,7 +51,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn value(&mut self) -> Read<Node<'a>> {
+    fn value(&mut self) -> ReadResult<Node<'a>> {
         let position = self.cursor.position();
         let value = match self.cursor.peek() {
             Some(b'{') => self.nested(Self::object)?,
@@ -60,7 +64,7 @@ impl<'a> Reader<'a> {
         Ok(Node::new(value, position))
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Read<Value<'a>>) -> Read<Value<'a>> {
+    fn nested(&mut self, read: fn(&mut Self) -> ReadResult<Value<'a>>) -> ReadResult<Value<'a>> {
         if self.depth == MAX_DEPTH {
             return Err(Box::new(too_deep(self.cursor.position()).under(self.path.text())));
         }
@@ -71,7 +75,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    fn array(&mut self) -> Read<Value<'a>> {
+    fn array(&mut self) -> ReadResult<Value<'a>> {
         let mut nodes = Vec::new();
         self.skip_blanks();
         if self.cursor.eat(b']') {
@@ -88,7 +92,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn object(&mut self) -> Read<Value<'a>> {
+    fn object(&mut self) -> ReadResult<Value<'a>> {
         let mut entries = Vec::new();
         let mut index = KeyIndex::default();
         self.skip_blanks();
@@ -112,7 +116,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn entry(&mut self) -> Read<Entry<'a>> {
+    fn entry(&mut self) -> ReadResult<Entry<'a>> {
         let key_position = self.cursor.position();
         if self.cursor.peek() != Some(b'"') {
             return Err(self.unexpected("a key in double quotes"));
@@ -132,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Past a comma, or past the end of the collection.
-    fn goes_on(&mut self, end: u8, expected: &str) -> Read<bool> {
+    fn goes_on(&mut self, end: u8, expected: &str) -> ReadResult<bool> {
         self.skip_blanks();
         if self.cursor.eat(b',') {
             Ok(true)
@@ -143,7 +147,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn literal(&mut self) -> Read<Value<'a>> {
+    fn literal(&mut self) -> ReadResult<Value<'a>> {
         let rest = self.cursor.rest();
         let end = rest.bytes().position(|byte| !byte.is_ascii_alphanumeric());
         let word = &rest[..end.unwrap_or(rest.len())];
@@ -157,7 +161,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    fn number(&mut self) -> Read<&'a str> {
+    fn number(&mut self) -> ReadResult<&'a str> {
         let start = self.cursor.rest();
         self.cursor.eat(b'-');
         if !self.cursor.eat(b'0') {
@@ -178,13 +182,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn digits(&mut self) -> Read<()> {
+    fn digits(&mut self) -> ReadResult<()> {
         let digits = self.cursor.take_while(|byte| byte.is_ascii_digit());
         if digits.is_empty() { Err(self.unexpected("a digit")) } else { Ok(()) }
     }
 
     /// A string, its first quote included; copied only if it has escapes.
-    fn string(&mut self) -> Read<Cow<'a, str>> {
+    fn string(&mut self) -> ReadResult<Cow<'a, str>> {
         self.cursor.take(1);
         let mut text = Cow::Borrowed("");
         loop {
@@ -208,7 +212,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn escape(&mut self) -> Read<char> {
+    fn escape(&mut self) -> ReadResult<char> {
         self.cursor.take(1);
         let character = match self.cursor.peek() {
             Some(b'u') => return self.unicode(),
@@ -225,7 +229,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `uXXXX`, and another for a character beyond the first plane.
-    fn unicode(&mut self) -> Read<char> {
+    fn unicode(&mut self) -> ReadResult<char> {
         let high = self.hex4()?;
         let code = if (0xd800..0xdc00).contains(&high) && self.cursor.eat(b'\\') {
             let low = if self.cursor.peek() == Some(b'u') { self.hex4()? } else { 0 };
@@ -239,7 +243,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Four digits after the `u` that is next.
-    fn hex4(&mut self) -> Read<u32> {
+    fn hex4(&mut self) -> ReadResult<u32> {
         self.cursor.take(1);
         let digits = self.cursor.rest().get(..4);
         let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));

@@ -31,7 +31,7 @@ pub(crate) use self::json::read as read_json;
 pub(crate) use self::path::{Path, Step};
 pub(crate) use self::scalar::{float, integer, is_text};
 pub(crate) use self::text::read as read_text;
-pub(crate) use self::tree::{Entry, Found, Node, Short, Value};
+pub(crate) use self::tree::{Entry, FoundValue, Node, Short, Value};
 pub(crate) use self::yaml::{Documents, read as read_yaml};
 
 /// Reads a configuration file: one YAML document, or none if all keys are optional.
@@ -50,5 +50,5 @@ pub fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     if let Some(second) = roots.next() {
         return Err(Fault::new("a second document; expected one").at(second.position()));
     }
-    T::deserialize(de::NodeDeserializer(root)).map_err(de::Error::into_fault)
+    T::deserialize(de::NodeDeserializer(root)).map_err(de::NodeError::into_fault)
 }

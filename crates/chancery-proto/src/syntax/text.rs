@@ -15,7 +15,7 @@ use super::yaml::Documents;
 
 /// Reads the one message of a text; a text of nothing but comments has none.
 pub(crate) fn read(text: &str) -> Documents<'_> {
-    let mut reader = Reader { cursor: Cursor::new(text), depth: 0, path: Path::default() };
+    let mut reader = TextReader { cursor: Cursor::new(text), depth: 0, path: Path::default() };
     reader.skip_blanks();
     if reader.cursor.peek().is_none() {
         return Documents::default();
@@ -27,17 +27,17 @@ pub(crate) fn read(text: &str) -> Documents<'_> {
     }
 }
 
-type Read<T> = Result<T, Box<Fault>>;
+type ReadResult<T> = Result<T, Box<Fault>>;
 
-struct Reader<'a> {
+struct TextReader<'a> {
     cursor: Cursor<'a>,
     depth: usize,
     path: Path<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TextReader<'a> {
     /// Fields up to the end of their message; the outermost ends with the text.
-    fn fields(&mut self, end: Option<u8>) -> Read<Value<'a>> {
+    fn fields(&mut self, end: Option<u8>) -> ReadResult<Value<'a>> {
         let mut entries = Vec::new();
         loop {
             self.skip_blanks();
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn field(&mut self) -> Read<Entry<'a>> {
+    fn field(&mut self) -> ReadResult<Entry<'a>> {
         let key_position = self.cursor.position();
         let key = self.name()?;
         self.path.push(Step::Field(key));
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `name`, or `[type.googleapis.com/message]`.
-    fn name(&mut self) -> Read<&'a str> {
+    fn name(&mut self) -> ReadResult<&'a str> {
         let start = self.cursor.rest();
         if self.cursor.eat(b'[') {
             self.cursor.take_while(|b| b.is_ascii_alphanumeric() || b"._/-%".contains(&b));
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         if name.is_empty() { Err(self.unexpected("the name of a field")) } else { Ok(name) }
     }
 
-    fn value(&mut self) -> Read<Node<'a>> {
+    fn value(&mut self) -> ReadResult<Node<'a>> {
         let position = self.cursor.position();
         let value = match self.cursor.peek() {
             Some(b'{') => self.nested(|reader| reader.fields(Some(b'}')))?,
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         Ok(Node::new(value, position))
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Read<Value<'a>>) -> Read<Value<'a>> {
+    fn nested(&mut self, read: fn(&mut Self) -> ReadResult<Value<'a>>) -> ReadResult<Value<'a>> {
         if self.depth == MAX_DEPTH {
             return Err(Box::new(too_deep(self.cursor.position()).under(self.path.text())));
         }
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    fn list(&mut self) -> Read<Value<'a>> {
+    fn list(&mut self) -> ReadResult<Value<'a>> {
         let mut nodes = Vec::new();
         self.skip_blanks();
         if self.cursor.eat(b']') {
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn number(&mut self) -> Read<Value<'a>> {
+    fn number(&mut self) -> ReadResult<Value<'a>> {
         let negative = self.cursor.eat(b'-');
         if negative {
             self.skip_blanks();
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Strings next to each other are one.
-    fn strings(&mut self) -> Read<Value<'a>> {
+    fn strings(&mut self) -> ReadResult<Value<'a>> {
         let mut whole: Option<Cow<'a, [u8]>> = None;
         while let Some(quote @ (b'"' | b'\'')) = self.cursor.peek() {
             let part = self.string(quote)?;
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn string(&mut self, quote: u8) -> Read<Cow<'a, [u8]>> {
+    fn string(&mut self, quote: u8) -> ReadResult<Cow<'a, [u8]>> {
         self.cursor.take(1);
         let mut bytes = Cow::Borrowed(&b""[..]);
         loop {
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn escape(&mut self, bytes: &mut Vec<u8>) -> Read<()> {
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> ReadResult<()> {
         self.cursor.take(1);
         let byte = match self.cursor.peek() {
             Some(b'0'..=b'7') => return self.code(bytes, 3, 8),
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Up to `longest` digits that give one byte.
-    fn code(&mut self, bytes: &mut Vec<u8>, longest: usize, radix: u32) -> Read<()> {
+    fn code(&mut self, bytes: &mut Vec<u8>, longest: usize, radix: u32) -> ReadResult<()> {
         let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
         let length = self.cursor.rest().bytes().take(longest).take_while(is_digit).count();
         match u8::from_str_radix(&self.cursor.rest()[..length], radix) {
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Exactly `length` digits that give a character.
-    fn unicode(&mut self, bytes: &mut Vec<u8>, length: usize) -> Read<()> {
+    fn unicode(&mut self, bytes: &mut Vec<u8>, length: usize) -> ReadResult<()> {
         self.cursor.take(1);
         let digits = self.cursor.rest().get(..length);
         let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));

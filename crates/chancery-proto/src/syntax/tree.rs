@@ -91,12 +91,12 @@ impl<'a> Node<'a> {
 }
 
 /// What was found, for messages: short, and with the value if it may be shown.
-pub(crate) struct Found<'n, 'a> {
+pub(crate) struct FoundValue<'n, 'a> {
     pub(crate) node: &'n Node<'a>,
     pub(crate) confidential: bool,
 }
 
-impl fmt::Display for Found<'_, '_> {
+impl fmt::Display for FoundValue<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, text): (_, &str) = match self.node.value() {
             Value::Null => return f.write_str("nothing"),

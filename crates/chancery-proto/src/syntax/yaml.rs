@@ -30,17 +30,17 @@ pub(crate) struct Documents<'a> {
 
 /// Reads all documents of a text.
 pub(crate) fn read(text: &str) -> Documents<'_> {
-    let mut reader = Reader::default();
+    let mut reader = YamlReader::default();
     if let Err(fault) = reader.run(text) {
         reader.done.faults.push(*fault);
     }
     reader.done
 }
 
-type Read = Result<(), Box<Fault>>;
+type YamlResult = Result<(), Box<Fault>>;
 
 #[derive(Default)]
-struct Reader<'a> {
+struct YamlReader<'a> {
     open: Vec<Frame<'a>>,
     anchors: BTreeMap<usize, Anchored<'a>>,
     repeated: usize,
@@ -57,11 +57,11 @@ struct Frame<'a> {
 
 enum Collection<'a> {
     Sequence(Vec<Node<'a>>),
-    Mapping { entries: Vec<Entry<'a>>, key: Option<Key<'a>>, index: KeyIndex<'a> },
+    Mapping { entries: Vec<Entry<'a>>, key: Option<PendingKey<'a>>, index: KeyIndex<'a> },
 }
 
 /// A key whose value comes next.
-struct Key<'a> {
+struct PendingKey<'a> {
     text: Cow<'a, str>,
     position: Position,
     /// Whether the mapping has this key already.
@@ -80,8 +80,8 @@ struct Anchored<'a> {
     extent: Extent,
 }
 
-impl<'a> Reader<'a> {
-    fn run(&mut self, text: &'a str) -> Read {
+impl<'a> YamlReader<'a> {
+    fn run(&mut self, text: &'a str) -> YamlResult {
         let mut parser = Parser::<StrInput<'a>>::new_from_str(text);
         while let Some(event) = parser.next_event() {
             let (event, span) = event.map_err(|error| {
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn event(&mut self, event: Event<'a>, span: &Span) -> Read {
+    fn event(&mut self, event: Event<'a>, span: &Span) -> YamlResult {
         let position = Position::new(span.start.line(), span.start.col() + 1);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         anchor: usize,
         tag: Option<&Tag>,
         position: Position,
-    ) -> Read {
+    ) -> YamlResult {
         let plain = style == ScalarStyle::Plain;
         if self.awaits_key() {
             return self.key(text, plain, position);
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         if fits { Ok(value) } else { Err(self.bad_tag(tag, position)) }
     }
 
-    fn key(&mut self, text: Cow<'a, str>, plain: bool, position: Position) -> Read {
+    fn key(&mut self, text: Cow<'a, str>, plain: bool, position: Position) -> YamlResult {
         if plain && text == "<<" {
             let fault = self.fault("merge keys (`<<`) are not part of YAML 1.2", position);
             let hint = "repeat a whole value with an alias (`key: *anchor`), or write the keys out";
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         };
         let first = index.first_place(entries, &text);
         let fault = first.map(|first| duplicate_key(&text, first, position));
-        *key = Some(Key { text, position, again: fault.is_some() });
+        *key = Some(PendingKey { text, position, again: fault.is_some() });
         if let Some(fault) = fault {
             let path = self.path();
             self.done.faults.push(fault.under(path));
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn alias(&mut self, anchor: usize, position: Position) -> Read {
+    fn alias(&mut self, anchor: usize, position: Position) -> YamlResult {
         let Some(Anchored { node, extent }) = self.anchors.get(&anchor) else {
             let message = "the alias stands inside of what it repeats, or in another document";
             return Err(Box::new(self.fault(message, position)));
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
         anchor: usize,
         tag: Option<&Tag>,
         position: Position,
-    ) -> Read {
+    ) -> YamlResult {
         if self.awaits_key() {
             return Err(Box::new(self.fault("a key must be a plain scalar", position)));
         }
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn close(&mut self) -> Read {
+    fn close(&mut self) -> YamlResult {
         let Some(Frame { collection, anchor, position, mut extent }) = self.open.pop() else {
             return Ok(());
         };
@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A value is whole: it goes where it belongs.
-    fn value(&mut self, mut node: Node<'a>, anchor: usize, extent: Extent) -> Read {
+    fn value(&mut self, mut node: Node<'a>, anchor: usize, extent: Extent) -> YamlResult {
         if anchor != 0 {
             let position = node.position();
             let shared = Rc::new(node);
@@ -301,7 +301,7 @@ impl<'a> Collection<'a> {
         match self {
             Self::Sequence(nodes) => nodes.push(node),
             Self::Mapping { entries, key, .. } => {
-                if let Some(Key { text, position, again: false }) = key.take() {
+                if let Some(PendingKey { text, position, again: false }) = key.take() {
                     entries.push(Entry { key: text, key_position: position, node });
                 }
             }

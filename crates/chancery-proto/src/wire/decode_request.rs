@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chancery_core::{DeltaRequest, ErrorDetail, SotwRequest};
 
 use super::fields::{Fields, Outcome, located, merge, pair, text};
-use super::{DecodeError, Status, WireNode};
+use super::{DecodeError, WireNode, WireStatus};
 
 /// Decodes a `DiscoveryRequest` of v3 or v2.
 ///
@@ -36,7 +36,7 @@ fn sotw(bytes: &[u8]) -> Outcome<SotwRequest> {
             3 => request.names.push(text(value)?),
             4 => request.type_url = text(value)?.into(),
             5 => request.nonce = text(value)?.into(),
-            6 => merge::<Status>(&mut error, value)?,
+            6 => merge::<WireStatus>(&mut error, value)?,
             // Locators name resources too; their parameters are not looked at. Left out, a request
             // with locators alone would be taken for one without names, which can mean everything
             // (S-050).
@@ -64,7 +64,7 @@ fn delta(bytes: &[u8]) -> Outcome<DeltaRequest> {
                 request.initial_versions.push(name, version);
             }
             6 => request.nonce = text(value)?.into(),
-            7 => merge::<Status>(&mut error, value)?,
+            7 => merge::<WireStatus>(&mut error, value)?,
             8 => request.subscribe.push(&located(value)?),
             9 => request.unsubscribe.push(&located(value)?),
             _ => {}

@@ -13,7 +13,10 @@ use prost::Message;
 
 use super::entries::{field_size, put_field, put_header};
 use super::tail::put_text;
-use super::{ContextParams, Kind, ListValue, Status, Struct, WireLocality, WireNode, WireValue};
+use super::{
+    WireContextParams, WireKind, WireList, WireLocality, WireNode, WireStatus, WireStruct,
+    WireValue,
+};
 
 /// Encodes a `DiscoveryRequest` or a `DeltaDiscoveryRequest`.
 pub fn encode_request(request: &Request) -> Bytes {
@@ -76,7 +79,7 @@ fn put_node(out: &mut Vec<u8>, number: u8, node: Option<&Node>) {
 
 fn put_error(out: &mut Vec<u8>, number: u8, error: Option<&ErrorDetail>) {
     if let Some(error) = error {
-        let status = Status { code: error.code, message: error.message.clone() };
+        let status = WireStatus { code: error.code, message: error.message.clone() };
         put_field(out, number, &status.encode_to_vec());
     }
 }
@@ -96,7 +99,7 @@ impl From<&Node> for WireNode {
             user_agent_build_version: None,
             client_features: node.client_features.clone(),
             dynamic_parameters: parameters
-                .map(|(of, params)| (of.clone(), ContextParams { params: params.clone() }))
+                .map(|(of, params)| (of.clone(), WireContextParams { params: params.clone() }))
                 .collect(),
         }
     }
@@ -109,21 +112,21 @@ impl From<&Locality> for WireLocality {
     }
 }
 
-fn struct_of(fields: &BTreeMap<String, Value>) -> Struct {
-    Struct { fields: fields.iter().map(|(key, value)| (key.clone(), value.into())).collect() }
+fn struct_of(fields: &BTreeMap<String, Value>) -> WireStruct {
+    WireStruct { fields: fields.iter().map(|(key, value)| (key.clone(), value.into())).collect() }
 }
 
 impl From<&Value> for WireValue {
     fn from(value: &Value) -> Self {
         let kind = match value {
-            Value::Null => Kind::Null(0),
-            Value::Bool(yes) => Kind::Bool(*yes),
-            Value::Number(number) => Kind::Number(*number),
-            Value::Text(text) => Kind::Text(text.clone()),
+            Value::Null => WireKind::Null(0),
+            Value::Bool(yes) => WireKind::Bool(*yes),
+            Value::Number(number) => WireKind::Number(*number),
+            Value::Text(text) => WireKind::Text(text.clone()),
             Value::List(values) => {
-                Kind::List(ListValue { values: values.iter().map(Self::from).collect() })
+                WireKind::List(WireList { values: values.iter().map(Self::from).collect() })
             }
-            Value::Map(fields) => Kind::Struct(struct_of(fields)),
+            Value::Map(fields) => WireKind::Struct(struct_of(fields)),
         };
         Self { kind: Some(kind) }
     }

@@ -4,7 +4,7 @@ use bytes::Buf;
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-use super::{Malformed, ResourceLocator};
+use super::{Malformed, WireLocator};
 
 pub(crate) type Outcome<T> = Result<T, Malformed>;
 
@@ -50,7 +50,7 @@ pub(crate) fn pair(bytes: &[u8]) -> Outcome<(&str, &str)> {
 }
 
 pub(crate) fn located(value: &[u8]) -> Outcome<String> {
-    Ok(ResourceLocator::decode(value)?.name)
+    Ok(WireLocator::decode(value)?.name)
 }
 
 /// A message that comes twice is one whose parts come in turn.

@@ -57,22 +57,22 @@ pub(crate) enum Malformed {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct ResourceError {
+pub(crate) struct WireResourceError {
     /// A `ResourceName`, of which only the name is ever looked at.
     #[prost(message, optional, tag = "1")]
-    resource_name: Option<ResourceLocator>,
+    resource_name: Option<WireLocator>,
     #[prost(message, optional, tag = "2")]
-    error_detail: Option<Status>,
+    error_detail: Option<WireStatus>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct ResourceLocator {
+struct WireLocator {
     #[prost(string, tag = "1")]
     name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Status {
+struct WireStatus {
     #[prost(int32, tag = "1")]
     code: i32,
     #[prost(string, tag = "2")]
@@ -86,7 +86,7 @@ struct WireNode {
     #[prost(string, tag = "2")]
     cluster: String,
     #[prost(message, optional, tag = "3")]
-    metadata: Option<Struct>,
+    metadata: Option<WireStruct>,
     #[prost(message, optional, tag = "4")]
     locality: Option<WireLocality>,
     /// v2 only: `<commit>/<version>/...`.
@@ -97,11 +97,11 @@ struct WireNode {
     #[prost(string, tag = "7")]
     user_agent_version: String,
     #[prost(message, optional, tag = "8")]
-    user_agent_build_version: Option<BuildVersion>,
+    user_agent_build_version: Option<WireBuildVersion>,
     #[prost(string, repeated, tag = "10")]
     client_features: Vec<String>,
     #[prost(btree_map = "string, message", tag = "12")]
-    dynamic_parameters: BTreeMap<String, ContextParams>,
+    dynamic_parameters: BTreeMap<String, WireContextParams>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -124,13 +124,13 @@ struct WireDuration {
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-struct BuildVersion {
+struct WireBuildVersion {
     #[prost(message, optional, tag = "1")]
-    version: Option<SemanticVersion>,
+    version: Option<WireSemanticVersion>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-struct SemanticVersion {
+struct WireSemanticVersion {
     #[prost(uint32, tag = "1")]
     major: u32,
     #[prost(uint32, tag = "2")]
@@ -140,31 +140,31 @@ struct SemanticVersion {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct ContextParams {
+struct WireContextParams {
     #[prost(btree_map = "string, string", tag = "1")]
     params: BTreeMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Struct {
+struct WireStruct {
     #[prost(btree_map = "string, message", tag = "1")]
     fields: BTreeMap<String, WireValue>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct ListValue {
+struct WireList {
     #[prost(message, repeated, tag = "1")]
     values: Vec<WireValue>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct WireValue {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 6")]
-    kind: Option<Kind>,
+    #[prost(oneof = "WireKind", tags = "1, 2, 3, 4, 5, 6")]
+    kind: Option<WireKind>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-enum Kind {
+enum WireKind {
     #[prost(int32, tag = "1")]
     Null(i32),
     #[prost(double, tag = "2")]
@@ -174,9 +174,9 @@ enum Kind {
     #[prost(bool, tag = "4")]
     Bool(bool),
     #[prost(message, tag = "5")]
-    Struct(Struct),
+    Struct(WireStruct),
     #[prost(message, tag = "6")]
-    List(ListValue),
+    List(WireList),
 }
 
 impl From<WireNode> for Node {
@@ -234,47 +234,49 @@ impl WireNode {
     }
 }
 
-impl std::fmt::Display for SemanticVersion {
+impl std::fmt::Display for WireSemanticVersion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
     }
 }
 
-fn map_of(fields: Struct) -> BTreeMap<String, Value> {
+fn map_of(fields: WireStruct) -> BTreeMap<String, Value> {
     fields.fields.into_iter().map(|(key, value)| (key, value.into())).collect()
 }
 
 impl From<WireValue> for Value {
     fn from(value: WireValue) -> Self {
         match value.kind {
-            None | Some(Kind::Null(_)) => Self::Null,
-            Some(Kind::Number(number)) => Self::Number(number),
-            Some(Kind::Text(text)) => Self::Text(text),
-            Some(Kind::Bool(yes)) => Self::Bool(yes),
-            Some(Kind::Struct(fields)) => Self::Map(map_of(fields)),
-            Some(Kind::List(list)) => Self::List(list.values.into_iter().map(Self::from).collect()),
+            None | Some(WireKind::Null(_)) => Self::Null,
+            Some(WireKind::Number(number)) => Self::Number(number),
+            Some(WireKind::Text(text)) => Self::Text(text),
+            Some(WireKind::Bool(yes)) => Self::Bool(yes),
+            Some(WireKind::Struct(fields)) => Self::Map(map_of(fields)),
+            Some(WireKind::List(list)) => {
+                Self::List(list.values.into_iter().map(Self::from).collect())
+            }
         }
     }
 }
 
-impl From<Status> for ErrorDetail {
-    fn from(status: Status) -> Self {
+impl From<WireStatus> for ErrorDetail {
+    fn from(status: WireStatus) -> Self {
         Self { code: status.code, message: status.message }
     }
 }
 
-impl From<&chancery_core::NameError> for ResourceError {
+impl From<&chancery_core::NameError> for WireResourceError {
     fn from(error: &chancery_core::NameError) -> Self {
         let detail = &error.error;
         Self {
-            resource_name: Some(ResourceLocator { name: error.name.to_string() }),
-            error_detail: Some(Status { code: detail.code, message: detail.message.clone() }),
+            resource_name: Some(WireLocator { name: error.name.to_string() }),
+            error_detail: Some(WireStatus { code: detail.code, message: detail.message.clone() }),
         }
     }
 }
 
-impl From<ResourceError> for chancery_core::NameError {
-    fn from(error: ResourceError) -> Self {
+impl From<WireResourceError> for chancery_core::NameError {
+    fn from(error: WireResourceError) -> Self {
         let name = error.resource_name.map(|locator| locator.name).unwrap_or_default();
         let error = error.error_detail.map(ErrorDetail::from).unwrap_or_default();
         Self { name: name.into(), error }

@@ -6,7 +6,7 @@ use chancery_core::Variant;
 use chancery_core::server::Response;
 use prost::Message;
 
-use super::ResourceError;
+use super::WireResourceError;
 use super::entries::{field_size, put_field, put_header};
 
 /// Encodes all of a response that [`encode_entries`](super::encode_entries) does not.
@@ -32,7 +32,7 @@ pub fn encode_tail(response: &Response, control_plane: &str) -> Vec<u8> {
     );
     put_text(&mut out, 1, control_plane);
     for error in errors {
-        put_field(&mut out, faults, &ResourceError::from(error).encode_to_vec());
+        put_field(&mut out, faults, &WireResourceError::from(error).encode_to_vec());
     }
     out
 }

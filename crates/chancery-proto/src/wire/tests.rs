@@ -31,9 +31,9 @@ struct DiscoveryRequest {
     #[prost(string, tag = "5")]
     response_nonce: String,
     #[prost(message, optional, tag = "6")]
-    error_detail: Option<Status>,
+    error_detail: Option<WireStatus>,
     #[prost(message, repeated, tag = "7")]
-    resource_locators: Vec<ResourceLocator>,
+    resource_locators: Vec<WireLocator>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -51,11 +51,11 @@ struct DeltaDiscoveryRequest {
     #[prost(string, tag = "6")]
     response_nonce: String,
     #[prost(message, optional, tag = "7")]
-    error_detail: Option<Status>,
+    error_detail: Option<WireStatus>,
     #[prost(message, repeated, tag = "8")]
-    locators_subscribe: Vec<ResourceLocator>,
+    locators_subscribe: Vec<WireLocator>,
     #[prost(message, repeated, tag = "9")]
-    locators_unsubscribe: Vec<ResourceLocator>,
+    locators_unsubscribe: Vec<WireLocator>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -101,7 +101,7 @@ struct SotwMessage {
     #[prost(message, optional, tag = "6")]
     control_plane: Option<ControlPlane>,
     #[prost(message, repeated, tag = "7")]
-    errors: Vec<ResourceError>,
+    errors: Vec<WireResourceError>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -117,7 +117,7 @@ struct DeltaMessage {
     #[prost(message, optional, tag = "7")]
     control_plane: Option<ControlPlane>,
     #[prost(message, repeated, tag = "9")]
-    errors: Vec<ResourceError>,
+    errors: Vec<WireResourceError>,
 }
 
 const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -268,20 +268,20 @@ fn v2_has_a_wrapper_of_its_own() {
 }
 
 fn node() -> WireNode {
-    let number = WireValue { kind: Some(Kind::Number(1.0)) };
-    let list = WireValue { kind: Some(Kind::List(ListValue { values: vec![number] })) };
+    let number = WireValue { kind: Some(WireKind::Number(1.0)) };
+    let list = WireValue { kind: Some(WireKind::List(WireList { values: vec![number] })) };
     let params = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
     WireNode {
         id: "id".to_owned(),
         cluster: "cluster".to_owned(),
-        metadata: Some(Struct { fields: BTreeMap::from([("l".to_owned(), list)]) }),
+        metadata: Some(WireStruct { fields: BTreeMap::from([("l".to_owned(), list)]) }),
         locality: Some(WireLocality { zone: "z".to_owned(), ..WireLocality::default() }),
         user_agent_name: "envoy".to_owned(),
-        user_agent_build_version: Some(BuildVersion {
-            version: Some(SemanticVersion { major: 1, minor: 40, patch: 0 }),
+        user_agent_build_version: Some(WireBuildVersion {
+            version: Some(WireSemanticVersion { major: 1, minor: 40, patch: 0 }),
         }),
         client_features: vec!["f".to_owned()],
-        dynamic_parameters: BTreeMap::from([("t".to_owned(), ContextParams { params })]),
+        dynamic_parameters: BTreeMap::from([("t".to_owned(), WireContextParams { params })]),
         ..WireNode::default()
     }
 }
@@ -294,8 +294,8 @@ fn a_sotw_request_is_decoded_with_its_node() {
         resource_names: vec!["a".to_owned()],
         type_url: CLUSTER.to_owned(),
         response_nonce: "n".to_owned(),
-        error_detail: Some(Status { code: 3, message: "bad".to_owned() }),
-        resource_locators: vec![ResourceLocator { name: "b".to_owned() }],
+        error_detail: Some(WireStatus { code: 3, message: "bad".to_owned() }),
+        resource_locators: vec![WireLocator { name: "b".to_owned() }],
     };
     let request = decode_sotw(&request.encode_to_vec()).unwrap();
     assert_eq!(request.names, ["a", "b"].iter().collect());
@@ -394,11 +394,11 @@ fn request_like() -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn metadata_may_not_be_nested_without_end() {
-    let mut value = WireValue { kind: Some(Kind::Bool(true)) };
+    let mut value = WireValue { kind: Some(WireKind::Bool(true)) };
     for _ in 0..200 {
-        value = WireValue { kind: Some(Kind::List(ListValue { values: vec![value] })) };
+        value = WireValue { kind: Some(WireKind::List(WireList { values: vec![value] })) };
     }
-    let metadata = Some(Struct { fields: BTreeMap::from([("k".to_owned(), value)]) });
+    let metadata = Some(WireStruct { fields: BTreeMap::from([("k".to_owned(), value)]) });
     let node = Some(WireNode { metadata, ..WireNode::default() });
     let request = DiscoveryRequest { node, ..DiscoveryRequest::default() };
     assert!(decode_sotw(&request.encode_to_vec()).is_err());
