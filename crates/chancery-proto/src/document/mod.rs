@@ -17,11 +17,15 @@
 
 mod binary;
 mod collect;
+mod dialect;
 mod message;
 mod pieces;
+mod reader;
 mod render;
 mod scalar;
+mod special;
 mod tree;
+mod typed;
 mod well_known;
 
 #[cfg(test)]
@@ -32,10 +36,10 @@ use std::sync::Arc;
 
 use chancery_core::{Resource, TypeUrl};
 
-use self::message::Dialect;
+use self::dialect::Dialect;
 pub use self::pieces::{Piece, pieces};
 pub use self::render::render;
-pub(crate) use self::well_known::{Special, duration};
+pub(crate) use self::special::{Special, duration};
 use crate::lint::Warning;
 use crate::schema::Schema;
 pub use crate::syntax::{Fault, Position};

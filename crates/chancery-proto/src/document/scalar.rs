@@ -6,7 +6,7 @@
 use prost_reflect::bytes::Bytes;
 use prost_reflect::{EnumDescriptor, Kind, MapKey, Value as Field};
 
-use super::message::Dialect;
+use super::dialect::Dialect;
 use crate::syntax::{Node, Value, closest, float, integer};
 
 /// Why a value does not fit.

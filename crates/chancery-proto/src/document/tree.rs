@@ -4,7 +4,8 @@ use prost_reflect::MessageDescriptor;
 
 use super::Parsed;
 use super::collect::{Collector, Location};
-use super::message::{AT_TYPE, Dialect, MessageReader, is_confidential};
+use super::dialect::{AT_TYPE, Dialect};
+use super::reader::{MessageReader, is_confidential};
 use super::scalar::Mismatch;
 use crate::schema::Schema;
 use crate::syntax::{Documents, Entry, Fault, Node, Step, Value};

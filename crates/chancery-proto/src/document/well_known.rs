@@ -4,41 +4,10 @@ use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, Value as Field};
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
-use super::message::MessageReader;
+use super::reader::MessageReader;
 use super::scalar::Mismatch;
+use super::special::{Special, duration, message_with};
 use crate::syntax::{Node, Step, Value};
-
-/// Which form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Special {
-    Any,
-    Duration,
-    Timestamp,
-    FieldMask,
-    Struct,
-    Value,
-    ListValue,
-    /// A scalar that can be absent.
-    Wrapper,
-}
-
-impl Special {
-    /// `None` for messages that are written as their fields.
-    pub(crate) fn of(descriptor: &MessageDescriptor) -> Option<Self> {
-        Some(match descriptor.full_name().strip_prefix("google.protobuf.")? {
-            "Any" => Self::Any,
-            "Duration" => Self::Duration,
-            "Timestamp" => Self::Timestamp,
-            "FieldMask" => Self::FieldMask,
-            "Struct" => Self::Struct,
-            "Value" => Self::Value,
-            "ListValue" => Self::ListValue,
-            "BoolValue" | "BytesValue" | "DoubleValue" | "FloatValue" | "Int32Value"
-            | "Int64Value" | "StringValue" | "UInt32Value" | "UInt64Value" => Self::Wrapper,
-            _ => return None,
-        })
-    }
-}
 
 impl<'n> MessageReader<'_, 'n> {
     /// A message in a form of its own.
@@ -152,63 +121,5 @@ impl<'n> MessageReader<'_, 'n> {
             self.path.pop();
         }
         (values.len() == nodes.len()).then(|| message_with(descriptor, [(1, Field::List(values))]))
-    }
-}
-
-/// A message of Google's with these fields.
-pub(super) fn message_with<const N: usize>(
-    descriptor: &MessageDescriptor,
-    fields: [(u32, Field); N],
-) -> DynamicMessage {
-    let mut message = DynamicMessage::new(descriptor.clone());
-    for (number, value) in fields {
-        // The kinds were taken from the descriptor, or are those that Google gave them.
-        let _ = message.try_set_field_by_number(number, value);
-    }
-    message
-}
-
-/// Seconds and nanoseconds of `-1.5s`, within the range that protobuf allows.
-pub(crate) fn duration(text: &str) -> Option<(i64, i32)> {
-    const LONGEST: i64 = 315_576_000_000;
-    let digits = text.strip_suffix('s')?;
-    let (sign, digits) = digits.strip_prefix('-').map_or((1, digits), |digits| (-1, digits));
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_number(whole) || !is_number(fraction) || fraction.len() > 9 {
-        return None;
-    }
-    let seconds: i64 = whole.parse().ok().filter(|seconds| *seconds <= LONGEST)?;
-    let nanos: i32 = format!("{fraction:0<9}").parse().ok()?;
-    (seconds < LONGEST || nanos == 0).then_some((sign * seconds, sign as i32 * nanos))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_seconds_with_at_most_nine_places() {
-        assert_eq!(duration("1s"), Some((1, 0)));
-        assert_eq!(duration("-0.25s"), Some((0, -250_000_000)));
-        assert_eq!(duration("1.000000001s"), Some((1, 1)));
-        assert_eq!(duration("315576000000s"), Some((315_576_000_000, 0)));
-        for text in [
-            "",
-            "s",
-            "1",
-            "1m",
-            ".5s",
-            "1.s",
-            "+1s",
-            "1.0000000001s",
-            "315576000001s",
-            "315576000000.1s",
-            "99999999999999999999s",
-            "1 s",
-            "--1s",
-        ] {
-            assert_eq!(duration(text), None, "{text}");
-        }
     }
 }

@@ -1,0 +1,99 @@
+//! The state of reading one text as messages: the path so far, the depth, and the faults.
+//!
+//! The rest of the reader is in methods of the same type, which call each other: [`super::message`]
+//! reads fields and values, [`super::typed`] what an `Any` contains, [`super::well_known`] the
+//! messages that JSON writes in a form of their own.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use super::dialect::Dialect;
+use super::scalar::Mismatch;
+use crate::schema::Schema;
+use crate::syntax::{Entry, Fault, FoundValue, Node, Path, Position, Value};
+
+/// Reads messages from the trees of one text.
+pub(super) struct MessageReader<'s, 'n> {
+    pub(super) schema: &'s Schema,
+    pub(super) dialect: Dialect,
+    text: &'s str,
+    confidential: OnceCell<bool>,
+    /// What is known about types that are not: computing it takes a walk over all types.
+    pub(super) unknown_types: HashMap<&'n str, String>,
+    /// How deep the message that is read nests in others; an `Any` starts anew.
+    pub(super) depth: usize,
+    pub(super) path: Path<'n>,
+    pub(super) faults: Vec<Fault>,
+}
+
+impl<'s, 'n> MessageReader<'s, 'n> {
+    pub(super) fn new(schema: &'s Schema, dialect: Dialect, text: &'s str) -> Self {
+        Self {
+            schema,
+            dialect,
+            text,
+            confidential: OnceCell::new(),
+            unknown_types: HashMap::new(),
+            depth: 0,
+            path: Path::default(),
+            faults: Vec::new(),
+        }
+    }
+
+    pub(super) fn mapping<'e>(
+        &mut self,
+        node: &'n Node<'e>,
+        expected: &str,
+    ) -> Option<&'n [Entry<'e>]> {
+        let entries = node.entries();
+        entries.or_else(|| self.mismatch(node, Mismatch::Expected(expected.to_owned())))
+    }
+
+    /// Notes that a value does not fit, and what it is.
+    pub(super) fn mismatch<T>(&mut self, node: &Node<'_>, mismatch: Mismatch) -> Option<T> {
+        let confidential = self.confidential();
+        let found = FoundValue { node, confidential };
+        let (message, hint) = match mismatch {
+            Mismatch::Expected(expected) => {
+                let hint = quoting_hint(&expected, node, confidential);
+                (format!("expected {expected}, found {found}"), hint)
+            }
+            Mismatch::Invalid(wrong, hint) if confidential => (wrong, hint),
+            Mismatch::Invalid(wrong, hint) => (format!("{wrong}, found {found}"), hint),
+        };
+        self.fault(node.position(), message, hint);
+        None
+    }
+
+    /// Notes a fault of the field the path leads to.
+    pub(super) fn fault(&mut self, position: Position, message: String, hint: Option<String>) {
+        let confidential = self.confidential();
+        let path = self.path.text();
+        self.faults.push(Fault { position: Some(position), path, message, hint, confidential });
+    }
+
+    /// Shows nothing of the text from now on.
+    pub(super) fn mark_confidential(&mut self) {
+        self.confidential = OnceCell::from(true);
+    }
+
+    fn confidential(&self) -> bool {
+        *self.confidential.get_or_init(|| is_confidential(self.text))
+    }
+}
+
+/// Whether a text may hold secrets, so that nothing of it is to be shown (S-138).
+pub(super) fn is_confidential(text: &str) -> bool {
+    [".Secret", "private_key", "privateKey", "password"].iter().any(|mark| text.contains(mark))
+}
+
+/// A text that YAML takes for something else wants quotes.
+fn quoting_hint(expected: &str, node: &Node<'_>, confidential: bool) -> Option<String> {
+    let written = match node.value() {
+        Value::Number(text) => text,
+        Value::Bool(true) => "true",
+        Value::Bool(false) => "false",
+        _ => return None,
+    };
+    (expected == "a text" && !confidential).then(|| format!("put it in quotes: `\"{written}\"`"))
+}

@@ -1,0 +1,142 @@
+//! Messages that say their own type: what an `Any` contains, and resources.
+//!
+//! The type is in the key `@type`, or, in protobuf text, in the brackets of an expanded `Any`.
+
+use prost_reflect::prost::Message;
+use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value as Field};
+
+use super::collect::UNKNOWN_TYPE;
+use super::dialect::AT_TYPE;
+use super::reader::MessageReader;
+use super::scalar::Mismatch;
+use super::special::{Special, message_with};
+use crate::schema::Schema;
+use crate::syntax::{Entry, Fault, Node, Position, Short, Step, closest};
+
+impl<'n> MessageReader<'_, 'n> {
+    /// A mapping with `@type`: its type, and the message.
+    pub(super) fn typed(&mut self, node: &'n Node<'_>) -> Option<(&'n str, DynamicMessage)> {
+        let entries = self.mapping(node, "a mapping with `@type`")?;
+        let Some(entry) = entries.iter().find(|entry| entry.key == AT_TYPE) else {
+            let path = self.path.text();
+            let fault = Fault::new("`@type` is missing").at(node.position()).under(path);
+            let hint = "say what it is: `\"@type\": type.googleapis.com/envoy.config.…`";
+            self.faults.push(fault.hint(hint));
+            return None;
+        };
+        let (url, descriptor) = self.at_type(entry)?;
+        let others = entries.iter().filter(|entry| entry.key != AT_TYPE);
+        let outer = std::mem::take(&mut self.depth);
+        let message = match Special::of(&descriptor) {
+            None => self.fields(&descriptor, others),
+            Some(_) => self.special_value(&descriptor, node, others),
+        };
+        self.depth = outer;
+        Some((url, message?))
+    }
+
+    /// In an `Any`, a message that has a form of its own stands under `value`.
+    fn special_value<'e>(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        node: &'n Node<'_>,
+        others: impl Iterator<Item = &'n Entry<'e>>,
+    ) -> Option<DynamicMessage>
+    where
+        'e: 'n,
+    {
+        let mut message = None;
+        let before = self.faults.len();
+        for entry in others {
+            self.path.push(Step::Field(&entry.key));
+            if entry.key == "value" {
+                message = self.message(descriptor, &entry.node);
+            } else {
+                let name = descriptor.name();
+                let message = format!("in an `Any`, a `{name}` stands as a whole under `value`");
+                self.fault(entry.key_position, message, None);
+            }
+            self.path.pop();
+        }
+        if message.is_none() && self.faults.len() == before {
+            let expected = format!("`value` with the content of `{}`", descriptor.name());
+            self.fault(node.position(), format!("expected {expected}"), None);
+        }
+        message
+    }
+
+    /// The type that a key names, `@type` or `[type.googleapis.com/…]`.
+    fn at_type(&mut self, entry: &'n Entry<'_>) -> Option<(&'n str, MessageDescriptor)> {
+        self.path.push(Step::Field(&entry.key));
+        let found = match entry.node.text() {
+            Some(url) => self.resolve(url, entry.node.position()).map(|found| (url, found)),
+            None => self.mismatch(&entry.node, Mismatch::Expected("a type URL".to_owned())),
+        };
+        self.path.pop();
+        found
+    }
+
+    /// The descriptor of a type URL.
+    fn resolve(&mut self, url: &'n str, position: Position) -> Option<MessageDescriptor> {
+        let found = self.schema.message(url);
+        if found.is_some() && url.contains('/') {
+            return found;
+        }
+        let (message, hint) = if found.is_some() {
+            let message = format!("`{}` is no type URL", Short(url));
+            (message, format!("write `type.googleapis.com/{url}`"))
+        } else {
+            let schema = self.schema;
+            let hint = self.unknown_types.entry(url).or_insert_with(|| type_hint(schema, url));
+            (format!("unknown type `{}`", Short(url)), hint.clone())
+        };
+        self.fault(position, message, Some(hint));
+        None
+    }
+
+    /// `[type.googleapis.com/…] { … }`
+    pub(super) fn expanded_any(&mut self, any: &mut DynamicMessage, entry: &'n Entry<'_>) {
+        let url = entry.key.trim_matches(['[', ']']);
+        let Some(descriptor) = self.resolve(url, entry.key_position) else { return };
+        if any.has_field_by_number(1) || any.has_field_by_number(2) {
+            let message = "an `Any` holds one message".to_owned();
+            return self.fault(entry.key_position, message, None);
+        }
+        let outer = std::mem::take(&mut self.depth);
+        let payload = self.message(&descriptor, &entry.node);
+        self.depth = outer;
+        if let Some(payload) = payload {
+            *any = packed(&any.descriptor(), url, &payload);
+        }
+    }
+
+    /// An `Any` in the JSON mapping.
+    pub(super) fn any(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        node: &'n Node<'_>,
+    ) -> Option<DynamicMessage> {
+        if node.entries().is_some_and(<[_]>::is_empty) {
+            return Some(DynamicMessage::new(descriptor.clone()));
+        }
+        let (url, payload) = self.typed(node)?;
+        Some(packed(descriptor, url, &payload))
+    }
+}
+
+/// An `Any` of a message.
+fn packed(descriptor: &MessageDescriptor, url: &str, payload: &DynamicMessage) -> DynamicMessage {
+    let value = Field::Bytes(payload.encode_to_vec().into());
+    message_with(descriptor, [(1, Field::String(url.to_owned())), (2, value)])
+}
+
+fn type_hint(schema: &Schema, url: &str) -> String {
+    let name = url.rsplit_once('/').map_or(url, |(_, name)| name);
+    let messages: Vec<_> = schema.pool().all_messages().collect();
+    match closest(name, messages.iter().map(|message| message.full_name())) {
+        Some(closest) => {
+            format!("did you mean `type.googleapis.com/{closest}`? Or: {UNKNOWN_TYPE}")
+        }
+        None => UNKNOWN_TYPE.to_owned(),
+    }
+}
