@@ -6,19 +6,14 @@
 use std::borrow::Cow;
 
 use super::Fault;
-use super::cursor::Cursor;
-use super::path::{Path, Step};
-use super::tree::{Entry, KeyIndex, MAX_DEPTH, Node, Value, duplicate_key, too_deep};
+use super::nested::{NestedReader, Progress, ReadResult};
+use super::path::Step;
+use super::tree::{Entry, KeyIndex, Node, Value, duplicate_key};
 use super::yaml::Documents;
 
 /// Reads the one value of a text; a text of nothing but blanks has none.
 pub(crate) fn read(text: &str) -> Documents<'_> {
-    let mut reader = JsonReader {
-        cursor: Cursor::new(text),
-        depth: 0,
-        path: Path::default(),
-        faults: Vec::new(),
-    };
+    let mut reader = JsonReader { progress: Progress::new(text), faults: Vec::new() };
     match reader.document() {
         Ok(root) => Documents { roots: root.into_iter().collect(), faults: reader.faults },
         Err(fault) => {
@@ -28,34 +23,28 @@ pub(crate) fn read(text: &str) -> Documents<'_> {
     }
 }
 
-type ReadResult<T> = Result<T, Box<Fault>>;
-
 struct JsonReader<'a> {
-    cursor: Cursor<'a>,
-    depth: usize,
-    path: Path<'a>,
+    progress: Progress<'a>,
     faults: Vec<Fault>,
 }
 
-impl<'a> JsonReader<'a> {
-    fn document(&mut self) -> ReadResult<Option<Node<'a>>> {
-        self.skip_blanks();
-        if self.cursor.peek().is_none() {
-            return Ok(None);
-        }
-        let root = self.value()?;
-        self.skip_blanks();
-        match self.cursor.peek() {
-            None => Ok(Some(root)),
-            Some(_) => Err(self.unexpected("the end of the file")),
-        }
+impl<'a> NestedReader<'a> for JsonReader<'a> {
+    const INVALID: &'static str = "no JSON";
+    const ENDS: &'static str = "no JSON: the text ends";
+
+    fn progress(&mut self) -> &mut Progress<'a> {
+        &mut self.progress
+    }
+
+    fn skip_blanks(&mut self) {
+        self.progress.cursor.take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
     }
 
     fn value(&mut self) -> ReadResult<Node<'a>> {
-        let position = self.cursor.position();
-        let value = match self.cursor.peek() {
+        let position = self.progress.cursor.position();
+        let value = match self.progress.cursor.peek() {
             Some(b'{') => self.nested(Self::object)?,
-            Some(b'[') => self.nested(Self::array)?,
+            Some(b'[') => self.nested(Self::list)?,
             Some(b'"') => Value::Text(self.string()?),
             Some(b'-' | b'0'..=b'9') => Value::Number(self.number()?.into()),
             Some(b'a'..=b'z') => self.literal()?,
@@ -63,32 +52,19 @@ impl<'a> JsonReader<'a> {
         };
         Ok(Node::new(value, position))
     }
+}
 
-    fn nested(&mut self, read: fn(&mut Self) -> ReadResult<Value<'a>>) -> ReadResult<Value<'a>> {
-        if self.depth == MAX_DEPTH {
-            return Err(Box::new(too_deep(self.cursor.position()).under(self.path.text())));
-        }
-        self.depth += 1;
-        self.cursor.take(1);
-        let value = read(self);
-        self.depth -= 1;
-        value
-    }
-
-    fn array(&mut self) -> ReadResult<Value<'a>> {
-        let mut nodes = Vec::new();
+impl<'a> JsonReader<'a> {
+    fn document(&mut self) -> ReadResult<Option<Node<'a>>> {
         self.skip_blanks();
-        if self.cursor.eat(b']') {
-            return Ok(Value::Sequence(nodes));
+        if self.progress.cursor.peek().is_none() {
+            return Ok(None);
         }
-        loop {
-            self.skip_blanks();
-            self.path.push(Step::Index(nodes.len()));
-            nodes.push(self.value()?);
-            self.path.pop();
-            if !self.goes_on(b']', "`,` or `]`")? {
-                return Ok(Value::Sequence(nodes));
-            }
+        let root = self.value()?;
+        self.skip_blanks();
+        match self.progress.cursor.peek() {
+            None => Ok(Some(root)),
+            Some(_) => Err(self.unexpected("the end of the file")),
         }
     }
 
@@ -96,7 +72,7 @@ impl<'a> JsonReader<'a> {
         let mut entries = Vec::new();
         let mut index = KeyIndex::default();
         self.skip_blanks();
-        if self.cursor.eat(b'}') {
+        if self.progress.cursor.eat(b'}') {
             return Ok(Value::Mapping(entries));
         }
         loop {
@@ -105,50 +81,38 @@ impl<'a> JsonReader<'a> {
             match index.first_place(&entries, &entry.key) {
                 None => entries.push(entry),
                 Some(first) => {
-                    let path = self.path.text_with(&entry.key);
+                    let path = self.progress.path.text_with(&entry.key);
                     let fault = duplicate_key(&entry.key, first, entry.key_position).under(path);
                     self.faults.push(fault);
                 }
             }
-            if !self.goes_on(b'}', "`,` or `}`")? {
+            if !self.has_more(b'}', "`,` or `}`")? {
                 return Ok(Value::Mapping(entries));
             }
         }
     }
 
     fn entry(&mut self) -> ReadResult<Entry<'a>> {
-        let key_position = self.cursor.position();
-        if self.cursor.peek() != Some(b'"') {
+        let key_position = self.progress.cursor.position();
+        if self.progress.cursor.peek() != Some(b'"') {
             return Err(self.unexpected("a key in double quotes"));
         }
         let key = self.string()?;
         self.skip_blanks();
-        if !self.cursor.eat(b':') {
+        if !self.progress.cursor.eat(b':') {
             return Err(self.unexpected("`:`"));
         }
         self.skip_blanks();
         // A key with escapes cannot be lent to the path; such keys are no names of fields.
         let borrowed = if let Cow::Borrowed(key) = &key { key } else { "…" };
-        self.path.push(Step::Field(borrowed));
+        self.progress.path.push(Step::Field(borrowed));
         let node = self.value()?;
-        self.path.pop();
+        self.progress.path.pop();
         Ok(Entry { key, key_position, node })
     }
 
-    /// Past a comma, or past the end of the collection.
-    fn goes_on(&mut self, end: u8, expected: &str) -> ReadResult<bool> {
-        self.skip_blanks();
-        if self.cursor.eat(b',') {
-            Ok(true)
-        } else if self.cursor.eat(end) {
-            Ok(false)
-        } else {
-            Err(self.unexpected(expected))
-        }
-    }
-
     fn literal(&mut self) -> ReadResult<Value<'a>> {
-        let rest = self.cursor.rest();
+        let rest = self.progress.cursor.rest();
         let end = rest.bytes().position(|byte| !byte.is_ascii_alphanumeric());
         let word = &rest[..end.unwrap_or(rest.len())];
         let value = match word {
@@ -157,50 +121,50 @@ impl<'a> JsonReader<'a> {
             "false" => Value::Bool(false),
             _ => return Err(self.unexpected("a value")),
         };
-        self.cursor.take(word.len());
+        self.progress.cursor.take(word.len());
         Ok(value)
     }
 
     fn number(&mut self) -> ReadResult<&'a str> {
-        let start = self.cursor.rest();
-        self.cursor.eat(b'-');
-        if !self.cursor.eat(b'0') {
+        let start = self.progress.cursor.rest();
+        self.progress.cursor.eat(b'-');
+        if !self.progress.cursor.eat(b'0') {
             self.digits()?;
         }
-        if self.cursor.eat(b'.') {
+        if self.progress.cursor.eat(b'.') {
             self.digits()?;
         }
-        if self.cursor.eat(b'e') || self.cursor.eat(b'E') {
-            let _sign = self.cursor.eat(b'+') || self.cursor.eat(b'-');
+        if self.progress.cursor.eat(b'e') || self.progress.cursor.eat(b'E') {
+            let _sign = self.progress.cursor.eat(b'+') || self.progress.cursor.eat(b'-');
             self.digits()?;
         }
-        match self.cursor.peek() {
+        match self.progress.cursor.peek() {
             Some(b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'_') => {
                 Err(self.unexpected("the end of a number"))
             }
-            _ => Ok(&start[..start.len() - self.cursor.rest().len()]),
+            _ => Ok(&start[..start.len() - self.progress.cursor.rest().len()]),
         }
     }
 
     fn digits(&mut self) -> ReadResult<()> {
-        let digits = self.cursor.take_while(|byte| byte.is_ascii_digit());
+        let digits = self.progress.cursor.take_while(|byte| byte.is_ascii_digit());
         if digits.is_empty() { Err(self.unexpected("a digit")) } else { Ok(()) }
     }
 
     /// A string, its first quote included; copied only if it has escapes.
     fn string(&mut self) -> ReadResult<Cow<'a, str>> {
-        self.cursor.take(1);
+        self.progress.cursor.take(1);
         let mut text = Cow::Borrowed("");
         loop {
-            let run = self.cursor.take_while(|b| b != b'"' && b != b'\\' && b >= b' ');
+            let run = self.progress.cursor.take_while(|b| b != b'"' && b != b'\\' && b >= b' ');
             if text.is_empty() {
                 text = Cow::Borrowed(run);
             } else {
                 text.to_mut().push_str(run);
             }
-            match self.cursor.peek() {
+            match self.progress.cursor.peek() {
                 Some(b'"') => {
-                    self.cursor.take(1);
+                    self.progress.cursor.take(1);
                     return Ok(text);
                 }
                 Some(b'\\') => {
@@ -213,8 +177,8 @@ impl<'a> JsonReader<'a> {
     }
 
     fn escape(&mut self) -> ReadResult<char> {
-        self.cursor.take(1);
-        let character = match self.cursor.peek() {
+        self.progress.cursor.take(1);
+        let character = match self.progress.cursor.peek() {
             Some(b'u') => return self.unicode(),
             Some(b'n') => '\n',
             Some(b't') => '\t',
@@ -224,47 +188,32 @@ impl<'a> JsonReader<'a> {
             Some(plain @ (b'"' | b'\\' | b'/')) => char::from(plain),
             _ => return Err(self.unexpected("an escape that JSON knows")),
         };
-        self.cursor.take(1);
+        self.progress.cursor.take(1);
         Ok(character)
     }
 
     /// `uXXXX`, and another for a character beyond the first plane.
     fn unicode(&mut self) -> ReadResult<char> {
         let high = self.hex4()?;
-        let code = if (0xd800..0xdc00).contains(&high) && self.cursor.eat(b'\\') {
-            let low = if self.cursor.peek() == Some(b'u') { self.hex4()? } else { 0 };
+        let code = if (0xd800..0xdc00).contains(&high) && self.progress.cursor.eat(b'\\') {
+            let low = if self.progress.cursor.peek() == Some(b'u') { self.hex4()? } else { 0 };
             let pair = (0xdc00..0xe000).contains(&low);
             pair.then(|| 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
         } else {
             Some(high)
         };
         code.and_then(char::from_u32)
-            .ok_or_else(|| self.fault("no JSON: half of a surrogate pair is no character"))
+            .ok_or_else(|| self.progress.fault("no JSON: half of a surrogate pair is no character"))
     }
 
     /// Four digits after the `u` that is next.
     fn hex4(&mut self) -> ReadResult<u32> {
-        self.cursor.take(1);
-        let digits = self.cursor.rest().get(..4);
+        self.progress.cursor.take(1);
+        let digits = self.progress.cursor.rest().get(..4);
         let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         let code = code.ok_or_else(|| self.unexpected("four hexadecimal digits after `\\u`"))?;
-        self.cursor.take(4);
+        self.progress.cursor.take(4);
         Ok(code)
-    }
-
-    fn skip_blanks(&mut self) {
-        self.cursor.take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
-    }
-
-    fn unexpected(&mut self, expected: &str) -> Box<Fault> {
-        self.fault(match self.cursor.character() {
-            None => format!("no JSON: the text ends where {expected} should come"),
-            Some(found) => format!("no JSON: expected {expected}, found `{found}`"),
-        })
-    }
-
-    fn fault(&mut self, message: impl Into<String>) -> Box<Fault> {
-        Box::new(Fault::new(message).at(self.cursor.position()).under(self.path.text()))
     }
 }

@@ -14,6 +14,7 @@ mod cursor;
 mod de;
 mod fault;
 mod json;
+mod nested;
 mod path;
 mod scalar;
 mod text;

@@ -6,33 +6,64 @@
 
 use std::borrow::Cow;
 
-use super::Fault;
-use super::cursor::Cursor;
-use super::path::{Path, Step};
+use super::nested::{NestedReader, Progress, ReadResult};
+use super::path::Step;
 use super::scalar;
-use super::tree::{Entry, MAX_DEPTH, Node, Value, too_deep};
+use super::tree::{Entry, Node, Value};
 use super::yaml::Documents;
 
 /// Reads the one message of a text; a text of nothing but comments has none.
 pub(crate) fn read(text: &str) -> Documents<'_> {
-    let mut reader = TextReader { cursor: Cursor::new(text), depth: 0, path: Path::default() };
+    let mut reader = TextReader { progress: Progress::new(text) };
     reader.skip_blanks();
-    if reader.cursor.peek().is_none() {
+    if reader.progress.cursor.peek().is_none() {
         return Documents::default();
     }
-    let position = reader.cursor.position();
+    let position = reader.progress.cursor.position();
     match reader.fields(None) {
         Ok(root) => Documents { roots: vec![Node::new(root, position)], faults: Vec::new() },
         Err(fault) => Documents { roots: Vec::new(), faults: vec![*fault] },
     }
 }
 
-type ReadResult<T> = Result<T, Box<Fault>>;
-
 struct TextReader<'a> {
-    cursor: Cursor<'a>,
-    depth: usize,
-    path: Path<'a>,
+    progress: Progress<'a>,
+}
+
+impl<'a> NestedReader<'a> for TextReader<'a> {
+    const INVALID: &'static str = "no protobuf text";
+    const ENDS: &'static str = "no protobuf text: it ends";
+
+    fn progress(&mut self) -> &mut Progress<'a> {
+        &mut self.progress
+    }
+
+    /// Blanks and comments.
+    fn skip_blanks(&mut self) {
+        loop {
+            self.progress
+                .cursor
+                .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | 0x0b..=b'\r'));
+            if !self.progress.cursor.eat(b'#') {
+                return;
+            }
+            self.progress.cursor.take_while(|byte| byte != b'\n');
+        }
+    }
+
+    fn value(&mut self) -> ReadResult<Node<'a>> {
+        let position = self.progress.cursor.position();
+        let value = match self.progress.cursor.peek() {
+            Some(b'{') => self.nested(|reader| reader.fields(Some(b'}')))?,
+            Some(b'<') => self.nested(|reader| reader.fields(Some(b'>')))?,
+            Some(b'[') => self.nested(Self::list)?,
+            Some(b'"' | b'\'') => self.strings()?,
+            Some(b'-' | b'.' | b'0'..=b'9') => self.number()?,
+            Some(byte) if is_word(byte) => Value::Word(self.progress.cursor.take_while(is_word)),
+            _ => return Err(self.unexpected("a value")),
+        };
+        Ok(Node::new(value, position))
+    }
 }
 
 impl<'a> TextReader<'a> {
@@ -41,10 +72,10 @@ impl<'a> TextReader<'a> {
         let mut entries = Vec::new();
         loop {
             self.skip_blanks();
-            match (self.cursor.peek(), end) {
+            match (self.progress.cursor.peek(), end) {
                 (None, None) => return Ok(Value::Mapping(entries)),
                 (next @ Some(byte), _) if next == end => {
-                    self.cursor.eat(byte);
+                    self.progress.cursor.eat(byte);
                     return Ok(Value::Mapping(entries));
                 }
                 _ => entries.push(self.field()?),
@@ -53,85 +84,39 @@ impl<'a> TextReader<'a> {
     }
 
     fn field(&mut self) -> ReadResult<Entry<'a>> {
-        let key_position = self.cursor.position();
+        let key_position = self.progress.cursor.position();
         let key = self.name()?;
-        self.path.push(Step::Field(key));
+        self.progress.path.push(Step::Field(key));
         self.skip_blanks();
-        let colon = self.cursor.eat(b':');
+        let colon = self.progress.cursor.eat(b':');
         self.skip_blanks();
-        if !colon && !matches!(self.cursor.peek(), Some(b'{' | b'<')) {
+        if !colon && !matches!(self.progress.cursor.peek(), Some(b'{' | b'<')) {
             return Err(self.unexpected("`:` or `{`"));
         }
         let node = self.value()?;
-        self.path.pop();
+        self.progress.path.pop();
         self.skip_blanks();
-        let _separator = self.cursor.eat(b',') || self.cursor.eat(b';');
+        let _separator = self.progress.cursor.eat(b',') || self.progress.cursor.eat(b';');
         Ok(Entry { key: Cow::Borrowed(key), key_position, node })
     }
 
     /// `name`, or `[type.googleapis.com/message]`.
     fn name(&mut self) -> ReadResult<&'a str> {
-        let start = self.cursor.rest();
-        if self.cursor.eat(b'[') {
-            self.cursor.take_while(|b| b.is_ascii_alphanumeric() || b"._/-%".contains(&b));
-            if !self.cursor.eat(b']') {
+        let start = self.progress.cursor.rest();
+        if self.progress.cursor.eat(b'[') {
+            self.progress.cursor.take_while(|b| b.is_ascii_alphanumeric() || b"._/-%".contains(&b));
+            if !self.progress.cursor.eat(b']') {
                 return Err(self.unexpected("`]`"));
             }
         } else {
-            self.cursor.take_while(is_word);
+            self.progress.cursor.take_while(is_word);
         }
-        let name = &start[..start.len() - self.cursor.rest().len()];
+        let name = &start[..start.len() - self.progress.cursor.rest().len()];
         if name.is_empty() { Err(self.unexpected("the name of a field")) } else { Ok(name) }
     }
 
-    fn value(&mut self) -> ReadResult<Node<'a>> {
-        let position = self.cursor.position();
-        let value = match self.cursor.peek() {
-            Some(b'{') => self.nested(|reader| reader.fields(Some(b'}')))?,
-            Some(b'<') => self.nested(|reader| reader.fields(Some(b'>')))?,
-            Some(b'[') => self.nested(Self::list)?,
-            Some(b'"' | b'\'') => self.strings()?,
-            Some(b'-' | b'.' | b'0'..=b'9') => self.number()?,
-            Some(byte) if is_word(byte) => Value::Word(self.cursor.take_while(is_word)),
-            _ => return Err(self.unexpected("a value")),
-        };
-        Ok(Node::new(value, position))
-    }
-
-    fn nested(&mut self, read: fn(&mut Self) -> ReadResult<Value<'a>>) -> ReadResult<Value<'a>> {
-        if self.depth == MAX_DEPTH {
-            return Err(Box::new(too_deep(self.cursor.position()).under(self.path.text())));
-        }
-        self.depth += 1;
-        self.cursor.take(1);
-        let value = read(self);
-        self.depth -= 1;
-        value
-    }
-
-    fn list(&mut self) -> ReadResult<Value<'a>> {
-        let mut nodes = Vec::new();
-        self.skip_blanks();
-        if self.cursor.eat(b']') {
-            return Ok(Value::Sequence(nodes));
-        }
-        loop {
-            self.skip_blanks();
-            self.path.push(Step::Index(nodes.len()));
-            nodes.push(self.value()?);
-            self.path.pop();
-            self.skip_blanks();
-            if self.cursor.eat(b']') {
-                return Ok(Value::Sequence(nodes));
-            }
-            if !self.cursor.eat(b',') {
-                return Err(self.unexpected("`,` or `]`"));
-            }
-        }
-    }
-
     fn number(&mut self) -> ReadResult<Value<'a>> {
-        let negative = self.cursor.eat(b'-');
+        let negative = self.progress.cursor.eat(b'-');
         if negative {
             self.skip_blanks();
         }
@@ -144,26 +129,28 @@ impl<'a> TextReader<'a> {
         match decimal(token) {
             Some(Cow::Borrowed(digits)) if !negative => Ok(Value::Number(digits.into())),
             Some(digits) => Ok(Value::Number(format!("{sign}{digits}").into())),
-            None => Err(self.fault(format!("no protobuf text: `{sign}{token}` is no number"))),
+            None => {
+                Err(self.progress.fault(format!("no protobuf text: `{sign}{token}` is no number")))
+            }
         }
     }
 
     fn number_token(&mut self) -> &'a str {
-        let start = self.cursor.rest();
+        let start = self.progress.cursor.rest();
         let hex = start.starts_with("0x") || start.starts_with("0X");
-        self.cursor.take_while(|byte| is_word(byte) || byte == b'.');
-        let so_far = &start[..start.len() - self.cursor.rest().len()];
+        self.progress.cursor.take_while(|byte| is_word(byte) || byte == b'.');
+        let so_far = &start[..start.len() - self.progress.cursor.rest().len()];
         if !hex && so_far.ends_with(['e', 'E']) {
-            let _sign = self.cursor.eat(b'-') || self.cursor.eat(b'+');
-            self.cursor.take_while(is_word);
+            let _sign = self.progress.cursor.eat(b'-') || self.progress.cursor.eat(b'+');
+            self.progress.cursor.take_while(is_word);
         }
-        &start[..start.len() - self.cursor.rest().len()]
+        &start[..start.len() - self.progress.cursor.rest().len()]
     }
 
     /// Strings next to each other are one.
     fn strings(&mut self) -> ReadResult<Value<'a>> {
         let mut whole: Option<Cow<'a, [u8]>> = None;
-        while let Some(quote @ (b'"' | b'\'')) = self.cursor.peek() {
+        while let Some(quote @ (b'"' | b'\'')) = self.progress.cursor.peek() {
             let part = self.string(quote)?;
             whole = Some(match whole {
                 None => part,
@@ -187,18 +174,19 @@ impl<'a> TextReader<'a> {
     }
 
     fn string(&mut self, quote: u8) -> ReadResult<Cow<'a, [u8]>> {
-        self.cursor.take(1);
+        self.progress.cursor.take(1);
         let mut bytes = Cow::Borrowed(&b""[..]);
         loop {
-            let run = self.cursor.take_while(|b| b != quote && !matches!(b, b'\\' | b'\n' | 0));
+            let run =
+                self.progress.cursor.take_while(|b| b != quote && !matches!(b, b'\\' | b'\n' | 0));
             if bytes.is_empty() {
                 bytes = Cow::Borrowed(run.as_bytes());
             } else {
                 bytes.to_mut().extend_from_slice(run.as_bytes());
             }
-            match self.cursor.peek() {
+            match self.progress.cursor.peek() {
                 Some(byte) if byte == quote => {
-                    self.cursor.take(1);
+                    self.progress.cursor.take(1);
                     return Ok(bytes);
                 }
                 Some(b'\\') => self.escape(bytes.to_mut())?,
@@ -208,11 +196,11 @@ impl<'a> TextReader<'a> {
     }
 
     fn escape(&mut self, bytes: &mut Vec<u8>) -> ReadResult<()> {
-        self.cursor.take(1);
-        let byte = match self.cursor.peek() {
+        self.progress.cursor.take(1);
+        let byte = match self.progress.cursor.peek() {
             Some(b'0'..=b'7') => return self.code(bytes, 3, 8),
             Some(b'x' | b'X') => {
-                self.cursor.take(1);
+                self.progress.cursor.take(1);
                 return self.code(bytes, 2, 16);
             }
             Some(b'u') => return self.unicode(bytes, 4),
@@ -227,7 +215,7 @@ impl<'a> TextReader<'a> {
             Some(plain @ (b'?' | b'\\' | b'\'' | b'"')) => plain,
             _ => return Err(self.unexpected("an escape that protobuf text knows")),
         };
-        self.cursor.take(1);
+        self.progress.cursor.take(1);
         bytes.push(byte);
         Ok(())
     }
@@ -235,10 +223,10 @@ impl<'a> TextReader<'a> {
     /// Up to `longest` digits that give one byte.
     fn code(&mut self, bytes: &mut Vec<u8>, longest: usize, radix: u32) -> ReadResult<()> {
         let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
-        let length = self.cursor.rest().bytes().take(longest).take_while(is_digit).count();
-        match u8::from_str_radix(&self.cursor.rest()[..length], radix) {
+        let length = self.progress.cursor.rest().bytes().take(longest).take_while(is_digit).count();
+        match u8::from_str_radix(&self.progress.cursor.rest()[..length], radix) {
             Ok(byte) => {
-                self.cursor.take(length);
+                self.progress.cursor.take(length);
                 bytes.push(byte);
                 Ok(())
             }
@@ -248,38 +236,16 @@ impl<'a> TextReader<'a> {
 
     /// Exactly `length` digits that give a character.
     fn unicode(&mut self, bytes: &mut Vec<u8>, length: usize) -> ReadResult<()> {
-        self.cursor.take(1);
-        let digits = self.cursor.rest().get(..length);
+        self.progress.cursor.take(1);
+        let digits = self.progress.cursor.rest().get(..length);
         let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         let Some(character) = code.and_then(char::from_u32) else {
             return Err(self.unexpected("the code of a character"));
         };
-        self.cursor.take(length);
+        self.progress.cursor.take(length);
         bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         Ok(())
-    }
-
-    /// Blanks and comments.
-    fn skip_blanks(&mut self) {
-        loop {
-            self.cursor.take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | 0x0b..=b'\r'));
-            if !self.cursor.eat(b'#') {
-                return;
-            }
-            self.cursor.take_while(|byte| byte != b'\n');
-        }
-    }
-
-    fn unexpected(&mut self, expected: &str) -> Box<Fault> {
-        self.fault(match self.cursor.character() {
-            None => format!("no protobuf text: it ends where {expected} should come"),
-            Some(found) => format!("no protobuf text: expected {expected}, found `{found}`"),
-        })
-    }
-
-    fn fault(&mut self, message: impl Into<String>) -> Box<Fault> {
-        Box::new(Fault::new(message).at(self.cursor.position()).under(self.path.text()))
     }
 }
 

@@ -1,0 +1,101 @@
+//! Reading what nests: the common part of the readers of JSON and of protobuf text.
+//!
+//! Both read brackets inside of brackets up to [`MAX_DEPTH`], lists with commas, and report the same
+//! fault where something else stands than should. Not here: YAML, whose nesting its parser reads.
+
+use super::Fault;
+use super::cursor::Cursor;
+use super::path::{Path, Step};
+use super::tree::{MAX_DEPTH, Node, Value, too_deep};
+
+/// The result of reading a part of a text. A fault ends the reading of the whole text.
+pub(super) type ReadResult<T> = Result<T, Box<Fault>>;
+
+/// The state of a reader: its place in the text, the depth of brackets, and the path of fields.
+pub(super) struct Progress<'a> {
+    pub(super) cursor: Cursor<'a>,
+    pub(super) path: Path<'a>,
+    depth: usize,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { cursor: Cursor::new(text), path: Path::default(), depth: 0 }
+    }
+
+    /// A fault at the next byte, with the path that leads there.
+    pub(super) fn fault(&mut self, message: impl Into<String>) -> Box<Fault> {
+        Box::new(Fault::new(message).at(self.cursor.position()).under(self.path.text()))
+    }
+}
+
+/// A reader of a text whose values nest in brackets.
+pub(super) trait NestedReader<'a>: Sized {
+    /// The beginning of the message when something else was expected.
+    const INVALID: &'static str;
+    /// The beginning of the message when the text ends too early.
+    const ENDS: &'static str;
+
+    fn progress(&mut self) -> &mut Progress<'a>;
+
+    /// Skips what stands between two tokens and means nothing.
+    fn skip_blanks(&mut self);
+
+    /// Reads one value of any kind.
+    fn value(&mut self) -> ReadResult<Node<'a>>;
+
+    /// Reads a collection; the next byte is its opening bracket.
+    fn nested(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> ReadResult<Value<'a>>,
+    ) -> ReadResult<Value<'a>> {
+        let Progress { cursor, path, depth } = self.progress();
+        if *depth == MAX_DEPTH {
+            return Err(Box::new(too_deep(cursor.position()).under(path.text())));
+        }
+        *depth += 1;
+        cursor.take(1);
+        let value = read(self);
+        self.progress().depth -= 1;
+        value
+    }
+
+    /// Reads the elements of a list, from behind its `[` to past its `]`.
+    fn list(&mut self) -> ReadResult<Value<'a>> {
+        let mut nodes = Vec::new();
+        self.skip_blanks();
+        if self.progress().cursor.eat(b']') {
+            return Ok(Value::Sequence(nodes));
+        }
+        loop {
+            self.skip_blanks();
+            self.progress().path.push(Step::Index(nodes.len()));
+            nodes.push(self.value()?);
+            self.progress().path.pop();
+            if !self.has_more(b']', "`,` or `]`")? {
+                return Ok(Value::Sequence(nodes));
+            }
+        }
+    }
+
+    /// Moves past a comma (true) or past the end of the collection (false).
+    fn has_more(&mut self, end: u8, expected: &str) -> ReadResult<bool> {
+        self.skip_blanks();
+        if self.progress().cursor.eat(b',') {
+            Ok(true)
+        } else if self.progress().cursor.eat(end) {
+            Ok(false)
+        } else {
+            Err(self.unexpected(expected))
+        }
+    }
+
+    /// The fault of a text that goes on with something else than expected.
+    fn unexpected(&mut self, expected: &str) -> Box<Fault> {
+        let message = match self.progress().cursor.character() {
+            None => format!("{} where {expected} should come", Self::ENDS),
+            Some(found) => format!("{}: expected {expected}, found `{found}`", Self::INVALID),
+        };
+        self.progress().fault(message)
+    }
+}
