@@ -13,7 +13,7 @@ use super::judge::{Judge, RawBody, RawResource, ttl};
 use super::{Reader, canonical, canonical_error};
 use crate::resource::is_wrapper;
 use crate::wire::fields::{Fields, Outcome, located, merge, text};
-use crate::wire::{DecodeError, Malformed, WireResourceError};
+use crate::wire::{DecodeError, Malformed, WireDuration, WireResourceError};
 
 pub(super) fn read(
     reader: &Reader,
@@ -21,12 +21,12 @@ pub(super) fn read(
     expected: Option<&TypeUrl>,
     message: &Bytes,
 ) -> Result<Response, DecodeError> {
-    let (expected_message, envelope) = match variant {
-        Variant::Sotw => ("DiscoveryResponse", sotw(message)),
-        Variant::Delta => ("DeltaDiscoveryResponse", delta(message)),
+    let expected_message = match variant {
+        Variant::Sotw => "DiscoveryResponse",
+        Variant::Delta => "DeltaDiscoveryResponse",
     };
     let fault = |source| DecodeError { expected: expected_message, source };
-    let envelope = envelope.map_err(fault)?;
+    let envelope = envelope(variant, message).map_err(fault)?;
     let type_url = match (envelope.type_url, expected) {
         ("", None) => return Err(fault(Malformed::Untyped)),
         ("", Some(expected)) => expected.clone(),
@@ -66,32 +66,17 @@ struct Envelope<'a> {
     errors: Vec<NameError>,
 }
 
-fn sotw(message: &[u8]) -> Outcome<Envelope<'_>> {
+fn envelope(variant: Variant, message: &[u8]) -> Outcome<Envelope<'_>> {
     let mut envelope = Envelope::default();
     let mut fields = Fields(message);
     while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => envelope.version = text(value)?,
-            4 => envelope.type_url = text(value)?,
-            5 => envelope.nonce = text(value)?,
-            7 => envelope.errors.push(error(value)?),
-            _ => {}
-        }
-    }
-    Ok(envelope)
-}
-
-fn delta(message: &[u8]) -> Outcome<Envelope<'_>> {
-    let mut envelope = Envelope::default();
-    let mut fields = Fields(message);
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => envelope.version = text(value)?,
-            4 => envelope.type_url = text(value)?,
-            5 => envelope.nonce = text(value)?,
-            6 => envelope.removed.push(canonical(text(value)?)),
-            8 => envelope.removed.push(canonical(&located(value)?)),
-            9 => envelope.errors.push(error(value)?),
+        match (number, variant) {
+            (1, _) => envelope.version = text(value)?,
+            (4, _) => envelope.type_url = text(value)?,
+            (5, _) => envelope.nonce = text(value)?,
+            (6, Variant::Delta) => envelope.removed.push(canonical(text(value)?)),
+            (8, Variant::Delta) => envelope.removed.push(canonical(&located(value)?)),
+            (7, Variant::Sotw) | (9, Variant::Delta) => envelope.errors.push(error(value)?),
             _ => {}
         }
     }
@@ -121,7 +106,7 @@ fn wrapped<'m>(message: &Bytes, wrapper: &'m [u8]) -> Result<RawResource<'m>, St
 
 fn read_wrapper<'m>(message: &Bytes, wrapper: &'m [u8]) -> Outcome<RawResource<'m>> {
     let mut entry = RawResource::default();
-    let (mut body, mut span) = (None, None::<Span>);
+    let (mut body, mut span) = (None, None::<WireDuration>);
     let mut fields = Fields(wrapper);
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -170,13 +155,4 @@ fn own_bytes(message: &Bytes, body: &[u8]) -> Bytes {
     } else {
         Bytes::copy_from_slice(body)
     }
-}
-
-/// A `google.protobuf.Duration`.
-#[derive(Clone, Copy, PartialEq, Message)]
-struct Span {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-    #[prost(int32, tag = "2")]
-    nanos: i32,
 }

@@ -116,11 +116,11 @@ struct WireLocality {
 
 /// A `google.protobuf.Duration`, or a `Timestamp`, which has the same fields.
 #[derive(Clone, Copy, PartialEq, Message)]
-struct WireDuration {
+pub(crate) struct WireDuration {
     #[prost(int64, tag = "1")]
-    seconds: i64,
+    pub(crate) seconds: i64,
     #[prost(int32, tag = "2")]
-    nanos: i32,
+    pub(crate) nanos: i32,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
