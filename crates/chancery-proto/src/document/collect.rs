@@ -11,6 +11,7 @@ use super::{Parsed, ParsedResource, Position};
 use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
 use crate::syntax::{Fault, Node};
+use crate::wire::WireDuration;
 use crate::{any, lint};
 
 /// Where a resource stands.
@@ -189,18 +190,14 @@ fn open_any(
 }
 
 fn ttl(field: Option<Field>) -> Result<Duration, ResourceFault> {
-    let number = |number| {
-        let value = field.as_ref()?.as_message()?.get_field_by_number(number)?;
-        value.as_i64().or_else(|| value.as_i32().map(i64::from))
-    };
-    let seconds = u64::try_from(number(1).unwrap_or(0)).ok();
-    let nanos = u32::try_from(number(2).unwrap_or(0)).ok().filter(|nanos| *nanos < 1_000_000_000);
-    match (seconds, nanos) {
-        (Some(seconds), Some(nanos)) if (seconds, nanos) != (0, 0) => {
-            Ok(Duration::new(seconds, nanos))
-        }
-        _ => Err(ResourceFault::new("ttl", "a TTL must be longer than nothing")),
-    }
+    let message = field.as_ref().and_then(Field::as_message);
+    let number = |number| message?.get_field_by_number(number);
+    let seconds = number(1).and_then(|seconds| seconds.as_i64()).unwrap_or(0);
+    let nanos = number(2).and_then(|nanos| nanos.as_i32()).unwrap_or(0);
+    let time = Duration::try_from(WireDuration { seconds, nanos });
+    time.ok()
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| ResourceFault::new("ttl", "a TTL must be longer than nothing"))
 }
 
 /// Virtual hosts are asked for as `ROUTE_CONFIGURATION/HOST` (S-092), which no body says.

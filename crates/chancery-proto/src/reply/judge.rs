@@ -17,8 +17,8 @@ use prost_reflect::{DynamicMessage, MessageDescriptor};
 use super::{Reader, grpc};
 use crate::facts::ClientFacts;
 use crate::resource::{ResourceError, is_wrapper, naming_field, own_name};
-use crate::wire::Malformed;
 use crate::wire::fields::{Fields, text};
+use crate::wire::{Malformed, WireDuration};
 
 /// One resource as the server put it: the fields of a `Resource`, as far as they are said.
 #[derive(Default)]
@@ -39,13 +39,8 @@ pub(super) struct RawBody<'m> {
 
 /// The length of a TTL, from the two numbers of a `Duration`.
 pub(super) fn ttl(seconds: i64, nanos: i32) -> Result<Duration, &'static str> {
-    let nanos = u32::try_from(nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
-    match (u64::try_from(seconds), nanos) {
-        (Ok(seconds), Some(nanos)) if (seconds, nanos) != (0, 0) => {
-            Ok(Duration::new(seconds, nanos))
-        }
-        _ => Err(INVALID_TTL),
-    }
+    let time = Duration::try_from(WireDuration { seconds, nanos });
+    time.ok().filter(|time| !time.is_zero()).ok_or(INVALID_TTL)
 }
 
 /// What is said of a TTL that is none.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use chancery_core::{DeltaRequest, ErrorDetail, SotwRequest};
 
 use super::fields::{Fields, Outcome, located, merge, pair, text};
-use super::{DecodeError, WireNode, WireStatus};
+use super::node::WireNode;
+use super::{DecodeError, WireStatus};
 
 /// Decodes a `DiscoveryRequest` of v3 or v2.
 ///

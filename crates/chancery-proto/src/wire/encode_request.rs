@@ -3,20 +3,13 @@
 //! Everything a request says of a node is written but v2's `build_version`, which is a text of its
 //! own; the version of the user agent goes out as text, as gRPC clients send it.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
-use chancery_core::{
-    DeltaRequest, ErrorDetail, Locality, Names, Node, Request, SotwRequest, Value,
-};
+use chancery_core::{DeltaRequest, ErrorDetail, Names, Node, Request, SotwRequest};
 use prost::Message;
 
-use super::entries::{field_size, put_field, put_header};
-use super::tail::put_text;
-use super::{
-    WireContextParams, WireKind, WireList, WireLocality, WireNode, WireStatus, WireStruct,
-    WireValue,
-};
+use super::WireStatus;
+use super::node::WireNode;
+use super::put::{field_size, put_field, put_header, put_text};
 
 /// Encodes a `DiscoveryRequest` or a `DeltaDiscoveryRequest`.
 pub fn encode_request(request: &Request) -> Bytes {
@@ -81,54 +74,6 @@ fn put_error(out: &mut Vec<u8>, number: u8, error: Option<&ErrorDetail>) {
     if let Some(error) = error {
         let status = WireStatus { code: error.code, message: error.message.clone() };
         put_field(out, number, &status.encode_to_vec());
-    }
-}
-
-impl From<&Node> for WireNode {
-    fn from(node: &Node) -> Self {
-        let locality = WireLocality::from(&node.locality);
-        let parameters = node.dynamic_parameters.iter();
-        Self {
-            id: node.id.clone(),
-            cluster: node.cluster.clone(),
-            metadata: (!node.metadata.is_empty()).then(|| struct_of(&node.metadata)),
-            locality: (locality != WireLocality::default()).then_some(locality),
-            build_version: String::new(),
-            user_agent_name: node.user_agent_name.clone(),
-            user_agent_version: node.user_agent_version.clone(),
-            user_agent_build_version: None,
-            client_features: node.client_features.clone(),
-            dynamic_parameters: parameters
-                .map(|(of, params)| (of.clone(), WireContextParams { params: params.clone() }))
-                .collect(),
-        }
-    }
-}
-
-impl From<&Locality> for WireLocality {
-    fn from(locality: &Locality) -> Self {
-        let Locality { region, zone, sub_zone } = locality.clone();
-        Self { region, zone, sub_zone }
-    }
-}
-
-fn struct_of(fields: &BTreeMap<String, Value>) -> WireStruct {
-    WireStruct { fields: fields.iter().map(|(key, value)| (key.clone(), value.into())).collect() }
-}
-
-impl From<&Value> for WireValue {
-    fn from(value: &Value) -> Self {
-        let kind = match value {
-            Value::Null => WireKind::Null(0),
-            Value::Bool(yes) => WireKind::Bool(*yes),
-            Value::Number(number) => WireKind::Number(*number),
-            Value::Text(text) => WireKind::Text(text.clone()),
-            Value::List(values) => {
-                WireKind::List(WireList { values: values.iter().map(Self::from).collect() })
-            }
-            Value::Map(fields) => WireKind::Struct(struct_of(fields)),
-        };
-        Self { kind: Some(kind) }
     }
 }
 

@@ -13,9 +13,10 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes};
 use chancery_core::server::{Form, Response, ResponseEntry, Segment};
 use chancery_core::{Resource, TypeUrl};
-use prost::encoding::{encode_varint, encoded_len_varint};
+use prost::encoding::encode_varint;
 
-use super::{encode_tail, wrapper_of};
+use super::encode_tail;
+use super::put::{field_size, put_field, put_header};
 
 /// Encodes the `resources` of a response: the bytes of each of its segments, one after another.
 pub fn encode_entries(response: &Response) -> impl Iterator<Item = Bytes> + '_ {
@@ -74,6 +75,16 @@ fn wrapped(type_url: &TypeUrl, entry: &ResponseEntry) -> Vec<u8> {
     out
 }
 
+/// The type URL of the wrapper `Resource`, which v2 has under a name of its own.
+fn wrapper_of(type_url: &TypeUrl) -> &'static str {
+    let name = type_url.message_name();
+    if name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.") {
+        "type.googleapis.com/envoy.api.v2.Resource"
+    } else {
+        "type.googleapis.com/envoy.service.discovery.v3.Resource"
+    }
+}
+
 /// The body, with the name in it spelled as it was asked for (S-062, S-114).
 ///
 /// Only an `xdstp:` name has several spellings. A canonical body begins with its name, field 1 of
@@ -103,22 +114,6 @@ fn put_any(out: &mut Vec<u8>, type_url: &str, value: &[u8]) {
     put_header(out, 2, size);
     put_field(out, 1, type_url.as_bytes());
     put_field(out, 2, value);
-}
-
-/// A field of bytes; all of these have numbers whose key is one byte.
-pub(super) fn put_field(out: &mut Vec<u8>, number: u8, value: &[u8]) {
-    put_header(out, number, value.len());
-    out.put_slice(value);
-}
-
-pub(super) fn put_header(out: &mut Vec<u8>, number: u8, size: usize) {
-    const LENGTH_DELIMITED: u8 = 2;
-    out.put_u8(number << 3 | LENGTH_DELIMITED);
-    encode_varint(size as u64, out);
-}
-
-pub(super) fn field_size(size: usize) -> usize {
-    1 + encoded_len_varint(size as u64) + size
 }
 
 fn duration(time: Duration) -> Vec<u8> {

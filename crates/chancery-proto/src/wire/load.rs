@@ -15,7 +15,8 @@ use chancery_core::client::load::{
 };
 use prost::Message;
 
-use super::{DecodeError, WireDuration, WireLocality, WireNode};
+use super::node::{WireLocality, WireNode};
+use super::{DecodeError, WireDuration};
 
 #[derive(Clone, PartialEq, Message)]
 struct LoadStatsRequest {

@@ -10,17 +10,17 @@
 //! Field numbers are those of `discovery.proto` and `base.proto`; v2 has the same, but for
 //! `Node.build_version`. Nesting is bounded by the decoder (100 levels).
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use chancery_core::{ErrorDetail, Locality, Node, TypeUrl, Value};
+use chancery_core::ErrorDetail;
 use prost::Message;
 
 mod decode_request;
+mod duration;
 mod encode_request;
 mod entries;
 pub(crate) mod fields;
 mod load;
+mod node;
+mod put;
 mod status;
 mod tail;
 pub use decode_request::{decode_delta, decode_sotw};
@@ -34,6 +34,8 @@ pub use status::{
     decode_client_status_request, encode_client_status,
 };
 pub use tail::encode_tail;
+
+pub(crate) use duration::WireDuration;
 
 /// A message that is no discovery request or response: the peer's fault.
 #[derive(Debug, thiserror::Error)]
@@ -79,186 +81,6 @@ struct WireStatus {
     message: String,
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct WireNode {
-    #[prost(string, tag = "1")]
-    id: String,
-    #[prost(string, tag = "2")]
-    cluster: String,
-    #[prost(message, optional, tag = "3")]
-    metadata: Option<WireStruct>,
-    #[prost(message, optional, tag = "4")]
-    locality: Option<WireLocality>,
-    /// v2 only: `<commit>/<version>/...`.
-    #[prost(string, tag = "5")]
-    build_version: String,
-    #[prost(string, tag = "6")]
-    user_agent_name: String,
-    #[prost(string, tag = "7")]
-    user_agent_version: String,
-    #[prost(message, optional, tag = "8")]
-    user_agent_build_version: Option<WireBuildVersion>,
-    #[prost(string, repeated, tag = "10")]
-    client_features: Vec<String>,
-    #[prost(btree_map = "string, message", tag = "12")]
-    dynamic_parameters: BTreeMap<String, WireContextParams>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct WireLocality {
-    #[prost(string, tag = "1")]
-    region: String,
-    #[prost(string, tag = "2")]
-    zone: String,
-    #[prost(string, tag = "3")]
-    sub_zone: String,
-}
-
-/// A `google.protobuf.Duration`, or a `Timestamp`, which has the same fields.
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct WireDuration {
-    #[prost(int64, tag = "1")]
-    pub(crate) seconds: i64,
-    #[prost(int32, tag = "2")]
-    pub(crate) nanos: i32,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct WireBuildVersion {
-    #[prost(message, optional, tag = "1")]
-    version: Option<WireSemanticVersion>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct WireSemanticVersion {
-    #[prost(uint32, tag = "1")]
-    major: u32,
-    #[prost(uint32, tag = "2")]
-    minor: u32,
-    #[prost(uint32, tag = "3")]
-    patch: u32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct WireContextParams {
-    #[prost(btree_map = "string, string", tag = "1")]
-    params: BTreeMap<String, String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct WireStruct {
-    #[prost(btree_map = "string, message", tag = "1")]
-    fields: BTreeMap<String, WireValue>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct WireList {
-    #[prost(message, repeated, tag = "1")]
-    values: Vec<WireValue>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct WireValue {
-    #[prost(oneof = "WireKind", tags = "1, 2, 3, 4, 5, 6")]
-    kind: Option<WireKind>,
-}
-
-#[derive(Clone, PartialEq, prost::Oneof)]
-enum WireKind {
-    #[prost(int32, tag = "1")]
-    Null(i32),
-    #[prost(double, tag = "2")]
-    Number(f64),
-    #[prost(string, tag = "3")]
-    Text(String),
-    #[prost(bool, tag = "4")]
-    Bool(bool),
-    #[prost(message, tag = "5")]
-    Struct(WireStruct),
-    #[prost(message, tag = "6")]
-    List(WireList),
-}
-
-impl From<WireNode> for Node {
-    fn from(node: WireNode) -> Self {
-        let user_agent_version = node.version();
-        let locality = node.locality.map(Locality::from).unwrap_or_default();
-        let parameters = node.dynamic_parameters.into_iter();
-        Self {
-            id: node.id,
-            cluster: node.cluster,
-            locality,
-            metadata: node.metadata.map(map_of).unwrap_or_default(),
-            user_agent_name: node.user_agent_name,
-            user_agent_version,
-            client_features: node.client_features,
-            dynamic_parameters: parameters.map(|(of, context)| (of, context.params)).collect(),
-        }
-    }
-}
-
-impl From<WireLocality> for Locality {
-    fn from(locality: WireLocality) -> Self {
-        let WireLocality { region, zone, sub_zone } = locality;
-        Self { region, zone, sub_zone }
-    }
-}
-
-impl From<Duration> for WireDuration {
-    fn from(time: Duration) -> Self {
-        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-        // Below a billion, always.
-        Self { seconds, nanos: time.subsec_nanos().cast_signed() }
-    }
-}
-
-/// Times that are negative, or whose parts do not fit, are none.
-impl TryFrom<WireDuration> for Duration {
-    type Error = ();
-    fn try_from(time: WireDuration) -> Result<Self, ()> {
-        let seconds = u64::try_from(time.seconds).map_err(|_| ())?;
-        let nanos = u32::try_from(time.nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
-        Ok(Self::new(seconds, nanos.ok_or(())?))
-    }
-}
-
-impl WireNode {
-    fn version(&self) -> String {
-        if let Some(version) = self.user_agent_build_version.and_then(|build| build.version) {
-            return version.to_string();
-        }
-        if !self.user_agent_version.is_empty() {
-            return self.user_agent_version.clone();
-        }
-        self.build_version.split('/').nth(1).unwrap_or(&self.build_version).to_owned()
-    }
-}
-
-impl std::fmt::Display for WireSemanticVersion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
-    }
-}
-
-fn map_of(fields: WireStruct) -> BTreeMap<String, Value> {
-    fields.fields.into_iter().map(|(key, value)| (key, value.into())).collect()
-}
-
-impl From<WireValue> for Value {
-    fn from(value: WireValue) -> Self {
-        match value.kind {
-            None | Some(WireKind::Null(_)) => Self::Null,
-            Some(WireKind::Number(number)) => Self::Number(number),
-            Some(WireKind::Text(text)) => Self::Text(text),
-            Some(WireKind::Bool(yes)) => Self::Bool(yes),
-            Some(WireKind::Struct(fields)) => Self::Map(map_of(fields)),
-            Some(WireKind::List(list)) => {
-                Self::List(list.values.into_iter().map(Self::from).collect())
-            }
-        }
-    }
-}
-
 impl From<WireStatus> for ErrorDetail {
     fn from(status: WireStatus) -> Self {
         Self { code: status.code, message: status.message }
@@ -280,16 +102,6 @@ impl From<WireResourceError> for chancery_core::NameError {
         let name = error.resource_name.map(|locator| locator.name).unwrap_or_default();
         let error = error.error_detail.map(ErrorDetail::from).unwrap_or_default();
         Self { name: name.into(), error }
-    }
-}
-
-/// The type URL of the wrapper `Resource`, which v2 has under a name of its own.
-fn wrapper_of(type_url: &TypeUrl) -> &'static str {
-    let name = type_url.message_name();
-    if name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.") {
-        "type.googleapis.com/envoy.api.v2.Resource"
-    } else {
-        "type.googleapis.com/envoy.service.discovery.v3.Resource"
     }
 }
 

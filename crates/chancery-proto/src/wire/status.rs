@@ -11,7 +11,8 @@ use chancery_core::client::ResourceState;
 use chancery_core::{Node, TypeUrl};
 use prost::Message;
 
-use super::{DecodeError, WireDuration, WireNode};
+use super::node::WireNode;
+use super::{DecodeError, WireDuration};
 
 /// A `ClientStatusRequest`, as far as a client looks at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

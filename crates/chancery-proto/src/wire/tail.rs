@@ -1,13 +1,12 @@
 //! What only one stream is told: all of a response but its entries, written by hand into one piece
 //! of memory, because it is made once for every response.
 
-use bytes::BufMut;
 use chancery_core::Variant;
 use chancery_core::server::Response;
 use prost::Message;
 
 use super::WireResourceError;
-use super::entries::{field_size, put_field, put_header};
+use super::put::{field_size, put_field, put_header, put_text};
 
 /// Encodes all of a response that [`encode_entries`](super::encode_entries) does not.
 pub fn encode_tail(response: &Response, control_plane: &str) -> Vec<u8> {
@@ -35,12 +34,4 @@ pub fn encode_tail(response: &Response, control_plane: &str) -> Vec<u8> {
         put_field(&mut out, faults, &WireResourceError::from(error).encode_to_vec());
     }
     out
-}
-
-/// A text; an empty one is left out, as protobuf does.
-pub(super) fn put_text(out: &mut Vec<u8>, number: u8, text: &str) {
-    if !text.is_empty() {
-        put_header(out, number, text.len());
-        out.put_slice(text.as_bytes());
-    }
 }

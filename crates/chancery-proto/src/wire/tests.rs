@@ -1,15 +1,18 @@
 //! What is encoded here is decoded by derived messages with the numbers of `discovery.proto`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::server::{Input, Machine, Response, ResponseEntry, Segment};
 use chancery_core::{
-    NameError, Names, Request, Resource, Scope, Snapshot, SotwRequest, Time, Variant,
+    NameError, Names, Node, Request, Resource, Scope, Snapshot, SotwRequest, Time, TypeUrl, Value,
+    Variant,
 };
 use proptest::prelude::*;
 
+use super::node::*;
 use super::*;
 
 #[derive(Clone, PartialEq, Message)]
