@@ -5,6 +5,16 @@ use std::sync::Arc;
 use chancery_core::{ErrorDetail, Locality, Names, Node, SotwRequest, Value};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
+use prost::Message;
+
+/// A `google.protobuf.Any`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AnyMessage {
+    #[prost(string, tag = "1")]
+    pub(crate) type_url: String,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) value: Vec<u8>,
+}
 
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::*;
+use crate::samples::AnyMessage;
 
 const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 
@@ -88,13 +89,6 @@ fn a_body_that_is_not_of_its_type_is_an_error() {
 
 #[test]
 fn nesting_without_end_is_an_error_and_no_overflow() {
-    #[derive(Clone, PartialEq, Message)]
-    struct AnyMessage {
-        #[prost(string, tag = "1")]
-        type_url: String,
-        #[prost(bytes = "vec", tag = "2")]
-        value: Vec<u8>,
-    }
     let mut any = AnyMessage::default();
     for _ in 0..500 {
         let type_url = "type.googleapis.com/google.protobuf.Any".to_owned();

@@ -5,19 +5,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::document::{Format, parse};
+use crate::samples::AnyMessage;
 
 const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const EXTENSION: &str = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig";
 const SECRET: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 const ALL: [Notation; 3] = [Notation::Yaml, Notation::Json, Notation::Text];
-
-#[derive(Clone, PartialEq, Message)]
-struct AnyMessage {
-    #[prost(string, tag = "1")]
-    type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
 
 /// `TypedExtensionConfig`
 #[derive(Clone, PartialEq, Message)]

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 
 use super::node::*;
 use super::*;
+use crate::samples::AnyMessage;
 
 #[derive(Clone, PartialEq, Message)]
 struct ControlPlane {
@@ -59,14 +60,6 @@ struct DeltaDiscoveryRequest {
     locators_subscribe: Vec<WireLocator>,
     #[prost(message, repeated, tag = "9")]
     locators_unsubscribe: Vec<WireLocator>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct AnyMessage {
-    #[prost(string, tag = "1")]
-    type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]

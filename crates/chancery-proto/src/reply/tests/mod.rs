@@ -6,6 +6,7 @@ use chancery_core::client::{ReceivedResource, ResponseItem};
 use prost::Message;
 
 use super::*;
+use crate::samples::AnyMessage;
 
 mod file;
 mod json;
@@ -15,14 +16,6 @@ const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const ENDPOINTS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 const UNKNOWN: &str = "type.googleapis.com/example.Nothing";
-
-#[derive(Clone, PartialEq, Message)]
-struct AnyMessage {
-    #[prost(string, tag = "1")]
-    type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
 
 /// `Cluster` and `ClusterLoadAssignment` alike: a name, and something else.
 #[derive(Clone, PartialEq, Message)]
