@@ -1,4 +1,4 @@
-//! Assembles the descriptor set: every message an xDS resource may be made of, in one file.
+//! Assembles the descriptor set: every message that an xDS resource may contain, in one file.
 //!
 //! ```text
 //!   envoy-types      types.bin (v3)  -----------------------------+
@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Both packages come from the registry and are read as data, never compiled: their condition in
-//! `Cargo.toml` is never true, so cargo locks and fetches them and stops there. Comments and
-//! positions are left out of the result; options, and with them all annotations, are kept.
+//! `Cargo.toml` is never true, so cargo locks and fetches them and does no more. Comments and
+//! source positions are left out of the result. Options, and with them all annotations, stay.
 //!
-//! `CHANCERY_DESCRIPTOR_SET=/path` takes a `FileDescriptorSet` made elsewhere instead, for builds
-//! that can run no `cargo metadata` or have no network and no vendored packages.
+//! `CHANCERY_DESCRIPTOR_SET=/path` names a `FileDescriptorSet` made elsewhere, for builds that
+//! cannot run `cargo metadata` or have neither a network nor vendored packages.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ type Result<T> = std::result::Result<T, String>;
 
 const OVERRIDE: &str = "CHANCERY_DESCRIPTOR_SET";
 
-/// Where `data-plane-api` keeps the roots of its imports.
+/// The import roots of `data-plane-api`.
 const IMPORT_ROOTS: [&str; 7] = [
     "data-plane-api",
     "xds",
@@ -41,7 +41,7 @@ const IMPORT_ROOTS: [&str; 7] = [
     "protoc-gen-validate",
 ];
 
-/// Which of its files are wanted: folders below an import root.
+/// The folders of its files that are compiled, each below an import root.
 const WANTED: [(&str, &str); 4] =
     [("data-plane-api", "envoy"), ("data-plane-api", "contrib"), ("xds", "udpa"), ("xds", "xds")];
 
@@ -107,8 +107,8 @@ fn package_folders<const N: usize>(names: [&str; N]) -> Result<[PathBuf; N]> {
     folders.try_into().map_err(|_| "a folder for each name".to_owned())
 }
 
-/// Without the network if that is enough: an ordinary build has what it needs, and only an empty
-/// cargo home lacks packages that are never compiled.
+/// Runs `cargo metadata`, without the network if possible. An ordinary build has all packages; only
+/// an empty cargo home lacks those that are never compiled.
 fn metadata() -> Result<serde_json::Value> {
     let offline = run_metadata(&["--offline"]);
     let text = match offline {
@@ -152,8 +152,8 @@ fn modern_files(package: &Path) -> Result<FileSet> {
     Ok(set)
 }
 
-/// A `FileDescriptorProto` without comments and positions. It is cut rather than decoded, because
-/// decoding drops the options that are extensions.
+/// Removes comments and positions from a `FileDescriptorProto`. It is cut rather than decoded,
+/// because decoding would drop the options that are extensions.
 fn without_source_info(file: &[u8]) -> std::result::Result<Vec<u8>, prost::DecodeError> {
     const SOURCE_CODE_INFO: u32 = 9;
     let mut kept = Vec::with_capacity(file.len());
@@ -171,10 +171,10 @@ fn without_source_info(file: &[u8]) -> std::result::Result<Vec<u8>, prost::Decod
 
 // --- v2, contrib, and what else v3 lacks ---
 
-/// Compiles the wanted files that the set lacks, and adds them and what they import.
+/// Compiles the wanted files that the set lacks, and adds them and their imports.
 ///
-/// Each file has a compiler of its own: in a shared one a package that some unrelated file declares
-/// shadows relative names, which protoc does not do.
+/// Each file has a compiler of its own. In a shared one, a package that an unrelated file declares
+/// would shadow relative names, which protoc does not do.
 fn add_old_files(set: &mut FileSet, package: &Path) -> Result<()> {
     let mut merged = DescriptorPool::decode(&set.encode_to_vec()[..])
         .map_err(|why| format!("the descriptors of v3 do not fit together: {why}"))?;
@@ -187,7 +187,8 @@ fn add_old_files(set: &mut FileSet, package: &Path) -> Result<()> {
         for file in compile(&name, &modern, package)? {
             let fault = |why| format!("`{name}` was compiled to no file: {why}");
             let imported = FileName::decode(&file[..]).map_err(fault)?.name;
-            // What moved into another file since 2022 is defined already: the newer one is kept.
+            // A definition that moved into another file since 2022 exists already: the newer one is
+            // kept.
             if known.insert(imported) && merged.decode_file_descriptor_proto(&file[..]).is_ok() {
                 set.files.push(file);
             }
@@ -196,7 +197,7 @@ fn add_old_files(set: &mut FileSet, package: &Path) -> Result<()> {
     Ok(())
 }
 
-/// One file and all its imports, encoded, imports first.
+/// Compiles one file with all its imports: encoded, imports first.
 fn compile(name: &str, modern: &DescriptorPool, package: &Path) -> Result<Vec<Vec<u8>>> {
     let mut resolver = ChainFileResolver::new();
     resolver.add(Known(modern.clone()));
@@ -212,7 +213,7 @@ fn compile(name: &str, modern: &DescriptorPool, package: &Path) -> Result<Vec<Ve
     Ok(set.map_err(|why| fault(why.to_string()))?.files)
 }
 
-/// The files wanted from `data-plane-api`, by the names they are imported under.
+/// The wanted files of `data-plane-api`, by the names under which they are imported.
 fn wanted_files(package: &Path) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for (root, folder) in WANTED {
@@ -234,7 +235,7 @@ fn wanted_files(package: &Path) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Imports are looked for among the v3 files first.
+/// The resolver that finds imports among the v3 files, before all others.
 struct Known(DescriptorPool);
 
 impl FileResolver for Known {
@@ -246,14 +247,14 @@ impl FileResolver for Known {
     }
 }
 
-/// A `FileDescriptorSet` whose files stay encoded, with every option in them.
+/// A `FileDescriptorSet` with encoded files, so that every option is kept.
 #[derive(Clone, PartialEq, Message)]
 struct FileSet {
     #[prost(bytes = "vec", repeated, tag = "1")]
     files: Vec<Vec<u8>>,
 }
 
-/// As much of a `FileDescriptorProto` as names it.
+/// The name of a `FileDescriptorProto`.
 #[derive(Clone, PartialEq, Message)]
 struct FileName {
     #[prost(string, tag = "1")]

@@ -1,15 +1,15 @@
-//! What is inside an `Any`.
+//! Opening an `Any`, with a bound on the depth.
 //!
 //! A decoder bounds the depth of one message, but an `Any` starts a new one, and a body of a few
-//! kilobytes can nest thousands of them. Whoever follows them counts levels and stops at
-//! [`MAX_DEPTH`]: what lies deeper stays closed.
+//! kilobytes can nest thousands of them. Code that opens one `Any` after another counts the levels
+//! and stops at [`MAX_DEPTH`].
 
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage};
 
-/// The level below which an `Any` is not opened. One decoder's depth (100) comes on top.
+/// The number of levels of `Any` that are opened. The depth of one decoder (100) comes on top.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// Whether messages of this type are `google.protobuf.Any`.
+/// Returns true for the type `google.protobuf.Any`.
 pub(crate) fn is_any(descriptor: &MessageDescriptor) -> bool {
     descriptor.full_name() == "google.protobuf.Any"
 }
@@ -19,7 +19,8 @@ pub(crate) fn type_url(any: &DynamicMessage) -> Option<String> {
     Some(any.get_field_by_number(TYPE_URL)?.as_str()?.to_owned())
 }
 
-/// The message in an `Any`; `None` if its type is not known, or its bytes are not of that type.
+/// Decodes the message in an `Any`. The result is `None` if the type is unknown or the bytes are
+/// not of that type.
 pub(crate) fn open(any: &DynamicMessage) -> Option<DynamicMessage> {
     let url = any.get_field_by_number(TYPE_URL)?;
     let url = url.as_str()?;

@@ -1,55 +1,58 @@
-//! The messages in the bytes of a gRPC stream.
+//! The framing of messages in the bytes of a gRPC stream.
 //!
-//! A message is a flag, a length in four bytes, and that many bytes. A message that lies in one
-//! chunk is not copied; a longer one is gathered as it arrives, never on the word of its length.
+//! A frame is a flag, a length in four bytes, and that many bytes ([gRPC over
+//! HTTP/2](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)). A message that lies in
+//! one chunk is not copied. A longer one is gathered as it arrives, and its stated length alone
+//! allocates nothing.
 //!
-//! Not here: where chunks come from, and how a server lays many messages, parts of which it shares,
-//! into chunks.
+//! This module does not know where chunks come from. How a server puts many messages, with shared
+//! parts, into chunks is not here either.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// A flag and a length.
+/// The size of a flag and a length.
 const HEADER: usize = 5;
 
-/// Finds messages in chunks: [`push`](Self::push) a chunk, then ask for the [`next`](Self::next)
-/// message until there is none.
+/// Finds messages in chunks: [`push`](Self::push) a chunk, then call [`next`](Self::next) until it
+/// returns no message.
 #[derive(Debug)]
 pub struct Messages {
     limit: usize,
     chunk: Bytes,
-    /// The beginning of a message of which the end is not here yet.
+    /// The beginning of a message whose end has not arrived.
     begun: BytesMut,
 }
 
-/// Why the bytes are no messages that can be read: the peer's fault. Nothing after it can be found.
+/// The reason why bytes are not readable messages; the peer is at fault. Nothing behind that point
+/// can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// The flag of a message says so.
+    /// The flag of a message says that it is compressed.
     #[error("a message is compressed, which nobody asked for")]
     Compressed,
-    /// The length of a message says so.
+    /// The length of a message is above the limit.
     #[error("a message has {size} bytes; {limit} are allowed")]
     TooLarge {
-        /// How many it should have.
+        /// The stated length.
         size: usize,
-        /// How many it may have.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// A message as it stands in a stream, in a chunk of its own.
+/// Frames a message, in a chunk of its own.
 pub fn framed(message: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(HEADER + message.len());
     frame.put_u8(0);
-    // A message of 4 GiB cannot be sent at all; nobody takes anything near it.
+    // A message of 4 GiB cannot be sent at all: no receiver accepts anything near it.
     frame.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
     frame.extend_from_slice(message);
     frame.freeze()
 }
 
 impl Messages {
-    /// Looks for messages of at most `limit` bytes.
+    /// Creates a reader of messages of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, chunk: Bytes::new(), begun: BytesMut::new() }
     }
@@ -63,10 +66,10 @@ impl Messages {
         }
     }
 
-    /// The next message, if it is all here.
+    /// The next message. The result is `Ok(None)` while its end has not arrived.
     ///
     /// # Errors
-    /// When the peer compresses, or a message is above the limit.
+    /// Fails if the peer compresses, or if a message is above the limit.
     #[expect(clippy::should_implement_trait, reason = "an iterator ends where this has to wait")]
     pub fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
         if self.begun.is_empty() && self.chunk.len() >= HEADER {
@@ -92,17 +95,17 @@ impl Messages {
         Ok(Some(message))
     }
 
-    /// Whether all bytes so far were whole messages, so that a stream may end here.
+    /// Returns true if all bytes so far were whole messages, so that the stream may end here.
     pub fn is_between(&self) -> bool {
         self.begun.is_empty() && self.chunk.is_empty()
     }
 
-    /// Moves bytes of the chunk to the message begun, until that has `wanted` bytes.
+    /// Moves bytes from the chunk to the message that has begun, until it has `wanted` bytes.
     fn gather(&mut self, wanted: usize) {
         let missing = wanted.saturating_sub(self.begun.len()).min(self.chunk.len());
         self.begun.extend_from_slice(&self.chunk.split_to(missing));
         if self.chunk.is_empty() {
-            // An empty part of a chunk keeps all of it in memory.
+            // An empty slice of a chunk would keep the whole chunk in memory.
             self.chunk = Bytes::new();
         }
     }
@@ -124,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// All messages in the chunks, and whether they end with the last.
+    /// All messages in the chunks, and true if the chunks end with the last message.
     fn found<'c>(
         chunks: impl IntoIterator<Item = &'c [u8]>,
         limit: usize,
@@ -194,7 +197,7 @@ mod tests {
         assert_eq!(found([&bytes[..]], 100).unwrap().0.len(), 1);
         let error = found([&bytes[..]], 99).unwrap_err();
         assert_eq!(error, FrameError::TooLarge { size: 100, limit: 99 });
-        // Cut behind its header, too: nothing is gathered first.
+        // The same holds when the chunk ends behind the header: nothing is gathered first.
         assert_eq!(found([&bytes[..3], &bytes[3..5]], 99).unwrap_err(), error);
     }
 

@@ -1,4 +1,4 @@
-//! Parts of requests as they may be, for the properties of their readers and writers.
+//! Generators of parts of requests, for the property tests of readers and writers.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),
-        // As exact in decimal digits as in binary ones: `serde_json` may miss by the last bit.
+        // These numbers are exact in decimal and in binary digits: `serde_json` may miss the last
+        // bit of others.
         any::<i32>().prop_map(|number| Value::Number(f64::from(number) / 8.0)),
         text().prop_map(Value::Text),
     ];

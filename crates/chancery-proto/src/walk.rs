@@ -1,4 +1,4 @@
-//! Every message in a message, those in an `Any` included.
+//! A walk over every message in a message, also inside of `Any`s.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,8 +7,8 @@ use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 
 use crate::any;
 
-/// Calls `visit` with the message and each message in it, outermost first and in the order of
-/// fields and keys, with the path of fields that leads there.
+/// Calls `visit` with the message and each message in it, outermost first, in the order of fields
+/// and keys. The first argument is the path of fields that leads there.
 pub(crate) fn walk(message: &DynamicMessage, visit: &mut dyn FnMut(&str, &DynamicMessage)) {
     MessageWalk { path: String::new(), visit }.message(message, 0);
 }
@@ -21,7 +21,7 @@ pub(crate) fn message_in<'a>(
     value_in(message, field)?.as_message()
 }
 
-/// The text in a field; empty if it is not set or there is no such field.
+/// The text in a field. It is empty if the field is not set or does not exist.
 pub(crate) fn text_in<'a>(message: &'a DynamicMessage, field: &str) -> &'a str {
     value_in(message, field).and_then(Value::as_str).unwrap_or_default()
 }
@@ -31,7 +31,7 @@ pub(crate) fn list_in<'a>(message: &'a DynamicMessage, field: &str) -> &'a [Valu
     value_in(message, field).and_then(Value::as_list).unwrap_or_default()
 }
 
-/// The texts in a field, be it one or many.
+/// The texts in a field, repeated or not.
 pub(crate) fn texts_in<'a>(
     message: &'a DynamicMessage,
     field: &str,
@@ -56,7 +56,7 @@ pub(crate) fn messages_in<'a>(
 pub(crate) fn value_in<'a>(message: &'a DynamicMessage, field: &str) -> Option<&'a Value> {
     match message.get_field_by_name(field)? {
         Cow::Borrowed(value) => Some(value),
-        // A default, made up for the asking.
+        // An owned value is a default that was created for this call.
         Cow::Owned(_) => None,
     }
 }

@@ -1,13 +1,14 @@
-//! One encoding for one content.
+//! Canonical protobuf: equal messages have equal bytes.
 //!
-//! Protobuf leaves the order of map entries open, and decoded maps are hash maps, so encoding the
-//! same message twice gives different bytes: a version taken from them would change with every
-//! load and push to every client (S-031). Here fields are written in the order of their numbers,
-//! map entries in the order of their keys, fields that no descriptor knows last and as they came,
-//! and what is inside an `Any` of a known type likewise.
+//! Protobuf leaves the order of map entries open, and decoded maps are hash maps. An ordinary
+//! encoder therefore gives other bytes for the same message at each load, and a version taken from
+//! them would change with every load and push to every client
+//! ([S-031](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ack-nack-and-resource-type-instance-version)).
+//! Here fields are written in the order of their numbers, map entries in the order of their keys,
+//! and unknown fields last and unchanged. The same holds inside an `Any` of a known type.
 //!
-//! Not here: canonical JSON, or equality across type URL prefixes or schema versions. A field that
-//! a newer schema knows may move among its siblings.
+//! This is not canonical JSON. Bytes are not equal across type URL prefixes or schema versions: a
+//! field that only a newer schema knows may move among its siblings.
 
 use prost::bytes::BufMut;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
@@ -60,7 +61,7 @@ fn encode_any(any: &DynamicMessage, payload: &DynamicMessage, depth: usize, out:
     }
 }
 
-/// What the encoding of a field depends on, be it a message's own or an extension.
+/// The properties of a field, of a message or of an extension, that decide its encoding.
 struct FieldEncoding {
     number: u32,
     kind: Kind,
@@ -134,7 +135,8 @@ impl FieldEncoding {
         }
     }
 
-    /// The value without its key. The kind tells apart what one Rust type holds in several ways.
+    /// Writes the value without its key. One Rust type holds several protobuf kinds, so the kind of
+    /// the field decides.
     fn encode_bare(&self, value: &Value, depth: usize, out: &mut Vec<u8>) {
         match value {
             Value::Bool(is) => encode_varint(u64::from(*is), out),
@@ -162,7 +164,7 @@ impl FieldEncoding {
                 encode_message(is, depth + 1, out);
                 insert_length(start, out);
             }
-            // The elements of a list or map are single values: a `DynamicMessage` checks that.
+            // A list or map has single values as elements: `DynamicMessage` checks that.
             Value::List(_) | Value::Map(_) => {}
         }
     }
@@ -173,8 +175,8 @@ fn encode_delimited(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Puts before what stands from `start` on how long it is. Writing first and moving after spares a
-/// buffer per nested message, and a second walk to measure it.
+/// Inserts the length of everything from `start` on in front of it. Writing first and moving
+/// afterwards saves a buffer for each nested message, and a second walk to measure it.
 fn insert_length(start: usize, out: &mut Vec<u8>) {
     let length = (out.len() - start) as u64;
     encode_varint(length, out);
@@ -185,7 +187,7 @@ fn zigzag(is: i64) -> u64 {
     sign_extended((is << 1) ^ (is >> 63))
 }
 
-/// Negative numbers are sent as the 64 bits of their two's complement.
+/// Negative numbers are encoded as the 64 bits of their two's complement.
 fn sign_extended(is: i64) -> u64 {
     is.cast_unsigned()
 }

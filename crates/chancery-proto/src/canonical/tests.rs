@@ -1,4 +1,4 @@
-//! That one content has one encoding, and that nothing is lost in it.
+//! Equal content has equal bytes, and encoding loses nothing.
 
 use std::collections::BTreeSet;
 
@@ -141,7 +141,8 @@ fn tree() -> impl Strategy<Value = serde_json::Value> {
 }
 
 proptest! {
-    /// Nothing is lost, and what was decoded from canonical bytes encodes to them again.
+    /// Encoding loses nothing, and canonical bytes stay the same when they are decoded and encoded
+    /// again.
     #[test]
     fn decoding_gives_the_message_back(tree in tree()) {
         let message = parse("google.protobuf.Value", &tree.to_string());
@@ -151,7 +152,7 @@ proptest! {
         prop_assert_eq!(encode(&again), bytes);
     }
 
-    /// Whatever the bytes are: if they decode, they encode, to something that decodes to the same.
+    /// Any bytes that decode can be encoded, and the result decodes to the same message.
     #[test]
     fn hostile_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let descriptor = Schema::bundled().message(CLUSTER).unwrap();

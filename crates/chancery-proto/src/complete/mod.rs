@@ -1,16 +1,27 @@
-//! Snapshots that lack nothing a client would wait for, and know what in them leads nowhere.
+//! Snapshots in which clients find everything that they wait for, and a list of their dangling
+//! references.
 //!
-//! A client waits for the load assignment of a cluster before it uses the cluster, and at boot
-//! before it uses anything. No endpoints is therefore said by an empty_assignment `ClusterLoadAssignment`,
-//! never by silence (S-101).
+//! A client waits for the load assignment of a cluster before it uses the cluster, and at its start
+//! before it uses anything ([Resource
+//! warming](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-warming)).
+//! So a cluster without endpoints gets an empty `ClusterLoadAssignment` (S-101).
 //!
 //! ```text
-//!   insert, remove --> the resource's references --> what they lead to: there, generated, or missing
-//!                  \-> its own name and aliases --/
+//!   insert, remove --> references of the resource --> each target: published, generated or missing
+//!                  \-> its own name and aliases ---/
 //! ```
 //!
-//! Invariant: after every edit this is what the same resources give in any other order. An edit
-//! costs what it touches, and not what is there besides.
+//! After every edit the result is the same as for these resources in any other order. An edit costs
+//! as much as it touches, and not as much as the snapshot holds.
+//!
+//! # Where S-101 is decided
+//!
+//! This module is the only place that generates empty load assignments. The protocol core does not:
+//! to it a load assignment is a body that it cannot read, and it serves the snapshot that it is
+//! given. `chancery-sources` completes every snapshot that it makes. A program that builds a
+//! [`Snapshot`] itself has to do the same: insert its resources into a [`Complete`] and publish
+//! [`Complete::snapshot`]. Without that, a cluster of type EDS whose load assignment nobody
+//! published holds up its clients.
 
 use std::sync::Arc;
 
@@ -27,28 +38,29 @@ use references::{Reference, ResourceKey};
 pub struct Complete {
     snapshot: Snapshot,
     references: OrdSet<Reference>,
-    /// Other names, and whose they are.
+    /// The aliases of all resources, each with the name of its resource.
     aliases: OrdSet<Alias>,
-    /// The load assignments that nobody wrote.
+    /// The load assignments that were generated here, because nobody published them.
     generated: OrdSet<ResourceKey>,
-    /// What else is referred to and is not there.
+    /// The other targets of references that do not exist.
     missing: OrdSet<ResourceKey>,
-    /// How often something was done about that.
+    /// The number of edits that may have changed the dangling references.
     revision: u64,
 }
 
 impl Complete {
-    /// Nothing, which is complete.
+    /// Creates an empty snapshot, which is complete.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is there, with what was generated.
+    /// The snapshot: the published resources and the generated load assignments.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Adds a resource, or replaces the one of that name; whether that changes anything.
+    /// Adds a resource, or replaces the one of that name. Returns false if it was there already and
+    /// equal.
     pub fn insert(&mut self, type_url: &TypeUrl, resource: Arc<Resource>) -> bool {
         let key = (type_url.clone(), resource.name().clone());
         let old = self.explicit(&key).cloned();
@@ -64,7 +76,7 @@ impl Complete {
         true
     }
 
-    /// Takes a resource out; whether there was one.
+    /// Removes a published resource. Returns false if there was none.
     pub fn remove(&mut self, type_url: &TypeUrl, name: &ResourceName) -> bool {
         let key = (type_url.clone(), name.clone());
         let Some(old) = self.explicit(&key).cloned() else { return false };
@@ -73,25 +85,26 @@ impl Complete {
         true
     }
 
-    /// The references that lead nowhere, by what they lead to. A glob collection may be empty_assignment and
-    /// is never among them.
+    /// The references whose targets do not exist, in the order of the targets. A glob collection
+    /// may be empty, so a reference to one is never dangling.
     pub fn dangling(&self) -> impl Iterator<Item = Dangling> + '_ {
         let references = self.missing.iter().flat_map(|target| self.references_to(target));
         references.filter_map(Reference::dangling)
     }
 
-    /// A number that is another one after every edit that may have changed what leads nowhere.
+    /// A number that changes with every edit that may have changed [`dangling`](Self::dangling).
     pub fn dangling_revision(&self) -> u64 {
         self.revision
     }
 
-    /// The resource somebody wrote under that name.
+    /// The published resource of that name; a generated one is not returned.
     fn explicit(&self, key: &ResourceKey) -> Option<&Arc<Resource>> {
         let found = self.snapshot.set(&key.0).get(key.1.as_str());
         found.filter(|_| !self.generated.contains(key))
     }
 
-    /// A resource became another: so did what it refers to, and what refers to it.
+    /// Takes over the references and aliases of a resource that was added, replaced or removed, and
+    /// updates every target they touch.
     fn replace_links(&mut self, key: ResourceKey, old: Option<&Resource>, new: Option<&Resource>) {
         let mut touched = Vec::new();
         if let Some(old) = old {
@@ -118,7 +131,8 @@ impl Complete {
         touched.iter().for_each(|target| self.update_target(target));
     }
 
-    /// Sees to it that a target is there if it can be generated, and noted as missing if not.
+    /// Generates a load assignment that is referred to and missing, or removes one that is no
+    /// longer needed. A target of another type is recorded as missing or not.
     fn update_target(&mut self, target: &ResourceKey) {
         let lacks = !target.1.is_glob() && self.is_referred_to(target) && !self.exists(target);
         let (type_url, name) = target;
@@ -129,7 +143,7 @@ impl Complete {
                 (false, true) => drop(self.missing.remove(target)),
                 _ => {}
             }
-            // Who refers to it may be another, too.
+            // A target that stays missing counts too: another resource may refer to it now.
             self.revision += u64::from(lacks || noted);
         } else if lacks && !self.generated.contains(target) {
             self.snapshot.insert(type_url, empty_assignment(name));
@@ -143,7 +157,7 @@ impl Complete {
         self.references_to(target).next().is_some()
     }
 
-    /// Whether somebody wrote it, or something that goes by its name.
+    /// Returns true if the target was published, under this name or with it as an alias.
     fn exists(&self, target: &ResourceKey) -> bool {
         let named = |alias: &Alias| alias.0 == *target;
         self.explicit(target).is_some()
@@ -161,10 +175,10 @@ fn is_bound_alike(one: &Resource, other: &Resource) -> bool {
     one.aliases() == other.aliases() && one.facts().links == other.facts().links
 }
 
-/// A name somebody may refer to, and whose it is; `None` stands before everybody.
+/// A name that references can use, and the name of its resource. `None` sorts before every name.
 type Alias = (ResourceKey, Option<ResourceName>);
 
-/// The other names of a resource.
+/// The aliases of a resource.
 fn aliases<'a>(
     (type_url, name): &'a ResourceKey,
     resource: &'a Resource,
@@ -173,7 +187,7 @@ fn aliases<'a>(
     aliases.map(move |alias| ((type_url.clone(), alias.clone()), Some(name.clone())))
 }
 
-/// A `ClusterLoadAssignment` with a name and no endpoints; v3 and v2 agree on its encoding.
+/// A `ClusterLoadAssignment` with a name and no endpoints. Its encoding is the same in v3 and v2.
 fn empty_assignment(cluster: &ResourceName) -> Resource {
     const CLUSTER_NAME: u32 = 1;
     let mut body = Vec::new();

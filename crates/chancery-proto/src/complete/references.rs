@@ -1,40 +1,42 @@
-//! References from one resource to another, and what to say of those that lead nowhere.
+//! References from one resource to another, and the description of those whose target does not
+//! exist.
 //!
 //! A route to a cluster that does not exist fails requests, and a listener whose routes never come
-//! does not start. Whether a client has the target from somewhere else (its bootstrap, another
-//! server) cannot be seen from here, so what is found is reported, and not held back (S-103).
+//! does not start. But a client may have the target from another place (its bootstrap, another
+//! server), which cannot be seen from here. So a dangling reference is reported and does not hold
+//! back the change ([S-103](https://github.com/grpc/proposal/blob/master/A74-xds-config-tears.md)).
 //!
-//! Not here: which of them lead nowhere; a [`Complete`](super::Complete) keeps count.
+//! This module does not decide which references dangle: [`Complete`](super::Complete) does.
 
 use std::fmt;
 
 use chancery_core::{Api, Link, Resource, ResourceName, TypeUrl};
 
-/// A reference to a resource that the snapshot lacks.
+/// A reference to a resource that the snapshot does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dangling {
-    /// The type of the resource that refers.
+    /// The type of the resource that contains the reference.
     pub type_url: TypeUrl,
-    /// Its name.
+    /// The name of that resource.
     pub name: ResourceName,
-    /// What it refers to.
+    /// The target of the reference.
     pub target: Link,
 }
 
-/// What a resource is found under.
+/// The type and name under which a resource is stored.
 pub(crate) type ResourceKey = (TypeUrl, ResourceName);
 
-/// One reference. They sort by what they lead to, so those to one target stand together.
+/// One reference. References sort by target, so all references to one target stand together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reference {
     pub(crate) target: ResourceKey,
-    /// Who refers; `None` is nobody, and stands before everybody.
+    /// The resource that contains the reference. `None` sorts before every resource.
     from: Option<ResourceKey>,
     aggregated: bool,
 }
 
 impl Reference {
-    /// The references in a resource.
+    /// All references in a resource.
     pub(crate) fn all<'a>(
         key: &'a ResourceKey,
         resource: &'a Resource,
@@ -46,12 +48,12 @@ impl Reference {
         })
     }
 
-    /// What stands before all references to a target.
+    /// The value that sorts before all references to a target.
     pub(crate) fn before(target: &ResourceKey) -> Self {
         Self { target: target.clone(), from: None, aggregated: false }
     }
 
-    /// This, as one that leads nowhere.
+    /// The public form of this reference, for a target that does not exist.
     pub(crate) fn dangling(&self) -> Option<Dangling> {
         let (type_url, name) = self.from.clone()?;
         let (target_type, target) = self.target.clone();
@@ -61,7 +63,7 @@ impl Reference {
 }
 
 impl Dangling {
-    /// What the operator can do about it.
+    /// Advice for the operator.
     pub fn hint(&self) -> String {
         let short = self.target.type_url.short();
         let elsewhere = match (self.target.name.xdstp(), self.target.type_url.api()) {

@@ -1,4 +1,4 @@
-//! A complete snapshot after edits in every order, and what it lacks.
+//! Snapshots after edits in every order, with generated assignments and dangling references.
 
 use bytes::Bytes;
 use chancery_core::{Facts, Link};
@@ -85,7 +85,7 @@ fn aliases_are_found_and_collections_may_be_empty() {
     assert_eq!(targets(&all), ["also", "b"]);
 }
 
-/// What a look at everything finds: the references to what nobody wrote.
+/// The expected result, from a look at all resources: the references to unpublished names.
 fn missing(written: &Snapshot) -> Vec<(TypeUrl, ResourceName, Link)> {
     let all = written.types().flat_map(|url| written.set(url).iter().map(move |it| (url, it)));
     let links = all.flat_map(|(url, it)| it.facts().links.iter().map(move |link| (url, it, link)));
@@ -99,7 +99,7 @@ fn missing(written: &Snapshot) -> Vec<(TypeUrl, ResourceName, Link)> {
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const TYPES: [&str; 3] = ["cds", "eds", "rds"];
 
-/// A place, and what comes there: its references and an alias, or nothing.
+/// A type and name, and the resource that is published there (references, an alias) or removed.
 type Edit = ((usize, usize), Option<(Vec<(usize, usize)>, Option<usize>)>);
 
 fn edit() -> impl Strategy<Value = Edit> {

@@ -1,6 +1,6 @@
 //! A `DiscoveryResponse` in protobuf's wire format.
 //!
-//! There are no lines here: a fault names the resource by its place in the response.
+//! Binary files have no lines, so a fault names the resource by its index in the response.
 
 use prost_reflect::{DynamicMessage, Value as Field};
 
@@ -27,7 +27,7 @@ pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {
     let resources = response.get_field_by_name("resources");
     let resources = resources.as_deref().and_then(Field::as_list).unwrap_or_default();
     if resources.is_empty() && response.unknown_fields().next().is_some() {
-        // Most bytes decode as something: an empty response with strange fields was not meant.
+        // Most bytes decode as something: an empty response with unknown fields is not a real one.
         let fault = Fault::new("no `DiscoveryResponse`: it has no resources, but unknown fields");
         collector.parsed.faults.push(fault);
     }

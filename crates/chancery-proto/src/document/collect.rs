@@ -1,4 +1,4 @@
-//! Messages become resources: wrappers are open_any, names checked and kept unique.
+//! From messages to resources: wrappers are opened, and names are checked and must be unique.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::syntax::{Fault, Node};
 use crate::wire::WireDuration;
 use crate::{any, lint};
 
-/// Where a resource stands.
+/// The place of a resource in a text.
 pub(super) struct Location<'n, 'a> {
-    /// How it is written, if the format has places at all.
+    /// The node of the resource, if the format has positions at all.
     pub(super) node: Option<&'n Node<'a>>,
-    /// The path of it in its document.
+    /// The path of the resource in its document.
     pub(super) path: String,
 }
 
@@ -27,7 +27,7 @@ impl Location<'_, '_> {
         self.node.map(Node::position)
     }
 
-    /// Where a field of the resource stands, or as much of its path as is there.
+    /// The position of a field of the resource, or of the last part of its path that exists.
     fn field_position(&self, path: &str) -> Option<Position> {
         let mut node = self.node?;
         for name in path.split('.').filter(|name| !name.is_empty()) {
@@ -46,9 +46,9 @@ pub(super) struct Collector {
     seen: BTreeMap<(TypeUrl, ResourceName), (Option<Position>, String)>,
 }
 
-/// What is wrong with a message as a resource, and in which of its fields.
+/// A fault of one resource, with the field at fault.
 struct ResourceFault {
-    /// The path of the field in the resource; may be empty.
+    /// The path of the field in the resource; it may be empty.
     field: String,
     message: String,
     hint: Option<String>,
@@ -97,7 +97,7 @@ impl Collector {
         }
     }
 
-    /// Adds the resource in an `Any` that came as bytes, or as the fields of an `Any`.
+    /// Adds the resource in an `Any` that has its content as bytes or as written fields.
     pub(super) fn add_any(
         &mut self,
         schema: &Schema,
@@ -111,7 +111,7 @@ impl Collector {
         }
     }
 
-    /// A name stands for one resource; the second of that name is a fault.
+    /// Returns true for the first resource of a name. The second one is a fault.
     fn is_new(
         &mut self,
         type_url: &TypeUrl,
@@ -200,7 +200,9 @@ fn ttl(field: Option<Field>) -> Result<Duration, ResourceFault> {
         .ok_or_else(|| ResourceFault::new("ttl", "a TTL must be longer than nothing"))
 }
 
-/// Virtual hosts are asked for as `ROUTE_CONFIGURATION/HOST` (S-092), which no body says.
+/// Checks the name of a virtual host: VHDS clients ask for `ROUTE_CONFIGURATION/HOST`
+/// ([S-092](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)),
+/// and the body does not contain that name.
 fn check_host(type_url: &TypeUrl, wrapper: &Wrapper) -> Result<(), ResourceFault> {
     let named = wrapper.name.as_ref().is_some_and(|name| name.contains('/'));
     if type_url.api() != Api::Vhds || named {
@@ -215,7 +217,7 @@ fn check_host(type_url: &TypeUrl, wrapper: &Wrapper) -> Result<(), ResourceFault
     Err(ResourceFault { field: "name".to_owned(), message, hint: Some(hint.to_owned()) })
 }
 
-/// Which field names a resource: the wrapper's, or one of its own.
+/// The path of the field that names a resource: the one of the wrapper, or the resource's own.
 fn naming_field(type_url: &TypeUrl, wrapped: bool, wrapper: &Wrapper) -> String {
     if wrapper.name.is_some() {
         return "name".to_owned();
@@ -229,6 +231,6 @@ fn wrong(error: &ResourceError, field: String) -> ResourceFault {
     ResourceFault { field, message: error.with_causes(), hint: None }
 }
 
-/// What helps where a type is not known.
+/// The hint for unknown types.
 pub(super) const UNKNOWN_TYPE: &str =
     "types that are not built in are made known by `--descriptor-set FILE`";

@@ -1,6 +1,6 @@
 //! The two ways in which a tree writes a message.
 
-/// How messages are written.
+/// The rules by which a tree is read as a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// The JSON mapping of proto3, in JSON or YAML.
@@ -9,5 +9,5 @@ pub(super) enum Dialect {
     Text,
 }
 
-/// The key that says what a mapping is.
+/// The key with the type of a mapping.
 pub(super) const AT_TYPE: &str = "@type";

@@ -1,11 +1,12 @@
-//! A tree read as a message, by its descriptor: every fault is found, not only the first.
+//! Fields and values of a message, read from a tree by the descriptor of the message.
 //!
-//! Two dialects share this: the JSON mapping of proto3 (YAML and JSON) and protobuf text, which
-//! repeats keys instead of nesting lists, writes maps as lists of entries, and has no special forms
-//! for the well-known types.
+//! Both [`Dialect`]s share this code: the JSON mapping of proto3 (YAML and JSON), and protobuf
+//! text, which repeats keys instead of nesting lists, writes maps as lists of entries, and has no
+//! special forms for the well-known types.
 //!
-//! A reader returns `None` where it has noted a fault. What an `Any` holds is read in place, so its
-//! faults are placed like all others.
+//! Each method returns `None` after it recorded a fault, and the reader goes on behind it, so that
+//! all faults of a text are found. The content of an `Any` is read in place, so its faults have
+//! positions like all others.
 
 use std::collections::HashMap;
 
@@ -21,11 +22,11 @@ use super::special::Special;
 use crate::any;
 use crate::syntax::{Entry, Node, Position, Short, Step, Value, closest};
 
-/// The fields of a message that were read so far, and where.
+/// The fields of a message that were read so far, with their positions.
 type GivenFields = Vec<(FieldDescriptor, Position)>;
 
 impl<'n> MessageReader<'_, 'n> {
-    /// A message of a known type, if decoders will follow it that deep.
+    /// Reads a message of a known type, if it is not nested deeper than decoders allow.
     pub(super) fn message(
         &mut self,
         descriptor: &MessageDescriptor,
@@ -57,7 +58,7 @@ impl<'n> MessageReader<'_, 'n> {
         self.fields(descriptor, entries.iter())
     }
 
-    /// The fields of a message.
+    /// Reads the fields of a message.
     pub(super) fn fields<'e>(
         &mut self,
         descriptor: &MessageDescriptor,
@@ -110,7 +111,7 @@ impl<'n> MessageReader<'_, 'n> {
         }
     }
 
-    /// A field is given once, and only one of a oneof is.
+    /// Checks that a field is given once, and only one field of a oneof.
     fn may_be_given(
         &mut self,
         given: &GivenFields,
@@ -196,7 +197,7 @@ impl<'n> MessageReader<'_, 'n> {
         }
     }
 
-    /// The entries of a map in protobuf text: messages of a key and a value.
+    /// Reads the entries of a map in protobuf text: messages with a key and a value.
     fn map_entries(&mut self, entry: &MessageDescriptor, node: &'n Node<'_>) -> Option<Field> {
         let (key_field, value_field) = (entry.map_entry_key_field(), entry.map_entry_value_field());
         let Field::List(entries) = self.list(&Kind::Message(entry.clone()), node)? else {
@@ -210,7 +211,7 @@ impl<'n> MessageReader<'_, 'n> {
         entries.iter().map(pair).collect::<Option<_>>().map(Field::Map)
     }
 
-    /// One value: no list, no map.
+    /// Reads one value, which is neither a list nor a map.
     pub(super) fn one(&mut self, kind: &Kind, node: &'n Node<'_>) -> Option<Field> {
         match kind {
             Kind::Message(descriptor) => self.message(descriptor, node).map(Field::Message),
@@ -231,7 +232,7 @@ impl<'n> MessageReader<'_, 'n> {
     }
 }
 
-/// Elsewhere `null` means "not set".
+/// Returns true if `null` is a value of the field. For all other fields `null` means "not set".
 fn accepts_null(field: &FieldDescriptor) -> bool {
     match field.kind() {
         _ if field.is_list() || field.is_map() => false,
@@ -241,5 +242,5 @@ fn accepts_null(field: &FieldDescriptor) -> bool {
     }
 }
 
-/// What decoders of protobuf agree on: messages in more messages than this are refused.
+/// The depth of nested messages at which all protobuf decoders stop.
 const MAX_MESSAGE_DEPTH: usize = 100;

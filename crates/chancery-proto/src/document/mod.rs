@@ -2,18 +2,17 @@
 //!
 //! ```text
 //!   bytes --> tree (crate::syntax) --> messages (by descriptor) --> resources --> Parsed
-//!   bytes of .pb ------------------> messages -----------------/
+//!   bytes of .pb --------------------> messages -----------------/
 //! ```
 //!
-//! A YAML or JSON document is one resource (a mapping with `@type`), a list of them, or a whole
-//! `DiscoveryResponse`; text and binary files are a `DiscoveryResponse`. A resource of type
-//! `envoy.service.discovery.v3.Resource` is a wrapper that adds a name, a TTL and aliases to what
-//! is in it.
+//! A YAML or JSON document is one resource (a mapping with `@type`), a list of resources, or a
+//! whole `DiscoveryResponse`. Text and binary files are a `DiscoveryResponse`. A resource of type
+//! `envoy.service.discovery.v3.Resource` is a wrapper that adds a name, a TTL and aliases to the
+//! resource in it.
 //!
-//! All faults of a text are found, not only the first, and what is good is given along with them:
-//! it is for the caller to hold it back. Nothing here panics, whatever the bytes.
-//!
-//! Not here: reading files, and what resources of different files are to each other.
+//! All faults of a text are found, not only the first one. The resources without fault are returned
+//! along with the faults, and the caller decides to hold them back. No bytes make this module
+//! panic. It does not open files, and does not compare resources of different files.
 
 mod binary;
 mod collect;
@@ -45,7 +44,7 @@ use crate::schema::Schema;
 pub use crate::syntax::{Fault, Position};
 use crate::syntax::{read_json, read_text, read_yaml};
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// YAML 1.2: `.yaml`, `.yml`.
@@ -58,30 +57,31 @@ pub enum Format {
     Binary,
 }
 
-/// What is in a text.
+/// The content of a text.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// The resources without fault, in their order.
+    /// The resources without fault, in the order of the text.
     pub resources: Vec<ParsedResource>,
-    /// All that is wrong, in its order.
+    /// All faults, in the order of the text.
     pub faults: Vec<Fault>,
 }
 
 /// One resource of a text.
 #[derive(Clone, Debug)]
 pub struct ParsedResource {
-    /// What it is.
+    /// Its type.
     pub type_url: TypeUrl,
     /// The resource.
     pub resource: Arc<Resource>,
-    /// Where it starts; in a binary file, the very start.
+    /// The position at which it starts. In a binary file this is the start of the file.
     pub position: Position,
-    /// What some clients will not like about it.
+    /// Warnings about fields that some clients refuse.
     pub warnings: Vec<Warning>,
 }
 
 impl Format {
-    /// The format that the name of a file says; `None` for files that hold no resources.
+    /// The format that the extension of a file name stands for. The result is `None` for files that
+    /// hold no resources.
     pub fn of_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "yaml" | "yml" => Some(Self::Yaml),

@@ -1,25 +1,25 @@
-//! The parts of a text that can be read by themselves.
+//! The parts of a text that can be read independently of each other.
 //!
-//! Every YAML document of a stream stands alone: a line that starts with `---` begins one, wherever
-//! it stands, even in a block scalar or a quoted text. What would make documents depend on each
-//! other, or lines be counted in another way, keeps a text in one piece: directives, anchors
-//! (aliases count against a budget of the whole text) and line breaks of other systems.
+//! Every YAML document of a stream stands alone. A line that starts with `---` begins one, wherever
+//! it stands, even in a block scalar or a quoted text. Some things tie documents together or change
+//! how lines are counted: directives, anchors (aliases count against one budget for the whole text)
+//! and line breaks of other systems. A text with any of these stays in one piece.
 
 use super::Format;
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'a> {
-    /// How many lines stand before it.
+    /// The number of lines before it.
     pub lines: u32,
-    /// What it says.
+    /// Its text.
     pub text: &'a str,
 }
 
-/// The documents of a text; `None` if it has to be read as a whole.
+/// Splits a text into its documents. The result is `None` if the text has to be read as a whole.
 ///
-/// If each of them is without faults, and no two define the same name, they are together what the
-/// text is, with lines counted from the start of the piece.
+/// If each document is without faults and no two define the same name, the documents together give
+/// the same resources as the whole text, with lines counted from the start of the piece.
 pub fn pieces(format: Format, text: &str) -> Option<Vec<Piece<'_>>> {
     let depends = |line: &str| line.starts_with('%') || line.starts_with("...");
     if format != Format::Yaml || text.contains(['&', '\r']) || !text.contains("\n---") {
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(pieces(Format::Json, "a: 1\n---\n"), None);
     }
 
-    /// Lines that make documents, and some that make none.
+    /// A line that begins a document, looks as if it did, or is content.
     fn line() -> impl Strategy<Value = String> {
         let cluster = "\"@type\": t/envoy.config.cluster.v3.Cluster";
         let typed = move |rest: &str| format!("{cluster}\n{rest}");

@@ -12,15 +12,16 @@ use super::scalar::Mismatch;
 use crate::schema::Schema;
 use crate::syntax::{Entry, Fault, FoundValue, Node, Path, Position, Value};
 
-/// Reads messages from the trees of one text.
+/// The reader of the trees of one text.
 pub(super) struct MessageReader<'s, 'n> {
     pub(super) schema: &'s Schema,
     pub(super) dialect: Dialect,
     text: &'s str,
     confidential: OnceCell<bool>,
-    /// What is known about types that are not: computing it takes a walk over all types.
+    /// The hints for unknown types. They are kept because computing one takes a walk over all
+    /// types.
     pub(super) unknown_types: HashMap<&'n str, String>,
-    /// How deep the message that is read nests in others; an `Any` starts anew.
+    /// The number of messages around the current one. An `Any` starts again at zero.
     pub(super) depth: usize,
     pub(super) path: Path<'n>,
     pub(super) faults: Vec<Fault>,
@@ -49,7 +50,7 @@ impl<'s, 'n> MessageReader<'s, 'n> {
         entries.or_else(|| self.mismatch(node, Mismatch::Expected(expected.to_owned())))
     }
 
-    /// Notes that a value does not fit, and what it is.
+    /// Records that a value does not fit, with a description of the value.
     pub(super) fn mismatch<T>(&mut self, node: &Node<'_>, mismatch: Mismatch) -> Option<T> {
         let confidential = self.confidential();
         let found = FoundValue { node, confidential };
@@ -65,14 +66,14 @@ impl<'s, 'n> MessageReader<'s, 'n> {
         None
     }
 
-    /// Notes a fault of the field the path leads to.
+    /// Records a fault of the field at the current path.
     pub(super) fn fault(&mut self, position: Position, message: String, hint: Option<String>) {
         let confidential = self.confidential();
         let path = self.path.text();
         self.faults.push(Fault { position: Some(position), path, message, hint, confidential });
     }
 
-    /// Shows nothing of the text from now on.
+    /// Keeps all content of the text out of the faults from now on.
     pub(super) fn mark_confidential(&mut self) {
         self.confidential = OnceCell::from(true);
     }
@@ -82,12 +83,13 @@ impl<'s, 'n> MessageReader<'s, 'n> {
     }
 }
 
-/// Whether a text may hold secrets, so that nothing of it is to be shown (S-138).
+/// Returns true if a text may hold secrets, so that faults must show nothing of it
+/// ([S-138](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)).
 pub(super) fn is_confidential(text: &str) -> bool {
     [".Secret", "private_key", "privateKey", "password"].iter().any(|mark| text.contains(mark))
 }
 
-/// A text that YAML takes for something else wants quotes.
+/// The hint to quote a text that YAML reads as a number or boolean.
 fn quoting_hint(expected: &str, node: &Node<'_>, confidential: bool) -> Option<String> {
     let written = match node.value() {
         Value::Number(text) => text,

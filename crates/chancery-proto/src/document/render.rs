@@ -1,10 +1,10 @@
-//! A fault as people read it: what, where, the line itself, and what helps.
+//! The text form of a fault for people: the message, the place, the line itself, and the hint.
 
 use std::fmt::Write as _;
 
 use crate::syntax::{Fault, Position};
 
-/// A fault with the line it is in, as plain text that ends with a line feed.
+/// Writes a fault with its line, as plain text that ends with a line feed.
 ///
 /// ```text
 /// error: clusters[0].conect_timeout: unknown field `conect_timeout`: `Cluster` has none such
@@ -15,7 +15,7 @@ use crate::syntax::{Fault, Position};
 /// help: did you mean `connect_timeout`?
 /// ```
 ///
-/// Without the `text`, or where it may hold a secret, the line is left out.
+/// The line is left out if there is no `text` or if the fault is confidential.
 pub fn render(fault: &Fault, file: &str, text: Option<&str>) -> String {
     let mut out = String::from("error: ");
     if !fault.path.is_empty() {
@@ -36,7 +36,7 @@ pub fn render(fault: &Fault, file: &str, text: Option<&str>) -> String {
     out
 }
 
-/// The line of a place and a caret below it.
+/// Adds the line of a position, with a caret below it.
 fn snippet(out: &mut String, text: &str, position: Position) {
     let Some(line) = text.split('\n').nth(position.line as usize - 1) else { return };
     let column = position.column as usize - 1;
@@ -49,14 +49,14 @@ fn snippet(out: &mut String, text: &str, position: Position) {
     let _ = writeln!(out, "{margin} |\n{number} | {shown}\n{margin} | {below}^");
 }
 
-/// The part of a line around a column: a line may be a whole file.
+/// The part of a line around a column, because one line may be a whole file.
 fn window(line: &str, column: usize) -> (usize, String) {
     const AROUND: usize = 80;
     let cut = column.saturating_sub(AROUND);
     (cut, line.chars().skip(cut).take(2 * AROUND).collect())
 }
 
-/// Nothing in a file speaks to the terminal.
+/// Replaces control characters, so that a file cannot send commands to a terminal.
 fn printable(character: char) -> char {
     if character.is_control() && character != '\t' { '\u{fffd}' } else { character }
 }

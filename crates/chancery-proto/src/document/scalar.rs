@@ -1,7 +1,7 @@
-//! Scalars as fields want them: the JSON mapping of proto3, and what protobuf text allows.
+//! Scalars as the fields of messages: the JSON mapping of proto3, and the forms of protobuf text.
 //!
-//! Functions of a kind and a value alone; where it stands and what it is called is known to
-//! [`super::message`].
+//! These functions know only the kind of the field and the value. Its position and path are known
+//! to [`super::reader`].
 
 use prost_reflect::bytes::Bytes;
 use prost_reflect::{EnumDescriptor, Kind, MapKey, Value as Field};
@@ -9,17 +9,17 @@ use prost_reflect::{EnumDescriptor, Kind, MapKey, Value as Field};
 use super::dialect::Dialect;
 use crate::syntax::{Node, Value, closest, float, integer};
 
-/// Why a value does not fit.
+/// The reason why a value does not fit.
 pub(super) enum Mismatch {
-    /// It is of another sort; this was expected.
+    /// The value is of another sort. The text says what was expected.
     Expected(String),
-    /// It is of the right sort, but this is wrong with it; a hint, if there is one.
+    /// The value is of the right sort but not valid: a message, and a hint if there is one.
     Invalid(String, Option<String>),
 }
 
 type Fit<T> = Result<T, Mismatch>;
 
-/// A value of a kind that is no message.
+/// Reads a value of a kind that is not a message.
 pub(super) fn scalar(kind: &Kind, node: &Node<'_>, dialect: Dialect) -> Fit<Field> {
     let whole = |type_name, min, max| whole(node, dialect, type_name, min, max);
     match kind {
@@ -47,7 +47,7 @@ pub(super) fn scalar(kind: &Kind, node: &Node<'_>, dialect: Dialect) -> Fit<Fiel
     }
 }
 
-/// The key of a map, which stands in JSON as a text whatever its kind.
+/// Reads the key of a map, which JSON writes as a text for every kind.
 pub(super) fn map_key(kind: &Kind, text: &str) -> Fit<MapKey> {
     fn parsed<T: std::str::FromStr>(text: &str, expected: &str) -> Fit<T> {
         text.parse().map_err(|_| Mismatch::Expected(format!("{expected} as key")))
@@ -62,7 +62,7 @@ pub(super) fn map_key(kind: &Kind, text: &str) -> Fit<MapKey> {
     }
 }
 
-/// A whole number, which JSON writes as a number or as a text.
+/// Reads a whole number, which JSON writes as a number or as a text.
 fn whole(node: &Node<'_>, dialect: Dialect, name: &str, min: i128, max: i128) -> Fit<i128> {
     let expected = || Mismatch::Expected(format!("a whole number ({name})"));
     let number = match node.value() {
@@ -78,7 +78,7 @@ fn whole(node: &Node<'_>, dialect: Dialect, name: &str, min: i128, max: i128) ->
     Err(Mismatch::Invalid(format!("{number} is out of range for {name} ({min} to {max})"), None))
 }
 
-/// A number that is no whole one has a fraction, or is larger than any kind.
+/// The mismatch of a number that is not whole: it has a fraction, or is too large for every kind.
 fn no_whole_number(text: &str, expected: &impl Fn() -> Mismatch) -> Mismatch {
     match float(text) {
         Some(number) if number.is_finite() && number.fract() == 0.0 => {
@@ -126,7 +126,8 @@ fn number(node: &Node<'_>, dialect: Dialect) -> Fit<f64> {
     number.ok_or_else(expected)
 }
 
-/// A number in quotes: what would be one without them, but for YAML's own forms.
+/// Returns true for a text that is a number of JSON. YAML's own forms, such as `0x10`, do not
+/// count.
 fn is_json_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))
         && text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
@@ -158,7 +159,8 @@ fn bytes(node: &Node<'_>, dialect: Dialect) -> Fit<Bytes> {
     }
 }
 
-/// Both alphabets, padded or not; blanks, which block scalars bring along, do not count.
+/// Decodes both base64 alphabets, with or without padding. White space is skipped, because block
+/// scalars contain it.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut held, mut digits, mut padding) = (0u32, 0u32, 0usize, 0usize);
@@ -190,7 +192,8 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     (left != 1 && padded && bits & ((1 << held) - 1) == 0).then_some(out)
 }
 
-/// By name or by number; a number nobody declared is refused like a name.
+/// Reads an enum value by name or by number. A number that is not declared is refused like an
+/// unknown name.
 fn enum_number(descriptor: &EnumDescriptor, node: &Node<'_>, dialect: Dialect) -> Fit<i32> {
     let name = match (node.value(), dialect) {
         (Value::Text(text), Dialect::Json) => &**text,
@@ -218,7 +221,7 @@ fn declared_number(descriptor: &EnumDescriptor, text: &str) -> Fit<i32> {
     }
 }
 
-/// A list of names for a hint, cut where it stops helping.
+/// A list of names for a hint, cut after the first few.
 fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const MOST: usize = 12;
     let mut names: Vec<_> = names.take(MOST + 1).map(|name| format!("`{name}`")).collect();

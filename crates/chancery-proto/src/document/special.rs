@@ -1,8 +1,8 @@
-//! Which messages JSON writes in a form of their own, such as `1.5s` for a duration.
+//! The messages that JSON writes in a form of their own, such as `1.5s` for a duration.
 
 use prost_reflect::{DynamicMessage, MessageDescriptor, Value as Field};
 
-/// Which form.
+/// The special JSON form of a message type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Special {
     Any,
@@ -17,7 +17,7 @@ pub(crate) enum Special {
 }
 
 impl Special {
-    /// `None` for messages that are written as their fields.
+    /// The form of a type. The result is `None` for messages that are written as their fields.
     pub(crate) fn of(descriptor: &MessageDescriptor) -> Option<Self> {
         Some(match descriptor.full_name().strip_prefix("google.protobuf.")? {
             "Any" => Self::Any,
@@ -34,20 +34,21 @@ impl Special {
     }
 }
 
-/// A message of Google's with these fields.
+/// Creates a message of a well-known type with these fields.
 pub(super) fn message_with<const N: usize>(
     descriptor: &MessageDescriptor,
     fields: [(u32, Field); N],
 ) -> DynamicMessage {
     let mut message = DynamicMessage::new(descriptor.clone());
     for (number, value) in fields {
-        // The kinds were taken from the descriptor, or are those that Google gave them.
+        // The kinds come from the descriptor, or are those of Google's definition, so this cannot
+        // fail.
         let _ = message.try_set_field_by_number(number, value);
     }
     message
 }
 
-/// Seconds and nanoseconds of `-1.5s`, within the range that protobuf allows.
+/// Parses a duration such as `-1.5s` into seconds and nanoseconds, within the range of protobuf.
 pub(crate) fn duration(text: &str) -> Option<(i64, i32)> {
     const LONGEST: i64 = 315_576_000_000;
     let digits = text.strip_suffix('s')?;

@@ -10,7 +10,7 @@ use super::scalar::Mismatch;
 use crate::schema::Schema;
 use crate::syntax::{Documents, Entry, Fault, Node, Step, Value};
 
-/// The resources of all documents.
+/// Reads the resources of all documents.
 pub(super) fn parse(
     schema: &Schema,
     dialect: Dialect,
@@ -27,7 +27,7 @@ pub(super) fn parse(
     finish(text, collector.parsed, faults, reader.faults)
 }
 
-/// All faults in the order of their places.
+/// Puts all faults in the order of their positions.
 fn finish(text: &str, mut parsed: Parsed, syntax: Vec<Fault>, fields: Vec<Fault>) -> Parsed {
     parsed.faults.extend(syntax);
     parsed.faults.extend(fields);
@@ -58,7 +58,8 @@ impl<'n> DocumentReader<'_, 'n> {
             },
             Value::Sequence(_) => self.list(root),
             _ => {
-                // A text that is no configuration at all may be a token that came here by mistake.
+                // A text that is not configuration at all may be a token that was put here by
+                // mistake.
                 self.reader.mark_confidential();
                 let expected = "a resource (a mapping with `@type`), a list of them, or a \
                                 `DiscoveryResponse`";
@@ -67,7 +68,7 @@ impl<'n> DocumentReader<'_, 'n> {
         }
     }
 
-    /// A `DiscoveryResponse`: its own fields are checked and, but for the type, not needed.
+    /// Reads a `DiscoveryResponse`. Its own fields are checked, and only the type is used.
     fn response(&mut self, message: &str, entries: &'n [Entry<'_>]) {
         let Some(descriptor) = self.schema.message(message) else { return };
         let others = |entry: &&Entry<'_>| entry.key != "resources" && entry.key != AT_TYPE;
@@ -91,7 +92,7 @@ impl<'n> DocumentReader<'_, 'n> {
         }
     }
 
-    /// All resources of a response are of the type it says.
+    /// Checks that all resources of a response are of the type that the response states.
     fn check_type(&mut self, type_url: &str, entries: &[Entry<'_>], before: usize) {
         let parsed = &mut self.collector.parsed;
         let others = parsed.resources[before..].iter();
@@ -124,7 +125,7 @@ impl<'n> DocumentReader<'_, 'n> {
         }
     }
 
-    /// One `resources { … }`, or `resources: [ … ]`, of protobuf text.
+    /// Reads one `resources { … }`, or `resources: [ … ]`, of protobuf text.
     fn text_resources(&mut self, response: &MessageDescriptor, index: usize, node: &'n Node<'_>) {
         let nodes = match node.value() {
             Value::Sequence(nodes) => &nodes[..],
@@ -146,7 +147,8 @@ impl<'n> DocumentReader<'_, 'n> {
     }
 }
 
-/// Whether a mapping is a `DiscoveryResponse`, and of which version of the protocol.
+/// The message name of a `DiscoveryResponse` of v3 or v2. The result is `None` for any other
+/// mapping.
 fn response_type<'e>(entries: &[Entry<'e>]) -> Option<&'static str> {
     const OWN: [&str; 5] = ["resources", "version_info", "versionInfo", "type_url", "typeUrl"];
     let Some(entry) = entries.iter().find(|entry| entry.key == AT_TYPE) else {

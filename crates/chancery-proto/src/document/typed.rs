@@ -1,4 +1,4 @@
-//! Messages that say their own type: what an `Any` contains, and resources.
+//! Messages that state their own type: resources, and the content of an `Any`.
 //!
 //! The type is in the key `@type`, or, in protobuf text, in the brackets of an expanded `Any`.
 
@@ -14,7 +14,7 @@ use crate::schema::Schema;
 use crate::syntax::{Entry, Fault, Node, Position, Short, Step, closest};
 
 impl<'n> MessageReader<'_, 'n> {
-    /// A mapping with `@type`: its type, and the message.
+    /// Reads a mapping with `@type`: the type URL and the message.
     pub(super) fn typed(&mut self, node: &'n Node<'_>) -> Option<(&'n str, DynamicMessage)> {
         let entries = self.mapping(node, "a mapping with `@type`")?;
         let Some(entry) = entries.iter().find(|entry| entry.key == AT_TYPE) else {
@@ -35,7 +35,7 @@ impl<'n> MessageReader<'_, 'n> {
         Some((url, message?))
     }
 
-    /// In an `Any`, a message that has a form of its own stands under `value`.
+    /// Reads a message with a special form, which stands under `value` in an `Any`.
     fn special_value<'e>(
         &mut self,
         descriptor: &MessageDescriptor,
@@ -65,7 +65,7 @@ impl<'n> MessageReader<'_, 'n> {
         message
     }
 
-    /// The type that a key names, `@type` or `[type.googleapis.com/…]`.
+    /// Reads the type URL in `@type` and finds its descriptor.
     fn at_type(&mut self, entry: &'n Entry<'_>) -> Option<(&'n str, MessageDescriptor)> {
         self.path.push(Step::Field(&entry.key));
         let found = match entry.node.text() {
@@ -76,7 +76,7 @@ impl<'n> MessageReader<'_, 'n> {
         found
     }
 
-    /// The descriptor of a type URL.
+    /// Finds the descriptor of a type URL.
     fn resolve(&mut self, url: &'n str, position: Position) -> Option<MessageDescriptor> {
         let found = self.schema.message(url);
         if found.is_some() && url.contains('/') {
@@ -94,7 +94,7 @@ impl<'n> MessageReader<'_, 'n> {
         None
     }
 
-    /// `[type.googleapis.com/…] { … }`
+    /// Reads `[type.googleapis.com/…] { … }` of protobuf text.
     pub(super) fn expanded_any(&mut self, any: &mut DynamicMessage, entry: &'n Entry<'_>) {
         let url = entry.key.trim_matches(['[', ']']);
         let Some(descriptor) = self.resolve(url, entry.key_position) else { return };
@@ -110,7 +110,7 @@ impl<'n> MessageReader<'_, 'n> {
         }
     }
 
-    /// An `Any` in the JSON mapping.
+    /// Reads an `Any` in the JSON mapping.
     pub(super) fn any(
         &mut self,
         descriptor: &MessageDescriptor,
@@ -124,7 +124,7 @@ impl<'n> MessageReader<'_, 'n> {
     }
 }
 
-/// An `Any` of a message.
+/// Creates an `Any` around a message.
 fn packed(descriptor: &MessageDescriptor, url: &str, payload: &DynamicMessage) -> DynamicMessage {
     let value = Field::Bytes(payload.encode_to_vec().into());
     message_with(descriptor, [(1, Field::String(url.to_owned())), (2, value)])

@@ -1,4 +1,4 @@
-//! The messages that JSON writes in a form of their own, such as `1.5s` for a duration.
+//! Reading the messages that have a special JSON form ([`Special`]).
 
 use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, Value as Field};
 use serde::de::IntoDeserializer;
@@ -10,7 +10,7 @@ use super::special::{Special, duration, message_with};
 use crate::syntax::{Node, Step, Value};
 
 impl<'n> MessageReader<'_, 'n> {
-    /// A message in a form of its own.
+    /// Reads a message in its special form.
     pub(super) fn special(
         &mut self,
         special: Special,
@@ -48,7 +48,7 @@ impl<'n> MessageReader<'_, 'n> {
         self.mismatch(node, Mismatch::Expected("a duration in seconds such as `1.5s`".to_owned()))
     }
 
-    /// Forms that are one text, and rare.
+    /// Reads the forms that are one text and rare; the deserializer of `prost-reflect` parses them.
     fn text_form(
         &mut self,
         descriptor: &MessageDescriptor,
@@ -83,7 +83,7 @@ impl<'n> MessageReader<'_, 'n> {
         (fields.len() == entries.len()).then(|| message_with(descriptor, [(1, Field::Map(fields))]))
     }
 
-    /// A `google.protobuf.Value`: whatever JSON can say.
+    /// Reads a `google.protobuf.Value`, which can be anything that JSON can say.
     fn value_message(
         &mut self,
         descriptor: &MessageDescriptor,

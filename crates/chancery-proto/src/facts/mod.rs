@@ -1,11 +1,12 @@
-//! What the core must know about a body it cannot read.
+//! The facts in a body: the few things the core must know about bytes that it cannot read.
 //!
-//! A body is walked whole, through every `Any`, because a reference can stand anywhere: a secret in
-//! a transport socket in a match list, a cluster in a route in a listener. What counts as one is
-//! the message it stands in, for v3 and v2 alike: [`SOURCED`], [`NAMED`] and two more.
+//! A body is walked completely, through every `Any`, because a reference can stand anywhere: a
+//! secret in a transport socket in a match list, a cluster in a route in a listener. The message
+//! around a name decides if it is a reference, for v3 and v2 alike: [`SOURCED`], [`NAMED`] and two
+//! more.
 //!
-//! Not here: whether the target exists ([`crate::references`]). Names that depend on a request
-//! (`cluster_header`, scoped routes, virtual hosts) are no links.
+//! This module does not check that targets exist; [`crate::complete`] does. Names that depend on a
+//! request (`cluster_header`, scoped routes, virtual hosts) are not references.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -33,35 +34,35 @@ pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
     }
 }
 
-/// What the client's machine asks of bodies of one type: less than the server's, so bodies are not
-/// walked, nor even decoded.
+/// The reader of the facts that the client's machine needs about bodies of one type. These are
+/// fewer than the server's, so bodies are neither walked nor decoded as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientFacts {
-    /// Where clusters say to whom loads are reported.
+    /// The field in which a cluster names the server for its load reports.
     load_server: Option<FieldDescriptor>,
 }
 
 impl ClientFacts {
-    /// For bodies of a type; `None` if nobody knows it.
+    /// Creates the reader for a type. `None` stands for an unknown type.
     pub(crate) fn new(descriptor: Option<&MessageDescriptor>) -> Self {
         Self { load_server: descriptor.and_then(|it| it.get_field_by_name(LOAD_SERVER)) }
     }
 
-    /// The facts of a body. Of one that is not of its type they may be any.
+    /// The facts of a body. For bytes that are not of the type the result is arbitrary.
     pub(crate) fn of(&self, body: &[u8]) -> Facts {
         let source = self.load_server.as_ref().and_then(|field| message_at(field, body));
         Facts { reports_to_server: is_own_server(source.as_ref()), ..Facts::default() }
     }
 }
 
-/// The message in one field of a body.
+/// Decodes the message in one field of a body.
 fn message_at(field: &FieldDescriptor, body: &[u8]) -> Option<DynamicMessage> {
     let Kind::Message(descriptor) = field.kind() else { return None };
     let mut found: Option<DynamicMessage> = None;
     let mut fields = Fields(body);
     while let Some((number, value)) = fields.next().ok()? {
         if number == field.number() {
-            // A message that comes twice is one whose parts come in turn.
+            // Protobuf merges a message field that occurs twice.
             let message = found.get_or_insert_with(|| DynamicMessage::new(descriptor.clone()));
             message.merge(value).ok()?;
         }
@@ -69,20 +70,21 @@ fn message_at(field: &FieldDescriptor, body: &[u8]) -> Option<DynamicMessage> {
     found
 }
 
-/// Of clusters, v3 and v2: the server that loads are reported to (C-082).
+/// The field of clusters, v3 and v2, that names the server for load reports
+/// ([C-082](https://github.com/grpc/proposal/blob/master/A47-xds-federation.md)).
 pub(crate) const LOAD_SERVER: &str = "lrs_server";
 
 fn is_own_server(source: Option<&DynamicMessage>) -> bool {
     source.map(ConfigSource::of) == Some(ConfigSource::OwnServer)
 }
 
-/// Whether this is a type of the old protocol.
+/// Returns true for types of v2.
 pub(crate) fn is_v2(type_url: &TypeUrl) -> bool {
     let name = type_url.message_name();
     name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.")
 }
 
-/// Adds what this one message refers to, not looking into those it contains.
+/// Adds the references of this one message. Messages inside of it are visited separately.
 fn reference(message: &DynamicMessage, links: &mut Links) {
     let descriptor = message.descriptor();
     let is = descriptor.full_name();
@@ -101,8 +103,8 @@ fn reference(message: &DynamicMessage, links: &mut Links) {
 
 const CLUSTERS: [&str; 2] = ["envoy.config.cluster.v3.Cluster", "envoy.api.v2.Cluster"];
 
-/// Messages that name a resource and say where it comes from: the message, what it names, the field
-/// with the name, the field with the source.
+/// Messages that name a resource and its source: the message, the API of the target, the field with
+/// the name, the field with the source.
 static SOURCED: [(&str, Api, &str, &str); 5] = [
     (
         "envoy.config.endpoint.v3.LedsClusterLocalityConfig",
@@ -126,8 +128,8 @@ static SOURCED: [(&str, Api, &str, &str); 5] = [
     ),
 ];
 
-/// Messages that name resources and nothing else: the message, what it names, the field. Where the
-/// routes of a scope come from is said by the listener that has the scopes.
+/// Messages that name resources and nothing else: the message, the API of the targets, the field.
+/// For scoped routes, the listener with the scopes states the source of the routes.
 static NAMED: [(&str, Api, &str); 19] = [
     ("envoy.config.route.v3.RouteAction", Api::Cds, "cluster"),
     ("envoy.config.route.v3.RouteAction.RequestMirrorPolicy", Api::Cds, "cluster"),
@@ -166,7 +168,7 @@ static NAMED: [(&str, Api, &str); 19] = [
     ("envoy.api.v2.ScopedRouteConfiguration", Api::Rds, "route_configuration_name"),
 ];
 
-/// A cluster of type EDS waits for its load assignment.
+/// Adds the load assignment for which a cluster of type EDS waits.
 fn load_assignment(cluster: &DynamicMessage, links: &mut Links) {
     if !is_eds(cluster) {
         return;
@@ -177,13 +179,14 @@ fn load_assignment(cluster: &DynamicMessage, links: &mut Links) {
     links.add(Api::Eds, name, config, "eds_config");
 }
 
-/// Whether the endpoints of a cluster are a resource of their own.
+/// Returns true if the endpoints of a cluster are a resource of their own.
 pub(crate) fn is_eds(cluster: &DynamicMessage) -> bool {
     const EDS: i32 = 3;
     value_in(cluster, "type").and_then(Value::as_enum_number) == Some(EDS)
 }
 
-/// Filters of every sort say `config_discovery` for "from ECDS, under my name".
+/// Adds the extension of a filter that says `config_discovery`: it comes from ECDS under the name
+/// of the filter.
 fn extension_config(message: &DynamicMessage, links: &mut Links) {
     if let Some(discovery) = message_in(message, "config_discovery")
         && discovery.descriptor().full_name() == "envoy.config.core.v3.ExtensionConfigSource"
@@ -192,14 +195,14 @@ fn extension_config(message: &DynamicMessage, links: &mut Links) {
     }
 }
 
-/// What was found, each once: a route configuration names the same cluster in many routes.
+/// The links found so far, each once. A route configuration names the same cluster in many routes.
 struct Links {
     v2: bool,
     found: BTreeSet<(TypeUrl, ResourceName, bool)>,
 }
 
 impl Links {
-    /// A link whose source is in a field of `message`; none if that is a file.
+    /// Adds a link if `source`, a field of `message`, names a server. A file gives no link.
     fn add(&mut self, api: Api, name: &str, message: &DynamicMessage, source: &str) {
         match message_in(message, source).map(ConfigSource::of) {
             Some(ConfigSource::Aggregated | ConfigSource::OwnServer) => {
@@ -211,7 +214,7 @@ impl Links {
     }
 
     fn insert(&mut self, api: Api, name: &str, aggregated: bool) {
-        // An empty or malformed name is found by nobody; the client will say so.
+        // No resource has an empty or malformed name. The client will refuse the message.
         if let (Some(type_url), Ok(name)) = (type_of(api, self.v2), ResourceName::parse(name)) {
             self.found.insert((type_url, name, aggregated));
         }
@@ -222,22 +225,22 @@ fn link((type_url, name, aggregated): (TypeUrl, ResourceName, bool)) -> Link {
     Link { type_url, name, aggregated }
 }
 
-/// The type of an API in one version of the protocol; v2 lacks some.
+/// The type of an API in v3 or v2; v2 lacks some.
 pub(crate) fn type_of(api: Api, v2: bool) -> Option<TypeUrl> {
     static KNOWN: LazyLock<Vec<TypeUrl>> = LazyLock::new(|| TypeUrl::known().collect());
     KNOWN.iter().find(|type_url| type_url.api() == api && is_v2(type_url) == v2).cloned()
 }
 
-/// Where a `ConfigSource` says a resource comes from.
+/// The source of a resource, according to a `ConfigSource`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigSource {
-    /// `ads`: on the aggregated stream.
+    /// `ads`: the aggregated stream.
     Aggregated,
-    /// `self`: from the server that sent the referrer.
+    /// `self`: the server that sent the message with this source.
     OwnServer,
-    /// `api_config_source`: on a stream of its own, maybe of another server.
+    /// `api_config_source`: a stream of its own, perhaps of another server.
     OtherServer,
-    /// A file, or nowhere.
+    /// A file, or no source at all.
     Elsewhere,
 }
 
@@ -256,12 +259,14 @@ impl ConfigSource {
     }
 }
 
-/// The domains of a virtual host (S-092).
+/// The domains of a virtual host
+/// ([S-092](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
 fn hosts(virtual_host: &DynamicMessage) -> Vec<Box<str>> {
     texts_in(virtual_host, "domains").map(Box::from).collect()
 }
 
-/// A digest of the `vhds` field of a route configuration (S-094).
+/// A digest of the `vhds` field of a route configuration
+/// ([S-094](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
 fn vhds(route_configuration: &DynamicMessage) -> Option<u128> {
     Some(xxh3_128(&canonical::encode(message_in(route_configuration, "vhds")?)))
 }

@@ -1,4 +1,4 @@
-//! What is found in bodies of every type, v3 and v2.
+//! The facts in bodies of every type, v3 and v2.
 
 use serde::de::DeserializeSeed;
 
@@ -16,7 +16,7 @@ fn facts_of(type_name: &str, json: &serde_json::Value) -> Facts {
     facts(&TypeUrl::new(type_name), &descriptor.deserialize(json).unwrap())
 }
 
-/// The links in short: `cds a` for an aggregated one, `eds b elsewhere` for another.
+/// The links in short form: `cds a` for an aggregated one, `eds b elsewhere` for another.
 fn links(type_name: &str, json: &serde_json::Value) -> Vec<String> {
     let short = |link: &Link| {
         let elsewhere = if link.aggregated { "" } else { " elsewhere" };

@@ -1,10 +1,10 @@
-//! Whether a message nests so many `Any`s that following them all would exhaust the stack.
+//! The check that a message does not nest too many `Any`s, which would exhaust the stack.
 
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use crate::any;
 
-/// Whether there are more than [`any::MAX_DEPTH`] levels of `Any`.
+/// Returns true if there are more than [`any::MAX_DEPTH`] levels of `Any`.
 pub(super) fn is_too_deep(message: &DynamicMessage) -> bool {
     exceeds(message, any::MAX_DEPTH)
 }

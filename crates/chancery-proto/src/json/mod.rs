@@ -1,13 +1,18 @@
-//! The discovery messages as proto3 JSON (S-019); responses as a client reads them are in
-//! [`crate::reply`].
+//! The discovery messages as proto3 JSON, as REST uses it
+//! ([S-019](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#rest-json-polling-subscriptions)).
+//! A client reads responses with [`crate::reply`].
 //!
-//! Bodies are decoded by their descriptors: keys in lowerCamelCase, each `Any` with `@type`, 64-bit
-//! integers as text, and so is what JSON has no number for (`Infinity`, `NaN`). A number without a
-//! fraction is written without one (`1`, not `1.0`), also in a `Struct`, where that makes no
-//! difference to a parser and all the difference to a reader.
+//! Bodies are written by their descriptors: keys in lowerCamelCase, each `Any` with `@type`, and
+//! 64-bit integers as text. Numbers that JSON does not have (`Infinity`, `NaN`) are text too. A
+//! number without a fraction is written without one (`1`, not `1.0`), also in a `Struct`: parsers
+//! see no difference, and people read it more easily.
 //!
-//! Secrets are in it: a response is for a client that may have them. What people read is in
-//! [`crate::show`].
+//! Requests are read and written without descriptors, field by field. They are not shared with the
+//! derived messages of [`crate::wire`]: JSON has two spellings of each key, `null` for every
+//! default and numbers as text, and a client writes only what is set.
+//!
+//! Responses contain secrets, because they are for clients that may have them. [`crate::show`]
+//! writes resources for people.
 
 use std::sync::Arc;
 
@@ -26,56 +31,56 @@ pub use read_request::request_from_json;
 pub(crate) use value::{number, to_value};
 pub use write_request::request_to_json;
 
-/// Why a message cannot be read from or written as JSON.
+/// The reason why a message cannot be read from or written as JSON.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// The client's fault: the body of a request.
+    /// The body of a request is not valid; the client is at fault.
     #[error("the body is no `DiscoveryRequest` in JSON")]
     Request(#[source] serde_json::Error),
-    /// The server's fault: the answer to a poll.
+    /// The answer to a poll is not valid; the server is at fault.
     #[error("the body is no `DiscoveryResponse` in JSON")]
     Response(#[source] serde_json::Error),
-    /// Nobody told what the type looks like: a descriptor set would.
+    /// The type has no descriptor, so its JSON form is unknown. A descriptor set would help.
     #[error("resource `{name}` is of type `{type_url}`, of which no descriptor is known")]
     UnknownType {
-        /// Which resource.
+        /// The name of the resource.
         name: String,
         /// Its type.
         type_url: TypeUrl,
     },
-    /// The source's fault: the body is not of its type.
+    /// The body is not of its type; the source of the resource is at fault.
     #[error("the body of resource `{name}` is no `{type_url}`")]
     Body {
-        /// Which resource.
+        /// The name of the resource.
         name: String,
         /// The type it should be of.
         type_url: TypeUrl,
-        /// What is wrong.
+        /// The error of the decoder.
         source: prost::DecodeError,
     },
-    /// Something in the body cannot be written, for example an `Any` of a type nobody knows.
+    /// A part of the body cannot be written, for example an `Any` of an unknown type.
     #[error("resource `{name}` cannot be written as JSON")]
     Unwritable {
-        /// Which resource.
+        /// The name of the resource.
         name: String,
-        /// Why.
+        /// The error of the serializer.
         source: serde_json::Error,
     },
-    /// A body that only serves to exhaust its reader.
+    /// The body nests `Any`s only to exhaust its reader.
     #[error("resource `{name}` nests more than {limit} levels of `Any`")]
     TooDeep {
-        /// Which resource.
+        /// The name of the resource.
         name: String,
-        /// How many levels are read.
+        /// The number of levels that are read.
         limit: usize,
     },
 }
 
-/// Writes a `DiscoveryResponse`, secrets included: it is for a client that may have them.
+/// Writes a `DiscoveryResponse` with its secrets, because it is for a client that may have them.
 ///
 /// # Errors
-/// When a resource is of an unknown type or cannot be written.
+/// Fails if a resource is of an unknown type or cannot be written.
 pub fn response_to_json(
     schema: &Schema,
     type_url: &TypeUrl,
@@ -94,7 +99,7 @@ pub fn response_to_json(
     Ok(response.to_string().into_bytes())
 }
 
-/// One resource as the JSON of an `Any`.
+/// Writes one resource as the JSON of an `Any`.
 fn any_to_json(
     schema: &Schema,
     type_url: &TypeUrl,
@@ -114,7 +119,7 @@ fn any_to_json(
     Ok(with_type(type_url, tidy_numbers(json)))
 }
 
-/// The JSON of an `Any`. Types whose JSON is no object have it under `value`.
+/// The JSON of an `Any`. Types whose JSON is not an object have it under `value`.
 fn with_type(type_url: &TypeUrl, json: Value) -> Value {
     let mut fields = match json {
         Value::Object(fields) if !type_url.message_name().starts_with("google.protobuf.") => fields,
@@ -136,7 +141,7 @@ fn tidy_numbers(json: Value) -> Value {
     }
 }
 
-/// An integer, as far as a double holds integers exactly.
+/// Turns a number into an integer, as far as a double holds integers exactly.
 pub(crate) fn tidy_number(number: Number) -> Number {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {

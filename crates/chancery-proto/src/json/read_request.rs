@@ -1,7 +1,9 @@
-//! A `DiscoveryRequest` as proto3 JSON: both spellings of every key, unknown keys ignored (S-019).
+//! Reading a `DiscoveryRequest` in proto3 JSON
+//! ([S-019](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#rest-json-polling-subscriptions)).
 //!
-//! The mapping lets `null` stand for every default and wants numbers accepted as text. As on the
-//! gRPC wire, only what the core looks at is read.
+//! Both spellings of every key are read and unknown keys are ignored. The mapping lets `null` stand
+//! for every default and accepts numbers as text. As on the gRPC wire, only the fields that the
+//! core uses are read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use super::JsonError;
 /// Reads the body of a REST poll.
 ///
 /// # Errors
-/// When the text is no JSON, or a key has a value of the wrong type.
+/// Fails if the text is not JSON, or if a key has a value of the wrong type.
 pub fn request_from_json(text: &[u8]) -> Result<SotwRequest, JsonError> {
     let body: JsonRequest = serde_json::from_slice(text).map_err(JsonError::Request)?;
     let names = body.resource_names.unwrap_or_default();

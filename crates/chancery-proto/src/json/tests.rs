@@ -40,7 +40,7 @@ fn a_response_is_proto3_json_with_types() {
 
 #[test]
 fn numbers_that_json_has_no_form_for_are_text() {
-    // S-019: by the JSON mapping of proto3, in wrappers too, and in what an `Any` holds.
+    // S-019: numbers by the JSON mapping of proto3, in wrappers and inside an `Any` too.
     let wrapped = |name: &str, value: &str| {
         let type_url = format!("type.googleapis.com/google.protobuf.{name}");
         json!({"@type": type_url, "value": value})
@@ -61,7 +61,7 @@ fn numbers_that_json_has_no_form_for_are_text() {
     let mut expected = body;
     expected["@type"] = CLUSTER.into();
     assert_eq!(response["resources"][0], expected);
-    // And they are read again: NaN is not equal to itself, but its bytes are.
+    // The client reads them again. NaN is not equal to itself, but its bytes are.
     let reply = crate::reply::Reader::new(Schema::bundled()).read_json(&type_url, &text).unwrap();
     let [Ok(chancery_core::client::ResponseItem::Resource(read))] = &reply.resources[..] else {
         panic!("{reply:?}")

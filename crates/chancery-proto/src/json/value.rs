@@ -1,8 +1,9 @@
-//! Messages as values of JSON, all their numbers included.
+//! Messages as values of JSON, with all their numbers.
 //!
-//! The serializer of `serde_json` makes `null` of Infinity and NaN. The JSON mapping of proto3 writes
-//! them as text, and the wrapped ones (`google.protobuf.DoubleValue`) come here as numbers. All else
-//! is as there; what messages never hold, such as structs of Rust, is an error.
+//! The serializer of `serde_json` turns Infinity and NaN into `null`. The JSON mapping of proto3
+//! writes them as text, and the wrapped ones (`google.protobuf.DoubleValue`) arrive here as
+//! numbers. Everything else is as in `serde_json`. Types that messages never contain, such as
+//! structs of Rust, are errors.
 
 use std::fmt::Display;
 
@@ -11,15 +12,15 @@ use serde::ser::{Error as _, Impossible, Serialize, SerializeMap, SerializeSeq, 
 use serde_json::value::Serializer as Plain;
 use serde_json::{Error, Map, Value};
 
-/// The message in its JSON form.
+/// The JSON form of a message.
 ///
 /// # Errors
-/// When it has none: an `Any` of an unknown type, a duration out of its range.
+/// Fails for messages without one: an `Any` of an unknown type, a duration out of range.
 pub(crate) fn to_value(message: &DynamicMessage) -> Result<Value, Error> {
     message.serialize_with_options(ValueSerializer, &SerializeOptions::new())
 }
 
-/// A number as JSON has it: finite, or a text.
+/// A number in JSON. One that is not finite becomes a text.
 pub(crate) fn number(value: f64) -> Value {
     match value {
         _ if value.is_finite() => value.into(),
@@ -40,7 +41,7 @@ struct ObjectSerializer {
     key: String,
 }
 
-/// Methods that take a value and are those of `serde_json`.
+/// Methods for the types that `serde_json` serializes in the right way.
 macro_rules! plain {
     ($($name:ident: $type:ty,)*) => {
         $(fn $name(self, value: $type) -> Result<Value, Error> {

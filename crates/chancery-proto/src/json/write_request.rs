@@ -1,6 +1,9 @@
-//! A REST poll as a client writes it (C-044): without what is at its default, and with the names that
-//! fields have in their definition. Every parser of protobuf's JSON reads these, and servers that
-//! have none know no others, because Envoy writes them.
+//! Writing a REST poll
+//! ([C-044](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#rest-json-polling-subscriptions)).
+//!
+//! Fields at their default are left out, and the others have the names of their definition
+//! (`version_info`). Every parser of protobuf's JSON reads these names. Servers without such a
+//! parser know no other names, because Envoy writes these.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +35,7 @@ fn node(node: &Node) -> Json {
         .map(|(of, params)| (of.clone(), json!({ "params": params })));
     let mut fields = Map::new();
     put_text(&mut fields, "id", &node.id);
-    // Envoy does not poll without one, so servers may count on it.
+    // Envoy does not poll without a cluster, so servers may count on the field.
     put(&mut fields, "cluster", Some(node.cluster.as_str().into()));
     put(&mut fields, "metadata", unless_empty(map(&node.metadata)));
     put(&mut fields, "locality", unless_empty(locality));
@@ -59,7 +62,7 @@ fn value_of(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(is) => Json::Bool(*is),
-        // JSON has no infinity, and what came from JSON holds none.
+        // JSON has no infinity. A value that came from JSON is always finite.
         Value::Number(number) => {
             Number::from_f64(*number).map_or(Json::Null, |number| tidy_number(number).into())
         }

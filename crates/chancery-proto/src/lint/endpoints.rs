@@ -1,7 +1,8 @@
-//! Load assignments that gRPC clients refuse, or of which they use only a part (S-126).
+//! Load assignments that gRPC clients refuse, or of which they use only a part
+//! ([S-126](https://github.com/grpc/proposal/blob/master/A27-xds-global-load-balancing.md)).
 //!
-//! Localities without a weight are skipped before anything else is looked at, so they neither fill
-//! a gap between priorities nor clash with others.
+//! gRPC clients skip localities without a weight before they look at anything else. So these
+//! localities neither fill a gap between priorities nor count as duplicates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use prost_reflect::{DynamicMessage, Value};
 use super::Warning;
 use crate::walk::{message_in, messages_in, text_in, value_in};
 
-/// Adds what is wrong with a `ClusterLoadAssignment`.
+/// Adds the warnings about a `ClusterLoadAssignment`.
 pub(super) fn lint(assignment: &DynamicMessage, warnings: &mut Vec<Warning>) {
     let mut check = AssignmentCheck::default();
     for (at, group) in messages_in(assignment, "endpoints").enumerate() {
@@ -27,7 +28,7 @@ pub(super) fn lint(assignment: &DynamicMessage, warnings: &mut Vec<Warning>) {
 struct AssignmentCheck<'a> {
     /// The paths of localities without a weight.
     skipped: Vec<String>,
-    /// Per priority, the sum of the weights of its localities.
+    /// The sum of the weights of all localities, by priority.
     priorities: BTreeMap<u32, u64>,
     localities: BTreeSet<(u32, [&'a str; 3])>,
     addresses: BTreeSet<(&'a str, u32)>,
@@ -84,7 +85,8 @@ impl<'a> AssignmentCheck<'a> {
     }
 
     fn finish(self, warnings: &mut Vec<Warning>) {
-        // Once for all: Envoy alone needs no weights, so there may be none anywhere.
+        // One warning stands for all: Envoy needs no weights, so an assignment may have none at
+        // all.
         if let Some(first) = self.skipped.first() {
             let text = "gRPC clients skip a locality without `load_balancing_weight`";
             let others = match self.skipped.len() - 1 {
@@ -110,12 +112,12 @@ impl<'a> AssignmentCheck<'a> {
     }
 }
 
-/// The weight of a locality; none is as good as zero.
+/// The weight of a locality. One without a weight counts as zero.
 fn weight(group: &DynamicMessage) -> u32 {
     message_in(group, "load_balancing_weight").map_or(0, |weight| number_in(weight, "value"))
 }
 
-/// The weight of an endpoint, which is one where it is not said.
+/// The weight of an endpoint. The default is one.
 fn weight_of_endpoint(endpoint: &DynamicMessage) -> u32 {
     message_in(endpoint, "load_balancing_weight").map_or(1, |weight| number_in(weight, "value"))
 }

@@ -1,13 +1,17 @@
-//! What gRPC clients and servers would refuse in a resource, and what Envoy would not let go.
+//! Warnings about resources that gRPC clients and servers would refuse, and about virtual hosts
+//! that Envoy would not remove.
 //!
-//! gRPC reads the same resources as Envoy, but accepts less of them, and says so only in a NACK.
-//! Nothing here is an error: the same text may be meant for Envoys alone, which [`is_for_grpc`]
-//! helps to tell. Resources of v2 are not looked at, because no gRPC client speaks it.
+//! gRPC reads the same resources as Envoy but accepts less, and says so only in a NACK. A warning
+//! is not an error, because the same text may be meant for Envoys alone; [`is_for_grpc`] helps to
+//! tell. Resources of v2 are not checked, because no gRPC client speaks v2.
 //!
-//! A virtual host of VHDS has a name in its body too, and Envoy looks for what was removed by that
-//! one.
+//! A virtual host of VHDS has a name in its body as well, and Envoy uses that name to find a host
+//! that was removed.
 //!
-//! Implements S-125, S-126 and S-127, from gRFC A27, A36 and A47.
+//! The rules are S-125 ([gRFC
+//! A27](https://github.com/grpc/proposal/blob/master/A27-xds-global-load-balancing.md),
+//! [A47](https://github.com/grpc/proposal/blob/master/A47-xds-federation.md)), S-126 (A27) and
+//! S-127 ([A36](https://github.com/grpc/proposal/blob/master/A36-xds-for-servers.md)).
 
 use std::fmt;
 
@@ -21,12 +25,12 @@ use crate::walk::{message_in, walk};
 mod endpoints;
 mod server;
 
-/// Something that a client would refuse, or would do wrong.
+/// A part of a resource that some client would refuse, or would handle wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The fields that lead there, as in `endpoints[1].priority`.
+    /// The path of the field, as in `endpoints[1].priority`.
     pub path: String,
-    /// What is wrong with it.
+    /// The message.
     pub text: String,
 }
 
@@ -42,7 +46,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// All that gRPC would refuse in a resource of this type with this body.
+/// All warnings about gRPC for a resource of this type with this body.
 pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if is_v2(type_url) {
@@ -65,8 +69,8 @@ pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
     warnings
 }
 
-/// Warns of a virtual host whose body has another name than the resource: Envoy 1.40 takes the names
-/// of removed resources for those of bodies, so it serves such a host for ever.
+/// Warns of a virtual host whose body has another name than the resource. Envoy 1.40 compares the
+/// names of removed resources with those in the bodies, so it serves such a host for ever.
 pub(crate) fn lint_host(
     type_url: &TypeUrl,
     name: &ResourceName,
@@ -81,8 +85,8 @@ pub(crate) fn lint_host(
     Some(Warning::new("resource.name", text))
 }
 
-/// Whether this is a listener of a gRPC client or server. Where there is none of these among the
-/// resources of an audience, what gRPC would refuse in the others concerns nobody.
+/// Returns true for a listener of a gRPC client or server. If an audience has no such listener,
+/// warnings about its other resources concern nobody.
 pub fn is_for_grpc(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -> bool {
     if type_url.api() != Api::Lds || is_v2(type_url) {
         return false;
@@ -94,7 +98,8 @@ pub fn is_for_grpc(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -> 
     })
 }
 
-/// S-125: endpoints come from the server that sent the cluster, and load is reported to it.
+/// Checks S-125: endpoints come from the server that sent the cluster, and load is reported to that
+/// server.
 fn lint_cluster(cluster: &DynamicMessage, warnings: &mut Vec<Warning>) {
     let endpoints = message_in(cluster, "eds_cluster_config");
     if let Some(source) = endpoints.and_then(|config| message_in(config, "eds_config")) {
@@ -107,7 +112,7 @@ fn lint_cluster(cluster: &DynamicMessage, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// S-125: so do the routes of a listener, and whatever else it names.
+/// Checks S-125 for the routes of a listener and for everything else that it names.
 fn lint_sources(prefix: &str, message: &DynamicMessage, warnings: &mut Vec<Warning>) {
     walk(message, &mut |path, message| {
         if message.descriptor().full_name() == "envoy.config.core.v3.ConfigSource" {

@@ -1,8 +1,9 @@
-//! Listeners that xDS-enabled gRPC servers refuse (S-127).
+//! Listeners that xDS-enabled gRPC servers refuse
+//! ([S-127](https://github.com/grpc/proposal/blob/master/A36-xds-for-servers.md)).
 //!
-//! A gRPC server asks for a listener by a name made from the address it listens on, as in
-//! `grpc/server?xds.resource.listening_address=0.0.0.0:8080`. So a listener with an address for a
-//! part of its name is taken to be for a server.
+//! A gRPC server asks for a listener by a name that contains its listening address, as in
+//! `grpc/server?xds.resource.listening_address=0.0.0.0:8080`. So a listener with an address in its
+//! name is taken for one of a server.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,12 +13,12 @@ use super::Warning;
 use crate::any;
 use crate::walk::{list_in, message_in, messages_in, text_in, value_in};
 
-/// Whether this listener is for a gRPC server.
+/// Returns true if this listener is for a gRPC server.
 pub(super) fn is_server(listener: &DynamicMessage) -> bool {
     address_in_name(listener).is_some()
 }
 
-/// Adds what is wrong with the listener of a server.
+/// Adds the warnings about the listener of a server.
 pub(super) fn lint(listener: &DynamicMessage, warnings: &mut Vec<Warning>) {
     if let Some(expected) = address_in_name(listener)
         && own_address(listener) != Some(expected)
@@ -60,7 +61,7 @@ fn is_connection_manager(filter: &DynamicMessage) -> bool {
     type_url.is_some_and(|type_url| type_url.ends_with(".v3.HttpConnectionManager"))
 }
 
-/// The address in the name; in an `xdstp:` name it is percent-encoded.
+/// The address in the name of a listener. In an `xdstp:` name it is percent-encoded.
 fn address_in_name(listener: &DynamicMessage) -> Option<SocketAddr> {
     let parts = text_in(listener, "name").split(['/', '?', '&', '=']);
     parts.filter(|part| part.contains(':') || part.contains('%')).find_map(|part| {

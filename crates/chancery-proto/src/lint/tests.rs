@@ -16,7 +16,7 @@ fn warnings(type_name: &str, json: &Json) -> Vec<String> {
     lint(&TypeUrl::new(type_name), &message).iter().map(ToString::to_string).collect()
 }
 
-/// Asserts that there is one warning, which starts with the path and says the word.
+/// Asserts that there is one warning, which starts with the path and contains the word.
 #[track_caller]
 fn one(warnings: &[String], path: &str, word: &str) {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -130,7 +130,7 @@ fn a_locality_without_weight_counts_for_nothing_else() {
     assert!(gap.iter().any(|text| text.contains("priority 0 is missing")), "{gap:?}");
 }
 
-/// The listener of a server; `change` makes something of it wrong.
+/// A valid listener of a server, after `change` edited it.
 fn server(name: &str, ip: &str, port: u16, change: impl FnOnce(&mut Json)) -> Vec<String> {
     let hcm = json!({"name": "hcm", "typedConfig": {"@type": HCM, "routeConfig": {}}});
     let mut json = json!({

@@ -1,4 +1,5 @@
-//! A file of resources, read as the daemon reads its directory.
+//! A file of resources, read as the daemon reads its directory
+//! ([C-043](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#filesystem-subscriptions)).
 
 use chancery_core::client::{InvalidResource, ReceivedResource, Response, ResponseItem};
 use chancery_core::{TypeUrl, Variant};
@@ -21,7 +22,7 @@ pub(super) fn read(
     Ok(Response {
         variant: Variant::Sotw,
         type_url: expected.clone(),
-        // Nobody has to remember to change it.
+        // A hash of the content: nobody has to remember to change it.
         version: format!("{:032x}", xxh3_128(bytes)).into(),
         nonce: "".into(),
         resources: items.collect(),
@@ -38,7 +39,7 @@ fn item(
     let ParsedResource { type_url, resource, position, .. } = parsed;
     let flaw = |why| InvalidResource { name: Some(resource.name().clone()), why };
     if type_url.message_name() != expected.message_name() {
-        // Not by its name: a resource of the expected type may have the same.
+        // The error has no name: a resource of the expected type may have the same one.
         let name = resource.name();
         let why = format!("{position}: `{name}` is a `{type_url}` in a file of `{expected}`");
         return Err(InvalidResource { name: None, why });

@@ -1,10 +1,13 @@
-//! What a gRPC client must refuse, although it is well-formed: sources that gRPC does not have.
+//! Sources that gRPC does not have: a client for gRPC must refuse resources that name them.
 //!
-//! gRPC knows one way to more resources: the stream, or another of the bootstrap's servers. A
-//! resource that names a file or a management server of its own cannot be followed, and is rejected
-//! when it comes, rather than found out when an RPC needs it.
+//! gRPC gets more resources from the stream, or from another server of the bootstrap, and in no
+//! other way. It cannot follow a resource that names a file or a management server of its own. The
+//! resource is rejected when it arrives, and not only when an RPC needs it.
 //!
-//! Not here: what a data plane asks of the filters, routes and endpoints it is to use.
+//! The rules are C-080 and C-081 ([gRFC
+//! A47](https://github.com/grpc/proposal/blob/master/A47-xds-federation.md)) and C-028 (seen in
+//! grpc-go). Filters, routes and endpoints are not checked here: they are the business of the data
+//! plane.
 
 use chancery_core::{Api, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage};
@@ -12,10 +15,10 @@ use prost_reflect::{DynamicMessage, ReflectMessage};
 use crate::facts::{ConfigSource, LOAD_SERVER, is_eds};
 use crate::walk::{message_in, text_in, walk};
 
-/// Whether a gRPC client may use a body of this type.
+/// Checks that a gRPC client may use a body of this type.
 ///
 /// # Errors
-/// What is wrong with it, for the operator of the server.
+/// Returns a reason for the operator of the server.
 pub(crate) fn check(type_url: &TypeUrl, message: &DynamicMessage) -> Result<(), String> {
     match type_url.api() {
         Api::Lds => routes(message),
@@ -24,7 +27,7 @@ pub(crate) fn check(type_url: &TypeUrl, message: &DynamicMessage) -> Result<(), 
     }
 }
 
-/// C-080, of routes.
+/// Checks C-080 for routes.
 fn routes(listener: &DynamicMessage) -> Result<(), String> {
     const RDS: &str = "envoy.extensions.filters.network.http_connection_manager.v3.Rds";
     let mut outcome = Ok(());
@@ -51,7 +54,7 @@ fn cluster(cluster: &DynamicMessage) -> Result<(), String> {
     // C-080
     let source = config.and_then(|config| message_in(config, "eds_config"));
     on_the_stream(source, "eds_cluster_config.eds_config")?;
-    // C-028: the name is in the namespace of clusters, so it cannot be one of endpoints too.
+    // C-028: the name is in the namespace of clusters, so it cannot be a name of endpoints too.
     let service = config.map_or("", |config| text_in(config, "service_name"));
     if service.is_empty() && text_in(cluster, "name").starts_with("xdstp:") {
         return Err(
@@ -83,7 +86,7 @@ mod tests {
         descriptor.deserialize(json).unwrap()
     }
 
-    /// All sources, and whether gRPC has them.
+    /// All sources, each with true if gRPC has it.
     fn sources() -> [(Value, bool); 5] {
         [
             (json!({"ads": {}}), true),

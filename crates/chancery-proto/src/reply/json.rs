@@ -1,7 +1,9 @@
-//! The answer to a REST poll: what [`crate::json`] writes, and what other servers do.
+//! DecodedBody the answer to a REST poll
+//! ([C-044](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#rest-json-polling-subscriptions)),
+//! as [`crate::json`] or another server writes it.
 //!
-//! Keys are read in both spellings and those nobody knows are ignored. A body is turned into
-//! canonical bytes by its descriptor; without one there is no knowing what its JSON means.
+//! Keys are read in both spellings and unknown keys are ignored. The descriptor of a body turns its
+//! JSON into canonical bytes; without a descriptor the JSON has no meaning.
 
 use bytes::Bytes;
 use chancery_core::client::Response;
@@ -76,14 +78,15 @@ impl From<JsonResourceError> for NameError {
     }
 }
 
-/// An `Any`, with the resource in it or a wrapper around that (C-036).
+/// Reads an `Any` that contains a resource, or a wrapper around one
+/// ([C-036](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#sotw-ttl)).
 fn raw_resource<'j>(schema: &Schema, any: &'j Value) -> Result<RawResource<'j>, String> {
     let (type_url, fields) = typed(any).ok_or("an entry of `resources` has no `@type`")?;
     if is_wrapper(type_url) {
         return read_wrapper(schema, fields);
     }
     let bytes = body(schema, type_url, fields);
-    // A body that cannot be read may still say whose it is.
+    // A body that cannot be read may still contain its name.
     let name = if bytes.is_err() { name_in_body(schema, type_url, fields) } else { None };
     let body = Some(RawBody { type_url, bytes });
     Ok(RawResource { name: name.unwrap_or_default().into(), body, ..RawResource::default() })
@@ -123,13 +126,13 @@ fn read_wrapper<'j>(
     })
 }
 
-/// The fields of an `Any`, and what type they are of.
+/// The type and the fields of an `Any`.
 fn typed(any: &Value) -> Option<(&str, &Map<String, Value>)> {
     let fields = any.as_object()?;
     Some((fields.get("@type")?.as_str()?, fields))
 }
 
-/// The canonical bytes of what an `Any` says.
+/// The canonical bytes of the message in an `Any`.
 fn body(schema: &Schema, type_url: &str, fields: &Map<String, Value>) -> Result<Bytes, String> {
     let descriptor = schema.message(type_url).ok_or_else(|| {
         format!("no descriptor of `{type_url}` is known, without which its JSON means nothing")
@@ -146,7 +149,7 @@ fn body(schema: &Schema, type_url: &str, fields: &Map<String, Value>) -> Result<
     Ok(canonical::encode(&message).into())
 }
 
-/// The name in the naming field of a type, in either spelling.
+/// The name in the naming field of a type, in either spelling of the field.
 fn name_in_body<'j>(
     schema: &Schema,
     type_url: &str,
@@ -160,7 +163,7 @@ fn either<'j>(fields: &'j Map<String, Value>, one: &str, other: &str) -> Option<
     fields.get(one).or_else(|| fields.get(other))
 }
 
-/// A text; absent and `null` are empty.
+/// Reads a text. An absent field and `null` are empty.
 fn text<'j>(value: Option<&'j Value>, field: &str) -> Result<&'j str, String> {
     match value {
         None | Some(Value::Null) => Ok(""),

@@ -1,6 +1,7 @@
-//! Whether a resource of a response can be used, and what it is called.
+//! The check of each resource of a response, and its name.
 //!
-//! The name is the wrapper's, or else stands in the body, in the field the descriptors say.
+//! The name is the wrapper's. If the wrapper has none, or there is no wrapper, the name is in the
+//! body, in the field that the descriptor says.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use crate::resource::{ResourceError, is_wrapper, naming_field, own_name};
 use crate::wire::fields::{Fields, text};
 use crate::wire::{Malformed, WireDuration};
 
-/// One resource as the server put it: the fields of a `Resource`, as far as they are said.
+/// One resource as the server sent it: the fields of a `Resource` that are set.
 #[derive(Default)]
 pub(super) struct RawResource<'m> {
     pub(super) name: Cow<'m, str>,
@@ -30,27 +31,27 @@ pub(super) struct RawResource<'m> {
     pub(super) body: Option<RawBody<'m>>,
 }
 
-/// What is in the `Any`.
+/// The content of an `Any`.
 pub(super) struct RawBody<'m> {
     pub(super) type_url: &'m str,
-    /// Or why it says nothing that could be bytes.
+    /// The bytes, or the reason why there are none.
     pub(super) bytes: Result<Bytes, String>,
 }
 
-/// The length of a TTL, from the two numbers of a `Duration`.
+/// Reads a TTL from the two numbers of a `Duration`.
 pub(super) fn ttl(seconds: i64, nanos: i32) -> Result<Duration, &'static str> {
     let time = Duration::try_from(WireDuration { seconds, nanos });
     time.ok().filter(|time| !time.is_zero()).ok_or(INVALID_TTL)
 }
 
-/// What is said of a TTL that is none.
+/// The message for a TTL that is not valid.
 pub(super) const INVALID_TTL: &str = "its `ttl` must be longer than nothing";
 
-/// How many resources without a name are with_causes one by one: two bytes on the wire make one, and a
-/// hundred reasons make no operator wiser than ten.
+/// The number of resources without a name that are reported one by one. A server can send one in
+/// two bytes, and a hundred messages help an operator no more than ten.
 const MAX_NAMELESS: usize = 100;
 
-/// Judges the resources of one response.
+/// The check of the resources of one response.
 pub(super) struct Judge<'r> {
     reader: &'r Reader,
     type_url: &'r TypeUrl,
@@ -67,7 +68,7 @@ impl<'r> Judge<'r> {
         Self { reader, type_url, descriptor, facts, items: Vec::new(), nameless: 0 }
     }
 
-    /// Adds a resource, or why it cannot even be looked at.
+    /// Adds a resource, or the reason why it cannot be read.
     pub(super) fn add(&mut self, entry: Result<RawResource<'_>, String>) {
         let item = entry.map_err(|why| InvalidResource { name: None, why });
         let item = item.and_then(|entry| self.item(&entry));
@@ -80,7 +81,7 @@ impl<'r> Judge<'r> {
         self.items.push(item);
     }
 
-    /// All resources, each name once.
+    /// The results for all resources. Each name occurs once.
     pub(super) fn finish(mut self) -> Vec<Result<ResponseItem, InvalidResource>> {
         refuse_repeated(&mut self.items);
         if let Some(more) = self.nameless.checked_sub(MAX_NAMELESS).filter(|more| *more > 0) {
@@ -140,7 +141,7 @@ impl<'r> Judge<'r> {
         Ok(name)
     }
 
-    /// C-064: a resource of another type is none of this response.
+    /// Checks C-064: all resources are of the type of the response.
     fn check_type(&self, body: &RawBody<'_>) -> Result<(), String> {
         let name = body.type_url.rsplit_once('/').map_or(body.type_url, |(_, name)| name);
         if name == self.type_url.message_name() {
@@ -169,7 +170,8 @@ impl<'r> Judge<'r> {
         own_name(self.type_url, found).map_err(|error| error.with_causes())
     }
 
-    /// What is made of a body; where nothing is, whether it is of its type.
+    /// Lets the program's decoder read a body. If it makes nothing of the body, the descriptor
+    /// checks the bytes.
     fn reading(&self, name: &ResourceName, body: &Bytes) -> Result<Option<DecodedBody>, String> {
         let reading = self.reader.decoder.decode(self.type_url, name, body)?;
         let is_checked = reading.is_none() || self.reader.for_grpc;
@@ -186,7 +188,7 @@ impl<'r> Judge<'r> {
     }
 }
 
-/// Judges one resource that did not come in a response.
+/// Checks one resource that did not come in a response.
 pub(super) fn judge_alone(
     reader: &Reader,
     type_url: &TypeUrl,
@@ -203,7 +205,7 @@ pub(super) fn judge_alone(
     }
 }
 
-/// The text in a field of a message; empty if it is not there.
+/// The text in a field of a message. It is empty if the field is not set.
 fn text_field(message: &[u8], wanted: u32) -> Result<&str, Malformed> {
     let mut found = "";
     let mut fields = Fields(message);
@@ -215,7 +217,8 @@ fn text_field(message: &[u8], wanted: u32) -> Result<&str, Malformed> {
     Ok(found)
 }
 
-/// C-064: nobody can tell which of two resources of one name is meant, so neither is.
+/// Refuses all resources of a name that occurs twice (C-064), because nobody can tell which one is
+/// meant.
 fn refuse_repeated(items: &mut Vec<Result<ResponseItem, InvalidResource>>) {
     let mut names: Vec<_> = items.iter().flatten().map(name_of).collect();
     names.sort_unstable();

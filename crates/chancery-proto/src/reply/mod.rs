@@ -1,20 +1,26 @@
-//! Responses as a client reads them, whatever they came as.
+//! Responses as a client reads them, from gRPC, REST or a file.
 //!
 //! ```text
 //!   message of gRPC --> [wire] --+
-//!                                +--> entries --> [judge] --> Response: good ones and flaws
-//!   JSON of REST -----> [json] --+                   ^
-//!                                        a program's own Decoder
-//!                                                    v
+//!                                +--> raw resources --> [judge] --> Response: resources and errors
+//!   JSON of REST -----> [json] --+                           ^
+//!                                                a program's own Decoder
+//!                                                            v
 //!   a file, in any format -----> [file], by the reader of documents --> Response
 //! ```
 //!
-//! One bad resource costs no good one (C-055), and all that are bad are told (C-063). A body stays
-//! as the server sent it, so a dump shows what came and equal bytes are equal
-//! (C-049, C-061); JSON and files become canonical bytes. Whether a body is good is for the [`Decoder`] to say, and for the descriptors where it has nothing to say.
+//! Each resource is checked for itself. One bad resource does not make the others unusable (C-055,
+//! [gRFC A46](https://github.com/grpc/proposal/blob/master/A46-xds-nack-semantics-improvement.md)),
+//! and all bad ones are reported (C-063,
+//! [NACK](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#nack)). Duplicate names
+//! and wrong types are errors (C-064, [Duplicate Resource
+//! Names](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#duplicate-resource-names)).
+//! The bytes of a body stay as the server sent them, so a dump shows what came and equal bytes are
+//! equal (C-049, C-061). JSON and files become canonical bytes. The [`Decoder`] decides if a body
+//! is good; the descriptors decide where it has no opinion.
 //!
-//! Not here: what a flaw means for the response and the cache. That is the machine's
-//! ([`chancery_core::client`]).
+//! This module does not say what a bad resource means for the response and the cache. The machine
+//! of [`chancery_core::client`] does.
 
 use std::sync::Arc;
 
@@ -33,14 +39,13 @@ mod json;
 mod judge;
 mod wire;
 
-/// What a program makes of bodies.
+/// A program's own reader of bodies.
 pub trait Decoder: Send + Sync {
-    /// Reads the body of a resource. `None` leaves it to the descriptors to say whether the bytes
-    /// are of their type.
+    /// Reads the body of a resource. `None` leaves it to the descriptors to check the bytes.
     ///
     /// # Errors
-    /// When the resource cannot be used: a reason for the operator of the server. It must quote no
-    /// body, which may hold secrets (S-138).
+    /// Fails if the resource cannot be used, with a reason for the operator of the server. The
+    /// reason must not quote the body, which may hold secrets (S-138).
     fn decode(
         &self,
         type_url: &TypeUrl,
@@ -49,7 +54,7 @@ pub trait Decoder: Send + Sync {
     ) -> Result<Option<DecodedBody>, String>;
 }
 
-/// Bodies stay bytes.
+/// A decoder that leaves bodies as bytes.
 impl Decoder for () {
     fn decode(
         &self,
@@ -61,7 +66,7 @@ impl Decoder for () {
     }
 }
 
-/// Reads responses. Cloning it is cheap.
+/// The reader of responses. Clones are cheap.
 #[derive(Clone)]
 pub struct Reader {
     schema: Schema,
@@ -70,33 +75,33 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader that knows these types and leaves bodies as bytes.
+    /// Creates a reader that knows these types and leaves bodies as bytes.
     pub fn new(schema: Schema) -> Self {
         Self { schema, decoder: Arc::new(()), for_grpc: false }
     }
 
-    /// Lets a program's own decoder see each body.
+    /// Sets a program's own decoder, which sees each body.
     #[must_use]
     pub fn with_decoder(mut self, decoder: Arc<dyn Decoder>) -> Self {
         self.decoder = decoder;
         self
     }
 
-    /// Rejects also what a gRPC client must: routes and endpoints from elsewhere than the stream
-    /// (C-080), a load report server other than `self` (C-081), a cluster with an `xdstp:` name that
-    /// does not name its endpoints (C-028).
+    /// Sets if resources that a gRPC client must refuse are errors: routes and endpoints from
+    /// elsewhere than the stream (C-080), a load report server other than `self` (C-081), and a
+    /// cluster with an `xdstp:` name that does not name its endpoints (C-028).
     #[must_use]
     pub fn for_grpc(mut self, yes: bool) -> Self {
         self.for_grpc = yes;
         self
     }
 
-    /// Reads a `DiscoveryResponse` or a `DeltaDiscoveryResponse` of gRPC. On a stream of one type,
-    /// `expected` is what a response is of that does not say.
+    /// Reads a `DiscoveryResponse` or a `DeltaDiscoveryResponse` of gRPC. A response that does not
+    /// state its type is of the type `expected`, which is known on a stream of one type.
     ///
     /// # Errors
-    /// When the bytes are no such message, or nobody says of which type it is: it can be neither
-    /// accepted nor rejected.
+    /// Fails if the bytes are no such message, or if no type is known. Such a response can be
+    /// neither accepted nor rejected.
     pub fn read(
         &self,
         variant: Variant,
@@ -106,21 +111,21 @@ impl Reader {
         wire::read(self, variant, expected, message)
     }
 
-    /// Reads the `DiscoveryResponse` that answers a REST poll, in JSON (C-044). Fields that nobody
-    /// knows are ignored, as they are in gRPC. A response that does not say of which type it is, is
-    /// of the one `expected`.
+    /// Reads the `DiscoveryResponse` that answers a REST poll, in JSON (C-044). Unknown fields are
+    /// ignored, as they are in gRPC. A response that does not state its type is of the type
+    /// `expected`.
     ///
     /// # Errors
-    /// When the text is no JSON, or no response.
+    /// Fails if the text is not JSON, or not a response.
     pub fn read_json(&self, expected: &TypeUrl, text: &[u8]) -> Result<Response, JsonError> {
         json::read(self, expected, text)
     }
 
-    /// Reads a resource that was kept from an earlier run, as if it came now; `version` is its own,
-    /// and empty if it has none.
+    /// Reads a resource that the client kept from an earlier run, as if it came now. `version` is
+    /// the version that the server gave it, and empty if it gave none.
     ///
     /// # Errors
-    /// When the bytes are not of their type, or the name cannot be one.
+    /// Fails if the bytes are not of their type, or if the name is not valid.
     pub fn read_kept(
         &self,
         type_url: &TypeUrl,
@@ -131,14 +136,15 @@ impl Reader {
         judge::judge_alone(self, type_url, name, version, body)
     }
 
-    /// Reads a file that a client subscribes to: resources of one type, in a response, a list or
-    /// alone (C-043). Resources of other types are flaws.
+    /// Reads a file that a client subscribes to: resources of one type, in a response, in a list or
+    /// alone (C-043). Resources of other types are errors.
     ///
-    /// There is nobody to accept or reject the parts of a file to, and one that is cut short must
-    /// not look like one from which resources were taken. So a file is good as a whole or not used.
+    /// A file is used as a whole or not at all. There is no server to which a part of a file could
+    /// be rejected, and a file that is cut short must not look like one from which resources were
+    /// removed.
     ///
     /// # Errors
-    /// All that is wrong with the file.
+    /// Fails with all faults of the file.
     pub fn read_file(
         &self,
         expected: &TypeUrl,
@@ -155,8 +161,8 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// A name the server speaks of, as the client writes it (C-025). One that is malformed stands for
-/// nothing and stays as it is.
+/// The canonical form of a name in a response (C-025). A malformed name names nothing and stays as
+/// it is.
 fn canonical(name: &str) -> Arc<str> {
     ResourceName::read(name).map_or_else(|_| name.into(), |name| name.shared())
 }

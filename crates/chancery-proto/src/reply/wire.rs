@@ -1,8 +1,7 @@
-//! The two messages of gRPC, read by hand: their resources are most of their bytes, and stay where
-//! they are until they are judged.
+//! DecodedBody the two responses of gRPC by hand. Resources are most of their bytes, and are not copied
+//! before they are checked.
 //!
-//! What is wrong with a single resource is a flaw of that resource, even where the bytes of its
-//! wrapper are at fault.
+//! A fault in the bytes of one wrapper is an error of that resource alone.
 
 use bytes::Bytes;
 use chancery_core::client::Response;
@@ -53,10 +52,11 @@ pub(super) fn read(
     })
 }
 
-/// `resources`, in both messages.
+/// The number of the field `resources`, in both messages.
 const RESOURCES: u32 = 2;
 
-/// All of a response but its resources, which come first and whose type comes behind them.
+/// The fields of a response other than `resources`. They are read first, because the type often
+/// stands behind the resources.
 #[derive(Default)]
 struct Envelope<'a> {
     version: &'a str,
@@ -87,7 +87,7 @@ fn error(value: &[u8]) -> Outcome<NameError> {
     Ok(canonical_error(WireResourceError::decode(value)?.into()))
 }
 
-/// An `Any`, with the resource in it or a wrapper around that (C-036).
+/// Reads an `Any` that contains a resource, or a wrapper around one (C-036).
 fn sotw_resource<'m>(message: &Bytes, any: &'m [u8]) -> Result<RawResource<'m>, String> {
     let (type_url, value) = any_in(any).map_err(|fault| entry_fault(&fault, "Any"))?;
     if is_wrapper(type_url) {
@@ -99,7 +99,7 @@ fn sotw_resource<'m>(message: &Bytes, any: &'m [u8]) -> Result<RawResource<'m>, 
     })
 }
 
-/// A `Resource`.
+/// Reads a `Resource`.
 fn wrapped<'m>(message: &Bytes, wrapper: &'m [u8]) -> Result<RawResource<'m>, String> {
     read_wrapper(message, wrapper).map_err(|fault| entry_fault(&fault, "Resource"))
 }
@@ -112,13 +112,13 @@ fn read_wrapper<'m>(message: &Bytes, wrapper: &'m [u8]) -> Outcome<RawResource<'
         match number {
             1 => entry.version = text(value)?,
             2 => {
-                // An `Any` in two parts is nothing a serializer makes; the last counts.
+                // No serializer writes an `Any` in two parts; the last one counts.
                 body = Some(any_in(value)?);
             }
             3 => entry.name = text(value)?.into(),
             4 => entry.aliases.push(text(value)?.into()),
             6 => merge(&mut span, value)?,
-            // A `ResourceName`, which stands for the name where there is no name.
+            // A `ResourceName`, which replaces an absent name.
             8 if entry.name.is_empty() => entry.name = located(value)?.into(),
             _ => {}
         }
@@ -146,9 +146,9 @@ fn entry_fault(fault: &Malformed, expected: &str) -> String {
     format!("an entry of `resources` is no `{expected}`: {fault}")
 }
 
-/// The bytes of a body, to be own_bytes. A part of the message keeps all of it in memory, for as long as
-/// one resource of it lives: twenty megabytes for one cluster, if the others were sent again since.
-/// So a body is its own unless it is much of the message itself.
+/// The bytes of a body, for the cache. A slice of the message would keep the whole message in
+/// memory as long as one of its resources lives: twenty megabytes for one cluster, if the others
+/// were replaced since. So the body is copied unless it is a large part of the message.
 fn own_bytes(message: &Bytes, body: &[u8]) -> Bytes {
     if body.len() >= message.len() / 4 {
         message.slice_ref(body)

@@ -1,8 +1,9 @@
-//! From a decoded message to a resource of the core, and from bytes to a decoded message.
+//! Resources of the core, made from decoded messages or from bytes.
 //!
 //! The name comes from the body unless a [`Wrapper`] gives one, the bytes are canonical, and the
-//! facts the machines need are read out. A type nobody registered is served like any other, as
-//! long as it comes as bytes with a name: those bytes are kept as they are.
+//! facts that the machines need are read from the body. A resource of a type without descriptor is
+//! served like any other if it comes as bytes with a name; its bytes are not changed. [`to_v2`]
+//! converts a resource for v2 clients, and [`links`] lists the references in a body.
 
 use std::error::Error;
 use std::time::Duration;
@@ -17,29 +18,29 @@ use crate::{canonical, facts};
 mod v2;
 pub use v2::to_v2;
 
-/// What `envoy.service.discovery.v3.Resource` says around a body.
+/// The fields of `envoy.service.discovery.v3.Resource` around a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wrapper {
-    /// The name, where it is not the body's.
+    /// The name, if the wrapper has one.
     pub name: Option<String>,
-    /// How long a client may use the resource without hearing of it.
+    /// The time for which a client may use the resource without hearing of it again.
     pub ttl: Option<Duration>,
-    /// Other names it is found under.
+    /// Other names of the resource.
     pub aliases: Vec<String>,
 }
 
-/// Why a body is no resource: the fault of who wrote it.
+/// The reason why a body is not a resource; its author is at fault.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceError {
     /// Neither the body nor a wrapper names it.
     #[error("a `{type_name}` has no name of its own and needs a `Resource` with one around it")]
     Unnamed {
-        /// The message.
+        /// The message type.
         type_name: String,
     },
-    /// A virtual host is asked for by the name of its route configuration too (S-092), which its
-    /// body does not say.
+    /// A virtual host is asked for by the name of its route configuration too (S-092), and its body
+    /// does not contain that name.
     #[error(
         "virtual host `{name}` needs a `Resource` around it, named `ROUTE_CONFIGURATION/{name}`"
     )]
@@ -50,49 +51,50 @@ pub enum ResourceError {
     /// The field that names it is empty.
     #[error("a `{type_name}` has an empty `{field}`")]
     EmptyName {
-        /// The message.
+        /// The message type.
         type_name: String,
-        /// Its naming field.
+        /// The field for the name.
         field: String,
     },
     /// The name is malformed.
     #[error("a `{type_name}` has a malformed name")]
     Name {
-        /// The message.
+        /// The message type.
         type_name: String,
-        /// What is wrong with it.
+        /// The fault in the name.
         source: InvalidName,
     },
-    /// An `xdstp:` name embeds the type of its resource, and this is another one (S-116).
+    /// An `xdstp:` name contains the type of its resource, and this one contains another type
+    /// (S-116).
     #[error("`{name}` names a `{named}`, but the resource is a `{type_name}`")]
     TypeInName {
         /// The name as written.
         name: String,
-        /// The type in it.
+        /// The type in the name.
         named: String,
-        /// The message.
+        /// The message type.
         type_name: String,
     },
-    /// A glob collection is asked for, and is never itself a resource (S-117).
+    /// The name is that of a glob collection, which can be asked for but is not a resource (S-117).
     #[error("`{name}` names a collection of `{type_name}`, and no single one")]
     Glob {
         /// The name as written.
         name: String,
-        /// The message.
+        /// The message type.
         type_name: String,
     },
     /// The bytes are not of the type they are said to be.
     #[error("the bytes are no `{type_name}`")]
     Decode {
-        /// The message.
+        /// The message type.
         type_name: String,
-        /// What the decoder met.
+        /// The error of the decoder.
         source: prost::DecodeError,
     },
 }
 
 impl ResourceError {
-    /// This and what is behind it, in one line.
+    /// This error and its causes, in one line.
     pub(crate) fn with_causes(&self) -> String {
         let mut message = self.to_string();
         let mut source = self.source();
@@ -104,10 +106,10 @@ impl ResourceError {
     }
 }
 
-/// The resource with this message for a body.
+/// Creates the resource with this message as body.
 ///
 /// # Errors
-/// When it has no name, or a wrong one.
+/// Fails if the resource has no name, or one that is not valid.
 pub fn resource(
     type_url: &TypeUrl,
     message: &DynamicMessage,
@@ -121,10 +123,12 @@ pub fn resource(
     build(type_url, name, canonical::encode(message).into(), facts, wrapper)
 }
 
-/// The resource with these bytes for a body: made canonical if the type is known, kept if not.
+/// Creates the resource with these bytes as body. The bytes become canonical if the type is known,
+/// and stay as they are if not.
 ///
 /// # Errors
-/// When the bytes are not of the type, or it has no name, or a wrong one.
+/// Fails if the bytes are not of the type, or if the resource has no name, or one that is not
+/// valid.
 pub fn resource_from_bytes(
     schema: &Schema,
     type_url: &TypeUrl,
@@ -142,7 +146,7 @@ pub fn resource_from_bytes(
     resource(type_url, &message, wrapper)
 }
 
-/// What a body refers to: nothing, if it is not of its type.
+/// The references in a body. There are none if the bytes are not of the type.
 pub fn links(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Vec<Link> {
     let Some(descriptor) = schema.message(type_url.as_str()) else { return Vec::new() };
     let message = DynamicMessage::decode(descriptor, body.clone());
@@ -170,14 +174,15 @@ fn name_in(type_url: &TypeUrl, message: &DynamicMessage) -> Result<String, Resou
     own_name(type_url, field.as_ref().map(|field| (field.name(), text(field))))
 }
 
-/// The field in which bodies of a type name themselves.
+/// The field in which messages of a type have their name.
 pub(crate) fn naming_field(descriptor: &MessageDescriptor) -> Option<FieldDescriptor> {
     let fields = ["name", "cluster_name"].into_iter();
     let is_text = |field: &FieldDescriptor| field.kind() == Kind::String && !field.is_list();
     fields.filter_map(|name| descriptor.get_field_by_name(name)).find(is_text)
 }
 
-/// The name that a body gives itself; `found` is the naming field of its type, and what it says.
+/// The name in a body. `found` is the naming field of its type with its text, and `None` for a type
+/// without such a field.
 pub(crate) fn own_name(
     type_url: &TypeUrl,
     found: Option<(&str, String)>,
@@ -195,7 +200,7 @@ pub(crate) fn own_name(
     }
 }
 
-/// Whether this is the type of what goes around a resource; the prefix does not matter.
+/// Returns true for the type of a wrapper, with any prefix.
 pub(crate) fn is_wrapper(type_url: &str) -> bool {
     let name = type_url.rsplit_once('/').map_or(type_url, |(_, name)| name);
     matches!(name, "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource")

@@ -1,4 +1,4 @@
-//! Names, and what becomes of bytes.
+//! The names of resources, and the treatment of their bytes.
 
 use chancery_core::Version;
 use serde::de::DeserializeSeed;
@@ -114,8 +114,8 @@ fn bytes_of_an_unknown_type_are_kept() {
 
 #[test]
 fn the_deepest_body_there_can_be_does_not_exhaust_the_stack() {
-    // An `Any` in an `Any` as deep as they are followed, and in the last the deepest message that
-    // a decoder accepts: everything that walks a body goes down all of it.
+    // As many `Any`s in one another as are opened, and in the innermost the deepest message that a
+    // decoder accepts. Everything that walks a body must get through all of it.
     let mut json = serde_json::json!(1);
     for _ in 0..32 {
         json = serde_json::json!([json]);

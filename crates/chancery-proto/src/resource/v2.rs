@@ -1,11 +1,13 @@
-//! Resources of v3 as v2 clients know them.
+//! Resources of v3 in the form for v2 clients.
 //!
 //! v3 kept the field numbers of v2, so a body is the same bytes under another type URL, with two
-//! exceptions that are made here: the type URLs in every `Any` are those of the old messages, and
-//! a config source that says v3 says v2 (S-010). What the old message was called is read from the
-//! annotation `(udpa.annotations.versioning).previous_message_type`. An extension that v2 did not
-//! have keeps its name; fields that v2 did not have stay where they are, as old Envoys upgrade what
-//! they are sent by the same rule.
+//! exceptions: the type URLs in every `Any` are those of the old messages, and a config source that
+//! says v3 says v2 (S-010, [Transport API
+//! version](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#transport-api-version)).
+//! The old name of a message is in the annotation
+//! `(udpa.annotations.versioning).previous_message_type`. An extension that v2 did not have keeps
+//! its name. Fields that v2 did not have stay where they are, because old Envoys upgrade messages
+//! by the same rule.
 
 use chancery_core::{Resource, TypeUrl, Version};
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value};
@@ -13,7 +15,7 @@ use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value};
 use crate::schema::{Schema, text_option};
 use crate::{any, canonical, facts};
 
-/// This resource of v3 for v2 clients; `None` if v2 has no such resource.
+/// Converts a v3 resource for v2 clients. The result is `None` if v2 has no such resource.
 pub fn to_v2(
     schema: &Schema,
     type_url: &TypeUrl,
@@ -37,7 +39,7 @@ pub fn to_v2(
     Some((old_url, converted))
 }
 
-/// What this message was called in v2.
+/// The name of this message in v2.
 fn previous_name(descriptor: &MessageDescriptor) -> Option<String> {
     const VERSIONING: &str = "udpa.annotations.versioning";
     let pool = descriptor.parent_pool();
@@ -80,7 +82,8 @@ fn downgrade_any(any: &mut DynamicMessage, depth: usize) {
     }
 }
 
-/// A client that is sent v2 and told to ask for v3 would ask for what it cannot read.
+/// Replaces v3 by v2 in a config source. Otherwise a v2 client would ask for resources that it
+/// cannot read.
 fn ask_for_v2(source: &mut DynamicMessage, field: &str) {
     const V2: i32 = 1;
     const V3: i32 = 2;

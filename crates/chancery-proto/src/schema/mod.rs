@@ -1,11 +1,13 @@
-//! The descriptor pool: every message the resources of a server may be made of.
+//! The descriptors of every message that a resource may contain.
 //!
-//! [`Schema::bundled`] knows all of xDS v3, the old v2 and Envoy's contrib extensions, as `build.rs`
-//! found them; [`Schema::with_descriptor_set`] adds a user's own extensions. Which discovery
-//! services exist, under which paths and for which resources, is read from the descriptors too
-//! ([`Schema::services`], S-001), so a route cannot be misspelt.
+//! [`Schema::bundled`] knows all of xDS v3, v2 and Envoy's contrib extensions, as `build.rs` found
+//! them. [`Schema::with_descriptor_set`] adds a user's own extensions. The discovery services,
+//! their paths and their types come from the descriptors too ([`Schema::services`], S-001, [RPC
+//! Services and
+//! Methods](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#rpc-services-and-methods-for-each-variant)),
+//! so a route cannot be misspelt.
 //!
-//! A `Schema` is a shared pointer: cloning it is cheap.
+//! A `Schema` is a shared pointer: clones are cheap.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,7 +20,7 @@ use prost_reflect::{
     MethodDescriptor, ServiceDescriptor,
 };
 
-/// All messages and services that are known.
+/// The known messages and services.
 #[derive(Clone)]
 pub struct Schema {
     pool: DescriptorPool,
@@ -40,38 +42,40 @@ pub struct Method {
     pub name: String,
     /// The path of the method in gRPC: `/SERVICE/METHOD`.
     pub path: String,
-    /// How it speaks.
+    /// The form of its requests and responses.
     pub kind: MethodKind,
-    /// What it discovers; `None` for the aggregated service, where each request says.
+    /// The type of its resources. It is `None` for the aggregated service, whose requests state the
+    /// type.
     pub type_url: Option<TypeUrl>,
-    /// Where it is found in REST, for methods that are.
+    /// The path in REST, if the method has one.
     pub rest_path: Option<String>,
-    /// Whether it belongs to v2 of the protocol.
+    /// True for a method of v2.
     pub v2: bool,
 }
 
-/// The ways to ask for resources.
+/// The forms in which a method sends resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MethodKind {
     /// A stream on which each response is the state of the world.
     Sotw,
     /// A stream of changes.
     Delta,
-    /// One question, one answer; the form of REST.
+    /// One request and one response, as in REST.
     Fetch,
 }
 
-/// Why a descriptor set cannot be used: the fault of who made it.
+/// The reason why a descriptor set cannot be used; its author is at fault.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// Its bytes are no `FileDescriptorSet`, or it lacks an import, or contradicts what is known.
+    /// The bytes are no `FileDescriptorSet`, an import is missing, or a definition contradicts a
+    /// known one.
     #[error("the bytes are no complete `FileDescriptorSet`")]
     Descriptors(#[source] DescriptorError),
 }
 
 impl Schema {
-    /// What this build of Chancery knows by itself. It is decoded once, on first use.
+    /// The descriptors that are built into Chancery. They are decoded once, on first use.
     pub fn bundled() -> Self {
         static BUNDLED: LazyLock<Schema> = LazyLock::new(|| {
             let bytes: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
@@ -81,29 +85,29 @@ impl Schema {
         BUNDLED.clone()
     }
 
-    /// This schema and the files of an encoded `FileDescriptorSet`, which holds its imports too
-    /// or relies on what is known already. A file of a known name is skipped: the known one stays.
+    /// Adds the files of an encoded `FileDescriptorSet`, which contains its imports or relies on
+    /// known ones. A file with a known name is skipped, and the known file stays.
     ///
     /// # Errors
-    /// When the bytes are no descriptor set, an import is missing, or a name is defined twice.
+    /// Fails if the bytes are no descriptor set, an import is missing, or a name is defined twice.
     pub fn with_descriptor_set(&self, bytes: &[u8]) -> Result<Self, SchemaError> {
         let mut pool = self.pool.clone();
         pool.decode_file_descriptor_set(bytes).map_err(SchemaError::Descriptors)?;
         Ok(Self { pool })
     }
 
-    /// The message of a type URL; its prefix may be anything or missing.
+    /// The message of a type URL. The prefix of the URL may be anything or missing.
     pub fn message(&self, type_url: &str) -> Option<MessageDescriptor> {
         let name = type_url.rsplit_once('/').map_or(type_url, |(_, name)| name);
         self.pool.get_message_by_name(name)
     }
 
-    /// The descriptors themselves.
+    /// The pool of all descriptors.
     pub fn pool(&self) -> &DescriptorPool {
         &self.pool
     }
 
-    /// The discovery services (Appendix A), by name; those of v2 if `v2`.
+    /// The discovery services in the order of their names, without those of v2 unless `v2` is true.
     pub fn services(&self, v2: bool) -> Vec<Service> {
         let mut services: Vec<_> =
             self.discovery_services(v2).map(|(_, service)| service).collect();
@@ -111,8 +115,8 @@ impl Schema {
         services
     }
 
-    /// An encoded `FileDescriptorSet` with the discovery services and all they import, imports
-    /// first, and nothing else: what gRPC reflection shows.
+    /// An encoded `FileDescriptorSet` with the discovery services and all their imports, imports
+    /// first, and nothing else. gRPC reflection shows these.
     pub fn service_descriptors(&self, v2: bool) -> Vec<u8> {
         let mut closure = Closure::default();
         for (service, _) in self.discovery_services(v2) {
@@ -140,8 +144,9 @@ impl fmt::Debug for Schema {
 }
 
 impl Service {
-    /// `None` if it has no method that answers discovery requests, or does not say for which
-    /// resources although it is not the aggregated service (that of rate limit servers).
+    /// Reads a service. The result is `None` if it has no method that answers discovery requests,
+    /// or if it states no type although it is not the aggregated service (the service of rate limit
+    /// servers).
     fn of(descriptor: &ServiceDescriptor) -> Option<Self> {
         let type_url = resource_type(descriptor);
         if type_url.is_none() && descriptor.name() != "AggregatedDiscoveryService" {
@@ -211,14 +216,14 @@ pub(crate) fn text_option(
     (!text.is_empty()).then_some(text)
 }
 
-/// Files with everything they import, imports first.
+/// Files with all their imports, imports first.
 #[derive(Default)]
 struct Closure {
     names: BTreeSet<String>,
     set: EncodedSet,
 }
 
-/// A `FileDescriptorSet` whose files are encoded already, with the options that are extensions.
+/// A `FileDescriptorSet` with encoded files, so that options which are extensions are not lost.
 #[derive(Clone, PartialEq, Message)]
 struct EncodedSet {
     #[prost(bytes = "vec", repeated, tag = "1")]

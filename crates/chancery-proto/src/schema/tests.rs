@@ -1,4 +1,4 @@
-//! What the bundled descriptors hold, and what can be added to them.
+//! The content of the bundled descriptors, and the addition of others.
 
 use prost_reflect::Kind;
 
@@ -45,7 +45,7 @@ fn annotations_survive_the_build() {
 
 #[test]
 fn the_services_are_those_of_appendix_a() {
-    // S-001, S-004: spelt as the descriptors spell them; VHDS and LEDS are delta only
+    // S-001, S-004: the names are those of the descriptors; VHDS and LEDS are delta only.
     let listed: Vec<_> = Schema::bundled().services(false).iter().map(row).collect();
     let expected = [
         "ClusterDiscoveryService cds StreamClusters DeltaClusters FetchClusters=clusters",
@@ -65,7 +65,8 @@ fn the_services_are_those_of_appendix_a() {
     assert_eq!(listed, expected);
 }
 
-/// A service in one line: name, what it discovers, methods with the suffixes of their REST paths.
+/// A service in one line: its name, its type, and its methods with the suffixes of their REST
+/// paths.
 fn row(service: &Service) -> String {
     let name = service.name.rsplit('.').next().unwrap();
     let of = service.methods[0].type_url.as_ref().map_or("-", TypeUrl::short);

@@ -1,12 +1,13 @@
 //! Resources for people to read: YAML, JSON or protobuf text.
 //!
-//! Every `Any` is opened as far as descriptors are known; one that is not says its type and has its
-//! bytes as base64. Fields stand in the order of their numbers, which puts names first, and are
-//! spelt as in files and in Envoy's documentation (`connect_timeout`); the entries of maps stand in
-//! the order of their keys. Secrets are left out unless they are asked for (S-138).
+//! Every `Any` of a known type is opened; one of an unknown type shows its type and its bytes as
+//! base64. Fields stand in the order of their numbers, which puts names first. They are spelt as in
+//! files and in Envoy's documentation (`connect_timeout`). The entries of maps stand in the order
+//! of their keys. Secrets are left out unless they are asked for
+//! ([S-138](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)).
 //!
-//! Nothing here fails: bytes that are not of their type are shown as what they are. Not here: what
-//! machines read ([`crate::json`], [`crate::wire`]). Fields that no descriptor knows are not shown.
+//! Nothing here fails: bytes that are not of their type are shown as bytes, or withheld. Unknown
+//! fields are not shown. Messages for programs are in [`crate::json`] and [`crate::wire`].
 
 use bytes::Bytes;
 use chancery_core::TypeUrl;
@@ -22,7 +23,7 @@ mod yaml;
 
 use tree::Tree;
 
-/// How a resource is written.
+/// The notation in which a resource is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Notation {
     /// YAML 1.2.
@@ -35,43 +36,43 @@ pub enum Notation {
     Text,
 }
 
-/// Shows resources.
+/// The writer of resources.
 #[derive(Clone, Debug)]
 pub struct Viewer {
     schema: Schema,
-    /// Marks the fields that are secret.
+    /// The option that marks secret fields.
     sensitive: Option<ExtensionDescriptor>,
     secrets: bool,
 }
 
-/// What a viewer sees in an `Any`.
+/// The content of an `Any`, as far as a viewer shows it.
 enum AnyContent {
     /// The message.
     Message(DynamicMessage),
-    /// Bytes of a type that nobody knows.
+    /// The bytes of an unknown type.
     Opaque(Bytes),
-    /// Bytes that should be of a known type, and may hold its secrets.
+    /// Bytes that are not of their known type, and may hold its secrets.
     Withheld,
 }
 
-/// What stands in the place of a secret.
+/// The text in place of a secret.
 const REDACTED: &str = "[redacted]";
 
 impl Viewer {
-    /// Shows resources of these types, but no secrets.
+    /// Creates a viewer that knows these types and shows no secrets.
     pub fn new(schema: &Schema) -> Self {
         let sensitive = schema.pool().get_extension_by_name("udpa.annotations.sensitive");
         Self { schema: schema.clone(), sensitive, secrets: false }
     }
 
-    /// Shows the secrets too.
+    /// Lets the viewer show secrets.
     #[must_use]
     pub fn with_secrets(mut self) -> Self {
         self.secrets = true;
         self
     }
 
-    /// A resource, with its type; it ends with a line feed.
+    /// Writes a resource with its type. The text ends with a line feed.
     pub fn show(&self, notation: Notation, type_url: &TypeUrl, body: &Bytes) -> String {
         let type_url = type_url.as_str();
         match notation {
@@ -82,7 +83,7 @@ impl Viewer {
         }
     }
 
-    /// What is in an `Any` that stands `depth` messages deep.
+    /// The content of an `Any` that is nested `depth` messages deep.
     fn content_of(&self, type_url: &str, value: &Bytes, depth: usize) -> AnyContent {
         let Some(descriptor) = self.schema.message(type_url) else {
             return AnyContent::Opaque(value.clone());
@@ -97,7 +98,7 @@ impl Viewer {
         }
     }
 
-    /// Whether a field is not to be shown. Its descriptor says so.
+    /// Returns true for a field that its descriptor marks as secret, unless secrets are shown.
     fn withholds(&self, field: &FieldDescriptor) -> bool {
         let Some(sensitive) = self.sensitive.as_ref().filter(|_| !self.secrets) else {
             return false;

@@ -1,4 +1,5 @@
-//! Bodies without their secrets, for whoever is told what a client holds (S-138).
+//! Bodies without their secrets, for dumps of a client's resources
+//! ([S-138](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)).
 
 use bytes::Bytes;
 use chancery_core::TypeUrl;
@@ -8,8 +9,8 @@ use super::{AnyContent, Viewer};
 use crate::{any, canonical};
 
 impl Viewer {
-    /// A body without what is secret in it; the very same bytes if nothing is. `None` for bytes that
-    /// should be of a known type and are not: nobody can say what is in them.
+    /// Removes the secrets from a body. A body without secrets keeps its bytes. The result is
+    /// `None` for bytes that are not of their known type, because nobody can say what they contain.
     pub fn without_secrets(&self, type_url: &TypeUrl, body: &Bytes) -> Option<Bytes> {
         match self.content_of(type_url.as_str(), body, 0) {
             AnyContent::Opaque(bytes) => Some(bytes),
@@ -21,7 +22,7 @@ impl Viewer {
         }
     }
 
-    /// Takes the secrets out of a message. Whether there were any.
+    /// Removes the secrets from a message. Returns true if there were any.
     fn strip(&self, message: &mut DynamicMessage, depth: usize) -> bool {
         if any::is_any(&message.descriptor()) {
             return self.strip_any(message, depth);

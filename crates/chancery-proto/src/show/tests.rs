@@ -1,4 +1,4 @@
-//! What people see: everything but secrets, and the same when it is read back.
+//! The texts for people: they show everything but secrets, and the same when they are read back.
 
 use prost::Message;
 use serde_json::{Value, json};
@@ -248,11 +248,11 @@ fn what_nobody_knows_is_shown_as_it_is() {
     assert!(text.contains(r#"value: "\000\001\377""#), "{text}");
 }
 
-/// S-138: where nothing is secret, the bytes stay as they came, the odd ones too.
+/// S-138: bytes without secrets stay as they came, odd ones too.
 #[test]
 fn bodies_without_secrets_are_left_alone() {
     let schema = Schema::bundled();
-    // Field 1 comes twice, and nobody would encode it so.
+    // Field 1 occurs twice, which no encoder writes.
     let odd = Bytes::from_static(b"\x0a\x01x\x0a\x01y");
     let nothing = "type.googleapis.com/example.Nothing";
     for (type_url, body) in [(CLUSTER, cluster()), (CLUSTER, odd.clone()), (nothing, odd)] {

@@ -9,7 +9,7 @@ use super::tree::key_of;
 use super::{AnyContent, REDACTED, Viewer, fields};
 use crate::any;
 
-/// An `Any` in its opened form, `[URL] { … }`; it ends with a line feed.
+/// Writes an `Any` in its expanded form, `[URL] { … }`. The text ends with a line feed.
 pub(super) fn write(viewer: &Viewer, type_url: &str, value: &Bytes) -> String {
     let mut writer = TextWriter { viewer, out: String::new(), indent: 0 };
     writer.opened(type_url, value, 0);
@@ -97,7 +97,7 @@ impl TextWriter<'_> {
                 let known = kind.and_then(Kind::as_enum).and_then(|all| all.get_value(*number));
                 known.map_or_else(|| number.to_string(), |value| value.name().to_owned())
             }
-            // No list or map holds another.
+            // No list or map contains another list or map.
             Value::List(_) | Value::Map(_) => return,
         };
         self.line(name, &text);
@@ -127,7 +127,8 @@ impl TextWriter<'_> {
     }
 }
 
-/// The type of an opened `Any`. There are no quotes for it, so an odd prefix gives way to the usual.
+/// The type of an expanded `Any`. It cannot be quoted, so a prefix with odd characters is replaced
+/// by the usual one.
 fn bracketed(type_url: &str, message: &DynamicMessage) -> String {
     if type_url.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte)) {
         return format!("[{type_url}]");
@@ -135,7 +136,7 @@ fn bracketed(type_url: &str, message: &DynamicMessage) -> String {
     format!("[type.googleapis.com/{}]", message.descriptor().full_name())
 }
 
-/// A string: UTF-8 as it is, but for what a terminal would act on; other bytes in octal digits.
+/// Writes a string: UTF-8 as it is, except for control characters, and other bytes in octal digits.
 fn quoted(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');

@@ -1,5 +1,5 @@
-//! A message as the tree that JSON and YAML write: the JSON mapping of proto3, in the order of the
-//! fields.
+//! A message as the tree that is written as JSON and YAML: the JSON mapping of proto3, with fields
+//! in their order.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::any;
 use crate::document::Special;
 use crate::json::{number, tidy_number, to_value};
 
-/// A value of JSON whose mappings keep their order.
+/// A JSON value whose mappings keep their order.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Tree {
     Null,
@@ -25,7 +25,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// An `Any`.
+    /// Creates the tree of an `Any`.
     pub(super) fn of(viewer: &Viewer, type_url: &str, value: &Bytes) -> Self {
         TreeBuilder { viewer }.opened(type_url, value, 0)
     }
@@ -106,10 +106,10 @@ impl TreeBuilder<'_> {
             Value::Bool(is) => Tree::Bool(*is),
             Value::I32(is) => Tree::Number((*is).into()),
             Value::U32(is) => Tree::Number((*is).into()),
-            // A number of 64 bits is a text in JSON, where most readers know doubles only.
+            // A 64-bit number is a text in JSON, because most readers know only doubles.
             Value::I64(is) => Tree::Text(is.to_string()),
             Value::U64(is) => Tree::Text(is.to_string()),
-            // The shortest decimal that is this number, and not that of its double.
+            // The shortest decimal of this single-precision number, and not that of its double.
             Value::F32(is) => {
                 number(is.to_string().parse().unwrap_or_else(|_| f64::from(*is))).into()
             }
@@ -124,13 +124,14 @@ impl TreeBuilder<'_> {
                 )
             }
             Value::Message(message) => self.message(message, depth + 1),
-            // No list or map holds another.
+            // No list or map contains another list or map.
             Value::List(_) | Value::Map(_) => Tree::Null,
         }
     }
 }
 
-/// A message that JSON writes in a form of its own; `None` if it is out of its range.
+/// The special JSON form of a message. The result is `None` if the message is out of the range of
+/// its form.
 fn special(message: &DynamicMessage) -> Option<Tree> {
     to_value(message).ok().map(Tree::from)
 }
@@ -181,7 +182,7 @@ impl Serialize for Tree {
     }
 }
 
-/// As JSON; `{:#}` over several lines.
+/// Writes JSON; `{:#}` uses several lines.
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let write =
@@ -190,7 +191,7 @@ impl fmt::Display for Tree {
     }
 }
 
-/// The usual alphabet, padded.
+/// Encodes base64 with the usual alphabet and padding.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);

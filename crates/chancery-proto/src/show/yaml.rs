@@ -1,5 +1,5 @@
-//! A tree as YAML: blocks, plain scalars where every reader agrees that they are texts, and texts of
-//! several lines as they are.
+//! A tree as YAML: blocks, plain scalars where every reader takes them for texts, and texts of
+//! several lines in literal blocks.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use super::tree::Tree;
 use crate::syntax::is_text;
 
-/// The document; it ends with a line feed.
+/// Writes the document, which ends with a line feed.
 pub(super) fn write(tree: &Tree) -> String {
     let mut out = String::new();
     match tree {
@@ -18,7 +18,8 @@ pub(super) fn write(tree: &Tree) -> String {
     out
 }
 
-/// The entries of a mapping; the first stands in its line already, if it is `begun`.
+/// Writes the entries of a mapping. If `begun` is true, the indentation of the first entry is
+/// written already.
 fn map(out: &mut String, entries: &[(String, Tree)], indent: usize, mut begun: bool) {
     for (key, value) in entries {
         start(out, indent, &mut begun);
@@ -59,7 +60,7 @@ fn start(out: &mut String, indent: usize, begun: &mut bool) {
     }
 }
 
-/// What needs no lines of its own, but for a text of several.
+/// Writes a value that needs no lines of its own, or a text of several lines.
 fn flow(out: &mut String, tree: &Tree, indent: usize) {
     match tree {
         Tree::Null => out.push_str("null"),
@@ -77,8 +78,8 @@ fn scalar(out: &mut String, text: &str) {
     if is_plain(text) { out.push_str(text) } else { quoted(out, text) }
 }
 
-/// Whether a text needs no quotes, for readers of YAML 1.1 either: to them `on` is true, `1:30` is
-/// ninety, and a date is no text.
+/// Returns true if a text needs no quotes, also for readers of YAML 1.1: to them `on` is true,
+/// `1:30` is ninety, and a date is not a text.
 fn is_plain(text: &str) -> bool {
     const OLD: [&str; 6] = ["y", "n", "yes", "no", "on", "off"];
     let mut characters = text.chars();
@@ -101,7 +102,8 @@ fn is_old_number(text: &str) -> bool {
         && text.parse::<Ipv4Addr>().is_err()
 }
 
-/// Whether a text can stand as lines: it has some, and begins and ends as a block can say.
+/// Returns true if a literal block can express the text: it has several lines, and its ends and its
+/// characters fit.
 fn is_literal(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);
     body.contains('\n')
@@ -136,7 +138,7 @@ fn quoted(out: &mut String, text: &str) {
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
             other if is_printable(other) => out.push(other),
-            // All of these are in the first plane.
+            // All of these characters are in the first plane.
             other => write!(out, "\\u{:04x}", u32::from(other))
                 .expect("a `String` takes all that is written to it"),
         }

@@ -1,6 +1,6 @@
-//! What somebody probably meant.
+//! The known name that is closest to a misspelt one.
 
-/// The candidate that takes the fewest edits, if those are few for its length.
+/// The candidate with the fewest edits, if they are few for its length.
 pub(crate) fn closest<'c>(
     found: &str,
     candidates: impl IntoIterator<Item = &'c str>,
@@ -20,12 +20,12 @@ pub(crate) fn closest<'c>(
         .map(|(_, candidate)| candidate)
 }
 
-/// `connectTimeout`, `connect-timeout` and `connect_timeout` are close by meaning.
+/// Maps `connectTimeout`, `connect-timeout` and `connect_timeout` to similar texts.
 fn normal(character: char) -> char {
     if character == '-' { '_' } else { character.to_ascii_lowercase() }
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that lead from one to the other.
+/// The number of insertions, deletions, replacements and swaps of neighbours between two texts.
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().map(normal).collect();
     let mut before_last = vec![0; to.len() + 1];

@@ -1,7 +1,9 @@
-//! Any `Deserialize` type from a tree, with the place and path of whatever does not fit.
+//! Deserialization of a tree into any `Deserialize` type, with position and path of whatever does
+//! not fit.
 //!
-//! An error starts without a place: visitors know nothing of texts. The innermost key, element or
-//! mapping it passes on its way out gives it one, and everything further out adds to the path.
+//! An error starts without a position, because visitors know no texts. It gets one from the
+//! innermost key, element or mapping that it passes on its way out, and all further ones add to its
+//! path.
 
 use std::fmt;
 
@@ -16,14 +18,14 @@ use super::scalar;
 use super::tree::{Entry, Node, Value};
 use super::{Fault, Position};
 
-/// An error on its way out.
+/// An error of deserialization.
 #[derive(Debug)]
 pub(super) struct NodeError(Box<ErrorDetails>);
 
 #[derive(Debug)]
 struct ErrorDetails {
     position: Option<Position>,
-    /// Innermost first.
+    /// The steps, innermost first.
     path: Vec<OwnedStep>,
     message: String,
     hint: Option<String>,
@@ -92,7 +94,7 @@ impl de::Error for NodeError {
     }
 }
 
-/// The closest of what was expected, or all of it.
+/// The hint for an unknown name: the closest expected name, or all of them.
 fn suggestion(found: &str, expected: &[&str]) -> Option<String> {
     if let Some(closest) = closest(found, expected.iter().copied()) {
         return Some(format!("did you mean `{closest}`?"));
@@ -101,7 +103,7 @@ fn suggestion(found: &str, expected: &[&str]) -> Option<String> {
     (!list.is_empty()).then(|| format!("expected one of {}", list.join(", ")))
 }
 
-/// A node as serde sees it.
+/// The deserializer of a node.
 #[derive(Clone, Copy)]
 pub(super) struct NodeDeserializer<'n, 'a>(pub(super) &'n Node<'a>);
 
@@ -116,7 +118,7 @@ impl<'de> NodeDeserializer<'_, '_> {
             Value::Bytes(bytes) => visitor.visit_bytes(bytes),
             Value::Sequence(nodes) => visitor.visit_seq(Elements { nodes: nodes.iter(), index: 0 }),
             Value::Mapping(entries) => visitor.visit_map(Entries::new(entries)),
-            // `value` has followed it already.
+            // `value` never returns this variant.
             Value::Shared(_) => visitor.visit_unit(),
         }
     }
@@ -155,7 +157,8 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_, '_> {
         visitor.visit_newtype_struct(self).map_err(|error| error.at(position))
     }
 
-    /// A section whose keys are all commented out is empty, not wrong. A list is no short form.
+    /// Deserializes a mapping. A section whose keys are all commented out is empty and not a fault.
+    /// A list does not stand for a mapping.
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         let result = match self.0.value() {
             Value::Null => visitor.visit_map(Entries::new(&[])),
@@ -256,7 +259,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
     }
 }
 
-/// A variant with content: a mapping of one key.
+/// An enum variant with content, written as a mapping of one key.
 struct Variant<'n, 'a> {
     entry: &'n Entry<'a>,
 }

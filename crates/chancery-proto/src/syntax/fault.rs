@@ -1,12 +1,12 @@
-//! What is wrong in a text, and where.
+//! Faults in a text, with their positions.
 //!
-//! A fault never carries a resource's body. It may quote the one scalar it is about, and the
-//! rendering shows its line; both are left out when the fault is `confidential`, because a file
-//! of secrets must not end up in a log.
+//! A fault never contains the body of a resource. It may quote the scalar it is about, and its
+//! rendering shows the line. Both are left out for a `confidential` fault, because a file of
+//! secrets must not end up in a log.
 
 use std::fmt;
 
-/// A place in a text, counted in characters from 1.
+/// A position in a text, counted in characters from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The line, from 1.
@@ -15,18 +15,18 @@ pub struct Position {
     pub column: u32,
 }
 
-/// One thing that is wrong in a file.
+/// A fault in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where, if that is known.
+    /// The position, if it is known.
     pub position: Option<Position>,
-    /// The path of the field at fault, as in `virtual_hosts[0].routes[1].match`; may be empty.
+    /// The path of the field at fault, as in `virtual_hosts[0].routes[1].match`. It may be empty.
     pub path: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to do about it, if anything is known to help.
+    /// Advice, if any is known.
     pub hint: Option<String>,
-    /// Whether the text around the fault may hold a secret, and so must not be shown.
+    /// True if the text around the fault may hold a secret and must not be shown.
     pub confidential: bool,
 }
 
@@ -34,7 +34,7 @@ impl Position {
     /// The first character.
     pub const START: Self = Self { line: 1, column: 1 };
 
-    /// The place of a byte in a text; the end of the text if it is shorter.
+    /// The position of a byte in a text, or the end of a shorter text.
     pub(crate) fn of_offset(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
@@ -42,7 +42,8 @@ impl Position {
         Self::new(line, column)
     }
 
-    /// Both from 1. A text of four billion lines is told apart no further.
+    /// Creates a position from a line and a column, both from 1. Numbers above four billion become
+    /// the largest one.
     pub(crate) fn new(line: usize, column: usize) -> Self {
         let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Self { line: narrow(line), column: narrow(column) }
@@ -50,7 +51,7 @@ impl Position {
 }
 
 impl Fault {
-    /// A fault of which only the message is known yet.
+    /// Creates a fault with a message only.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             position: None,
@@ -61,21 +62,21 @@ impl Fault {
         }
     }
 
-    /// Says where.
+    /// Sets the position.
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
         self.position = Some(position);
         self
     }
 
-    /// Says in which field.
+    /// Sets the path of the field.
     #[must_use]
     pub fn under(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
     }
 
-    /// Says what helps.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

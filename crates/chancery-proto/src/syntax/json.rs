@@ -1,7 +1,7 @@
-//! JSON into a tree, by JSON's own rules ([RFC 8259](https://www.rfc-editor.org/rfc/rfc8259)).
+//! The reader of JSON, by JSON's own rules ([RFC 8259](https://www.rfc-editor.org/rfc/rfc8259)).
 //!
-//! Nearly all JSON is YAML, but not by the letter: tabs, escaped surrogates, long keys. And a file
-//! that says it is JSON and has a comment in it would be refused by everyone else.
+//! Nearly all JSON is YAML, but not all: tabs, escaped surrogates and long keys differ. And a JSON
+//! file with a comment, which YAML would accept, would be refused by every other reader.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::path::Step;
 use super::tree::{Entry, KeyIndex, Node, Value, duplicate_key};
 use super::yaml::Documents;
 
-/// Reads the one value of a text; a text of nothing but blanks has none.
+/// Reads the one value of a text. A text of only white space has none.
 pub(crate) fn read(text: &str) -> Documents<'_> {
     let mut reader = JsonReader { progress: Progress::new(text), faults: Vec::new() };
     match reader.document() {
@@ -103,7 +103,8 @@ impl<'a> JsonReader<'a> {
             return Err(self.unexpected("`:`"));
         }
         self.skip_blanks();
-        // A key with escapes cannot be lent to the path; such keys are no names of fields.
+        // The path borrows keys, and a key with escapes is not borrowed; such keys are not names of
+        // fields.
         let borrowed = if let Cow::Borrowed(key) = &key { key } else { "…" };
         self.progress.path.push(Step::Field(borrowed));
         let node = self.value()?;
@@ -151,7 +152,7 @@ impl<'a> JsonReader<'a> {
         if digits.is_empty() { Err(self.unexpected("a digit")) } else { Ok(()) }
     }
 
-    /// A string, its first quote included; copied only if it has escapes.
+    /// Reads a string from its first quote on. It is copied only if it has escapes.
     fn string(&mut self) -> ReadResult<Cow<'a, str>> {
         self.progress.cursor.take(1);
         let mut text = Cow::Borrowed("");
@@ -192,7 +193,7 @@ impl<'a> JsonReader<'a> {
         Ok(character)
     }
 
-    /// `uXXXX`, and another for a character beyond the first plane.
+    /// Reads `uXXXX`, and a second one for a character beyond the first plane.
     fn unicode(&mut self) -> ReadResult<char> {
         let high = self.hex4()?;
         let code = if (0xd800..0xdc00).contains(&high) && self.progress.cursor.eat(b'\\') {
@@ -206,7 +207,7 @@ impl<'a> JsonReader<'a> {
             .ok_or_else(|| self.progress.fault("no JSON: half of a surrogate pair is no character"))
     }
 
-    /// Four digits after the `u` that is next.
+    /// Reads the four digits behind the next `u`.
     fn hex4(&mut self) -> ReadResult<u32> {
         self.progress.cursor.take(1);
         let digits = self.progress.cursor.rest().get(..4);

@@ -1,4 +1,4 @@
-//! YAML, JSON and protobuf text as trees that know where everything stands.
+//! YAML, JSON and protobuf text as trees with positions.
 //!
 //! ```text
 //!   YAML (saphyr's events) --+
@@ -6,8 +6,8 @@
 //!   protobuf text -----------+                  `--> messages, for resources: crate::document
 //! ```
 //!
-//! The tree exists for the sake of faults: every one names its line, column and field, inside of
-//! an `Any` too. Not here: what the fields of a resource may be ([`crate::document`]).
+//! The tree exists for the faults: every fault has line, column and field, also inside of an `Any`.
+//! The possible fields of a resource are not known here; [`crate::document`] knows them.
 
 mod closest;
 mod cursor;
@@ -38,8 +38,8 @@ pub(crate) use self::yaml::{Documents, read as read_yaml};
 /// Reads a configuration file: one YAML document, or none if all keys are optional.
 ///
 /// # Errors
-/// The first fault, with its place: no YAML, a duplicate key, or what the type refuses. A type
-/// with `deny_unknown_fields` is pointed at the unknown key.
+/// Fails with the first fault and its position: invalid YAML, a duplicate key, or a value that the
+/// type refuses. A type with `deny_unknown_fields` gives the position of an unknown key.
 pub fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     let Documents { roots, faults } = read_yaml(text);
     if let Some(first) = faults.into_iter().next() {

@@ -1,7 +1,8 @@
-//! Reading what nests: the common part of the readers of JSON and of protobuf text.
+//! Nested values: the common part of the readers of JSON and of protobuf text.
 //!
-//! Both read brackets inside of brackets up to [`MAX_DEPTH`], lists with commas, and report the same
-//! fault where something else stands than should. Not here: YAML, whose nesting its parser reads.
+//! Both read nested brackets up to [`MAX_DEPTH`] and lists with commas, and report unexpected
+//! characters in the same way. The reader of YAML does not use this, because its parser handles
+//! nesting.
 
 use super::Fault;
 use super::cursor::Cursor;
@@ -38,7 +39,7 @@ pub(super) trait NestedReader<'a>: Sized {
 
     fn progress(&mut self) -> &mut Progress<'a>;
 
-    /// Skips what stands between two tokens and means nothing.
+    /// Skips white space, and comments if the language has them.
     fn skip_blanks(&mut self);
 
     /// Reads one value of any kind.
@@ -90,7 +91,7 @@ pub(super) trait NestedReader<'a>: Sized {
         }
     }
 
-    /// The fault of a text that goes on with something else than expected.
+    /// The fault at a character, or at the end of the text, where something else was expected.
     fn unexpected(&mut self, expected: &str) -> Box<Fault> {
         let message = match self.progress().cursor.character() {
             None => format!("{} where {expected} should come", Self::ENDS),

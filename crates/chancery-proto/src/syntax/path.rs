@@ -1,8 +1,8 @@
-//! The path of a field, kept as a stack and written out only when something is wrong.
+//! The path of a field, kept as a stack and written only for a fault.
 
 use std::fmt::Write as _;
 
-/// One step down.
+/// One step of a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step<'a> {
     /// A field of a message, or a key of configuration.
@@ -13,7 +13,7 @@ pub(crate) enum Step<'a> {
     Key(&'a str),
 }
 
-/// The way from the root of a document to where a reader is.
+/// The path from the root of a document to the current value.
 #[derive(Debug, Default)]
 pub(crate) struct Path<'a>(Vec<Step<'a>>);
 
@@ -26,7 +26,7 @@ impl<'a> Path<'a> {
         self.0.pop();
     }
 
-    /// As in `clusters[0].metadata["key"]`.
+    /// The path as text, as in `clusters[0].metadata["key"]`.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for step in &self.0 {
@@ -35,7 +35,7 @@ impl<'a> Path<'a> {
         text
     }
 
-    /// The path of a field of the message this leads to.
+    /// The path as text, with one more field.
     pub(crate) fn text_with(&self, field: &str) -> String {
         let mut text = self.text();
         append(&mut text, Step::Field(field));
@@ -43,7 +43,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Adds one step to a path that is written out.
+/// Adds one step to a path in text form.
 pub(crate) fn append(text: &mut String, step: Step<'_>) {
     // Writing to a string cannot fail.
     let _ = match step {

@@ -1,7 +1,7 @@
-//! What a plain scalar means: the core schema of YAML 1.2, which JSON's scalars are part of.
+//! The meaning of plain scalars: the core schema of YAML 1.2, which includes the scalars of JSON.
 //!
-//! `yes`, `on` and `1_000` are text. `010` is ten and `0o10` is eight; there are no octal numbers
-//! by accident. See [chapter 10.3](https://yaml.org/spec/1.2.2/#103-core-schema).
+//! `yes`, `on` and `1_000` are text. `010` is ten and `0o10` is eight, so no number is octal by
+//! accident. See [chapter 10.3](https://yaml.org/spec/1.2.2/#103-core-schema).
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub(crate) fn plain(text: Cow<'_, str>) -> Value<'_> {
     }
 }
 
-/// Whether a text stays one without quotes.
+/// Returns true if a text without quotes is still a text.
 pub(crate) fn is_text(text: &str) -> bool {
     matches!(plain(text.into()), Value::Text(_))
 }
@@ -37,7 +37,7 @@ fn is_number(text: &str) -> bool {
     matches!(unsigned, ".inf" | ".Inf" | ".INF") || is_decimal(unsigned)
 }
 
-/// `[0-9]+(\.[0-9]*)?` or `\.[0-9]+`, then perhaps an exponent.
+/// Returns true for `[0-9]+(\.[0-9]*)?` or `\.[0-9]+`, with or without an exponent.
 fn is_decimal(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -52,7 +52,8 @@ fn is_decimal(text: &str) -> bool {
         && exponent.is_none_or(|text| !text.is_empty() && digits(text))
 }
 
-/// A number without a fraction, however it is written; `None` if it has one or fits nowhere.
+/// A number without a fraction, in any notation. The result is `None` if it has a fraction or is
+/// too large.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     if let Some(digits) = text.strip_prefix("0x") {
         return i128::from_str_radix(digits, 16).ok();
@@ -64,7 +65,7 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
         return Some(number);
     }
     let number = float(text)?;
-    // Up to here every whole number of a float is exact; `as` then loses nothing.
+    // Up to this bound the conversion of a whole float is exact.
     (number.fract() == 0.0 && number.abs() < 1e30).then_some(number as i128)
 }
 

@@ -1,4 +1,4 @@
-//! What the readers and the deserializer say about texts, good and bad.
+//! The results of the readers and the deserializer, for good and bad texts.
 
 use std::collections::BTreeMap;
 
@@ -129,7 +129,7 @@ fn aliases_cannot_make_a_small_file_large() {
     assert_eq!(faults.len(), 1);
     assert_eq!(faults[0].message, "aliases repeat more than 16 MiB");
     assert_eq!(faults[0].position.unwrap().line, 6);
-    // One large text, often.
+    // One large text, repeated often.
     let large = format!("a: &a '{}'\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 17].join(", "));
     assert_eq!(read_yaml(&large).faults.len(), 1);
     let fewer = format!("a: &a '{}'\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 15].join(", "));
@@ -375,7 +375,7 @@ proptest! {
         let _ = from_yaml::<Config>(&text);
     }
 
-    /// Valid JSON is read as YAML to the same tree, so the two readers check each other.
+    /// Valid JSON gives the same tree when it is read as YAML, so the two readers check each other.
     #[test]
     fn json_and_yaml_agree_on_json(value in json_value()) {
         let from_json = read_json(&value);
@@ -384,7 +384,7 @@ proptest! {
     }
 }
 
-/// A JSON text without what YAML reads differently.
+/// A JSON text without the parts that YAML reads differently.
 fn json_value() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),

@@ -1,8 +1,9 @@
-//! Protobuf text into a tree ([the specification](https://protobuf.dev/reference/protobuf/textformat-spec/)).
+//! The reader of protobuf text
+//! ([specification](https://protobuf.dev/reference/protobuf/textformat-spec/)).
 //!
-//! A key stands in a mapping as often as it stands in the text, since that is how repeated fields
-//! are written; an expanded `Any` keeps the brackets of its type in the key. Whole numbers become
-//! decimal and floats lose their `f`, so that numbers are read as those of YAML are.
+//! A key stands in a mapping as often as in the text, because repeated fields are written so. An
+//! expanded `Any` keeps the brackets of its type in the key. Whole numbers become decimal and
+//! floats lose their `f`, so that they can be read like numbers of YAML.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use super::scalar;
 use super::tree::{Entry, Node, Value};
 use super::yaml::Documents;
 
-/// Reads the one message of a text; a text of nothing but comments has none.
+/// Reads the one message of a text. A text of only comments has none.
 pub(crate) fn read(text: &str) -> Documents<'_> {
     let mut reader = TextReader { progress: Progress::new(text) };
     reader.skip_blanks();
@@ -38,7 +39,7 @@ impl<'a> NestedReader<'a> for TextReader<'a> {
         &mut self.progress
     }
 
-    /// Blanks and comments.
+    /// Skips white space and comments.
     fn skip_blanks(&mut self) {
         loop {
             self.progress
@@ -67,7 +68,7 @@ impl<'a> NestedReader<'a> for TextReader<'a> {
 }
 
 impl<'a> TextReader<'a> {
-    /// Fields up to the end of their message; the outermost ends with the text.
+    /// Reads fields up to the end of their message. The outermost message ends with the text.
     fn fields(&mut self, end: Option<u8>) -> ReadResult<Value<'a>> {
         let mut entries = Vec::new();
         loop {
@@ -100,7 +101,7 @@ impl<'a> TextReader<'a> {
         Ok(Entry { key: Cow::Borrowed(key), key_position, node })
     }
 
-    /// `name`, or `[type.googleapis.com/message]`.
+    /// Reads `name`, or `[type.googleapis.com/message]`.
     fn name(&mut self) -> ReadResult<&'a str> {
         let start = self.progress.cursor.rest();
         if self.progress.cursor.eat(b'[') {
@@ -147,7 +148,7 @@ impl<'a> TextReader<'a> {
         &start[..start.len() - self.progress.cursor.rest().len()]
     }
 
-    /// Strings next to each other are one.
+    /// Reads strings; neighbouring strings are one.
     fn strings(&mut self) -> ReadResult<Value<'a>> {
         let mut whole: Option<Cow<'a, [u8]>> = None;
         while let Some(quote @ (b'"' | b'\'')) = self.progress.cursor.peek() {
@@ -220,7 +221,7 @@ impl<'a> TextReader<'a> {
         Ok(())
     }
 
-    /// Up to `longest` digits that give one byte.
+    /// Reads up to `longest` digits, which are the code of one byte.
     fn code(&mut self, bytes: &mut Vec<u8>, longest: usize, radix: u32) -> ReadResult<()> {
         let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
         let length = self.progress.cursor.rest().bytes().take(longest).take_while(is_digit).count();
@@ -234,7 +235,7 @@ impl<'a> TextReader<'a> {
         }
     }
 
-    /// Exactly `length` digits that give a character.
+    /// Reads exactly `length` digits, which are the code of a character.
     fn unicode(&mut self, bytes: &mut Vec<u8>, length: usize) -> ReadResult<()> {
         self.progress.cursor.take(1);
         let digits = self.progress.cursor.rest().get(..length);
@@ -253,7 +254,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// A number as YAML would have it: hexadecimal and octal become decimal, `1.5f` becomes `1.5`.
+/// Rewrites a number for YAML's rules: hexadecimal and octal become decimal, and `1.5f` becomes
+/// `1.5`.
 fn decimal(token: &str) -> Option<Cow<'_, str>> {
     let radix = |digits: &str, radix| {
         u64::from_str_radix(digits, radix).ok().map(|number| number.to_string().into())

@@ -1,9 +1,9 @@
-//! A document as a tree in which every key and value knows where it stands.
+//! A document as a tree in which every key and value has a position.
 //!
-//! Readers of YAML, JSON and protobuf text build it; the reader of messages and the deserializer
-//! of configuration walk it. Numbers stay as they were written, because only the field they are
-//! for says what they must fit. Trees are at most [`MAX_DEPTH`] deep, aliases followed, so walking
-//! them needs no further care.
+//! The readers of YAML, JSON and protobuf text build it. The reader of messages and the
+//! deserializer of configuration walk it. Numbers stay as they were written, because only their
+//! field decides about their range. A tree is at most [`MAX_DEPTH`] deep, aliases included, so
+//! walks need no check of their own.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use std::rc::Rc;
 
 use super::{Fault, Position};
 
-/// How deep collections may nest. Clients decode messages at most 100 deep.
+/// The depth to which collections may nest. Clients decode messages at most 100 deep.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// A value and where it starts.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node<'a> {
     pub(crate) value: Value<'a>,
@@ -27,20 +27,20 @@ pub(crate) struct Node<'a> {
 pub(crate) enum Value<'a> {
     Null,
     Bool(bool),
-    /// Resolved as a number, but kept as written.
+    /// A number in its written form.
     Number(Cow<'a, str>),
     Text(Cow<'a, str>),
     /// A bare identifier of protobuf text; YAML and JSON have none.
     Word(&'a str),
-    /// A string of protobuf text that is no UTF-8; YAML and JSON have none.
+    /// A string of protobuf text that is not UTF-8; YAML and JSON have none.
     Bytes(Vec<u8>),
     Sequence(Vec<Node<'a>>),
     Mapping(Vec<Entry<'a>>),
-    /// What an anchor names, or an alias repeats; never twice in a row.
+    /// A value with an anchor, or an alias of one. It never contains another `Shared` directly.
     Shared(Rc<Node<'a>>),
 }
 
-/// A key and its value. Keys are unique but in protobuf text.
+/// A key and its value. Keys are unique except in protobuf text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry<'a> {
     pub(crate) key: Cow<'a, str>,
@@ -53,7 +53,7 @@ impl<'a> Node<'a> {
         Self { value, position }
     }
 
-    /// The value, aliases followed.
+    /// The value; an alias is followed.
     pub(crate) fn value(&self) -> &Value<'a> {
         match &self.value {
             Value::Shared(node) => &node.value,
@@ -61,7 +61,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Where the value is written: of an alias, where its anchor is.
+    /// The position of the value. For an alias it is that of the anchor.
     pub(crate) fn position(&self) -> Position {
         match &self.value {
             Value::Shared(node) => node.position,
@@ -90,7 +90,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// What was found, for messages: short, and with the value if it may be shown.
+/// The description of a value for a message: short, and with the value only if it may be shown.
 pub(crate) struct FoundValue<'n, 'a> {
     pub(crate) node: &'n Node<'a>,
     pub(crate) confidential: bool,
@@ -114,7 +114,7 @@ impl fmt::Display for FoundValue<'_, '_> {
     }
 }
 
-/// A text cut to what fits in a message, on one line.
+/// A text in one line, cut to a length that fits in a message.
 pub(crate) struct Short<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Short<'_> {
@@ -131,12 +131,12 @@ impl fmt::Display for Short<'_> {
     }
 }
 
-/// Finds a key of a mapping again. Small mappings are walked, large ones are indexed.
+/// An index of the keys of a mapping. Only large mappings are really indexed.
 #[derive(Debug, Default)]
 pub(crate) struct KeyIndex<'a>(HashMap<Cow<'a, str>, Position>);
 
 impl<'a> KeyIndex<'a> {
-    /// Where a key stands among the entries that were read so far.
+    /// The position of a key among the entries so far.
     pub(crate) fn first_place(&mut self, entries: &[Entry<'a>], key: &str) -> Option<Position> {
         const LARGE: usize = 24;
         if entries.len() < LARGE {
@@ -149,7 +149,7 @@ impl<'a> KeyIndex<'a> {
     }
 }
 
-/// The fault of a key that stands twice.
+/// The fault of a duplicate key.
 pub(crate) fn duplicate_key(key: &str, first: Position, second: Position) -> Fault {
     let key = Short(key);
     Fault::new(format!("the key `{key}` is given twice; it was first given at {first}")).at(second)

@@ -1,11 +1,11 @@
-//! YAML into trees: several documents per text, keys unique, nesting and aliases bounded.
+//! The reader of YAML: several documents per text, unique keys, and bounds on nesting and aliases.
 //!
-//! Aliases share what they repeat, so a file cannot make itself large by them here; what walks a
-//! tree sees everything as often as it is repeated, and that is what [`ALIAS_BUDGET`] bounds.
+//! Aliases share the value that they repeat, so a file cannot fill the memory with them here. A
+//! walk over the tree sees each repetition, and [`ALIAS_BUDGET`] bounds these.
 //!
-//! Refused: merge keys (`<<`, no part of YAML 1.2), tags other than those of the core schema,
-//! collections as keys. A duplicate key is a fault, but reading goes on; a text that is no YAML
-//! ends reading there, and the documents before stay good.
+//! Merge keys (`<<`, not a part of YAML 1.2), tags other than those of the core schema, and
+//! collections as keys are refused. A duplicate key is a fault, but reading continues. Reading ends
+//! where a text is not YAML, and the documents before that place stay good.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,10 +18,11 @@ use super::scalar;
 use super::tree::{Entry, KeyIndex, MAX_DEPTH, Node, Value, duplicate_key, too_deep};
 use super::{Fault, Position};
 
-/// What all aliases of a text together may repeat, in bytes of text and 64 for each value.
+/// The amount that all aliases of a text together may repeat, in bytes of text and 64 for each
+/// value.
 pub(crate) const ALIAS_BUDGET: usize = 16 << 20;
 
-/// What was read.
+/// The documents of a text and its faults.
 #[derive(Debug, Default)]
 pub(crate) struct Documents<'a> {
     pub(crate) roots: Vec<Node<'a>>,
@@ -47,7 +48,7 @@ struct YamlReader<'a> {
     done: Documents<'a>,
 }
 
-/// A collection that is not closed yet.
+/// A collection whose end has not been read.
 struct Frame<'a> {
     collection: Collection<'a>,
     anchor: usize,
@@ -64,11 +65,11 @@ enum Collection<'a> {
 struct PendingKey<'a> {
     text: Cow<'a, str>,
     position: Position,
-    /// Whether the mapping has this key already.
+    /// True if the mapping has this key already.
     again: bool,
 }
 
-/// How much of a walk a value is.
+/// The size of a value for a walk.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     weight: usize,
@@ -137,7 +138,7 @@ impl<'a> YamlReader<'a> {
         self.value(Node::new(value, position), anchor, extent)
     }
 
-    /// A scalar whose tag says what it is.
+    /// Reads a scalar with a tag, which states the type.
     fn tagged(
         &self,
         text: Cow<'a, str>,
@@ -237,7 +238,7 @@ impl<'a> YamlReader<'a> {
         self.value(Node::new(value, position), anchor, extent)
     }
 
-    /// A value is whole: it goes where it belongs.
+    /// Puts a complete value into its collection.
     fn value(&mut self, mut node: Node<'a>, anchor: usize, extent: Extent) -> YamlResult {
         if anchor != 0 {
             let position = node.position();
@@ -318,7 +319,7 @@ fn weight(value: &Value<'_>) -> usize {
     }
 }
 
-/// The name of a tag of the core schema, and `!` for the tag that only says "not plain".
+/// The name of a tag of the core schema, and `!` for the tag that only means "not plain".
 fn core_tag(tag: &Tag) -> Option<&str> {
     if tag.is_yaml_core_schema() {
         Some(&tag.suffix)

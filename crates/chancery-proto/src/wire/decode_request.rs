@@ -1,6 +1,8 @@
-//! Discovery requests, read by hand: an acknowledgement is a few bytes that come once for every
-//! response, and a client that comes back may name ten thousand resources. So texts go where they
-//! are kept, and nothing is made of what nobody looks at. The messages inside are rare, and derived.
+//! Reading discovery requests by hand.
+//!
+//! An acknowledgement is a few bytes for every response, and a client that reconnects may name ten
+//! thousand resources. So texts are copied directly to where they are kept, and fields that nobody
+//! uses are skipped. The messages inside are rare, and `prost` decodes them.
 
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use super::{DecodeError, WireStatus};
 /// Decodes a `DiscoveryRequest` of v3 or v2.
 ///
 /// # Errors
-/// When the bytes are no such message, or one nested too deeply.
+/// Fails if the bytes are no such message, or one that is nested too deeply.
 pub fn decode_sotw(bytes: &[u8]) -> Result<SotwRequest, DecodeError> {
     sotw(bytes).map_err(|source| DecodeError { expected: "DiscoveryRequest", source })
 }
@@ -21,7 +23,7 @@ pub fn decode_sotw(bytes: &[u8]) -> Result<SotwRequest, DecodeError> {
 /// Decodes a `DeltaDiscoveryRequest` of v3 or v2.
 ///
 /// # Errors
-/// When the bytes are no such message, or one nested too deeply.
+/// Fails if the bytes are no such message, or one that is nested too deeply.
 pub fn decode_delta(bytes: &[u8]) -> Result<DeltaRequest, DecodeError> {
     delta(bytes).map_err(|source| DecodeError { expected: "DeltaDiscoveryRequest", source })
 }
@@ -38,8 +40,8 @@ fn sotw(bytes: &[u8]) -> Outcome<SotwRequest> {
             4 => request.type_url = text(value)?.into(),
             5 => request.nonce = text(value)?.into(),
             6 => merge::<WireStatus>(&mut error, value)?,
-            // Locators name resources too; their parameters are not looked at. Left out, a request
-            // with locators alone would be taken for one without names, which can mean everything
+            // Locators name resources too; their parameters are ignored. Without them, a request
+            // that has only locators would look like one without names, which can mean everything
             // (S-050).
             7 => request.names.push(&located(value)?),
             _ => {}

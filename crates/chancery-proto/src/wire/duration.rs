@@ -16,12 +16,12 @@ pub(crate) struct WireDuration {
 impl From<Duration> for WireDuration {
     fn from(time: Duration) -> Self {
         let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-        // Below a billion, always.
+        // The nanoseconds are always below a billion.
         Self { seconds, nanos: time.subsec_nanos().cast_signed() }
     }
 }
 
-/// Times that are negative, or whose parts do not fit, are none.
+/// Fails for negative times, and for parts that are out of range.
 impl TryFrom<WireDuration> for Duration {
     type Error = ();
     fn try_from(time: WireDuration) -> Result<Self, ()> {

@@ -1,7 +1,7 @@
-//! Requests, as a client writes them: the other end of [`super::decode_request`].
+//! Writing requests, as a client does; [`super::decode_request`] reads them.
 //!
-//! Everything a request says of a node is written but v2's `build_version`, which is a text of its
-//! own; the version of the user agent goes out as text, as gRPC clients send it.
+//! All fields of a node are written except v2's `build_version`, which is a text of its own. The
+//! version of the user agent is written as text, as gRPC clients do.
 
 use bytes::Bytes;
 use chancery_core::{DeltaRequest, ErrorDetail, Names, Node, Request, SotwRequest};
@@ -49,7 +49,7 @@ fn delta(request: &DeltaRequest) -> Vec<u8> {
     out
 }
 
-/// Type, version and nonce; a guess.
+/// An estimate for type, version and nonce.
 const AROUND: usize = 256;
 
 fn room_for(names: &Names) -> usize {

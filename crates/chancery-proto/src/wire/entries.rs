@@ -1,11 +1,14 @@
-//! The resources of a response, encoded by hand: the bodies are copied once, into their place.
+//! The resources of a response, encoded by hand so that each body is copied once.
 //!
-//! Most of them are encoded once for all responses that hold them, because the segments of a response
-//! keep their encodings. In protobuf, parts of a message may stand one after another in any number, so
-//! that a response is the list of these bytes.
+//! Most of them are encoded once for all responses that contain them, because the segments of a
+//! response keep their encodings. In protobuf the parts of a message may stand one after another in
+//! any number, so a response is the list of these bytes.
 //!
-//! A SotW entry is an `Any`, or an `Any` around a `Resource` (S-085); a delta entry is a
-//! `Resource` (S-084). Both messages have them in field 2.
+//! A SotW entry is an `Any`, or an `Any` around a `Resource` (S-085, [SotW
+//! TTL](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#sotw-ttl)). A delta entry
+//! is a `Resource` (S-084,
+//! [`discovery.proto`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/discovery/v3/discovery.proto#envoy-v3-api-msg-service-discovery-v3-resource)).
+//! Both responses have their entries in field 2.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -38,7 +41,7 @@ pub fn encode_entries(response: &Response) -> impl Iterator<Item = Bytes> + '_ {
     })
 }
 
-/// Encodes a whole response, for who sends it once.
+/// Encodes a whole response, for a server that sends it once.
 pub fn encode_response(response: &Response, control_plane: &str) -> Vec<u8> {
     let mut out = Vec::new();
     encode_entries(response).for_each(|segment| out.put_slice(&segment));
@@ -56,8 +59,8 @@ fn put_entry(out: &mut Vec<u8>, type_url: &TypeUrl, form: Form, entry: &Response
     }
 }
 
-/// A `Resource`. Without a body it is a heartbeat (S-087) or says that an alias cannot be resolved
-/// (S-093); the latter has no version either.
+/// Encodes a `Resource`. Without a body it is a heartbeat (S-087) or says that an alias cannot be
+/// resolved (S-093); the latter has no version either.
 fn wrapped(type_url: &TypeUrl, entry: &ResponseEntry) -> Vec<u8> {
     let mut out = Vec::with_capacity(room_for(entry));
     put_field(&mut out, 3, entry.name.as_bytes());
@@ -75,7 +78,7 @@ fn wrapped(type_url: &TypeUrl, entry: &ResponseEntry) -> Vec<u8> {
     out
 }
 
-/// The type URL of the wrapper `Resource`, which v2 has under a name of its own.
+/// The type URL of the wrapper `Resource`, which has a name of its own in v2.
 fn wrapper_of(type_url: &TypeUrl) -> &'static str {
     let name = type_url.message_name();
     if name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.") {
@@ -85,10 +88,10 @@ fn wrapper_of(type_url: &TypeUrl) -> &'static str {
     }
 }
 
-/// The body, with the name in it spelled as it was asked for (S-062, S-114).
+/// The body, with its name in the spelling that the client asked for (S-062, S-114).
 ///
-/// Only an `xdstp:` name has several spellings. A canonical body begins with its name, field 1 of
-/// every type that has one, and of a field that comes twice the last counts.
+/// Only an `xdstp:` name has several spellings. A canonical body begins with its name, which is
+/// field 1 of every type that has one. If a field occurs twice, the last one counts.
 fn body<'a>(entry: &ResponseEntry, resource: &'a Resource) -> Cow<'a, [u8]> {
     let body = resource.body();
     match own_name(body) {
@@ -101,14 +104,14 @@ fn body<'a>(entry: &ResponseEntry, resource: &'a Resource) -> Cow<'a, [u8]> {
     }
 }
 
-/// What stands in field 1, if the body begins with it.
+/// The value of field 1, if the body begins with it.
 fn own_name(body: &[u8]) -> Option<&[u8]> {
     let mut rest = body.strip_prefix(&[1 << 3 | 2])?;
     let length = usize::try_from(prost::encoding::decode_varint(&mut rest).ok()?).ok()?;
     rest.get(..length)
 }
 
-/// Field 2, an `Any`: `resources` of a SotW response, `resource` of a `Resource`.
+/// Writes an `Any` as field 2: `resources` of a SotW response, `resource` of a `Resource`.
 fn put_any(out: &mut Vec<u8>, type_url: &str, value: &[u8]) {
     let size = field_size(type_url.len()) + field_size(value.len());
     put_header(out, 2, size);
@@ -127,7 +130,7 @@ fn duration(time: Duration) -> Vec<u8> {
     out
 }
 
-/// Enough room for most entries; a guess that is too small costs one reallocation.
+/// An estimate of the size of an entry. One that is too small costs a reallocation.
 fn room_for(entry: &ResponseEntry) -> usize {
     const AROUND_A_BODY: usize = 192;
     let body = entry.resource.as_deref().map_or(0, |resource: &Resource| resource.body().len());

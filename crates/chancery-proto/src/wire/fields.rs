@@ -1,4 +1,4 @@
-//! The fields of a message, read by hand and where they lie.
+//! The fields of a message, read by hand and without copies.
 
 use bytes::Buf;
 use prost::Message;
@@ -8,11 +8,11 @@ use super::{Malformed, WireLocator};
 
 pub(crate) type Outcome<T> = Result<T, Malformed>;
 
-/// The fields of a message whose own fields all are texts and messages.
+/// An iterator over the fields of a message that has only texts and messages as fields.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The next field that holds bytes; others are none of ours.
+    /// The next field that holds bytes. Other fields are skipped.
     pub(crate) fn next(&mut self) -> Outcome<Option<(u32, &'a [u8])>> {
         while self.0.has_remaining() {
             let (number, kind) = decode_key(&mut self.0)?;
@@ -35,7 +35,7 @@ pub(crate) fn text(value: &[u8]) -> Outcome<&str> {
     std::str::from_utf8(value).map_err(|_| Malformed::Text)
 }
 
-/// An entry of a map from text to text.
+/// Reads an entry of a map from text to text.
 pub(crate) fn pair(bytes: &[u8]) -> Outcome<(&str, &str)> {
     let (mut key, mut value) = ("", "");
     let mut fields = Fields(bytes);
@@ -53,7 +53,7 @@ pub(crate) fn located(value: &[u8]) -> Outcome<String> {
     Ok(WireLocator::decode(value)?.name)
 }
 
-/// A message that comes twice is one whose parts come in turn.
+/// Decodes a message field. Protobuf merges a message field that occurs twice.
 pub(crate) fn merge<M: Message + Default>(into: &mut Option<M>, value: &[u8]) -> Outcome<()> {
     Ok(into.get_or_insert_default().merge(value)?)
 }

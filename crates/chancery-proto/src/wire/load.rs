@@ -1,8 +1,13 @@
-//! Load reports on the wire: `LoadStatsRequest` of the client, `LoadStatsResponse` of the server.
+//! Load reports on the wire: `LoadStatsRequest` of the client and `LoadStatsResponse` of the server
+//! ([`lrs.proto`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/load_stats/v3/lrs.proto)).
 //!
-//! Both halves are written and read. What is kept for each endpoint, or of TCP connections, is
-//! neither: no client of gRPC reports it. Field numbers are those of `lrs.proto` and
+//! Both messages are written and read. Statistics of single endpoints and of TCP connections are
+//! ignored, because no gRPC client reports them. Field numbers are those of `lrs.proto` and
 //! `load_report.proto`; a test compares them with the descriptors.
+//!
+//! The derived messages repeat the values of [`chancery_core::client::load`], because the core
+//! knows no protobuf: its values have maps, durations and sums where the messages have lists and
+//! optional parts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,10 +114,10 @@ pub fn encode_load_report(report: &LoadReport) -> Bytes {
     message.encode_to_vec().into()
 }
 
-/// Decodes a `LoadStatsRequest`. What it says of one locality at several priorities is added up.
+/// Decodes a `LoadStatsRequest`. The statistics of one locality at several priorities are added up.
 ///
 /// # Errors
-/// When the bytes are no such message.
+/// Fails if the bytes are no such message.
 pub fn decode_load_report(bytes: &[u8]) -> Result<LoadReport, DecodeError> {
     let message = LoadStatsRequest::decode(bytes)
         .map_err(|error| DecodeError { expected: "LoadStatsRequest", source: error.into() })?;
@@ -139,7 +144,7 @@ pub fn encode_load_response(answer: &LoadResponse) -> Bytes {
 /// Decodes a `LoadStatsResponse`.
 ///
 /// # Errors
-/// When the bytes are no such message.
+/// Fails if the bytes are no such message.
 pub fn decode_load_response(bytes: &[u8]) -> Result<LoadResponse, DecodeError> {
     let message = LoadStatsResponse::decode(bytes)
         .map_err(|error| DecodeError { expected: "LoadStatsResponse", source: error.into() })?;
@@ -241,7 +246,7 @@ impl From<UpstreamLocalityStats> for LocalityStats {
     }
 }
 
-/// A metric nobody reported is left out.
+/// Encodes a metric. One that was never reported is left out.
 fn unnamed(stats: MetricStats) -> Option<UnnamedStats> {
     (stats.requests > 0).then_some(UnnamedStats {
         num_requests_finished_with_metric: stats.requests,
@@ -339,7 +344,7 @@ mod tests {
         }
     }
 
-    /// What the bytes mean to whoever has the descriptors.
+    /// The JSON form of the bytes, by the descriptors.
     fn meant(message: &str, bytes: Bytes) -> serde_json::Value {
         let descriptor = Schema::bundled().message(message).unwrap();
         let message = DynamicMessage::decode(descriptor, bytes).unwrap();
@@ -418,7 +423,7 @@ mod tests {
         assert_eq!(meant(message, bytes), json!({"sendAllClusters": true}));
     }
 
-    /// C-131: a time before now, or one whose parts do not fit, is none.
+    /// C-131: a negative time, or one whose parts are out of range, is ignored.
     #[test]
     fn an_interval_that_is_no_time_is_none() {
         for (seconds, nanos) in [(-1, 0), (0, -1), (1, -1), (0, 1_000_000_000), (i64::MIN, 0)] {

@@ -1,14 +1,17 @@
-//! The discovery messages on the gRPC wire, and those of load reports and CSDS; responses of discovery as a
-//! client reads them are in [`crate::reply`].
+//! The messages of gRPC on the wire: discovery requests and responses, load reports, and CSDS. A
+//! client reads discovery responses with [`crate::reply`].
 //!
-//! Requests are decoded into the core's values, and only as far as the core looks: Envoy's node is
-//! some 77 kB, nearly all of it skipped here. Responses are encoded in two parts, because protobuf
-//! lets fields come in any order: [`encode_entries`] is the same for every stream in the same state
-//! and is shared, [`encode_tail`] is what only one stream is told. One after the other they are a
+//! Requests are decoded into the core's values, and only as far as the core uses them: Envoy's node
+//! is some 77 kB, and nearly all of it is skipped here. Responses are encoded in two parts, because
+//! protobuf lets fields come in any order. [`encode_entries`] is the same for every stream in the
+//! same state and is shared; [`encode_tail`] is for one stream. One after the other they are a
 //! `DiscoveryResponse` or a `DeltaDiscoveryResponse`.
 //!
-//! Field numbers are those of `discovery.proto` and `base.proto`; v2 has the same, but for
-//! `Node.build_version`. Nesting is bounded by the decoder (100 levels).
+//! Field numbers are those of
+//! [`discovery.proto`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/discovery/v3/discovery.proto)
+//! and
+//! [`base.proto`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto). v2
+//! has the same, except for `Node.build_version`. The decoder bounds nesting (100 levels).
 
 use chancery_core::ErrorDetail;
 use prost::Message;
@@ -37,7 +40,7 @@ pub use tail::encode_tail;
 
 pub(crate) use duration::WireDuration;
 
-/// A message that is no discovery request or response: the peer's fault.
+/// The error of bytes that are not the expected message; the peer is at fault.
 #[derive(Debug, thiserror::Error)]
 #[error("the message is no `{expected}`")]
 pub struct DecodeError {
@@ -45,7 +48,7 @@ pub struct DecodeError {
     pub(crate) source: Malformed,
 }
 
-/// What is wrong with the bytes.
+/// The fault in the bytes.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error(transparent)]
@@ -60,7 +63,7 @@ pub(crate) enum Malformed {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct WireResourceError {
-    /// A `ResourceName`, of which only the name is ever looked at.
+    /// A `ResourceName`, of which only the name is used.
     #[prost(message, optional, tag = "1")]
     resource_name: Option<WireLocator>,
     #[prost(message, optional, tag = "2")]

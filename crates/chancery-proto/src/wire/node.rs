@@ -1,4 +1,6 @@
-//! The node of a request, as in `base.proto`, from and to the core's value.
+//! The node of a request, as in
+//! [`base.proto`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto), to
+//! and from the core's value.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +17,7 @@ pub(super) struct WireNode {
     pub(super) metadata: Option<WireStruct>,
     #[prost(message, optional, tag = "4")]
     pub(super) locality: Option<WireLocality>,
-    /// v2 only: `<commit>/<version>/...`.
+    /// The version in v2, as `<commit>/<version>/...`.
     #[prost(string, tag = "5")]
     pub(super) build_version: String,
     #[prost(string, tag = "6")]

@@ -3,7 +3,7 @@
 use bytes::BufMut;
 use prost::encoding::{encode_varint, encoded_len_varint};
 
-/// A field of bytes; all of these have numbers whose key is one byte.
+/// Writes a field of bytes. All field numbers here are small, so that their key is one byte.
 pub(super) fn put_field(out: &mut Vec<u8>, number: u8, value: &[u8]) {
     put_header(out, number, value.len());
     out.put_slice(value);
@@ -19,7 +19,7 @@ pub(super) fn field_size(size: usize) -> usize {
     1 + encoded_len_varint(size as u64) + size
 }
 
-/// A text; an empty one is left out, as protobuf does.
+/// Writes a text. An empty one is left out, as protobuf does.
 pub(super) fn put_text(out: &mut Vec<u8>, number: u8, text: &str) {
     if !text.is_empty() {
         put_header(out, number, text.len());

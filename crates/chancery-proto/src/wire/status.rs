@@ -1,7 +1,10 @@
-//! What a client says of itself (CSDS): `ClientStatusRequest` and `ClientStatusResponse`.
+//! The status of a client (CSDS): `ClientStatusRequest` and `ClientStatusResponse`
+//! ([`csds.proto`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)).
 //!
-//! Both halves of the answer are written and read, the question is read. Field numbers are those of
-//! `csds.proto` and `config_dump.proto`; a test compares them with the descriptors.
+//! The response is written and read, and the request is read. Field numbers are those of
+//! `csds.proto` and `config_dump.proto`; a test compares them with the descriptors. The public
+//! values are plain (`SystemTime`, `TypeUrl`, the core's `Node`), and the derived messages stay
+//! private.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,51 +17,52 @@ use prost::Message;
 use super::node::WireNode;
 use super::{DecodeError, WireDuration};
 
-/// A `ClientStatusRequest`, as far as a client looks at it.
+/// A `ClientStatusRequest`, as far as a client uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientStatusRequest {
-    /// Whether it chooses among clients, which only a server that has many can do.
+    /// True if the request selects clients, which only a server with many clients can do.
     pub has_matchers: bool,
-    /// Whether the bodies of resources are left out.
+    /// True if the bodies of resources are left out.
     pub exclude_contents: bool,
 }
 
-/// One client, as it says it is.
+/// The status of one client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientConfig {
-    /// Who it tells its servers it is.
+    /// The node that the client states to its servers.
     pub node: Option<Arc<Node>>,
-    /// What it is for: a target, or `#server`; empty if it does not say.
+    /// The purpose of the client: a target, or `#server`. It is empty if the client does not state
+    /// it.
     pub client_scope: String,
     /// The resources it watches.
     pub generic_xds_configs: Vec<GenericXdsConfig>,
 }
 
-/// One resource of a client.
+/// The status of one resource of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GenericXdsConfig {
     /// Its type.
     pub type_url: TypeUrl,
     /// Its name.
     pub name: Arc<str>,
-    /// The version that is held; empty if none is.
+    /// The version that the client has; empty if it has none.
     pub version_info: Arc<str>,
-    /// The body that is held.
+    /// The body that the client has.
     pub xds_config: Option<Bytes>,
-    /// When that came, or was last confirmed.
+    /// The time at which it came, or was last confirmed.
     pub last_updated: Option<SystemTime>,
-    /// How it stands; `None` for a state that nobody here knows.
+    /// The state of the resource; `None` for an unknown one.
     pub client_status: Option<ResourceState>,
-    /// What is wrong with it.
+    /// The last error, if there is one.
     pub error_state: Option<UpdateFailureState>,
 }
 
-/// What is wrong with a resource.
+/// The last error of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpdateFailureState {
-    /// When that was found, if it is known.
+    /// The time of the error, if it is known.
     pub last_update_attempt: Option<SystemTime>,
-    /// Why the resource cannot be used.
+    /// The reason why the resource cannot be used.
     pub details: String,
     /// The version that was rejected; empty if none was.
     pub version_info: String,
@@ -66,7 +70,7 @@ pub struct UpdateFailureState {
 
 #[derive(Clone, PartialEq, Message)]
 struct WireRequest {
-    /// `NodeMatcher`s, which nobody looks into.
+    /// `NodeMatcher`s, which are not decoded.
     #[prost(bytes = "bytes", repeated, tag = "1")]
     node_matchers: Vec<Bytes>,
     #[prost(bool, tag = "3")]
@@ -128,7 +132,7 @@ struct WireFailure {
 /// Decodes a `ClientStatusRequest`.
 ///
 /// # Errors
-/// When the bytes are no such message.
+/// Fails if the bytes are no such message.
 pub fn decode_client_status_request(bytes: &[u8]) -> Result<ClientStatusRequest, DecodeError> {
     let message = WireRequest::decode(bytes)
         .map_err(|error| DecodeError { expected: "ClientStatusRequest", source: error.into() })?;
@@ -144,11 +148,11 @@ pub fn encode_client_status(clients: &[ClientConfig]) -> Bytes {
     WireResponse { config }.encode_to_vec().into()
 }
 
-/// Decodes a `ClientStatusResponse`. The form that is sorted by services (`xds_config`), and
-/// deprecated, is not looked at.
+/// Decodes a `ClientStatusResponse`. The deprecated form that is sorted by services (`xds_config`)
+/// is ignored.
 ///
 /// # Errors
-/// When the bytes are no such message.
+/// Fails if the bytes are no such message.
 pub fn decode_client_status(bytes: &[u8]) -> Result<Vec<ClientConfig>, DecodeError> {
     let message = WireResponse::decode(bytes)
         .map_err(|error| DecodeError { expected: "ClientStatusResponse", source: error.into() })?;
@@ -236,7 +240,7 @@ fn number_of(state: ResourceState) -> i32 {
     }
 }
 
-/// Clocks that stand before 1970 are not believed.
+/// Encodes a time. Clocks that stand before 1970 are wrong, so such a time is left out.
 fn timestamp(time: SystemTime) -> Option<WireDuration> {
     time.duration_since(UNIX_EPOCH).ok().map(WireDuration::from)
 }
@@ -263,7 +267,7 @@ mod tests {
             type_url: TypeUrl::new(SECRET),
             name: "a".into(),
             version_info: "1".into(),
-            // Of field 1, a text.
+            // A message with a text in field 1.
             xds_config: Some(Bytes::from_static(b"\x0a\x01a")),
             last_updated: Some(at(1500)),
             client_status: Some(ResourceState::Nacked),
@@ -346,7 +350,7 @@ mod tests {
         };
         assert_eq!(read(b""), (false, false));
         assert_eq!(read(&[0x18, 1]), (false, true));
-        // One matcher, of nothing.
+        // One empty matcher.
         assert_eq!(read(&[0x0a, 0]), (true, false));
     }
 

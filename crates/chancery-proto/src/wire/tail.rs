@@ -1,5 +1,5 @@
-//! What only one stream is told: all of a response but its entries, written by hand into one piece
-//! of memory, because it is made once for every response.
+//! The part of a response that only one stream gets: all fields but `resources`. It is written by
+//! hand into one buffer, because it is made once for every response.
 
 use chancery_core::Variant;
 use chancery_core::server::Response;

@@ -1,4 +1,4 @@
-//! What is encoded here is decoded by derived messages with the numbers of `discovery.proto`.
+//! The messages of the encoders, decoded by derived messages with the numbers of `discovery.proto`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -336,7 +336,7 @@ fn bytes_that_are_no_message_are_an_error_and_no_panic() {
 
 #[test]
 fn fields_of_another_kind_or_number_are_skipped() {
-    // A number in the place of the type URL, a field nobody knows, and then the nonce.
+    // A number in the place of the type URL, an unknown field, and then the nonce.
     assert_eq!(&*decode_sotw(b"\x20\x07\xa2\x06\x01x\x2a\x01n").unwrap().nonce, "n");
 }
 
@@ -402,7 +402,7 @@ fn metadata_may_not_be_nested_without_end() {
 
 #[test]
 fn fields_nobody_needs_are_skipped() {
-    // extensions (9) and listening addresses (11) of a node
+    // The fields are the extensions (9) and listening addresses (11) of a node.
     let request = b"\x12\x0a\x0a\x02id\x4a\x02\x0a\x00\x5a\x00";
     assert_eq!(decode_sotw(request).unwrap().node.unwrap().id, "id");
 }

@@ -1,4 +1,4 @@
-//! What fields may hold.
+//! The values that fields can have.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is special to protobuf text and binary, and what is no text at all.
+//! The peculiarities of protobuf text and binary, and files that are not text at all.
 
 use super::*;
 
@@ -110,7 +110,7 @@ fn what_is_no_utf8_or_cut_short_is_told() {
 
 #[test]
 fn what_validation_rules_forbid_is_the_clients_to_refuse() {
-    // S-063: clients are built against other versions of the rules, or do not check them
+    // S-063: clients are built against other versions of the rules, or do not check them.
     check(
         Format::Yaml,
         "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster

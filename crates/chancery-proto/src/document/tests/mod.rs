@@ -61,7 +61,7 @@ fn message(text: &str) -> DynamicMessage {
     DynamicMessage::decode(descriptor, only.resource.body().clone()).unwrap()
 }
 
-/// What is in a message, as JSON.
+/// The JSON form of a message.
 fn json_of(message: &DynamicMessage) -> String {
     let mut out = serde_json::Serializer::new(Vec::new());
     let options = SerializeOptions::new().use_proto_field_name(true);

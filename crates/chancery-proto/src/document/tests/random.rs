@@ -1,4 +1,4 @@
-//! No bytes at all make the reader panic.
+//! No bytes make the reader panic.
 
 use proptest::prelude::*;
 
@@ -81,7 +81,7 @@ fn good_files_of_each_format_are_good() {
     }
 }
 
-/// Reads bytes in all formats; every fault must be fit to be shown.
+/// Reads bytes in all formats. Every fault must render without control characters.
 fn feed(bytes: &[u8]) {
     let text = str::from_utf8(bytes).ok();
     for format in [Format::Yaml, Format::Json, Format::Text, Format::Binary] {

@@ -1,4 +1,4 @@
-//! How faults look, and what they keep to themselves.
+//! The look of faults, and what they must not show.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn a_fault_is_shown_with_its_line() {
     let shown = render(&far, "a", Some(&"x".repeat(1000)));
     assert!(shown.lines().all(|line| line.len() < 200), "{shown}");
     assert_eq!(shown.lines().nth(4).unwrap().len(), 4 + 80 + 1);
-    // A place past the end of the text shows nothing of it.
+    // A position past the end of the text shows nothing of it.
     assert_eq!(
         render(&far.at(Position { line: 9, column: 9 }), "a", Some("x")),
         "error: wrong\n --> a:9:9\n"

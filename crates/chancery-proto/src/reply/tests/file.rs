@@ -30,7 +30,7 @@ fn every_format_is_read() {
     }
 }
 
-/// C-043: the last good one stays.
+/// C-043: the last good content stays.
 #[test]
 fn a_file_with_a_fault_is_not_used_at_all() {
     let good = format!("- {{'@type': {CLUSTER}, name: a}}\n");
@@ -43,7 +43,7 @@ fn a_file_with_a_fault_is_not_used_at_all() {
     assert_eq!(told(&read(Format::Yaml, good).unwrap()).0, ["a"]);
 }
 
-/// C-043: an empty file has no resources, and says so.
+/// C-043: an empty file has no resources, and its version says so.
 #[test]
 fn a_version_is_that_of_the_content() {
     let empty = read(Format::Yaml, "").unwrap();

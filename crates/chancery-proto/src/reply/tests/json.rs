@@ -34,7 +34,7 @@ fn what_the_server_writes_is_read() {
     }
 }
 
-/// C-044: both spellings, wrappers, and keys of a later version.
+/// C-044: both spellings, wrappers, and keys of a later version are read.
 #[test]
 fn what_other_servers_write_is_read_too() {
     let reply = read(json!({

@@ -117,7 +117,7 @@ fn delta(resources: Vec<Wrapped>) -> Response {
     reader().read(Variant::Delta, None, &message.encode_to_vec().into()).unwrap()
 }
 
-/// The names of the good ones, and what is said of the others.
+/// The names of the good resources, and the errors of the others.
 fn told(reply: &Response) -> (Vec<&str>, Vec<(Option<&str>, &str)>) {
     let good = reply.resources.iter().flatten().map(|item| match item {
         ResponseItem::Resource(given) => given.resource.name().as_str(),
@@ -189,7 +189,7 @@ fn a_wrapper_is_named_by_a_resource_name_too() {
     assert_eq!(told(&delta(vec![located])).0, ["l"]);
 }
 
-/// C-045: without a body a wrapper renews what the client has.
+/// C-045: a wrapper without a body renews the resource that the client has.
 #[test]
 fn a_wrapper_without_a_body_is_bare() {
     let beat = Wrapped {
@@ -204,7 +204,7 @@ fn a_wrapper_without_a_body_is_bare() {
     assert_eq!(told(&reply).1[0].0, None);
 }
 
-/// C-041: both ways to say that a name is no more; C-025: in the client's spelling.
+/// C-041: both ways to remove a name are read. C-025: names are in the client's spelling.
 #[test]
 fn removed_names_are_canonical() {
     let message = Delta {
@@ -321,7 +321,7 @@ fn nameless_flaws_are_told_up_to_a_hundred() {
     assert_eq!(why, "3 more resources without a name that can be told");
 }
 
-/// Takes the first byte for all there is to read, and refuses clusters called `bad`.
+/// A decoder that takes the first byte for the whole body, and refuses clusters called `bad`.
 struct FirstByte;
 
 impl Decoder for FirstByte {
@@ -339,7 +339,7 @@ impl Decoder for FirstByte {
     }
 }
 
-/// C-055: a program's own decoder says what is good.
+/// C-055: a program's own decoder decides which bodies are good.
 #[test]
 fn a_decoder_decides_and_the_descriptors_where_it_does_not() {
     let broken = any_of(CLUSTER, b"\x20\x07".to_vec());
@@ -393,7 +393,7 @@ fn nesting_without_end_is_a_flaw_and_no_overflow() {
         let inner = std::mem::take(&mut body);
         prost::encoding::bytes::encode(1, &inner, &mut body);
     }
-    // `google.protobuf.ListValue` holds itself.
+    // A `google.protobuf.ListValue` can contain itself.
     let list = "type.googleapis.com/google.protobuf.ListValue";
     let wrapped = any_of(WRAPPER, wrapper("deep", Some(any_of(list, body))).encode_to_vec());
     let reply = sotw_of(list, vec![wrapped]);

@@ -1,4 +1,4 @@
-//! What a server's own encoders write is read back, and nothing else does harm.
+//! The client reads everything that the server's encoders write, and no bytes do harm.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::*;
 use crate::wire::encode_response;
 
 prop_compose! {
-    /// What a server may send: names are unique, and a wrapper says all there is to say.
+    /// A response of a server: names are unique, and each wrapper has all fields.
     fn response()(
         sotw in any::<bool>(),
         wrapped in any::<bool>(),
