@@ -1,4 +1,45 @@
-//! All that knows protobuf: descriptors, canonical bytes, JSON, YAML, text, and the xDS wire.
+//! Protobuf for Chancery: descriptors, canonical bytes, files of resources, and the xDS messages.
+//!
+//! The core ([`chancery_core`]) sees names, bytes and a few facts. This crate makes them, and it is
+//! the only one that knows protobuf. Everything is described by a [`Schema`] at run time, so a user's
+//! own extensions are read and checked like Envoy's, and no message type of Envoy's is compiled in.
+//!
+//! # Which module answers which question
+//!
+//! | question | module |
+//! |---|---|
+//! | Which messages and discovery services exist? | [`schema`]: [`Schema`] |
+//! | How does a file become resources, and what is wrong with it? | [`document`]: [`document::parse`] |
+//! | How does a message, or its bytes, become a resource? How does it look to v2 clients? | [`resource`]: [`resource::resource_from_bytes`], [`resource::to_v2`] |
+//! | Which snapshot can be published, and which of its references lead nowhere? | [`complete`]: [`Complete`] |
+//! | What would gRPC clients refuse in a resource? | [`lint`] |
+//! | How does a server read requests and write responses? | [`wire`] for gRPC, [`json`] for REST |
+//! | How does a client write requests? | [`wire::encode_request`], [`json::request_to_json`] |
+//! | How does a client read responses? | [`reply`]: [`reply::Reader`] |
+//! | Where does a message end in the bytes of a gRPC stream? | [`frames`] |
+//! | How do load reports and CSDS look on the wire? | [`wire`] |
+//! | How do people read a resource, without its secrets? | [`show`]: [`show::Viewer`] |
+//! | How is a configuration file read, with the position of each fault? | [`syntax`]: [`syntax::from_yaml`] |
+//!
+//! A control plane needs [`Schema`], [`resource`] or [`document`], and [`Complete`], because the
+//! server crate does the rest. The other modules are for the crates of this workspace, and for
+//! programs that write their own server or client.
+//!
+//! ```
+//! use chancery_proto::document::{Format, parse};
+//! use chancery_proto::{Complete, Schema};
+//!
+//! let text = br#"{ "@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "a" }"#;
+//! let parsed = parse(&Schema::bundled(), Format::Json, text);
+//! assert!(parsed.faults.is_empty());
+//! let mut complete = Complete::new();
+//! for found in parsed.resources {
+//!     complete.insert(&found.type_url, found.resource);
+//! }
+//! // `complete.snapshot()` is ready to be published.
+//! ```
+//!
+//! # How the modules use each other
 //!
 //! ```text
 //!   files: YAML, JSON, text, binary           requests: gRPC, REST
@@ -9,19 +50,15 @@
 //!        |                          v              |
 //!   [schema]: descriptors    chancery_core::{Resource, Snapshot, messages}
 //!                                   |
-//!             [lint], [complete]: what is to be said about them
-//!
-//!   the client's side: [wire] writes requests, [reply] reads responses; [show] is for people;
-//!   [frames] finds messages in the bytes of either side's streams
+//!             [lint], [complete]: warnings, and a snapshot that can be published
 //! ```
 //!
-//! The core sees names, bytes and a few facts; this crate makes them. Everything is described by a
-//! [`Schema`](schema::Schema) at run time, so a user's own extensions are read and checked like
-//! Envoy's, and no type of Envoy's is compiled in. Bytes are canonical: one content, one version
-//! (S-031), on every replica and after every restart.
+//! Equal content has equal bytes, on every replica and after every restart, so a version that is a
+//! hash of the bytes names the content
+//! ([S-031](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#ack-nack-and-resource-type-instance-version)).
 //!
-//! Nothing here does I/O, knows a clock, or is async; nothing that comes from a peer or a file can
-//! make it panic or recurse without bound.
+//! Nothing here does I/O, reads a clock, or is async. No bytes from a peer or a file make it panic or
+//! recurse without bound.
 
 mod any;
 mod canonical;
@@ -30,7 +67,6 @@ mod facts;
 mod samples;
 mod walk;
 
-// The public interface.
 pub mod complete;
 pub mod document;
 pub mod frames;
@@ -42,3 +78,6 @@ pub mod schema;
 pub mod show;
 pub mod syntax;
 pub mod wire;
+
+pub use complete::Complete;
+pub use schema::Schema;
