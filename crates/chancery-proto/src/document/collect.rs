@@ -10,21 +10,21 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 use super::{Parsed, ParsedResource, Position};
 use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
-use crate::syntax::{Fault, Node};
+use crate::syntax::{Fault, TreeNode};
 use crate::wire::WireDuration;
 use crate::{any, lint};
 
 /// The place of a resource in a text.
 pub(super) struct Location<'n, 'a> {
     /// The node of the resource, if the format has positions at all.
-    pub(super) node: Option<&'n Node<'a>>,
+    pub(super) node: Option<&'n TreeNode<'a>>,
     /// The path of the resource in its document.
     pub(super) path: String,
 }
 
 impl Location<'_, '_> {
     fn position(&self) -> Option<Position> {
-        self.node.map(Node::position)
+        self.node.map(TreeNode::position)
     }
 
     /// The position of a field of the resource, or of the last part of its path that exists.

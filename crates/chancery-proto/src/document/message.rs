@@ -20,7 +20,7 @@ use super::reader::MessageReader;
 use super::scalar::{self, Mismatch};
 use super::special::Special;
 use crate::any;
-use crate::syntax::{Entry, Node, Position, Short, Step, Value, closest};
+use crate::syntax::{MapEntry, PathStep, Position, Short, TreeNode, TreeValue, closest};
 
 /// The fields of a message that were read so far, with their positions.
 type GivenFields = Vec<(FieldDescriptor, Position)>;
@@ -30,7 +30,7 @@ impl<'n> MessageReader<'_, 'n> {
     pub(super) fn message(
         &mut self,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
+        node: &'n TreeNode<'_>,
     ) -> Option<DynamicMessage> {
         if self.depth >= MAX_MESSAGE_DEPTH {
             let message = format!("nested in {MAX_MESSAGE_DEPTH} messages; clients go no deeper");
@@ -46,7 +46,7 @@ impl<'n> MessageReader<'_, 'n> {
     fn message_within(
         &mut self,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
+        node: &'n TreeNode<'_>,
     ) -> Option<DynamicMessage> {
         if self.dialect == Dialect::Json
             && let Some(special) = Special::of(descriptor)
@@ -62,7 +62,7 @@ impl<'n> MessageReader<'_, 'n> {
     pub(super) fn fields<'e>(
         &mut self,
         descriptor: &MessageDescriptor,
-        entries: impl Iterator<Item = &'n Entry<'e>>,
+        entries: impl Iterator<Item = &'n MapEntry<'e>>,
     ) -> Option<DynamicMessage>
     where
         'e: 'n,
@@ -76,7 +76,7 @@ impl<'n> MessageReader<'_, 'n> {
                 self.expanded_any(&mut message, entry);
                 continue;
             }
-            self.path.push(Step::Field(&entry.key));
+            self.path.push(PathStep::Field(&entry.key));
             self.entry(&mut message, &mut given, entry);
             self.path.pop();
         }
@@ -87,7 +87,7 @@ impl<'n> MessageReader<'_, 'n> {
         &mut self,
         message: &mut DynamicMessage,
         given: &mut GivenFields,
-        entry: &'n Entry<'_>,
+        entry: &'n MapEntry<'_>,
     ) {
         let descriptor = message.descriptor();
         let field = descriptor
@@ -116,7 +116,7 @@ impl<'n> MessageReader<'_, 'n> {
         &mut self,
         given: &GivenFields,
         field: &FieldDescriptor,
-        entry: &Entry<'_>,
+        entry: &MapEntry<'_>,
     ) -> bool {
         let repeats = self.dialect == Dialect::Text && (field.is_list() || field.is_map());
         let oneof = field.containing_oneof();
@@ -139,7 +139,7 @@ impl<'n> MessageReader<'_, 'n> {
         true
     }
 
-    fn field(&mut self, field: &FieldDescriptor, node: &'n Node<'_>) -> Option<Field> {
+    fn field(&mut self, field: &FieldDescriptor, node: &'n TreeNode<'_>) -> Option<Field> {
         let kind = field.kind();
         if let (true, Some(entry)) = (field.is_map(), kind.as_message()) {
             return match self.dialect {
@@ -150,8 +150,8 @@ impl<'n> MessageReader<'_, 'n> {
         if field.is_list() { self.list(&kind, node) } else { self.one(&kind, node) }
     }
 
-    fn list(&mut self, kind: &Kind, node: &'n Node<'_>) -> Option<Field> {
-        let Value::Sequence(nodes) = node.value() else {
+    fn list(&mut self, kind: &Kind, node: &'n TreeNode<'_>) -> Option<Field> {
+        let TreeValue::Sequence(nodes) = node.value() else {
             if self.dialect == Dialect::Text {
                 return self.one(kind, node).map(|value| Field::List(vec![value]));
             }
@@ -159,21 +159,21 @@ impl<'n> MessageReader<'_, 'n> {
         };
         let mut values = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
-            self.path.push(Step::Index(index));
+            self.path.push(PathStep::Index(index));
             values.extend(self.one(kind, node));
             self.path.pop();
         }
         (values.len() == nodes.len()).then_some(Field::List(values))
     }
 
-    fn map(&mut self, entry: &MessageDescriptor, node: &'n Node<'_>) -> Option<Field> {
+    fn map(&mut self, entry: &MessageDescriptor, node: &'n TreeNode<'_>) -> Option<Field> {
         let entries = self.mapping(node, "a mapping")?;
         let key_kind = entry.map_entry_key_field().kind();
         let value_kind = entry.map_entry_value_field().kind();
         let mut map = HashMap::with_capacity(entries.len());
         self.depth += 1;
         for entry in entries {
-            self.path.push(Step::Key(&entry.key));
+            self.path.push(PathStep::Key(&entry.key));
             let value = self.one(&value_kind, &entry.node);
             if let (Some(key), Some(value)) = (self.map_key(&key_kind, entry), value)
                 && map.insert(key, value).is_some()
@@ -187,18 +187,18 @@ impl<'n> MessageReader<'_, 'n> {
         (map.len() == entries.len()).then_some(Field::Map(map))
     }
 
-    fn map_key(&mut self, kind: &Kind, entry: &Entry<'_>) -> Option<MapKey> {
+    fn map_key(&mut self, kind: &Kind, entry: &MapEntry<'_>) -> Option<MapKey> {
         match scalar::map_key(kind, &entry.key) {
             Ok(key) => Some(key),
             Err(mismatch) => {
-                let key = Node::new(Value::Text(entry.key.clone()), entry.key_position);
+                let key = TreeNode::new(TreeValue::Text(entry.key.clone()), entry.key_position);
                 self.mismatch(&key, mismatch)
             }
         }
     }
 
     /// Reads the entries of a map in protobuf text: messages with a key and a value.
-    fn map_entries(&mut self, entry: &MessageDescriptor, node: &'n Node<'_>) -> Option<Field> {
+    fn map_entries(&mut self, entry: &MessageDescriptor, node: &'n TreeNode<'_>) -> Option<Field> {
         let (key_field, value_field) = (entry.map_entry_key_field(), entry.map_entry_value_field());
         let Field::List(entries) = self.list(&Kind::Message(entry.clone()), node)? else {
             return None;
@@ -212,7 +212,7 @@ impl<'n> MessageReader<'_, 'n> {
     }
 
     /// Reads one value, which is neither a list nor a map.
-    pub(super) fn one(&mut self, kind: &Kind, node: &'n Node<'_>) -> Option<Field> {
+    pub(super) fn one(&mut self, kind: &Kind, node: &'n TreeNode<'_>) -> Option<Field> {
         match kind {
             Kind::Message(descriptor) => self.message(descriptor, node).map(Field::Message),
             kind => match scalar::scalar(kind, node, self.dialect) {
@@ -222,7 +222,7 @@ impl<'n> MessageReader<'_, 'n> {
         }
     }
 
-    fn unknown_field(&mut self, descriptor: &MessageDescriptor, entry: &Entry<'_>) {
+    fn unknown_field(&mut self, descriptor: &MessageDescriptor, entry: &MapEntry<'_>) {
         let fields: Vec<_> = descriptor.fields().collect();
         let closest = closest(&entry.key, fields.iter().map(|field| field.name()));
         let hint = closest.map(|name| format!("did you mean `{name}`?"));

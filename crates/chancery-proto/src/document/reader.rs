@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::dialect::Dialect;
 use super::scalar::Mismatch;
 use crate::schema::Schema;
-use crate::syntax::{Entry, Fault, FoundValue, Node, Path, Position, Value};
+use crate::syntax::{Fault, FieldPath, FoundValue, MapEntry, Position, TreeNode, TreeValue};
 
 /// The reader of the trees of one text.
 pub(super) struct MessageReader<'s, 'n> {
@@ -23,7 +23,7 @@ pub(super) struct MessageReader<'s, 'n> {
     pub(super) unknown_types: HashMap<&'n str, String>,
     /// The number of messages around the current one. An `Any` starts again at zero.
     pub(super) depth: usize,
-    pub(super) path: Path<'n>,
+    pub(super) path: FieldPath<'n>,
     pub(super) faults: Vec<Fault>,
 }
 
@@ -36,22 +36,22 @@ impl<'s, 'n> MessageReader<'s, 'n> {
             confidential: OnceCell::new(),
             unknown_types: HashMap::new(),
             depth: 0,
-            path: Path::default(),
+            path: FieldPath::default(),
             faults: Vec::new(),
         }
     }
 
     pub(super) fn mapping<'e>(
         &mut self,
-        node: &'n Node<'e>,
+        node: &'n TreeNode<'e>,
         expected: &str,
-    ) -> Option<&'n [Entry<'e>]> {
+    ) -> Option<&'n [MapEntry<'e>]> {
         let entries = node.entries();
         entries.or_else(|| self.mismatch(node, Mismatch::Expected(expected.to_owned())))
     }
 
     /// Records that a value does not fit, with a description of the value.
-    pub(super) fn mismatch<T>(&mut self, node: &Node<'_>, mismatch: Mismatch) -> Option<T> {
+    pub(super) fn mismatch<T>(&mut self, node: &TreeNode<'_>, mismatch: Mismatch) -> Option<T> {
         let confidential = self.confidential();
         let found = FoundValue { node, confidential };
         let (message, hint) = match mismatch {
@@ -90,11 +90,11 @@ pub(super) fn is_confidential(text: &str) -> bool {
 }
 
 /// The hint to quote a text that YAML reads as a number or boolean.
-fn quoting_hint(expected: &str, node: &Node<'_>, confidential: bool) -> Option<String> {
+fn quoting_hint(expected: &str, node: &TreeNode<'_>, confidential: bool) -> Option<String> {
     let written = match node.value() {
-        Value::Number(text) => text,
-        Value::Bool(true) => "true",
-        Value::Bool(false) => "false",
+        TreeValue::Number(text) => text,
+        TreeValue::Bool(true) => "true",
+        TreeValue::Bool(false) => "false",
         _ => return None,
     };
     (expected == "a text" && !confidential).then(|| format!("put it in quotes: `\"{written}\"`"))

@@ -7,7 +7,7 @@ use prost_reflect::bytes::Bytes;
 use prost_reflect::{EnumDescriptor, Kind, MapKey, Value as Field};
 
 use super::dialect::Dialect;
-use crate::syntax::{Node, Value, closest, float, integer};
+use crate::syntax::{TreeNode, TreeValue, closest, float, integer};
 
 /// The reason why a value does not fit.
 pub(super) enum Mismatch {
@@ -20,7 +20,7 @@ pub(super) enum Mismatch {
 type Fit<T> = Result<T, Mismatch>;
 
 /// Reads a value of a kind that is not a message.
-pub(super) fn scalar(kind: &Kind, node: &Node<'_>, dialect: Dialect) -> Fit<Field> {
+pub(super) fn scalar(kind: &Kind, node: &TreeNode<'_>, dialect: Dialect) -> Fit<Field> {
     let whole = |type_name, min, max| whole(node, dialect, type_name, min, max);
     match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
@@ -63,11 +63,11 @@ pub(super) fn map_key(kind: &Kind, text: &str) -> Fit<MapKey> {
 }
 
 /// Reads a whole number, which JSON writes as a number or as a text.
-fn whole(node: &Node<'_>, dialect: Dialect, name: &str, min: i128, max: i128) -> Fit<i128> {
+fn whole(node: &TreeNode<'_>, dialect: Dialect, name: &str, min: i128, max: i128) -> Fit<i128> {
     let expected = || Mismatch::Expected(format!("a whole number ({name})"));
     let number = match node.value() {
-        Value::Number(text) => integer(text).ok_or_else(|| no_whole_number(text, &expected)),
-        Value::Text(text) if dialect == Dialect::Json && is_json_number(text) => {
+        TreeValue::Number(text) => integer(text).ok_or_else(|| no_whole_number(text, &expected)),
+        TreeValue::Text(text) if dialect == Dialect::Json && is_json_number(text) => {
             integer(text).ok_or_else(expected)
         }
         _ => Err(expected()),
@@ -88,7 +88,7 @@ fn no_whole_number(text: &str, expected: &impl Fn() -> Mismatch) -> Mismatch {
     }
 }
 
-fn float32(node: &Node<'_>, dialect: Dialect) -> Fit<f32> {
+fn float32(node: &TreeNode<'_>, dialect: Dialect) -> Fit<f32> {
     let wide = number(node, dialect)?;
     let narrow = wide as f32;
     if wide.is_finite() && narrow.is_infinite() {
@@ -97,10 +97,10 @@ fn float32(node: &Node<'_>, dialect: Dialect) -> Fit<f32> {
     Ok(narrow)
 }
 
-fn number(node: &Node<'_>, dialect: Dialect) -> Fit<f64> {
+fn number(node: &TreeNode<'_>, dialect: Dialect) -> Fit<f64> {
     let expected = || Mismatch::Expected("a number".to_owned());
     let number = match node.value() {
-        Value::Number(text) => {
+        TreeValue::Number(text) => {
             let number = float(text).ok_or_else(expected)?;
             if number.is_infinite()
                 && !text.contains("inf")
@@ -112,15 +112,15 @@ fn number(node: &Node<'_>, dialect: Dialect) -> Fit<f64> {
             }
             Some(number)
         }
-        Value::Text(text) if dialect == Dialect::Json => match &**text {
+        TreeValue::Text(text) if dialect == Dialect::Json => match &**text {
             "NaN" => Some(f64::NAN),
             "Infinity" => Some(f64::INFINITY),
             "-Infinity" => Some(f64::NEG_INFINITY),
             digits if is_json_number(digits) => float(digits).filter(|number| number.is_finite()),
             _ => None,
         },
-        Value::Word("nan") => Some(f64::NAN),
-        Value::Word("inf" | "infinity") => Some(f64::INFINITY),
+        TreeValue::Word("nan") => Some(f64::NAN),
+        TreeValue::Word("inf" | "infinity") => Some(f64::INFINITY),
         _ => None,
     };
     number.ok_or_else(expected)
@@ -133,28 +133,28 @@ fn is_json_number(text: &str) -> bool {
         && text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
-fn boolean(node: &Node<'_>, dialect: Dialect) -> Fit<bool> {
+fn boolean(node: &TreeNode<'_>, dialect: Dialect) -> Fit<bool> {
     match node.value() {
-        Value::Bool(value) => Ok(*value),
-        Value::Word("true" | "True" | "t") => Ok(true),
-        Value::Word("false" | "False" | "f") => Ok(false),
-        Value::Number(text) if dialect == Dialect::Text && text == "1" => Ok(true),
-        Value::Number(text) if dialect == Dialect::Text && text == "0" => Ok(false),
+        TreeValue::Bool(value) => Ok(*value),
+        TreeValue::Word("true" | "True" | "t") => Ok(true),
+        TreeValue::Word("false" | "False" | "f") => Ok(false),
+        TreeValue::Number(text) if dialect == Dialect::Text && text == "1" => Ok(true),
+        TreeValue::Number(text) if dialect == Dialect::Text && text == "0" => Ok(false),
         _ => Err(Mismatch::Expected("`true` or `false`".to_owned())),
     }
 }
 
-fn text<'n>(node: &'n Node<'_>) -> Fit<&'n str> {
+fn text<'n>(node: &'n TreeNode<'_>) -> Fit<&'n str> {
     node.text().ok_or_else(|| Mismatch::Expected("a text".to_owned()))
 }
 
-fn bytes(node: &Node<'_>, dialect: Dialect) -> Fit<Bytes> {
+fn bytes(node: &TreeNode<'_>, dialect: Dialect) -> Fit<Bytes> {
     match (node.value(), dialect) {
-        (Value::Text(text), Dialect::Json) => base64(text)
+        (TreeValue::Text(text), Dialect::Json) => base64(text)
             .map(Bytes::from)
             .ok_or_else(|| Mismatch::Invalid("the text is no base64".to_owned(), None)),
-        (Value::Text(text), Dialect::Text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
-        (Value::Bytes(bytes), _) => Ok(Bytes::copy_from_slice(bytes)),
+        (TreeValue::Text(text), Dialect::Text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
+        (TreeValue::Bytes(bytes), _) => Ok(Bytes::copy_from_slice(bytes)),
         _ => Err(Mismatch::Expected("bytes as base64".to_owned())),
     }
 }
@@ -194,12 +194,14 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 
 /// Reads an enum value by name or by number. A number that is not declared is refused like an
 /// unknown name.
-fn enum_number(descriptor: &EnumDescriptor, node: &Node<'_>, dialect: Dialect) -> Fit<i32> {
+fn enum_number(descriptor: &EnumDescriptor, node: &TreeNode<'_>, dialect: Dialect) -> Fit<i32> {
     let name = match (node.value(), dialect) {
-        (Value::Text(text), Dialect::Json) => &**text,
-        (Value::Word(text), Dialect::Text) => text,
-        (Value::Number(text), _) => return declared_number(descriptor, text),
-        (Value::Null, _) if descriptor.full_name() == "google.protobuf.NullValue" => return Ok(0),
+        (TreeValue::Text(text), Dialect::Json) => &**text,
+        (TreeValue::Word(text), Dialect::Text) => text,
+        (TreeValue::Number(text), _) => return declared_number(descriptor, text),
+        (TreeValue::Null, _) if descriptor.full_name() == "google.protobuf.NullValue" => {
+            return Ok(0);
+        }
         _ => return Err(Mismatch::Expected(format!("a value of `{}`", descriptor.name()))),
     };
     if let Some(value) = descriptor.get_value_by_name(name) {

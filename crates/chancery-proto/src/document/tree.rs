@@ -8,7 +8,7 @@ use super::dialect::{AT_TYPE, Dialect};
 use super::reader::{MessageReader, is_confidential};
 use super::scalar::Mismatch;
 use crate::schema::Schema;
-use crate::syntax::{Documents, Entry, Fault, Node, Step, Value};
+use crate::syntax::{Documents, Fault, MapEntry, PathStep, TreeNode, TreeValue};
 
 /// Reads the resources of all documents.
 pub(super) fn parse(
@@ -46,17 +46,17 @@ struct DocumentReader<'s, 'n> {
 }
 
 impl<'n> DocumentReader<'_, 'n> {
-    fn document(&mut self, root: &'n Node<'_>) {
+    fn document(&mut self, root: &'n TreeNode<'_>) {
         match root.value() {
-            Value::Null => {}
-            Value::Mapping(entries) if self.dialect == Dialect::Text => {
+            TreeValue::Null => {}
+            TreeValue::Mapping(entries) if self.dialect == Dialect::Text => {
                 self.response(RESPONSE, entries);
             }
-            Value::Mapping(entries) => match response_type(entries) {
+            TreeValue::Mapping(entries) => match response_type(entries) {
                 Some(message) => self.response(message, entries),
                 None => self.resource(root),
             },
-            Value::Sequence(_) => self.list(root),
+            TreeValue::Sequence(_) => self.list(root),
             _ => {
                 // A text that is not configuration at all may be a token that was put here by
                 // mistake.
@@ -69,9 +69,9 @@ impl<'n> DocumentReader<'_, 'n> {
     }
 
     /// Reads a `DiscoveryResponse`. Its own fields are checked, and only the type is used.
-    fn response(&mut self, message: &str, entries: &'n [Entry<'_>]) {
+    fn response(&mut self, message: &str, entries: &'n [MapEntry<'_>]) {
         let Some(descriptor) = self.schema.message(message) else { return };
-        let others = |entry: &&Entry<'_>| entry.key != "resources" && entry.key != AT_TYPE;
+        let others = |entry: &&MapEntry<'_>| entry.key != "resources" && entry.key != AT_TYPE;
         let response = self.reader.fields(&descriptor, entries.iter().filter(others));
         let type_url = response.and_then(|response| {
             response.get_field_by_name("type_url")?.as_str().map(str::to_owned)
@@ -79,7 +79,7 @@ impl<'n> DocumentReader<'_, 'n> {
         let before = self.collector.parsed.resources.len();
         let resources = entries.iter().filter(|entry| entry.key == "resources");
         for (index, entry) in resources.enumerate() {
-            self.reader.path.push(Step::Field(&entry.key));
+            self.reader.path.push(PathStep::Field(&entry.key));
             match self.dialect {
                 Dialect::Json if entry.node.is_null() => {}
                 Dialect::Json => self.list(&entry.node),
@@ -93,7 +93,7 @@ impl<'n> DocumentReader<'_, 'n> {
     }
 
     /// Checks that all resources of a response are of the type that the response states.
-    fn check_type(&mut self, type_url: &str, entries: &[Entry<'_>], before: usize) {
+    fn check_type(&mut self, type_url: &str, entries: &[MapEntry<'_>], before: usize) {
         let parsed = &mut self.collector.parsed;
         let others = parsed.resources[before..].iter();
         let Some(other) = others.map(|other| &other.type_url).find(|url| url.as_str() != type_url)
@@ -106,19 +106,19 @@ impl<'n> DocumentReader<'_, 'n> {
         parsed.faults.push(Fault { position, ..Fault::new(message).under("type_url") });
     }
 
-    fn list(&mut self, node: &'n Node<'_>) {
-        let Value::Sequence(nodes) = node.value() else {
+    fn list(&mut self, node: &'n TreeNode<'_>) {
+        let TreeValue::Sequence(nodes) = node.value() else {
             self.reader.mismatch::<()>(node, Mismatch::Expected("a list of resources".to_owned()));
             return;
         };
         for (index, node) in nodes.iter().enumerate() {
-            self.reader.path.push(Step::Index(index));
+            self.reader.path.push(PathStep::Index(index));
             self.resource(node);
             self.reader.path.pop();
         }
     }
 
-    fn resource(&mut self, node: &'n Node<'_>) {
+    fn resource(&mut self, node: &'n TreeNode<'_>) {
         if let Some((type_url, message)) = self.reader.typed(node) {
             let place = Location { node: Some(node), path: self.reader.path.text() };
             self.collector.add(self.schema, type_url, &message, &place);
@@ -126,19 +126,24 @@ impl<'n> DocumentReader<'_, 'n> {
     }
 
     /// Reads one `resources { … }`, or `resources: [ … ]`, of protobuf text.
-    fn text_resources(&mut self, response: &MessageDescriptor, index: usize, node: &'n Node<'_>) {
+    fn text_resources(
+        &mut self,
+        response: &MessageDescriptor,
+        index: usize,
+        node: &'n TreeNode<'_>,
+    ) {
         let nodes = match node.value() {
-            Value::Sequence(nodes) => &nodes[..],
+            TreeValue::Sequence(nodes) => &nodes[..],
             _ => std::slice::from_ref(node),
         };
         for (offset, node) in nodes.iter().enumerate() {
-            self.reader.path.push(Step::Index(index + offset));
+            self.reader.path.push(PathStep::Index(index + offset));
             self.text_resource(response, node);
             self.reader.path.pop();
         }
     }
 
-    fn text_resource(&mut self, response: &MessageDescriptor, node: &'n Node<'_>) {
+    fn text_resource(&mut self, response: &MessageDescriptor, node: &'n TreeNode<'_>) {
         let any = response.get_field_by_name("resources").map(|field| field.kind());
         let Some(any) = any.as_ref().and_then(|kind| kind.as_message()) else { return };
         let Some(any) = self.reader.message(any, node) else { return };
@@ -149,7 +154,7 @@ impl<'n> DocumentReader<'_, 'n> {
 
 /// The message name of a `DiscoveryResponse` of v3 or v2. The result is `None` for any other
 /// mapping.
-fn response_type<'e>(entries: &[Entry<'e>]) -> Option<&'static str> {
+fn response_type<'e>(entries: &[MapEntry<'e>]) -> Option<&'static str> {
     const OWN: [&str; 5] = ["resources", "version_info", "versionInfo", "type_url", "typeUrl"];
     let Some(entry) = entries.iter().find(|entry| entry.key == AT_TYPE) else {
         return entries.iter().any(|entry| OWN.contains(&&*entry.key)).then_some(RESPONSE);

@@ -11,11 +11,11 @@ use super::reader::MessageReader;
 use super::scalar::Mismatch;
 use super::special::{Special, message_with};
 use crate::schema::Schema;
-use crate::syntax::{Entry, Fault, Node, Position, Short, Step, closest};
+use crate::syntax::{Fault, MapEntry, PathStep, Position, Short, TreeNode, closest};
 
 impl<'n> MessageReader<'_, 'n> {
     /// Reads a mapping with `@type`: the type URL and the message.
-    pub(super) fn typed(&mut self, node: &'n Node<'_>) -> Option<(&'n str, DynamicMessage)> {
+    pub(super) fn typed(&mut self, node: &'n TreeNode<'_>) -> Option<(&'n str, DynamicMessage)> {
         let entries = self.mapping(node, "a mapping with `@type`")?;
         let Some(entry) = entries.iter().find(|entry| entry.key == AT_TYPE) else {
             let path = self.path.text();
@@ -39,8 +39,8 @@ impl<'n> MessageReader<'_, 'n> {
     fn special_value<'e>(
         &mut self,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
-        others: impl Iterator<Item = &'n Entry<'e>>,
+        node: &'n TreeNode<'_>,
+        others: impl Iterator<Item = &'n MapEntry<'e>>,
     ) -> Option<DynamicMessage>
     where
         'e: 'n,
@@ -48,7 +48,7 @@ impl<'n> MessageReader<'_, 'n> {
         let mut message = None;
         let before = self.faults.len();
         for entry in others {
-            self.path.push(Step::Field(&entry.key));
+            self.path.push(PathStep::Field(&entry.key));
             if entry.key == "value" {
                 message = self.message(descriptor, &entry.node);
             } else {
@@ -66,8 +66,8 @@ impl<'n> MessageReader<'_, 'n> {
     }
 
     /// Reads the type URL in `@type` and finds its descriptor.
-    fn at_type(&mut self, entry: &'n Entry<'_>) -> Option<(&'n str, MessageDescriptor)> {
-        self.path.push(Step::Field(&entry.key));
+    fn at_type(&mut self, entry: &'n MapEntry<'_>) -> Option<(&'n str, MessageDescriptor)> {
+        self.path.push(PathStep::Field(&entry.key));
         let found = match entry.node.text() {
             Some(url) => self.resolve(url, entry.node.position()).map(|found| (url, found)),
             None => self.mismatch(&entry.node, Mismatch::Expected("a type URL".to_owned())),
@@ -95,7 +95,7 @@ impl<'n> MessageReader<'_, 'n> {
     }
 
     /// Reads `[type.googleapis.com/…] { … }` of protobuf text.
-    pub(super) fn expanded_any(&mut self, any: &mut DynamicMessage, entry: &'n Entry<'_>) {
+    pub(super) fn expanded_any(&mut self, any: &mut DynamicMessage, entry: &'n MapEntry<'_>) {
         let url = entry.key.trim_matches(['[', ']']);
         let Some(descriptor) = self.resolve(url, entry.key_position) else { return };
         if any.has_field_by_number(1) || any.has_field_by_number(2) {
@@ -114,7 +114,7 @@ impl<'n> MessageReader<'_, 'n> {
     pub(super) fn any(
         &mut self,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
+        node: &'n TreeNode<'_>,
     ) -> Option<DynamicMessage> {
         if node.entries().is_some_and(<[_]>::is_empty) {
             return Some(DynamicMessage::new(descriptor.clone()));

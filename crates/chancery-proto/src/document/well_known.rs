@@ -7,7 +7,7 @@ use serde::de::value::{Error, StrDeserializer};
 use super::reader::MessageReader;
 use super::scalar::Mismatch;
 use super::special::{Special, duration, message_with};
-use crate::syntax::{Node, Step, Value};
+use crate::syntax::{PathStep, TreeNode, TreeValue};
 
 impl<'n> MessageReader<'_, 'n> {
     /// Reads a message in its special form.
@@ -15,7 +15,7 @@ impl<'n> MessageReader<'_, 'n> {
         &mut self,
         special: Special,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
+        node: &'n TreeNode<'_>,
     ) -> Option<DynamicMessage> {
         match special {
             Special::Any => self.any(descriptor, node),
@@ -39,7 +39,7 @@ impl<'n> MessageReader<'_, 'n> {
     fn duration(
         &mut self,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
+        node: &'n TreeNode<'_>,
     ) -> Option<DynamicMessage> {
         if let Some((seconds, nanos)) = node.text().and_then(duration) {
             let fields = [(1, Field::I64(seconds)), (2, Field::I32(nanos))];
@@ -52,7 +52,7 @@ impl<'n> MessageReader<'_, 'n> {
     fn text_form(
         &mut self,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
+        node: &'n TreeNode<'_>,
         expected: &str,
     ) -> Option<DynamicMessage> {
         let parsed = node.text().and_then(|text| {
@@ -65,7 +65,7 @@ impl<'n> MessageReader<'_, 'n> {
     fn struct_message(
         &mut self,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
+        node: &'n TreeNode<'_>,
     ) -> Option<DynamicMessage> {
         let entries = self.mapping(node, "a mapping")?;
         let entry = descriptor.get_field(1)?.kind();
@@ -73,7 +73,7 @@ impl<'n> MessageReader<'_, 'n> {
         let mut fields = std::collections::HashMap::with_capacity(entries.len());
         self.depth += 1;
         for entry in entries {
-            self.path.push(Step::Key(&entry.key));
+            self.path.push(PathStep::Key(&entry.key));
             if let Some(value) = self.one(&value_kind, &entry.node) {
                 fields.insert(prost_reflect::MapKey::String(entry.key.to_string()), value);
             }
@@ -87,14 +87,14 @@ impl<'n> MessageReader<'_, 'n> {
     fn value_message(
         &mut self,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
+        node: &'n TreeNode<'_>,
     ) -> Option<DynamicMessage> {
         let number = match node.value() {
-            Value::Null => 1,
-            Value::Number(_) => 2,
-            Value::Bool(_) => 4,
-            Value::Mapping(_) => 5,
-            Value::Sequence(_) => 6,
+            TreeValue::Null => 1,
+            TreeValue::Number(_) => 2,
+            TreeValue::Bool(_) => 4,
+            TreeValue::Mapping(_) => 5,
+            TreeValue::Sequence(_) => 6,
             _ => 3,
         };
         let kind = descriptor.get_field(number)?.kind();
@@ -108,15 +108,15 @@ impl<'n> MessageReader<'_, 'n> {
     fn list_value(
         &mut self,
         descriptor: &MessageDescriptor,
-        node: &'n Node<'_>,
+        node: &'n TreeNode<'_>,
     ) -> Option<DynamicMessage> {
-        let Value::Sequence(nodes) = node.value() else {
+        let TreeValue::Sequence(nodes) = node.value() else {
             return self.mismatch(node, Mismatch::Expected("a list".to_owned()));
         };
         let Kind::Message(value) = descriptor.get_field(1)?.kind() else { return None };
         let mut values = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
-            self.path.push(Step::Index(index));
+            self.path.push(PathStep::Index(index));
             values.extend(self.message(&value, node).map(Field::Message));
             self.path.pop();
         }

@@ -26,8 +26,8 @@ mod depth;
 mod read_request;
 mod value;
 mod write_request;
-pub(crate) use read_request::JsonStatus;
 pub use read_request::request_from_json;
+pub(crate) use read_request::{JsonLocator, JsonStatus};
 pub(crate) use value::{number, to_value};
 pub use write_request::request_to_json;
 

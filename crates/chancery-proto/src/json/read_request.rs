@@ -51,8 +51,8 @@ struct JsonRequest {
 }
 
 #[derive(Deserialize)]
-struct JsonLocator {
-    name: Option<String>,
+pub(crate) struct JsonLocator {
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Deserialize)]

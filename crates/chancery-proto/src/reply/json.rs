@@ -16,7 +16,7 @@ use super::judge::{INVALID_TTL, Judge, RawBody, RawResource, ttl};
 use super::{Reader, canonical_error};
 use crate::canonical;
 use crate::document::{Special, duration};
-use crate::json::{JsonError, JsonStatus};
+use crate::json::{JsonError, JsonLocator, JsonStatus};
 use crate::resource::{is_wrapper, naming_field};
 use crate::schema::Schema;
 
@@ -63,11 +63,6 @@ struct JsonResourceError {
     resource_name: Option<JsonLocator>,
     #[serde(alias = "errorDetail")]
     error_detail: Option<JsonStatus>,
-}
-
-#[derive(Deserialize)]
-struct JsonLocator {
-    name: Option<String>,
 }
 
 impl From<JsonResourceError> for NameError {

@@ -152,16 +152,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::syntax::{Documents, Node, Value, read_yaml};
+    use crate::syntax::{Documents, TreeNode, TreeValue, read_yaml};
 
-    fn read(node: &Node<'_>) -> Tree {
+    fn read(node: &TreeNode<'_>) -> Tree {
         match node.value() {
-            Value::Null => Tree::Null,
-            Value::Bool(is) => Tree::Bool(*is),
-            Value::Number(text) => Tree::Number(text.parse().unwrap()),
-            Value::Text(text) => Tree::Text(text.to_string()),
-            Value::Sequence(nodes) => Tree::List(nodes.iter().map(read).collect()),
-            Value::Mapping(entries) => Tree::Map(
+            TreeValue::Null => Tree::Null,
+            TreeValue::Bool(is) => Tree::Bool(*is),
+            TreeValue::Number(text) => Tree::Number(text.parse().unwrap()),
+            TreeValue::Text(text) => Tree::Text(text.to_string()),
+            TreeValue::Sequence(nodes) => Tree::List(nodes.iter().map(read).collect()),
+            TreeValue::Mapping(entries) => Tree::Map(
                 entries.iter().map(|entry| (entry.key.to_string(), read(&entry.node))).collect(),
             ),
             other => panic!("{other:?}"),

@@ -13,9 +13,9 @@ use serde::de::{
 };
 
 use super::closest::closest;
-use super::path::{Step, append};
+use super::path::{PathStep, append};
 use super::scalar;
-use super::tree::{Entry, Node, Value};
+use super::tree::{MapEntry, TreeNode, TreeValue};
 use super::{Fault, Position};
 
 /// An error of deserialization.
@@ -59,8 +59,8 @@ impl NodeError {
             append(
                 &mut text,
                 match step {
-                    OwnedStep::Key(key) => Step::Field(key),
-                    OwnedStep::Index(index) => Step::Index(*index),
+                    OwnedStep::Key(key) => PathStep::Field(key),
+                    OwnedStep::Index(index) => PathStep::Index(*index),
                 },
             );
         }
@@ -105,21 +105,23 @@ fn suggestion(found: &str, expected: &[&str]) -> Option<String> {
 
 /// The deserializer of a node.
 #[derive(Clone, Copy)]
-pub(super) struct NodeDeserializer<'n, 'a>(pub(super) &'n Node<'a>);
+pub(super) struct NodeDeserializer<'n, 'a>(pub(super) &'n TreeNode<'a>);
 
 impl<'de> NodeDeserializer<'_, '_> {
     fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         match self.0.value() {
-            Value::Null => visitor.visit_unit(),
-            Value::Bool(value) => visitor.visit_bool(*value),
-            Value::Number(text) => number(text, visitor),
-            Value::Text(text) => visitor.visit_str(text),
-            Value::Word(text) => visitor.visit_str(text),
-            Value::Bytes(bytes) => visitor.visit_bytes(bytes),
-            Value::Sequence(nodes) => visitor.visit_seq(Elements { nodes: nodes.iter(), index: 0 }),
-            Value::Mapping(entries) => visitor.visit_map(Entries::new(entries)),
+            TreeValue::Null => visitor.visit_unit(),
+            TreeValue::Bool(value) => visitor.visit_bool(*value),
+            TreeValue::Number(text) => number(text, visitor),
+            TreeValue::Text(text) => visitor.visit_str(text),
+            TreeValue::Word(text) => visitor.visit_str(text),
+            TreeValue::Bytes(bytes) => visitor.visit_bytes(bytes),
+            TreeValue::Sequence(nodes) => {
+                visitor.visit_seq(SequenceAccess { nodes: nodes.iter(), index: 0 })
+            }
+            TreeValue::Mapping(entries) => visitor.visit_map(MappingAccess::new(entries)),
             // `value` never returns this variant.
-            Value::Shared(_) => visitor.visit_unit(),
+            TreeValue::Shared(_) => visitor.visit_unit(),
         }
     }
 }
@@ -161,8 +163,8 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_, '_> {
     /// A list does not stand for a mapping.
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         let result = match self.0.value() {
-            Value::Null => visitor.visit_map(Entries::new(&[])),
-            Value::Sequence(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            TreeValue::Null => visitor.visit_map(MappingAccess::new(&[])),
+            TreeValue::Sequence(_) => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
             _ => self.any(visitor),
         };
         result.map_err(|error| error.at(self.0.position()))
@@ -185,9 +187,9 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_, '_> {
     ) -> Result<V::Value, NodeError> {
         let position = self.0.position();
         let result = match self.0.value() {
-            Value::Text(text) => visitor.visit_enum((&**text).into_deserializer()),
-            Value::Mapping(entries) if entries.len() == 1 => {
-                visitor.visit_enum(Variant { entry: &entries[0] })
+            TreeValue::Text(text) => visitor.visit_enum((&**text).into_deserializer()),
+            TreeValue::Mapping(entries) if entries.len() == 1 => {
+                visitor.visit_enum(VariantContent { entry: &entries[0] })
             }
             _ => Err(NodeError::new("expected one name, or one key with a value".to_owned(), None)),
         };
@@ -200,12 +202,12 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_, '_> {
     }
 }
 
-struct Elements<'n, 'a> {
-    nodes: std::slice::Iter<'n, Node<'a>>,
+struct SequenceAccess<'n, 'a> {
+    nodes: std::slice::Iter<'n, TreeNode<'a>>,
     index: usize,
 }
 
-impl<'de> SeqAccess<'de> for Elements<'_, '_> {
+impl<'de> SeqAccess<'de> for SequenceAccess<'_, '_> {
     type Error = NodeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -224,18 +226,18 @@ impl<'de> SeqAccess<'de> for Elements<'_, '_> {
     }
 }
 
-struct Entries<'n, 'a> {
-    entries: std::slice::Iter<'n, Entry<'a>>,
-    current: Option<&'n Entry<'a>>,
+struct MappingAccess<'n, 'a> {
+    entries: std::slice::Iter<'n, MapEntry<'a>>,
+    current: Option<&'n MapEntry<'a>>,
 }
 
-impl<'n, 'a> Entries<'n, 'a> {
-    fn new(entries: &'n [Entry<'a>]) -> Self {
+impl<'n, 'a> MappingAccess<'n, 'a> {
+    fn new(entries: &'n [MapEntry<'a>]) -> Self {
         Self { entries: entries.iter(), current: None }
     }
 }
 
-impl<'de> MapAccess<'de> for Entries<'_, '_> {
+impl<'de> MapAccess<'de> for MappingAccess<'_, '_> {
     type Error = NodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -260,22 +262,22 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
 }
 
 /// An enum variant with content, written as a mapping of one key.
-struct Variant<'n, 'a> {
-    entry: &'n Entry<'a>,
+struct VariantContent<'n, 'a> {
+    entry: &'n MapEntry<'a>,
 }
 
-impl<'n, 'a> Variant<'n, 'a> {
+impl<'n, 'a> VariantContent<'n, 'a> {
     fn content<T>(
         self,
         read: impl FnOnce(NodeDeserializer<'n, 'a>) -> Result<T, NodeError>,
     ) -> Result<T, NodeError> {
-        let Entry { key, node, .. } = self.entry;
+        let MapEntry { key, node, .. } = self.entry;
         read(NodeDeserializer(node))
             .map_err(|error| error.at(node.position()).under(OwnedStep::Key(key.to_string())))
     }
 }
 
-impl<'de> EnumAccess<'de> for Variant<'_, '_> {
+impl<'de> EnumAccess<'de> for VariantContent<'_, '_> {
     type Error = NodeError;
     type Variant = Self;
 
@@ -287,7 +289,7 @@ impl<'de> EnumAccess<'de> for Variant<'_, '_> {
     }
 }
 
-impl<'de> VariantAccess<'de> for Variant<'_, '_> {
+impl<'de> VariantAccess<'de> for VariantContent<'_, '_> {
     type Error = NodeError;
 
     fn unit_variant(self) -> Result<(), NodeError> {

@@ -29,10 +29,10 @@ use serde::de::DeserializeOwned;
 pub(crate) use self::closest::closest;
 pub use self::fault::{Fault, Position};
 pub(crate) use self::json::read as read_json;
-pub(crate) use self::path::{Path, Step};
+pub(crate) use self::path::{FieldPath, PathStep};
 pub(crate) use self::scalar::{float, integer, is_text};
 pub(crate) use self::text::read as read_text;
-pub(crate) use self::tree::{Entry, FoundValue, Node, Short, Value};
+pub(crate) use self::tree::{FoundValue, MapEntry, Short, TreeNode, TreeValue};
 pub(crate) use self::yaml::{Documents, read as read_yaml};
 
 /// Reads a configuration file: one YAML document, or none if all keys are optional.
@@ -46,7 +46,7 @@ pub fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
         return Err(first);
     }
     let mut roots = roots.iter();
-    let empty = Node::new(Value::Mapping(Vec::new()), Position::START);
+    let empty = TreeNode::new(TreeValue::Mapping(Vec::new()), Position::START);
     let root = roots.next().filter(|root| !root.is_null()).unwrap_or(&empty);
     if let Some(second) = roots.next() {
         return Err(Fault::new("a second document; expected one").at(second.position()));

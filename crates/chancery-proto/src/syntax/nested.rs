@@ -6,22 +6,22 @@
 
 use super::Fault;
 use super::cursor::Cursor;
-use super::path::{Path, Step};
-use super::tree::{MAX_DEPTH, Node, Value, too_deep};
+use super::path::{FieldPath, PathStep};
+use super::tree::{MAX_DEPTH, TreeNode, TreeValue, too_deep};
 
 /// The result of reading a part of a text. A fault ends the reading of the whole text.
 pub(super) type ReadResult<T> = Result<T, Box<Fault>>;
 
 /// The state of a reader: its place in the text, the depth of brackets, and the path of fields.
-pub(super) struct Progress<'a> {
+pub(super) struct ReaderState<'a> {
     pub(super) cursor: Cursor<'a>,
-    pub(super) path: Path<'a>,
+    pub(super) path: FieldPath<'a>,
     depth: usize,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> ReaderState<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { cursor: Cursor::new(text), path: Path::default(), depth: 0 }
+        Self { cursor: Cursor::new(text), path: FieldPath::default(), depth: 0 }
     }
 
     /// A fault at the next byte, with the path that leads there.
@@ -37,44 +37,44 @@ pub(super) trait NestedReader<'a>: Sized {
     /// The beginning of the message when the text ends too early.
     const ENDS: &'static str;
 
-    fn progress(&mut self) -> &mut Progress<'a>;
+    fn state(&mut self) -> &mut ReaderState<'a>;
 
     /// Skips white space, and comments if the language has them.
     fn skip_blanks(&mut self);
 
     /// Reads one value of any kind.
-    fn value(&mut self) -> ReadResult<Node<'a>>;
+    fn value(&mut self) -> ReadResult<TreeNode<'a>>;
 
     /// Reads a collection; the next byte is its opening bracket.
     fn nested(
         &mut self,
-        read: impl FnOnce(&mut Self) -> ReadResult<Value<'a>>,
-    ) -> ReadResult<Value<'a>> {
-        let Progress { cursor, path, depth } = self.progress();
+        read: impl FnOnce(&mut Self) -> ReadResult<TreeValue<'a>>,
+    ) -> ReadResult<TreeValue<'a>> {
+        let ReaderState { cursor, path, depth } = self.state();
         if *depth == MAX_DEPTH {
             return Err(Box::new(too_deep(cursor.position()).under(path.text())));
         }
         *depth += 1;
         cursor.take(1);
         let value = read(self);
-        self.progress().depth -= 1;
+        self.state().depth -= 1;
         value
     }
 
     /// Reads the elements of a list, from behind its `[` to past its `]`.
-    fn list(&mut self) -> ReadResult<Value<'a>> {
+    fn list(&mut self) -> ReadResult<TreeValue<'a>> {
         let mut nodes = Vec::new();
         self.skip_blanks();
-        if self.progress().cursor.eat(b']') {
-            return Ok(Value::Sequence(nodes));
+        if self.state().cursor.eat(b']') {
+            return Ok(TreeValue::Sequence(nodes));
         }
         loop {
             self.skip_blanks();
-            self.progress().path.push(Step::Index(nodes.len()));
+            self.state().path.push(PathStep::Index(nodes.len()));
             nodes.push(self.value()?);
-            self.progress().path.pop();
+            self.state().path.pop();
             if !self.has_more(b']', "`,` or `]`")? {
-                return Ok(Value::Sequence(nodes));
+                return Ok(TreeValue::Sequence(nodes));
             }
         }
     }
@@ -82,9 +82,9 @@ pub(super) trait NestedReader<'a>: Sized {
     /// Moves past a comma (true) or past the end of the collection (false).
     fn has_more(&mut self, end: u8, expected: &str) -> ReadResult<bool> {
         self.skip_blanks();
-        if self.progress().cursor.eat(b',') {
+        if self.state().cursor.eat(b',') {
             Ok(true)
-        } else if self.progress().cursor.eat(end) {
+        } else if self.state().cursor.eat(end) {
             Ok(false)
         } else {
             Err(self.unexpected(expected))
@@ -93,10 +93,10 @@ pub(super) trait NestedReader<'a>: Sized {
 
     /// The fault at a character, or at the end of the text, where something else was expected.
     fn unexpected(&mut self, expected: &str) -> Box<Fault> {
-        let message = match self.progress().cursor.character() {
+        let message = match self.state().cursor.character() {
             None => format!("{} where {expected} should come", Self::ENDS),
             Some(found) => format!("{}: expected {expected}, found `{found}`", Self::INVALID),
         };
-        self.progress().fault(message)
+        self.state().fault(message)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// One step of a path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step<'a> {
+pub(crate) enum PathStep<'a> {
     /// A field of a message, or a key of configuration.
     Field(&'a str),
     /// An element of a list.
@@ -15,10 +15,10 @@ pub(crate) enum Step<'a> {
 
 /// The path from the root of a document to the current value.
 #[derive(Debug, Default)]
-pub(crate) struct Path<'a>(Vec<Step<'a>>);
+pub(crate) struct FieldPath<'a>(Vec<PathStep<'a>>);
 
-impl<'a> Path<'a> {
-    pub(crate) fn push(&mut self, step: Step<'a>) {
+impl<'a> FieldPath<'a> {
+    pub(crate) fn push(&mut self, step: PathStep<'a>) {
         self.0.push(step);
     }
 
@@ -38,18 +38,18 @@ impl<'a> Path<'a> {
     /// The path as text, with one more field.
     pub(crate) fn text_with(&self, field: &str) -> String {
         let mut text = self.text();
-        append(&mut text, Step::Field(field));
+        append(&mut text, PathStep::Field(field));
         text
     }
 }
 
 /// Adds one step to a path in text form.
-pub(crate) fn append(text: &mut String, step: Step<'_>) {
+pub(crate) fn append(text: &mut String, step: PathStep<'_>) {
     // Writing to a string cannot fail.
     let _ = match step {
-        Step::Field(name) if text.is_empty() => write!(text, "{name}"),
-        Step::Field(name) => write!(text, ".{name}"),
-        Step::Index(index) => write!(text, "[{index}]"),
-        Step::Key(key) => write!(text, "[{key:?}]"),
+        PathStep::Field(name) if text.is_empty() => write!(text, "{name}"),
+        PathStep::Field(name) => write!(text, ".{name}"),
+        PathStep::Index(index) => write!(text, "[{index}]"),
+        PathStep::Key(key) => write!(text, "[{key:?}]"),
     };
 }

@@ -5,22 +5,22 @@
 
 use std::borrow::Cow;
 
-use super::tree::Value;
+use super::tree::TreeValue;
 
 /// The value of an unquoted scalar.
-pub(crate) fn plain(text: Cow<'_, str>) -> Value<'_> {
+pub(crate) fn plain(text: Cow<'_, str>) -> TreeValue<'_> {
     match &*text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "true" | "True" | "TRUE" => Value::Bool(true),
-        "false" | "False" | "FALSE" => Value::Bool(false),
-        other if is_number(other) => Value::Number(text),
-        _ => Value::Text(text),
+        "" | "~" | "null" | "Null" | "NULL" => TreeValue::Null,
+        "true" | "True" | "TRUE" => TreeValue::Bool(true),
+        "false" | "False" | "FALSE" => TreeValue::Bool(false),
+        other if is_number(other) => TreeValue::Number(text),
+        _ => TreeValue::Text(text),
     }
 }
 
 /// Returns true if a text without quotes is still a text.
 pub(crate) fn is_text(text: &str) -> bool {
-    matches!(plain(text.into()), Value::Text(_))
+    matches!(plain(text.into()), TreeValue::Text(_))
 }
 
 fn is_number(text: &str) -> bool {
@@ -117,18 +117,18 @@ mod tests {
             "<<",
             "2026-01-01",
         ] {
-            assert_eq!(plain(text.into()), Value::Text(text.into()), "{text}");
+            assert_eq!(plain(text.into()), TreeValue::Text(text.into()), "{text}");
         }
         for text in
             ["0", "-1", "+7", "010", "1.", ".5", "1e3", "-1.5E-3", "0x1F", "0o17", "-.inf", ".nan"]
         {
-            assert_eq!(plain(text.into()), Value::Number(text.into()), "{text}");
+            assert_eq!(plain(text.into()), TreeValue::Number(text.into()), "{text}");
         }
         for text in ["", "~", "null", "Null", "NULL"] {
-            assert_eq!(plain(text.into()), Value::Null);
+            assert_eq!(plain(text.into()), TreeValue::Null);
         }
-        assert_eq!(plain("True".into()), Value::Bool(true));
-        assert_eq!(plain("FALSE".into()), Value::Bool(false));
+        assert_eq!(plain("True".into()), TreeValue::Bool(true));
+        assert_eq!(plain("FALSE".into()), TreeValue::Bool(false));
     }
 
     #[test]

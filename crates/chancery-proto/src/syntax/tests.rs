@@ -8,22 +8,22 @@ use serde::Deserialize;
 use super::*;
 
 /// A tree on one line: texts in quotes, everything else bare.
-fn show(node: &Node<'_>) -> String {
+fn show(node: &TreeNode<'_>) -> String {
     match node.value() {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(text) => text.to_string(),
-        Value::Text(text) => format!("{text:?}"),
-        Value::Word(text) => format!("word {text}"),
-        Value::Bytes(bytes) => format!("{bytes:x?}"),
-        Value::Sequence(nodes) => {
+        TreeValue::Null => "null".to_owned(),
+        TreeValue::Bool(value) => value.to_string(),
+        TreeValue::Number(text) => text.to_string(),
+        TreeValue::Text(text) => format!("{text:?}"),
+        TreeValue::Word(text) => format!("word {text}"),
+        TreeValue::Bytes(bytes) => format!("{bytes:x?}"),
+        TreeValue::Sequence(nodes) => {
             format!("[{}]", nodes.iter().map(show).collect::<Vec<_>>().join(", "))
         }
-        Value::Mapping(entries) => {
-            let entry = |entry: &Entry<'_>| format!("{}: {}", entry.key, show(&entry.node));
+        TreeValue::Mapping(entries) => {
+            let entry = |entry: &MapEntry<'_>| format!("{}: {}", entry.key, show(&entry.node));
             format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
-        Value::Shared(_) => unreachable!(),
+        TreeValue::Shared(_) => unreachable!(),
     }
 }
 
@@ -75,7 +75,7 @@ fn scalars_are_what_yaml_1_2_says() {
 fn keys_and_values_know_their_place() {
     let documents = read_yaml("a:\n  - é: x\n    b: {c: 1}\n");
     let inner = &documents.roots[0].entries().unwrap()[0].node;
-    let Value::Sequence(nodes) = inner.value() else { panic!("{inner:?}") };
+    let TreeValue::Sequence(nodes) = inner.value() else { panic!("{inner:?}") };
     let [first, second] = nodes[0].entries().unwrap() else { panic!("{nodes:?}") };
     let place = |position: Position| (position.line, position.column);
     assert_eq!(place(first.key_position), (2, 5));

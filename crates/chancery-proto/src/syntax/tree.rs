@@ -17,14 +17,14 @@ pub(crate) const MAX_DEPTH: usize = 128;
 
 /// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node<'a> {
-    pub(crate) value: Value<'a>,
+pub(crate) struct TreeNode<'a> {
+    pub(crate) value: TreeValue<'a>,
     position: Position,
 }
 
 /// A value as written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value<'a> {
+pub(crate) enum TreeValue<'a> {
     Null,
     Bool(bool),
     /// A number in its written form.
@@ -34,29 +34,29 @@ pub(crate) enum Value<'a> {
     Word(&'a str),
     /// A string of protobuf text that is not UTF-8; YAML and JSON have none.
     Bytes(Vec<u8>),
-    Sequence(Vec<Node<'a>>),
-    Mapping(Vec<Entry<'a>>),
+    Sequence(Vec<TreeNode<'a>>),
+    Mapping(Vec<MapEntry<'a>>),
     /// A value with an anchor, or an alias of one. It never contains another `Shared` directly.
-    Shared(Rc<Node<'a>>),
+    Shared(Rc<TreeNode<'a>>),
 }
 
 /// A key and its value. Keys are unique except in protobuf text.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct MapEntry<'a> {
     pub(crate) key: Cow<'a, str>,
     pub(crate) key_position: Position,
-    pub(crate) node: Node<'a>,
+    pub(crate) node: TreeNode<'a>,
 }
 
-impl<'a> Node<'a> {
-    pub(crate) fn new(value: Value<'a>, position: Position) -> Self {
+impl<'a> TreeNode<'a> {
+    pub(crate) fn new(value: TreeValue<'a>, position: Position) -> Self {
         Self { value, position }
     }
 
     /// The value; an alias is followed.
-    pub(crate) fn value(&self) -> &Value<'a> {
+    pub(crate) fn value(&self) -> &TreeValue<'a> {
         match &self.value {
-            Value::Shared(node) => &node.value,
+            TreeValue::Shared(node) => &node.value,
             value => value,
         }
     }
@@ -64,15 +64,15 @@ impl<'a> Node<'a> {
     /// The position of the value. For an alias it is that of the anchor.
     pub(crate) fn position(&self) -> Position {
         match &self.value {
-            Value::Shared(node) => node.position,
+            TreeValue::Shared(node) => node.position,
             _ => self.position,
         }
     }
 
     /// The entries, if this is a mapping.
-    pub(crate) fn entries(&self) -> Option<&[Entry<'a>]> {
+    pub(crate) fn entries(&self) -> Option<&[MapEntry<'a>]> {
         match self.value() {
-            Value::Mapping(entries) => Some(entries),
+            TreeValue::Mapping(entries) => Some(entries),
             _ => None,
         }
     }
@@ -80,35 +80,35 @@ impl<'a> Node<'a> {
     /// The text, if this is one.
     pub(crate) fn text(&self) -> Option<&str> {
         match self.value() {
-            Value::Text(text) => Some(text),
+            TreeValue::Text(text) => Some(text),
             _ => None,
         }
     }
 
     pub(crate) fn is_null(&self) -> bool {
-        matches!(self.value(), Value::Null)
+        matches!(self.value(), TreeValue::Null)
     }
 }
 
 /// The description of a value for a message: short, and with the value only if it may be shown.
 pub(crate) struct FoundValue<'n, 'a> {
-    pub(crate) node: &'n Node<'a>,
+    pub(crate) node: &'n TreeNode<'a>,
     pub(crate) confidential: bool,
 }
 
 impl fmt::Display for FoundValue<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, text): (_, &str) = match self.node.value() {
-            Value::Null => return f.write_str("nothing"),
-            Value::Sequence(_) => return f.write_str("a list"),
-            Value::Mapping(_) => return f.write_str("a mapping"),
-            Value::Bytes(_) => return f.write_str("a string of bytes"),
-            Value::Shared(_) => return f.write_str("an alias"),
-            Value::Bool(true) => ("the boolean", "true"),
-            Value::Bool(false) => ("the boolean", "false"),
-            Value::Number(text) => ("the number", text),
-            Value::Text(text) => ("the text", text),
-            Value::Word(text) => ("the word", text),
+            TreeValue::Null => return f.write_str("nothing"),
+            TreeValue::Sequence(_) => return f.write_str("a list"),
+            TreeValue::Mapping(_) => return f.write_str("a mapping"),
+            TreeValue::Bytes(_) => return f.write_str("a string of bytes"),
+            TreeValue::Shared(_) => return f.write_str("an alias"),
+            TreeValue::Bool(true) => ("the boolean", "true"),
+            TreeValue::Bool(false) => ("the boolean", "false"),
+            TreeValue::Number(text) => ("the number", text),
+            TreeValue::Text(text) => ("the text", text),
+            TreeValue::Word(text) => ("the word", text),
         };
         if self.confidential { f.write_str(kind) } else { write!(f, "{kind} `{}`", Short(text)) }
     }
@@ -137,7 +137,7 @@ pub(crate) struct KeyIndex<'a>(HashMap<Cow<'a, str>, Position>);
 
 impl<'a> KeyIndex<'a> {
     /// The position of a key among the entries so far.
-    pub(crate) fn first_place(&mut self, entries: &[Entry<'a>], key: &str) -> Option<Position> {
+    pub(crate) fn first_place(&mut self, entries: &[MapEntry<'a>], key: &str) -> Option<Position> {
         const LARGE: usize = 24;
         if entries.len() < LARGE {
             return entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_position);

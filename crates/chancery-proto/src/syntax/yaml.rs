@@ -13,9 +13,9 @@ use std::rc::Rc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 
-use super::path::{Path, Step};
+use super::path::{FieldPath, PathStep};
 use super::scalar;
-use super::tree::{Entry, KeyIndex, MAX_DEPTH, Node, Value, duplicate_key, too_deep};
+use super::tree::{KeyIndex, MAX_DEPTH, MapEntry, TreeNode, TreeValue, duplicate_key, too_deep};
 use super::{Fault, Position};
 
 /// The amount that all aliases of a text together may repeat, in bytes of text and 64 for each
@@ -25,7 +25,7 @@ pub(crate) const ALIAS_BUDGET: usize = 16 << 20;
 /// The documents of a text and its faults.
 #[derive(Debug, Default)]
 pub(crate) struct Documents<'a> {
-    pub(crate) roots: Vec<Node<'a>>,
+    pub(crate) roots: Vec<TreeNode<'a>>,
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -57,8 +57,8 @@ struct Frame<'a> {
 }
 
 enum Collection<'a> {
-    Sequence(Vec<Node<'a>>),
-    Mapping { entries: Vec<Entry<'a>>, key: Option<PendingKey<'a>>, index: KeyIndex<'a> },
+    Sequence(Vec<TreeNode<'a>>),
+    Mapping { entries: Vec<MapEntry<'a>>, key: Option<PendingKey<'a>>, index: KeyIndex<'a> },
 }
 
 /// A key whose value comes next.
@@ -77,7 +77,7 @@ struct Extent {
 }
 
 struct Anchored<'a> {
-    node: Rc<Node<'a>>,
+    node: Rc<TreeNode<'a>>,
     extent: Extent,
 }
 
@@ -131,11 +131,11 @@ impl<'a> YamlReader<'a> {
         }
         let value = match tag {
             None if plain => scalar::plain(text),
-            None => Value::Text(text),
+            None => TreeValue::Text(text),
             Some(tag) => self.tagged(text, tag, position)?,
         };
         let extent = Extent { weight: weight(&value), height: 0 };
-        self.value(Node::new(value, position), anchor, extent)
+        self.value(TreeNode::new(value, position), anchor, extent)
     }
 
     /// Reads a scalar with a tag, which states the type.
@@ -144,16 +144,16 @@ impl<'a> YamlReader<'a> {
         text: Cow<'a, str>,
         tag: &Tag,
         position: Position,
-    ) -> Result<Value<'a>, Box<Fault>> {
+    ) -> Result<TreeValue<'a>, Box<Fault>> {
         let name = core_tag(tag);
         if matches!(name, Some("str" | "!")) {
-            return Ok(Value::Text(text));
+            return Ok(TreeValue::Text(text));
         }
         let value = scalar::plain(text);
         let fits = match (&value, name) {
-            (Value::Null, Some("null")) | (Value::Bool(_), Some("bool")) => true,
-            (Value::Number(text), Some("int")) => scalar::integer(text).is_some(),
-            (Value::Number(_), Some("float")) => true,
+            (TreeValue::Null, Some("null")) | (TreeValue::Bool(_), Some("bool")) => true,
+            (TreeValue::Number(text), Some("int")) => scalar::integer(text).is_some(),
+            (TreeValue::Number(_), Some("float")) => true,
             _ => false,
         };
         if fits { Ok(value) } else { Err(self.bad_tag(tag, position)) }
@@ -188,7 +188,9 @@ impl<'a> YamlReader<'a> {
         let (node, extent) = (Rc::clone(node), *extent);
         if self.awaits_key() {
             return match &node.value {
-                Value::Text(text) | Value::Number(text) => self.key(text.clone(), false, position),
+                TreeValue::Text(text) | TreeValue::Number(text) => {
+                    self.key(text.clone(), false, position)
+                }
                 _ => Err(Box::new(self.fault("a key must be a plain scalar", position))),
             };
         }
@@ -200,7 +202,7 @@ impl<'a> YamlReader<'a> {
         if self.open.len() + extent.height > MAX_DEPTH {
             return Err(Box::new(too_deep(position).under(self.path())));
         }
-        self.value(Node::new(Value::Shared(node), position), 0, extent)
+        self.value(TreeNode::new(TreeValue::Shared(node), position), 0, extent)
     }
 
     fn open(
@@ -232,18 +234,18 @@ impl<'a> YamlReader<'a> {
         };
         extent.height += 1;
         let value = match collection {
-            Collection::Sequence(nodes) => Value::Sequence(nodes),
-            Collection::Mapping { entries, .. } => Value::Mapping(entries),
+            Collection::Sequence(nodes) => TreeValue::Sequence(nodes),
+            Collection::Mapping { entries, .. } => TreeValue::Mapping(entries),
         };
-        self.value(Node::new(value, position), anchor, extent)
+        self.value(TreeNode::new(value, position), anchor, extent)
     }
 
     /// Puts a complete value into its collection.
-    fn value(&mut self, mut node: Node<'a>, anchor: usize, extent: Extent) -> YamlResult {
+    fn value(&mut self, mut node: TreeNode<'a>, anchor: usize, extent: Extent) -> YamlResult {
         if anchor != 0 {
             let position = node.position();
             let shared = Rc::new(node);
-            node = Node::new(Value::Shared(Rc::clone(&shared)), position);
+            node = TreeNode::new(TreeValue::Shared(Rc::clone(&shared)), position);
             self.anchors.insert(anchor, Anchored { node: shared, extent });
         }
         let Some(frame) = self.open.last_mut() else {
@@ -262,11 +264,11 @@ impl<'a> YamlReader<'a> {
     }
 
     fn path(&self) -> String {
-        let mut path = Path::default();
+        let mut path = FieldPath::default();
         for Frame { collection, .. } in &self.open {
             match collection {
-                Collection::Sequence(nodes) => path.push(Step::Index(nodes.len())),
-                Collection::Mapping { key: Some(key), .. } => path.push(Step::Field(&key.text)),
+                Collection::Sequence(nodes) => path.push(PathStep::Index(nodes.len())),
+                Collection::Mapping { key: Some(key), .. } => path.push(PathStep::Field(&key.text)),
                 Collection::Mapping { key: None, .. } => {}
             }
         }
@@ -298,12 +300,12 @@ impl<'a> Collection<'a> {
         }
     }
 
-    fn push(&mut self, node: Node<'a>) {
+    fn push(&mut self, node: TreeNode<'a>) {
         match self {
             Self::Sequence(nodes) => nodes.push(node),
             Self::Mapping { entries, key, .. } => {
                 if let Some(PendingKey { text, position, again: false }) = key.take() {
-                    entries.push(Entry { key: text, key_position: position, node });
+                    entries.push(MapEntry { key: text, key_position: position, node });
                 }
             }
         }
@@ -312,9 +314,9 @@ impl<'a> Collection<'a> {
 
 const VALUE_WEIGHT: usize = 64;
 
-fn weight(value: &Value<'_>) -> usize {
+fn weight(value: &TreeValue<'_>) -> usize {
     match value {
-        Value::Number(text) | Value::Text(text) => VALUE_WEIGHT + text.len(),
+        TreeValue::Number(text) | TreeValue::Text(text) => VALUE_WEIGHT + text.len(),
         _ => VALUE_WEIGHT,
     }
 }

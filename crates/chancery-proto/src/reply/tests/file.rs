@@ -40,7 +40,7 @@ fn a_file_with_a_fault_is_not_used_at_all() {
     for text in [&cut, &bad, &twice] {
         assert!(!read(Format::Yaml, text).unwrap_err().is_empty(), "{text}");
     }
-    assert_eq!(told(&read(Format::Yaml, good).unwrap()).0, ["a"]);
+    assert_eq!(outcome(&read(Format::Yaml, good).unwrap()).0, ["a"]);
 }
 
 /// C-043: an empty file has no resources, and its version says so.
@@ -62,7 +62,7 @@ fn what_is_of_another_type_or_refused_is_a_flaw() {
     );
     let reader = reader().with_decoder(Arc::new(FirstByte));
     let reply = reader.read_file(&TypeUrl::new(CLUSTER), Format::Yaml, text.as_bytes()).unwrap();
-    let (good, flaws) = told(&reply);
+    let (good, flaws) = outcome(&reply);
     assert_eq!(good, ["left"]);
     assert!(
         matches!(&reply.resources[0], Ok(ResponseItem::Resource(given)) if given.decoded.is_none())

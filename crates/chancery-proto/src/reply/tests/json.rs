@@ -48,7 +48,7 @@ fn what_other_servers_write_is_read_too() {
         "resourceErrors": [{"resource_name": {"name": "xdstp://x/T/i?b=1&a=2"},
             "errorDetail": {"code": 5, "message": "gone"}}],
     }));
-    assert_eq!(told(&reply), (vec!["a", "w", "beat"], Vec::new()));
+    assert_eq!(outcome(&reply), (vec!["a", "w", "beat"], Vec::new()));
     let Ok(ResponseItem::Resource(given)) = &reply.resources[1] else { panic!("{reply:?}") };
     assert!(given.resource.version().matches("3"));
     assert_eq!(given.resource.ttl(), Some(Duration::from_millis(1500)));
@@ -76,7 +76,7 @@ fn all_that_is_wrong_is_told_and_costs_no_good_one() {
         {"name": "untyped"},
         null,
     ]}));
-    let (good, flaws) = told(&reply);
+    let (good, flaws) = outcome(&reply);
     assert_eq!(good, ["good"]);
     let names: Vec<_> = flaws.iter().map(|(name, _)| name.unwrap_or("?")).collect();
     let expected = ["known", "?", "?", "?", "broken", "bare", "late", "late", "?", "?", "?", "?"];
@@ -107,7 +107,7 @@ fn a_type_nobody_knows_has_no_bytes() {
     let wrapper = json!({"@type": WRAPPER, "name": "w", "resource": resource});
     let text = json!({"resources": [resource, wrapper]}).to_string();
     let reply = reader().read_json(&expected, text.as_bytes()).unwrap();
-    let (good, flaws) = told(&reply);
+    let (good, flaws) = outcome(&reply);
     assert!(good.is_empty());
     assert_eq!(flaws[1].0, Some("w"));
     assert!(flaws[1].1.contains("no descriptor"), "{}", flaws[1].1);

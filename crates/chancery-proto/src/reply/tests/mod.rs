@@ -118,7 +118,7 @@ fn delta(resources: Vec<Wrapped>) -> Response {
 }
 
 /// The names of the good resources, and the errors of the others.
-fn told(reply: &Response) -> (Vec<&str>, Vec<(Option<&str>, &str)>) {
+fn outcome(reply: &Response) -> (Vec<&str>, Vec<(Option<&str>, &str)>) {
     let good = reply.resources.iter().flatten().map(|item| match item {
         ResponseItem::Resource(given) => given.resource.name().as_str(),
         ResponseItem::Heartbeat(bare) => bare.name.as_str(),
@@ -137,7 +137,7 @@ fn only(reply: &Response) -> &ReceivedResource {
 
 fn only_flaw(reply: &Response) -> (Option<&str>, &str) {
     assert_eq!(reply.resources.len(), 1, "{reply:?}");
-    told(reply).1[0]
+    outcome(reply).1[0]
 }
 
 #[test]
@@ -179,14 +179,14 @@ fn a_wrapped_sotw_resource_is_unwrapped() {
     assert_eq!(resource.ttl(), Some(Duration::from_millis(1500)));
     assert_eq!(resource.aliases(), ["also".parse().unwrap()]);
     let named = wrapper("w", Some(cluster("c"))).encode_to_vec();
-    assert_eq!(told(&sotw(vec![any_of(WRAPPER, named)])).0, ["w"], "the wrapper's name counts");
+    assert_eq!(outcome(&sotw(vec![any_of(WRAPPER, named)])).0, ["w"], "the wrapper's name counts");
 }
 
 #[test]
 fn a_wrapper_is_named_by_a_resource_name_too() {
     let resource_name = Some(Located { name: "l".to_owned() });
     let located = Wrapped { resource_name, ..wrapper("", Some(cluster("c"))) };
-    assert_eq!(told(&delta(vec![located])).0, ["l"]);
+    assert_eq!(outcome(&delta(vec![located])).0, ["l"]);
 }
 
 /// C-045: a wrapper without a body renews the resource that the client has.
@@ -201,7 +201,7 @@ fn a_wrapper_without_a_body_is_bare() {
     let Ok(ResponseItem::Heartbeat(bare)) = &reply.resources[0] else { panic!("{reply:?}") };
     assert_eq!((bare.name.as_str(), &*bare.version), ("c", "7"));
     assert_eq!(bare.ttl, Some(Duration::from_secs(3)));
-    assert_eq!(told(&reply).1[0].0, None);
+    assert_eq!(outcome(&reply).1[0].0, None);
 }
 
 /// C-041: both ways to remove a name are read. C-025: names are in the client's spelling.
@@ -246,7 +246,7 @@ fn all_that_is_wrong_is_told_and_costs_no_good_one() {
         any_of("", Vec::new()),
         cluster("xdstp://x/envoy.config.cluster.v3.Cluster/*"),
     ]);
-    let (good, flaws) = told(&reply);
+    let (good, flaws) = outcome(&reply);
     assert_eq!(good, ["good"]);
     let names: Vec<_> = flaws.iter().map(|(name, _)| name.unwrap_or("?")).collect();
     assert_eq!(names, ["?", "known", "?", "?", "?", "named", "twice", "?", "?", "?"]);
@@ -280,7 +280,7 @@ fn a_name_given_twice_is_given_to_nobody() {
         cluster("a"),
         spelled("i?b=2&a=1"),
     ]);
-    let (good, flaws) = told(&reply);
+    let (good, flaws) = outcome(&reply);
     assert_eq!(good, ["b"]);
     let canonical = "xdstp://x/envoy.config.cluster.v3.Cluster/i?a=1&b=2";
     let expected = [
@@ -353,7 +353,7 @@ fn a_decoder_decides_and_the_descriptors_where_it_does_not() {
     let reply = reader.read(Variant::Delta, None, &message.encode_to_vec().into()).unwrap();
     let Ok(ResponseItem::Resource(given)) = &reply.resources[0] else { panic!("{reply:?}") };
     assert_eq!(given.decoded.as_ref().unwrap().0.downcast_ref::<u8>(), Some(&0x20));
-    let (_, flaws) = told(&reply);
+    let (_, flaws) = outcome(&reply);
     assert_eq!(flaws[0], (Some("bad"), "a cds called bad"));
     assert_eq!(flaws[1].0, Some("left"));
 }
