@@ -18,7 +18,7 @@
 //!
 //! This module is the only place that generates empty load assignments. The protocol core does not:
 //! to it a load assignment is a body that it cannot read, and it serves the snapshot that it is
-//! given. `chancery-sources` completes every snapshot that it makes. A program that builds a
+//! given. `chancery-catalog` completes every snapshot that it makes. A program that builds a
 //! [`Snapshot`] itself has to do the same: insert its resources into a [`Complete`] and publish
 //! [`Complete::snapshot`]. Without that, a cluster of type EDS whose load assignment nobody
 //! published holds up its clients.
@@ -69,8 +69,8 @@ impl Complete {
         }
         self.generated.remove(&key);
         self.snapshot.insert(type_url, Arc::clone(&resource));
-        // Most changes leave the names and references alone, and then nothing follows from them.
-        if !old.as_deref().is_some_and(|old| is_bound_alike(old, &resource)) {
+        // Most edits change neither aliases nor references, so no target has to be looked up.
+        if !old.as_deref().is_some_and(|old| has_same_links(old, &resource)) {
             self.replace_links(key, old.as_deref(), Some(&resource));
         }
         true
@@ -170,8 +170,8 @@ impl Complete {
     }
 }
 
-/// Returns true if two resources of one name have the same other names and refer to the same.
-fn is_bound_alike(one: &Resource, other: &Resource) -> bool {
+/// Returns true if two resources of one name have the same aliases and references.
+fn has_same_links(one: &Resource, other: &Resource) -> bool {
     one.aliases() == other.aliases() && one.facts().links == other.facts().links
 }
 

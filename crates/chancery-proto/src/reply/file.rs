@@ -37,7 +37,7 @@ fn item(
     parsed: ParsedResource,
 ) -> Result<ResponseItem, InvalidResource> {
     let ParsedResource { type_url, resource, position, .. } = parsed;
-    let flaw = |why| InvalidResource { name: Some(resource.name().clone()), why };
+    let invalid = |why| InvalidResource { name: Some(resource.name().clone()), why };
     if type_url.message_name() != expected.message_name() {
         // The error has no name: a resource of the expected type may have the same one.
         let name = resource.name();
@@ -45,6 +45,6 @@ fn item(
         return Err(InvalidResource { name: None, why });
     }
     let reading =
-        reader.decoder.decode(expected, resource.name(), resource.body()).map_err(flaw)?;
+        reader.decoder.decode(expected, resource.name(), resource.body()).map_err(invalid)?;
     Ok(ResponseItem::Resource(ReceivedResource { resource, decoded: reading }))
 }

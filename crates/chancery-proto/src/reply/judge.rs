@@ -111,14 +111,11 @@ impl<'r> Judge<'r> {
         };
         self.check_type(body)?;
         let body = body.bytes.as_ref().map_err(String::clone)?;
-        let reading = self.reading(&name, body)?;
+        let decoded = self.decoded(&name, body)?;
         let resource = Resource::new(name, body.clone()).with_ttl(ttl).with_aliases(aliases);
         let resource = resource.with_facts(self.facts.of(body));
         let stated = if version.is_empty() { resource } else { resource.with_version(version) };
-        Ok(ResponseItem::Resource(ReceivedResource {
-            resource: Arc::new(stated),
-            decoded: reading,
-        }))
+        Ok(ResponseItem::Resource(ReceivedResource { resource: Arc::new(stated), decoded }))
     }
 
     fn name(&self, entry: &RawResource<'_>) -> Result<ResourceName, String> {
@@ -172,9 +169,9 @@ impl<'r> Judge<'r> {
 
     /// Lets the program's decoder read a body. If it makes nothing of the body, the descriptor
     /// checks the bytes.
-    fn reading(&self, name: &ResourceName, body: &Bytes) -> Result<Option<DecodedBody>, String> {
-        let reading = self.reader.decoder.decode(self.type_url, name, body)?;
-        let is_checked = reading.is_none() || self.reader.for_grpc;
+    fn decoded(&self, name: &ResourceName, body: &Bytes) -> Result<Option<DecodedBody>, String> {
+        let decoded = self.reader.decoder.decode(self.type_url, name, body)?;
+        let is_checked = decoded.is_none() || self.reader.for_grpc;
         if let Some(descriptor) = self.descriptor.clone().filter(|_| is_checked) {
             let message = DynamicMessage::decode(descriptor, &**body).map_err(|source| {
                 let type_name = self.type_url.message_name().to_owned();
@@ -184,7 +181,7 @@ impl<'r> Judge<'r> {
                 grpc::check(self.type_url, &message)?;
             }
         }
-        Ok(reading)
+        Ok(decoded)
     }
 }
 
@@ -199,8 +196,8 @@ pub(super) fn judge_alone(
     let judge = Judge::new(reader, type_url);
     let body = Some(RawBody { type_url: type_url.as_str(), bytes: Ok(bytes) });
     let entry = RawResource { name: name.into(), version, body, ..RawResource::default() };
-    match judge.item(&entry).map_err(|flaw| flaw.why)? {
-        ResponseItem::Resource(given) => Ok(given),
+    match judge.item(&entry).map_err(|invalid| invalid.why)? {
+        ResponseItem::Resource(received) => Ok(received),
         ResponseItem::Heartbeat(_) => Err("it has no body".to_owned()),
     }
 }
@@ -242,7 +239,7 @@ fn refuse_repeated(items: &mut Vec<Result<ResponseItem, InvalidResource>>) {
 
 fn name_of(item: &ResponseItem) -> &ResourceName {
     match item {
-        ResponseItem::Resource(given) => given.resource.name(),
-        ResponseItem::Heartbeat(bare) => &bare.name,
+        ResponseItem::Resource(received) => received.resource.name(),
+        ResponseItem::Heartbeat(heartbeat) => &heartbeat.name,
     }
 }
