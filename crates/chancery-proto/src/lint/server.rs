@@ -7,6 +7,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use chancery_core::percent;
 use prost_reflect::{DynamicMessage, Value};
 
 use super::Warning;
@@ -63,11 +64,9 @@ fn is_connection_manager(filter: &DynamicMessage) -> bool {
 
 /// The address in the name of a listener. In an `xdstp:` name it is percent-encoded.
 fn address_in_name(listener: &DynamicMessage) -> Option<SocketAddr> {
-    let parts = text_in(listener, "name").split(['/', '?', '&', '=']);
-    parts.filter(|part| part.contains(':') || part.contains('%')).find_map(|part| {
-        let decoded = part.replace("%5B", "[").replace("%5D", "]").replace("%3A", ":");
-        decoded.parse().ok()
-    })
+    let mut parts = text_in(listener, "name").split(['/', '?', '&', '=']);
+    // A name that is not encoded may contain a `%` too, before the zone of an IPv6 address.
+    parts.find_map(|part| percent::decode(part).as_deref().unwrap_or(part).parse().ok())
 }
 
 fn own_address(listener: &DynamicMessage) -> Option<SocketAddr> {

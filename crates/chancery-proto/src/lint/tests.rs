@@ -148,7 +148,10 @@ fn the_address_of_a_server_is_that_of_its_name() {
     let xdstp = "xdstp://a/envoy.config.listener.v3.Listener/grpc/server/%5B::%5D:80";
     assert_eq!(server(plain, "0.0.0.0", 8080, |_| {}), [""; 0]);
     assert_eq!(server("[::]:80", "::", 80, |_| {}), [""; 0]);
-    assert_eq!(server(xdstp, "::", 80, |_| {}), [""; 0]);
+    for name in [xdstp.to_owned(), xdstp.to_lowercase()] {
+        assert_eq!(server(&name, "::", 80, |_| {}), [""; 0]);
+        one(&server(&name, "::", 81, |_| {}), "address", "`[::]:80`");
+    }
     one(&server(plain, "0.0.0.0", 8081, |_| {}), "address", "`0.0.0.0:8080`");
     one(&server(plain, "127.0.0.1", 8080, |_| {}), "address", "`0.0.0.0:8080`");
     assert_eq!(server("ingress", "0.0.0.0", 1, |json| json["filterChains"] = json!([])), [""; 0]);
