@@ -23,12 +23,12 @@ use rust_control_plane::snapshot::{Resource, Resources, Snapshot};
 use tokio::runtime::Runtime;
 use tonic::transport::Server;
 
-use content::{Changes, Kind};
+use content::{Changes, ResourceKind};
 use control::Control;
 
 struct Flags {
     listen: SocketAddr,
-    kinds: Vec<Kind>,
+    kinds: Vec<ResourceKind>,
     resources: usize,
     bytes: usize,
     nodes: usize,
@@ -59,7 +59,7 @@ fn main() -> Result<()> {
     let control = Control::new()?;
     control.ready(xds, None)?;
     let (kind, mut changes) = (flags.kinds[0], Changes::new(flags.resources));
-    control.obey(|| {
+    control.execute(|| {
         let (index, generation) = changes.next().unwrap_or_default();
         let changed = resource(kind, index, generation, flags.bytes);
         if let Some(resources) = snapshot.resources.get_mut(kind.type_url()) {
@@ -80,21 +80,21 @@ async fn publish(cache: &Cache, snapshot: &Snapshot, nodes: usize) {
     }
 }
 
-fn resource(kind: Kind, index: usize, generation: u32, bytes: usize) -> Result<Resource> {
+fn resource(kind: ResourceKind, index: usize, generation: u32, bytes: usize) -> Result<Resource> {
     let body = content::body(kind, index, generation, bytes);
     let body = body.as_slice();
     Ok(match kind {
-        Kind::Cds => Resource::Cluster(Message::decode(body)?),
-        Kind::Eds => Resource::Endpoint(Message::decode(body)?),
-        Kind::Lds => Resource::Listener(Message::decode(body)?),
-        Kind::Rds => Resource::Route(Message::decode(body)?),
+        ResourceKind::Cds => Resource::Cluster(Message::decode(body)?),
+        ResourceKind::Eds => Resource::Endpoint(Message::decode(body)?),
+        ResourceKind::Lds => Resource::Listener(Message::decode(body)?),
+        ResourceKind::Rds => Resource::Route(Message::decode(body)?),
     })
 }
 
 fn flags() -> Result<Flags> {
     let mut flags = Flags {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        kinds: vec![Kind::Eds],
+        kinds: vec![ResourceKind::Eds],
         resources: 100,
         bytes: 1_100,
         nodes: 1,
