@@ -21,7 +21,7 @@ fn by_cluster(client: &Client<'_>, groups: &OverlayNames) -> Result<Option<Strin
     Ok(groups.contains(&node.cluster).then(|| node.cluster.clone()))
 }
 
-/// What one line changes.
+/// The change that one line asks for.
 fn changes(line: &str) -> Result<ChangeSet, Box<dyn Error>> {
     let (line, is_there) = match line.strip_prefix('-') {
         Some(line) => (line, false),

@@ -1,4 +1,4 @@
-//! Whether files were replaced.
+//! Stamps of files, by which a replacement is seen.
 
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};

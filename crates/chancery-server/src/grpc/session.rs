@@ -1,6 +1,6 @@
 //! One stream: its machine, and the audience whose snapshots it sees.
 //!
-//! The protocol is decided by [`chancery_core::server::Server`] alone. Here bytes become its inputs,
+//! The protocol is decided by [`chancery_core::server::Machine`] alone. Here bytes become its inputs,
 //! its responses become bytes, and its events are told to the [`Account`].
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Session {
     machine: server::Machine,
     watch: Option<Watch>,
     answered: bool,
-    /// Whether its audience had a snapshot.
+    /// True if its audience had a snapshot.
     shown: bool,
 }
 
@@ -98,13 +98,13 @@ impl Session {
         self.machine.deadline().map(|time| self.account.started() + time.0)
     }
 
-    /// Whether the client got its first answer (S-112), or what it has is current and there is
-    /// none to give. Ask when nothing is due.
+    /// Returns true if the client got its first answer (S-112), or needs none because it holds what is
+    /// current. Ask when nothing is due.
     pub(crate) fn is_answered(&self) -> bool {
         self.answered || self.shown
     }
 
-    /// Whether the client has not said anything yet.
+    /// Returns true if no request has come yet.
     pub(crate) fn is_unheard(&self) -> bool {
         self.watch.is_none()
     }
@@ -173,7 +173,7 @@ impl Session {
         Ok(())
     }
 
-    /// How long the stream had lived then.
+    /// The age of the stream at that moment.
     fn time(&self, now: Instant) -> Time {
         Time(now.saturating_duration_since(self.account.started()))
     }

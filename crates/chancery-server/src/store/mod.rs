@@ -171,7 +171,7 @@ impl Store {
     pub(crate) fn watch(self: &Arc<Self>, name: AudienceName, asking: &Asking) -> Watch {
         let mut audiences = self.lock();
         let known = audiences.audience(name.clone());
-        // What is shown with nobody watching may be on its way out, and is not kept up to date.
+        // A snapshot that nobody watches may be about to go, and is not kept up to date.
         let is_first = !known.is_watched();
         let watch = Watch::new(Arc::clone(self), name, known, asking);
         if audiences.epoch != asking.epoch {

@@ -99,7 +99,7 @@ impl Scan<'_> {
         };
         let faults = self.listing.faults.len();
         let Some(spot) = self.spot(top, entry, &kind.scope()) else {
-            // What vanished is gone; of what cannot be looked at nothing is known.
+            // A place that vanished is gone; of one that cannot be looked at nothing is known.
             if self.listing.faults.len() > faults {
                 self.unlisted(kind);
             }

@@ -9,7 +9,7 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use crate::config::{LogLevel, Span};
 
-/// What is asked for, of whom, by whom and how.
+/// The query, the servers it goes to, the node that asks, and the protocol.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct QueryArgs {
     /// A type (cds, eds, lds, rds, …, or a full type URL; cds,lds is both), then names, by default
@@ -115,7 +115,7 @@ pub(super) struct ProtocolArgs {
     pub(super) nack: Option<String>,
 }
 
-/// What is shown of all that comes.
+/// The part of all that comes which is shown.
 #[derive(Args, Clone, Debug)]
 pub(super) struct OutputArgs {
     /// Show private keys, passwords and the like too

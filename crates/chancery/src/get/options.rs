@@ -21,7 +21,7 @@ pub(crate) struct Get {
     pub(super) output: Format,
 }
 
-/// How resources are printed.
+/// The format of resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// A line for each: type, name, version, size, and who gave it

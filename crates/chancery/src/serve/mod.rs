@@ -46,7 +46,7 @@ use crate::config::{self, Config, ConfigFile};
 use crate::exit::Failure;
 use crate::logging;
 
-/// How many tasks run before a busy thread looks at its sockets. A change goes out to a thousand
+/// The number of tasks that run before a busy thread looks at its sockets. A change goes out to a thousand
 /// clients before the first of their answers is read: the last of them hears of it a third sooner.
 const TASKS_BETWEEN_READS: u32 = 1024;
 
@@ -68,7 +68,7 @@ pub(crate) fn run(flags: &cli::Serve) -> Result<(), Failure> {
         .build();
     let runtime = runtime.context("cannot start the threads of the server")?;
     let ended = runtime.block_on(serve(flags, config, schema));
-    // What still runs now was cut on purpose, or reads a directory that does not answer.
+    // A task that still runs was cut on purpose, or reads a directory that does not answer.
     runtime.shutdown_background();
     ended
 }

@@ -38,7 +38,7 @@ pub(crate) struct Watch {
     pub(super) resume: Option<PathBuf>,
 }
 
-/// How events are printed.
+/// The format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// A line for each event, and what has changed in a resource that was there before

@@ -51,7 +51,7 @@ impl ServerChoice<'_> {
                 }
                 let Some(server) = authority.fall_back() else { break };
                 self.events.push(Event::FellBack { authority: key.clone(), server });
-                // What it said on the streams that it still has does not count any more.
+                // Statements on the streams that it still has do not count any more.
                 let ignore = ClientSubscription::note_ignored;
                 change_wanted(&mut self.servers[active], authority, ignore);
                 let ask = ClientSubscription::name_changed;

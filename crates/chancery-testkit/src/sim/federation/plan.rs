@@ -90,7 +90,7 @@ impl Plan {
         // Of a response that is rejected, nothing is renewed, and the client uses what is good of
         // it.
         let dangers = Dangers { bad: !dangers.ttl && rng.chance(30), ..dangers };
-        // What has a time to live is not kept for another run.
+        // A resource with a TTL is not kept for another run.
         let dangers = Dangers { stock: !dangers.ttl && rng.chance(40), ..dangers };
         let settings = Settings { report_missing: rng.chance(30), ..Settings::default() };
         Self {

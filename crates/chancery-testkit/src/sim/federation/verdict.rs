@@ -82,7 +82,7 @@ impl Verdict<'_> {
     fn watch(&self, watch: &Watch, host: &Host) -> Result<(), String> {
         let own = watch.own();
         if host.mood != Mood::Up {
-            // What has outlived its time meanwhile is told last.
+            // Resources that expired meanwhile are reported last.
             let is_last = self.plan.authority(&watch.authority).servers.last() == Some(&host.id);
             let is_away = is_last && matches!(host.mood, Mood::Down | Mood::Curt);
             let hears = is_away && !self.plan.dangers.ttl;
