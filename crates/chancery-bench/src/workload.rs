@@ -102,7 +102,7 @@ impl Workload {
 mod tests {
     use super::*;
     use crate::xds::Node;
-    use crate::xds::plan::Protocol;
+    use crate::xds::Protocol;
 
     fn workload(clients: usize, connections: usize, stalled: usize) -> Workload {
         let node = Node { id: "n".into(), cluster: String::new(), metadata: Vec::new() };

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::encodings::{Form, PerForm};
-use crate::step::entry_size;
 use crate::{Resource, ResourceName};
 
 /// The entries of a response, in the order of their names.
@@ -195,7 +194,7 @@ impl Run {
 
 impl EncodedList {
     fn new(resources: &[Arc<Resource>], encode: impl Fn(&mut Vec<u8>, &Arc<Resource>)) -> Self {
-        let room: usize = resources.iter().map(|it| entry_size(it)).sum();
+        let room: usize = resources.iter().map(|it| it.entry_size()).sum();
         let mut bytes = Vec::with_capacity(room);
         let ends = resources.iter().map(|resource| {
             encode(&mut bytes, resource);

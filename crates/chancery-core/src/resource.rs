@@ -194,6 +194,11 @@ impl Resource {
         &self.facts
     }
 
+    /// The rough size of an entry on the wire: the body, the name twice, and the wrapping.
+    pub(crate) fn entry_size(&self) -> usize {
+        self.body.len() + 2 * self.name.as_str().len() + 128
+    }
+
     /// The load assignment that a cluster waits for on the stream it came on.
     pub(crate) fn endpoints(&self) -> Option<&ResourceName> {
         let links = self.facts.links.iter().filter(|link| link.aggregated);

@@ -82,10 +82,10 @@ impl ResourceSet {
         *self.memo.bytes.get_or_init(|| match self.below() {
             Some(below) => below.diff(self).fold(below.bytes(), |sum, change| {
                 let size =
-                    |resource: Option<Arc<Resource>>| resource.map_or(0, |it| entry_size(&it));
+                    |resource: Option<Arc<Resource>>| resource.map_or(0, |it| it.entry_size());
                 (sum + size(change.new)).saturating_sub(size(change.old))
             }),
-            None => self.iter().map(|resource| entry_size(resource)).sum(),
+            None => self.iter().map(|resource| resource.entry_size()).sum(),
         })
     }
 
@@ -249,7 +249,7 @@ impl Difference {
         let changes: Box<[Change]> = changes.collect();
         let removes = changes.iter().any(|change| change.new.is_none());
         let given = changes.iter().filter_map(|change| change.new.as_deref());
-        let bytes = given.map(entry_size).sum();
+        let bytes = given.map(Resource::entry_size).sum();
         Self { changes, removes, bytes, entries: OnceLock::new(), warming: OnceLock::new() }
     }
 
@@ -308,11 +308,6 @@ impl Remembered {
     fn is_from(&self, set: &Arc<ResourceSet>) -> bool {
         std::ptr::eq(self.from.as_ptr(), Arc::as_ptr(set))
     }
-}
-
-/// The approximate size of an entry on the wire: the body, the name twice, and the wrapper.
-pub(crate) fn entry_size(resource: &Resource) -> usize {
-    resource.body().len() + 2 * resource.name().as_str().len() + 128
 }
 
 /// The number of steps that a set remembers. Streams are rarely in more states than these at a

@@ -14,7 +14,7 @@ mod status;
 mod stream;
 pub(super) mod types;
 
+pub use plan::Node;
 pub(super) use plan::{AckMode, Expect, Plan, Subscription};
-pub use plan::{Node, Protocol};
 pub(super) use session::Session;
-pub use types::parse_type;
+pub use types::{Protocol, parse_type};

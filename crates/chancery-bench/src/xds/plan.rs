@@ -6,18 +6,8 @@ use std::sync::Arc;
 use chancery_core::TypeUrl;
 
 use super::proto::{field, varint};
-use super::types;
+use super::types::{self, Protocol};
 use crate::http2;
-
-/// The two variants of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// State of the world.
-    Sotw,
-    /// Incremental.
-    Delta,
-}
 
 /// The requests that all clients of a run have in common.
 #[derive(Clone, Debug)]
@@ -94,16 +84,6 @@ pub(crate) enum AckMode {
     Nacks,
     /// It does not answer them.
     Silent,
-}
-
-impl Protocol {
-    /// The word with which the names of its methods begin.
-    pub(super) fn verb(self) -> &'static str {
-        match self {
-            Self::Sotw => "Stream",
-            Self::Delta => "Delta",
-        }
-    }
 }
 
 impl Plan {

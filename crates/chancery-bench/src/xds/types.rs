@@ -2,7 +2,15 @@
 
 use chancery_core::{Api, TypeUrl};
 
-use super::plan::Protocol;
+/// The two variants of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// State of the world.
+    Sotw,
+    /// Incremental.
+    Delta,
+}
 
 /// Parses a type from its short name, as in `cds`, or from its URL.
 ///
@@ -16,6 +24,16 @@ pub fn parse_type(text: &str) -> Result<TypeUrl, String> {
     TypeUrl::known().find(known).ok_or_else(|| {
         format!("no type is called `{text}`; write `cds`, `eds` and the like, or a full URL")
     })
+}
+
+impl Protocol {
+    /// The word with which the names of its methods begin.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Sotw => "Stream",
+            Self::Delta => "Delta",
+        }
+    }
 }
 
 /// The method of the service that serves this type alone; nothing if it has none.

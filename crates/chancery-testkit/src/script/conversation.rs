@@ -12,7 +12,8 @@ use chancery_core::{
     DeltaRequest, ErrorDetail, Request, Scope, Snapshot, SotwRequest, Time, Variant,
 };
 
-use super::line::{AnswerWord, CommitEdit, NodeWords, RequestLine, ScriptLine, duration};
+use super::duration::duration;
+use super::line::{AnswerWord, CommitEdit, NodeWords, RequestLine, ScriptLine};
 use super::render::{self, Labels};
 use super::type_url;
 use crate::compared_machine::ComparedMachine;

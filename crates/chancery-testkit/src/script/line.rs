@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chancery_core::{Node, Pending, Resource, ResourceName, TypeUrl, Variant};
 
+use super::duration::duration;
 use super::resource::resource;
 use super::{render, type_url};
 
@@ -235,18 +236,4 @@ impl RequestLine {
 fn key_value(word: &str) -> (String, String) {
     let (key, value) = word.split_once('=').unwrap_or((word, ""));
     (key.to_owned(), value.to_owned())
-}
-
-/// Reads a duration such as `5s`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let fault = || format!("`{text}` is no duration such as `5s` or `200ms`");
-    let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(fault)?;
-    let number: u64 = text[..unit].parse().map_err(|_| fault())?;
-    match &text[unit..] {
-        "ms" => Ok(Duration::from_millis(number)),
-        "s" => Ok(Duration::from_secs(number)),
-        "m" => Ok(Duration::from_secs(number * 60)),
-        "h" => Ok(Duration::from_secs(number * 3600)),
-        _ => Err(fault()),
-    }
 }

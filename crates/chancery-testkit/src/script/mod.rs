@@ -106,6 +106,7 @@
 //! `node=…`, `features=…`, `agent=…` for the node of first requests.
 
 mod conversation;
+mod duration;
 mod line;
 mod render;
 mod resource;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use chancery_core::{Facts, Link, Resource, ResourceName};
 
-use super::line::duration;
+use super::duration::duration;
 use super::type_url;
 
 /// Reads a resource from one word.

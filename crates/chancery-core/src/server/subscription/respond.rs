@@ -18,7 +18,6 @@ use super::interest::Spelling;
 use super::merge_lookup::MergeLookup;
 use super::{ClientCopy, Reported, Subscription};
 use crate::server::{Entries, Response, ResponseEntry, Segment, Settings};
-use crate::step::entry_size;
 use crate::{Api, ErrorDetail, NameError, Resource, Time, Variant, Version};
 
 /// A response, and the clusters it gives the client that are new or changed.
@@ -161,7 +160,7 @@ impl Subscription {
                 continue;
             }
             let (size, error) = match &resource {
-                Some(resource) => (entry_size(resource), 0),
+                Some(resource) => (resource.entry_size(), 0),
                 None => (key.len() + 8, error_size(&key)),
             };
             let bytes = due.bytes + due.errors + size + error;

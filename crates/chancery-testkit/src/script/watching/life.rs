@@ -10,7 +10,7 @@ use chancery_core::client::{
 use chancery_core::{ErrorDetail, Node, Request, Scope, Time, TypeUrl, Variant};
 
 use super::line::{Line, Place};
-use crate::script::line::duration;
+use crate::script::duration::duration;
 use crate::script::render;
 
 pub(super) struct Life {

@@ -7,7 +7,7 @@ use chancery_core::client::{
 };
 use chancery_core::{ErrorDetail, NameError, Resource, ResourceName, Scope, TypeUrl, Variant};
 
-use crate::script::line::duration;
+use crate::script::duration::duration;
 use crate::script::resource::resource;
 use crate::script::type_url;
 
