@@ -128,8 +128,12 @@ impl<A: Assign> Audiences<A> {
         *followed = revision.number;
         if is_next {
             self.reassign(&revision.reassigned);
-            let names = revision.changed.iter().map(name_of);
-            names.filter(|name| self.0.store.is_watched(name)).for_each(|name| self.update(&name));
+            for audience in &revision.changed {
+                let name = name_of(audience);
+                if self.0.store.is_watched(&name) {
+                    self.update(&name, audience);
+                }
+            }
             self.update_possible(&revision.reassigned);
         } else {
             self.0.store.reassign();
@@ -161,18 +165,21 @@ impl<A: Assign> Audiences<A> {
         if reassigned.is_nobody() {
             return;
         }
-        let concerns = |name: &AudienceName| match reassigned {
+        let concerns = |audience: &Audience| match reassigned {
             Reassigned::Everybody => true,
-            Reassigned::Overlays(overlays) => audience_of(name)
-                .is_some_and(|it| it.layers().any(|layer| overlays.binary_search(&layer).is_ok())),
+            Reassigned::Overlays(overlays) => {
+                audience.layers().any(|layer| overlays.binary_search(&layer).is_ok())
+            }
         };
-        let watched = self.0.store.watched();
-        watched.iter().filter(|name| concerns(name)).for_each(|name| self.update(name));
+        for name in self.0.store.watched() {
+            if let Some(audience) = audience_of(&name).filter(concerns) {
+                self.update(&name, &audience);
+            }
+        }
     }
 
-    fn update(&self, name: &AudienceName) {
-        let audience = audience_of(name);
-        if let Some(seen) = audience.and_then(|audience| self.0.catalog.seen_by(&audience)) {
+    fn update(&self, name: &AudienceName, audience: &Audience) {
+        if let Some(seen) = self.0.catalog.seen_by(audience) {
             self.0.store.update(name, &seen);
         }
     }

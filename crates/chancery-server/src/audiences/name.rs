@@ -4,6 +4,7 @@
 //! Slashes, plus and percent signs inside of names are percent-encoded, so that no two audiences
 //! share a name, and each name says which audience it means.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chancery_catalog::Audience;
@@ -13,7 +14,6 @@ use crate::AudienceName;
 
 /// The name of an audience.
 pub(super) fn name_of(audience: &Audience) -> AudienceName {
-    let encoded = |name: &str| name.replace('%', "%25").replace('/', "%2F").replace('+', "%2B");
     match (&audience.group, &audience.node) {
         (None, None) => BASE.into(),
         (Some(group), None) => format!("{GROUPS}{}", encoded(group)).into(),
@@ -37,6 +37,14 @@ pub(super) fn audience_of(name: &AudienceName) -> Option<Audience> {
         None if name.starts_with(GROUPS) => Audience { group: Some(group(name)?), node: None },
         None => Audience { group: None, node: Some(node(name)?) },
     })
+}
+
+/// A name in which the signs that separate names are percent-encoded. Few names have one.
+fn encoded(name: &str) -> Cow<'_, str> {
+    if !name.contains(['%', '/', '+']) {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.replace('%', "%25").replace('/', "%2F").replace('+', "%2B"))
 }
 
 fn decoded(text: &str, prefix: &str) -> Option<Arc<str>> {
