@@ -128,12 +128,9 @@ impl<A: Assign> Audiences<A> {
         *followed = revision.number;
         if is_next {
             self.reassign(&revision.reassigned);
-            for audience in &revision.changed {
-                let name = name_of(audience);
-                if self.0.store.is_watched(&name) {
-                    self.update(&name, audience);
-                }
-            }
+            let named = revision.changed.iter().map(|audience| (name_of(audience), audience));
+            let watched = named.filter(|(name, _)| self.0.store.is_watched(name));
+            self.update(watched.map(|(name, audience)| (name, audience.clone())));
             self.update_possible(&revision.reassigned);
         } else {
             self.0.store.reassign();
@@ -171,17 +168,17 @@ impl<A: Assign> Audiences<A> {
                 audience.layers().any(|layer| overlays.binary_search(&layer).is_ok())
             }
         };
-        for name in self.0.store.watched() {
-            if let Some(audience) = audience_of(&name).filter(concerns) {
-                self.update(&name, &audience);
-            }
-        }
+        let watched = self.0.store.watched().into_iter();
+        let named = watched.filter_map(|name| Some((audience_of(&name)?, name)));
+        self.update(
+            named.filter(|(audience, _)| concerns(audience)).map(|(one, name)| (name, one)),
+        );
     }
 
-    fn update(&self, name: &AudienceName, audience: &Audience) {
-        if let Some(seen) = self.0.catalog.seen_by(audience) {
-            self.0.store.update(name, &seen);
-        }
+    fn update(&self, audiences: impl Iterator<Item = (AudienceName, Audience)>) {
+        let seen = audiences.filter_map(|(name, it)| Some((name, self.0.catalog.seen_by(&it)?)));
+        let seen: Vec<_> = seen.collect();
+        self.0.store.update(seen.iter().map(|(name, seen)| (name, seen)));
     }
 
     /// The audience of a client, whether or not there is anything to see for it.

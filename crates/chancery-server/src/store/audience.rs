@@ -18,7 +18,7 @@ use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use atomic_waker::AtomicWaker;
 use chancery_catalog::AudienceSnapshot;
@@ -112,14 +112,14 @@ impl Audience {
         !self.is_watched() && !matches!(*lock(&self.shown), Shown::Published { .. })
     }
 
-    /// Shows a snapshot that is published; [`notify`](Self::notify) then. Returns the one before.
+    /// Shows a snapshot that is published; [`concerned`](Self::concerned) says whom to wake then. Returns the one before.
     pub(super) fn publish(&self, snapshot: &Arc<Snapshot>) -> Option<Arc<Snapshot>> {
         let shown = Shown::Published { snapshot: Arc::clone(snapshot), at: Instant::now() };
         self.show(&mut lock(&self.shown), shown)
     }
 
     /// Shows a snapshot that is supplied, unless a newer one is shown, or one that was published;
-    /// [`notify`](Self::notify) then. Returns the one before, or that nothing changed.
+    /// [`concerned`](Self::concerned) says whom to wake then. Returns the one before, or that nothing changed.
     pub(super) fn supply(
         &self,
         supplied: &AudienceSnapshot,
@@ -144,10 +144,15 @@ impl Audience {
         Ok(self.show(&mut shown, Shown::Supplied { snapshot, revision: *revision, at }))
     }
 
-    /// Wakes those whom it concerns that one snapshot took the place of another.
-    pub(super) fn notify(&self, before: Option<&Snapshot>, after: &Snapshot) {
+    /// Takes the wakers of the streams that it concerns that one snapshot took the place of another.
+    pub(super) fn concerned(
+        &self,
+        before: Option<&Snapshot>,
+        after: &Snapshot,
+        wakers: &mut Vec<Waker>,
+    ) {
         let changes = before.map(|before| SnapshotChanges::between(before, after, &KEYS));
-        self.wake(|handle| {
+        self.take_wakers(wakers, |handle| {
             let demand = lock(&handle.demand);
             let touched = |demand: &DemandFilter| {
                 changes.as_ref().is_none_or(|changes| demand.is_touched_by(changes))
@@ -179,12 +184,12 @@ impl Audience {
         before.snapshot().cloned()
     }
 
-    fn wake(&self, whom: impl Fn(&WatcherHandle) -> bool) {
+    fn take_wakers(&self, wakers: &mut Vec<Waker>, whom: impl Fn(&WatcherHandle) -> bool) {
         let now = self.age(Instant::now());
         for handle in lock(&self.watchers).handles.values() {
             let looked = handle.looked.load(Ordering::Relaxed);
             if now.saturating_sub(looked) >= LONG || whom(handle) {
-                handle.waker.wake();
+                wakers.extend(handle.waker.take());
             }
         }
     }

@@ -15,6 +15,7 @@ mod audience;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use chancery_catalog::AudienceSnapshot;
 use chancery_core::{Node, Snapshot};
@@ -98,13 +99,25 @@ impl Store {
         }
         let before = audience.publish(&snapshot);
         drop(audiences);
-        audience.notify(before.as_deref(), &snapshot);
+        let mut wakers = Vec::new();
+        audience.concerned(before.as_deref(), &snapshot, &mut wakers);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Shows the nodes of `audience` a newer snapshot than the supplied one they see. Nothing
-    /// happens if nobody watches the audience, or it sees a newer one already.
-    pub fn update(&self, audience: &AudienceName, newer: &AudienceSnapshot) {
-        self.show(audience, newer, Some(Instant::now()));
+    /// Shows the nodes of audiences newer snapshots than the supplied ones they see. Nothing happens
+    /// if nobody watches an audience, or it sees a newer one already.
+    ///
+    /// Streams are woken when all audiences are updated: a thread that is woken for each would
+    /// interrupt this one as often.
+    pub fn update<'a>(
+        &self,
+        newer: impl IntoIterator<Item = (&'a AudienceName, &'a AudienceSnapshot)>,
+    ) {
+        let (now, mut wakers) = (Instant::now(), Vec::new());
+        for (audience, newer) in newer {
+            self.show(audience, newer, Some(now), &mut wakers);
+        }
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// The audiences that somebody watches.
@@ -180,18 +193,27 @@ impl Store {
         drop(audiences);
         if is_first && let Some(supply) = &self.supply {
             let supplied = supply.supply(watch.audience());
-            supplied.inspect(|supplied| self.show(watch.audience(), supplied, None));
+            let mut wakers = Vec::new();
+            supplied.inspect(|it| self.show(watch.audience(), it, None, &mut wakers));
+            wakers.into_iter().for_each(Waker::wake);
         }
         watch
     }
 
-    fn show(&self, name: &AudienceName, supplied: &AudienceSnapshot, at: Option<Instant>) {
+    /// Shows a supplied snapshot, and takes the wakers of those whom it concerns.
+    fn show(
+        &self,
+        name: &AudienceName,
+        supplied: &AudienceSnapshot,
+        at: Option<Instant>,
+        wakers: &mut Vec<Waker>,
+    ) {
         let audiences = self.lock();
         let known = audiences.audiences.get(name).filter(|audience| audience.is_watched());
         let Some(audience) = known.cloned() else { return };
         let Ok(before) = audience.supply(supplied, at) else { return };
         drop(audiences);
-        audience.notify(before.as_deref(), &supplied.snapshot);
+        audience.concerned(before.as_deref(), &supplied.snapshot, wakers);
     }
 
     /// Has each question that is under way now asked again. Returns the audiences there are: a
