@@ -45,8 +45,8 @@ pub(super) struct ServerArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "servers", help_heading = "Server")]
     pub(super) bootstrap: Option<PathBuf>,
 
-    /// How long a server may take to be connected to, and then to answer [default: 15s; to answer 30s
-    /// if its features in the bootstrap have resource_timer_is_transient_error]
+    /// The longest time that connecting to a server may take, and then its answer [default: 15s; for
+    /// the answer 30s if its features in the bootstrap have resource_timer_is_transient_error]
     #[arg(long, value_name = "TIME", help_heading = "Server")]
     pub(super) timeout: Option<Span>,
 
@@ -54,7 +54,7 @@ pub(super) struct ServerArgs {
     #[arg(long, requires = "servers", help_heading = "TLS")]
     pub(super) tls: bool,
 
-    /// Who vouches for the server, PEM; implies --tls
+    /// Certificates of the authorities that vouch for the server, PEM; implies --tls
     #[arg(long, value_name = "FILE", requires = "servers", help_heading = "TLS")]
     pub(super) ca: Option<PathBuf>,
 
@@ -71,10 +71,10 @@ pub(super) struct ServerArgs {
     pub(super) token: Option<PathBuf>,
 }
 
-/// The node. What is not said is as in the bootstrap.
+/// The node. A part of it that no flag sets is as in the bootstrap.
 #[derive(Args, Clone, Debug)]
 pub(super) struct NodeArgs {
-    /// Who asks [default: chancery]
+    /// The id of the node that asks [default: chancery]
     #[arg(long, value_name = "ID", help_heading = "Node")]
     pub(super) node: Option<String>,
 
@@ -87,7 +87,7 @@ pub(super) struct NodeArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = "Node")]
     pub(super) metadata: Vec<(String, Value)>,
 
-    /// Where the node is
+    /// The locality the node is in
     #[arg(long, value_name = "REGION[/ZONE[/SUBZONE]]", value_parser = locality)]
     #[arg(help_heading = "Node")]
     pub(super) locality: Option<Locality>,

@@ -23,7 +23,7 @@ pub(super) struct Clients {
     #[command(flatten)]
     pub(super) secure: Secure,
 
-    /// How long is waited for any one thing: a connection, the first answers, a round
+    /// The longest wait for any one thing: a connection, the first answers, a round
     #[arg(long, default_value = "60s", value_parser = span, help_heading = "Server")]
     pub(super) timeout: Duration,
 
@@ -32,17 +32,17 @@ pub(super) struct Clients {
     #[arg(value_parser = clap::value_parser!(u32).range(16_384..=16_777_215))]
     pub(super) max_frame_size: u32,
 
-    /// How many clients; several, as in 100,1000,10000, make a run each
+    /// The number of clients; several, as in 100,1000,10000, make a run each
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000")]
     #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) streams: Vec<u32>,
 
-    /// Over how many connections [default: one for each client]
+    /// The number of their connections [default: one for each client]
     #[arg(long, value_name = "N", help_heading = "Clients")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) connections: Option<u32>,
 
-    /// How many threads the clients run on
+    /// The number of threads that the clients run on
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Clients")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(super) threads: u32,
@@ -55,8 +55,8 @@ pub(super) struct Clients {
     #[arg(long, help_heading = "Clients")]
     pub(super) per_type: bool,
 
-    /// What is asked for: cds, eds, lds, rds, … or full type URLs; changes are waited for in the
-    /// first
+    /// The types that are asked for: cds, eds, lds, rds, … or full type URLs; changes are waited for
+    /// in the first
     #[arg(long, value_delimiter = ',', default_value = "eds", value_parser = parse_type)]
     #[arg(value_name = "TYPES", help_heading = "Clients")]
     pub(super) types: Vec<TypeUrl>,
@@ -66,11 +66,11 @@ pub(super) struct Clients {
     #[arg(help_heading = "Clients")]
     pub(super) names: Vec<NameCount>,
 
-    /// What names look like; {:06} stands for their number, from 0, with six digits
+    /// The form of the names; {:06} stands for their number, from 0, with six digits
     #[arg(long, value_name = "PATTERN", default_value = "bench-{:06}", help_heading = "Clients")]
     pub(super) name_pattern: String,
 
-    /// How everything is asked for: with an empty list, with `*`, or with whichever of them is
+    /// The way to ask for everything: with an empty list, with `*`, or with whichever of them is
     /// usual for the type
     #[arg(long, value_enum, default_value_t = Wildcard::Auto, help_heading = "Clients")]
     pub(super) wildcard: Wildcard,
@@ -80,7 +80,7 @@ pub(super) struct Clients {
     #[arg(long, value_name = "N", help_heading = "Clients")]
     pub(super) expect: Option<u32>,
 
-    /// Who the clients are; {} stands for their number
+    /// The node ids of the clients; {} stands for their number
     #[arg(long, value_name = "ID", default_value = "bench-{}", help_heading = "Clients")]
     pub(super) node_id: String,
 
@@ -128,7 +128,7 @@ pub(super) struct Secure {
     #[arg(long, requires = "ca", help_heading = "TLS")]
     pub(super) tls: bool,
 
-    /// Who vouches for the server, PEM
+    /// Certificates of the authorities that vouch for the server, PEM
     #[arg(long, value_name = "FILE", requires = "tls", help_heading = "TLS")]
     pub(super) ca: Option<PathBuf>,
 
@@ -140,7 +140,7 @@ pub(super) struct Secure {
     #[arg(long, value_name = "FILE", requires_all = ["tls", "cert"], help_heading = "TLS")]
     pub(super) key: Option<PathBuf>,
 
-    /// What the server's certificate has to be for [default: the host of --server]
+    /// The name that the server's certificate has to be for [default: the host of --server]
     #[arg(long, value_name = "NAME", requires = "tls", help_heading = "TLS")]
     pub(super) server_name: Option<String>,
 }

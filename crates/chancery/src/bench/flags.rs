@@ -84,15 +84,15 @@ pub(super) struct Rounds {
     #[command(flatten)]
     pub(super) change: Change,
 
-    /// How many changes are measured
+    /// The number of changes that are measured
     #[arg(long, default_value_t = 30, help_heading = "Rounds")]
     pub(super) rounds: usize,
 
-    /// How many changes come before those
+    /// The number of changes that come before those
     #[arg(long, default_value_t = 3, help_heading = "Rounds")]
     pub(super) warmup: usize,
 
-    /// How long nothing happens before each change: 30ms, or 30 for milliseconds
+    /// The pause before each change: 30ms, or 30 for milliseconds
     #[arg(long, default_value = "0", value_parser = gap, help_heading = "Rounds")]
     pub(super) gap: Duration,
 }
@@ -110,7 +110,7 @@ pub(super) struct Churn {
     #[arg(help_heading = "Rounds")]
     pub(super) rate: f64,
 
-    /// How long changes are made
+    /// The time for which changes are made
     #[arg(long, default_value = "10s", value_parser = span, help_heading = "Rounds")]
     pub(super) duration: Duration,
 }
@@ -133,7 +133,7 @@ pub(super) struct Chart {
     #[arg(long, value_name = "FIGURE", default_value = "latency_ms.last.p50")]
     pub(super) y: String,
 
-    /// What stands above it
+    /// The title above the chart
     #[arg(long, value_name = "TEXT")]
     pub(super) title: Option<String>,
 
@@ -175,7 +175,7 @@ pub(super) struct Idle {
     #[command(flatten)]
     pub(super) clients: Clients,
 
-    /// How long nothing is done
+    /// The time for which nothing is done
     #[arg(long, default_value = "10s", value_parser = span, help_heading = "Rounds")]
     pub(super) duration: Duration,
 }
@@ -183,7 +183,7 @@ pub(super) struct Idle {
 /// The way in which changes are made.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Change {
-    /// How a change is made: tcp:HOST:PORT (sends `change`, waits for `ok`), exec:COMMAND (runs
+    /// The way to make a change: tcp:HOST:PORT (sends `change`, waits for `ok`), exec:COMMAND (runs
     /// it with sh, waits for its end) or file:PATH (replaces it by --template)
     #[arg(long, value_name = "HOW", help_heading = "Change")]
     pub(super) trigger: TriggerKind,
@@ -259,4 +259,4 @@ impl Change {
 
 /// The help of `--template`. clap makes a line break of `{n}`: an escape sequence that styles nothing
 /// keeps the two characters apart, and is left out where there are no colours.
-const TEMPLATE_HELP: &str = "What file: writes; {\u{1b}[0mn} stands for the number of the change";
+const TEMPLATE_HELP: &str = "The content that file: writes; {\u{1b}[0mn} stands for the number of the change";

@@ -15,7 +15,7 @@ pub(crate) struct Get {
     #[command(flatten)]
     pub(super) query: QueryArgs,
 
-    /// How resources are printed
+    /// The format in which resources are printed
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     #[arg(help_heading = "Output")]
     pub(super) output: Format,
@@ -24,7 +24,7 @@ pub(crate) struct Get {
 /// The format of resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// A line for each: type, name, version, size, and who gave it
+    /// A line for each: type, name, version, size, and the server that gave it
     Table,
     /// A document for each
     Yaml,

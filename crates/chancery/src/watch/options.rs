@@ -18,7 +18,7 @@ pub(crate) struct Watch {
     #[command(flatten)]
     pub(super) query: QueryArgs,
 
-    /// How events are printed
+    /// The format in which events are printed
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Diff)]
     #[arg(help_heading = "Output")]
     pub(super) output: Format,
