@@ -1,4 +1,4 @@
-//! What commits change, and who sees it.
+//! The changes that a commit makes, and the audiences that see them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -219,7 +219,7 @@ fn show(
     }
 }
 
-/// What a source may say next.
+/// One step of a source, drawn at random.
 #[derive(Clone, Debug)]
 enum Step {
     Set(usize, usize, Option<u8>),

@@ -1,4 +1,4 @@
-//! What takes more than one type to know: order, make-before-break, and what follows a cluster.
+//! The rules that span several types: order, make-before-break, and what follows a cluster.
 //!
 //! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].

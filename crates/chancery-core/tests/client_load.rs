@@ -202,7 +202,7 @@ fn calls_are_counted_by_cluster_service_and_locality() {
     assert_eq!(counts(first, "east"), (9, 6, 2, 1));
     assert_eq!(counts(first, "west"), (1, 1, 0, 0));
     assert_eq!(counts(second, "east"), (7, 0, 7, 0));
-    // What a circuit breaker drops is in the total alone (A32).
+    // A request that a circuit breaker drops is in the total alone (A32).
     assert_eq!(first.drops, BTreeMap::from([("throttle".into(), 2), ("lb".into(), 1)]));
     assert_eq!((first.dropped, second.dropped), (4, 0));
     // Since each of them began to count.

@@ -1,7 +1,7 @@
-//! What a client says of its resources: their states, what is kept of each, and what an RPC is told.
+//! The status of a client's resources: the state of each, what is kept of it, and what an RPC gets.
 //!
-//! Each test names the rules it proves (`docs/rules`). Scripts show what is said and heard, and not
-//! how a resource stands, so the machine is driven by hand here.
+//! Each test names the rules it proves (`docs/rules`). Scripts show the messages and the events, and
+//! not the state of a resource, so the machine is driven by hand here.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ struct Life {
     version: u32,
 }
 
-/// What a server says of the cluster `a`.
+/// The answer of a server about the cluster `a`.
 enum Said {
     Body(&'static str),
     Bad(&'static str),
@@ -111,7 +111,7 @@ impl Life {
         (status.state, status.cached.map(body))
     }
 
-    /// What the watcher is told last, if it is an error.
+    /// The last event of the watcher, if it is an error.
     fn error(&mut self) -> Arc<WatchError> {
         let mut last = None;
         while let Some(event) = self.client.event(self.watch) {
@@ -185,7 +185,7 @@ fn every_state_may_follow_every_other() {
             life.says(first());
             assert_eq!(life.state(), (state, kept(drops)));
             for (second, next) in all {
-                // What is not held any more cannot be missing from a response.
+                // A resource that is not kept any more cannot be missing from a response.
                 let next = if drops && next == DoesNotExist { state } else { next };
                 let mut life = Life::open(features);
                 life.says(Said::Body("x"));

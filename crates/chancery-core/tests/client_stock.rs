@@ -1,5 +1,5 @@
-//! What a client holds from an earlier run, and a watcher that reads late: what is gone meanwhile is
-//! told as removed, because the earlier run told that it was there.
+//! The resources that a client has from an earlier run, and a watcher that reads late: one that is
+//! gone meanwhile is reported as removed, because the earlier run reported that it was there.
 //!
 //! Each test names the rules it proves (`docs/rules`). The language of the scripts is that of
 //! [`chancery_testkit::script`].

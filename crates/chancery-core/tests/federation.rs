@@ -1,7 +1,7 @@
 //! Whatever becomes of its servers: a client of several authorities ends with what the best servers
 //! that can be reached have, was told nothing that no server sent, and waits for nothing in silence.
 //!
-//! What is checked on the way is said in [`chancery_testkit::sim::Federation`]. A failure prints its
+//! [`chancery_testkit::sim::Federation`] says what is checked on the way. A failure prints its
 //! seed; `CHANCERY_SIM_SEED=n` plays it again, `CHANCERY_SIM_SEEDS=n` plays more.
 
 use chancery_testkit::sim::{Federation, each_seed};

@@ -1,7 +1,7 @@
 //! Whatever is delayed, lost, rejected or published at whatever moment: a quiet network leaves
 //! every client with exactly what it asked for, and nothing was sent that it had.
 //!
-//! What is checked on the way is said in [`chancery_testkit::sim`]. A failure prints its seed;
+//! [`chancery_testkit::sim`] says what is checked on the way. A failure prints its seed;
 //! `CHANCERY_SIM_SEED=n` plays it again, `CHANCERY_SIM_SEEDS=n` plays more.
 
 use chancery_testkit::sim::{Fleet, each_seed};

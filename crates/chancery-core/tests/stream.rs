@@ -1,4 +1,4 @@
-//! What a driver relies on beyond responses: several streams, deadlines, messages that do not fit.
+//! The guarantees to a driver beyond responses: several streams, deadlines, messages that do not fit.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -126,7 +126,7 @@ impl Op {
     }
 }
 
-/// Whether every audience that a fresh load serves sees the same here.
+/// Returns true if every audience that a fresh load serves sees the same here.
 fn agrees(live: &Catalog, fresh: &Catalog) -> bool {
     let groups = [None, Some("g"), Some("h")];
     let nodes = [None, Some("n/1"), Some("n")];
@@ -147,7 +147,7 @@ fn options(tree: &Tree, v2: bool) -> Options {
     Options { v2, settle: Duration::from_millis(2), ..tree.options() }
 }
 
-/// What a source that knows nothing yet finds.
+/// The catalog of a source that loads the tree for the first time.
 fn fresh(tree: &Tree, v2: bool) -> Catalog {
     let mut directory = Directory::new(options(tree, v2), support::schema());
     directory.load();

@@ -1,4 +1,4 @@
-//! What documents say, seen through the directory: formats, faults in them, and what follows.
+//! Documents, seen through the directory: their formats, faults in them, and what follows.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

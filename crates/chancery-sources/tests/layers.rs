@@ -1,4 +1,4 @@
-//! Who sees what, and what a fault holds back.
+//! The layers that each audience sees, and what a fault holds back.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

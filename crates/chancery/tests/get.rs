@@ -312,7 +312,7 @@ fn a_bootstrap_names_servers_authorities_and_targets() {
     assert!(err(&found).contains("lds `web`"), "{}", err(&found));
 }
 
-/// What `docs/get.md` tells of the federation among the examples, on ports of our own.
+/// The commands of `docs/get.md` for the federation among the examples, on ports of our own.
 #[test]
 fn the_federation_of_the_examples_goes_as_it_is_told() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/federation");
@@ -453,7 +453,7 @@ fn get(words: &[&str]) -> Output {
     finished(&mut chancery(&[&["get"], words].concat()))
 }
 
-/// What was printed by a command that went well.
+/// The standard output of a command that succeeded.
 #[track_caller]
 fn out(run: &Output) -> String {
     assert!(run.status.success(), "{:?} {}", run.status, err(run));

@@ -127,7 +127,7 @@ async fn a_server_that_ends_each_stream_after_an_answer_about_something_else_is_
     assert!(told(&run).contains("gave no answer within "), "{}", told(&run));
 }
 
-/// What a server does with a stream.
+/// The manner in which a server treats a stream.
 #[derive(Clone, Copy)]
 enum Manner {
     /// It reads, and says nothing.

@@ -1,7 +1,7 @@
 //! The daemon as a streaming client meets it: what moves a stream, and what ends it.
 //!
-//! What streams are sent in general is proved in `chancery-server`; here is what only the whole
-//! has: a directory, groups, signals.
+//! The tests of `chancery-server` prove what streams get in general; those here need what only the
+//! daemon has: a directory, groups, signals.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
@@ -97,7 +97,7 @@ struct Stream {
     read: BytesMut,
 }
 
-/// What the client was sent.
+/// A response that the client got.
 struct Response(Bytes);
 
 impl Stream {
@@ -157,7 +157,7 @@ async fn within<F: Future>(what: &str, future: F) -> F::Output {
 }
 
 impl Response {
-    /// Whether a cluster of this name is in it.
+    /// Returns true if a cluster of this name is in it.
     fn has(&self, name: &str) -> bool {
         let named = field(1, name.as_bytes());
         self.0.windows(named.len()).any(|window| window == named)

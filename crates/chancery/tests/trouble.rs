@@ -25,7 +25,7 @@ async fn served() -> TestServer {
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 const GOOD: (&str, &[u8]) = (CLUSTER, b"\x0a\x04good");
 
-/// What does not decode, what is of another type, and what has no name.
+/// Resources without a name: one does not decode, one is of another type, one has an empty body.
 const NAMELESS: [(&str, &[u8]); 3] =
     [(CLUSTER, b"\xff\xff"), ("envoy.config.listener.v3.Listener", b"\x0a\x01a"), (CLUSTER, b"")];
 
@@ -137,7 +137,7 @@ async fn a_watch_of_what_is_missing_tells_that_its_server_died() {
     }
 }
 
-/// What the next line tells; the flags say how long it may take to come.
+/// The event of the next line; the flags say how long it may take to come.
 fn event(lines: &mut impl BufRead) -> String {
     let mut line = String::new();
     tokio::task::block_in_place(|| lines.read_line(&mut line)).unwrap();

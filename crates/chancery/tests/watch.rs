@@ -362,7 +362,7 @@ fn a_reader_who_goes_away_ends_it_at_once() {
     assert_eq!(watch.child.ended(), (Some(0), String::new()));
 }
 
-/// What it prints is more than a pipe holds.
+/// The watch prints more than a pipe holds.
 #[test]
 fn a_reader_who_reads_nothing_does_not_keep_it_from_ending() {
     let many: String =
@@ -467,7 +467,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// How many bytes a process has written.
+/// The number of bytes that a process has written.
 fn written(io: &str) -> u64 {
     let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
     line.unwrap().parse().unwrap()

@@ -65,7 +65,7 @@ impl Tree {
         Directory::new(self.options(), Schema::bundled())
     }
 
-    /// What a load of it finds.
+    /// The catalog and the report of a load of the directory.
     pub(crate) fn load(&self) -> (Catalog, LoadReport) {
         let mut directory = self.directory();
         let report = directory.load();

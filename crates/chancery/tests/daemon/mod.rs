@@ -172,7 +172,7 @@ pub(crate) fn chancery(args: &[&str]) -> Program {
     command
 }
 
-/// What a command leaves that ends by itself.
+/// The output of a command that ends by itself.
 pub(crate) fn finished(command: &mut Program) -> Output {
     command.output().unwrap()
 }

@@ -1,7 +1,7 @@
 //! Programs that a test runs, and no wait for them without a bound: for their end, for their output.
 //!
-//! What is waited for in vain is told with the command line and with what the program has said so
-//! far. The names are those of `std::process`, which waits for ever.
+//! A wait in vain fails with the command line and with what the program has printed so far. The
+//! names are those of `std::process`, which waits for ever.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -16,10 +16,10 @@ use mio::{Events, Interest, Poll, Token};
 /// Far more than anything here takes, also on a machine with other work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether a program has ended.
+/// The time between two checks whether a program has ended.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How much of what a program said is kept to be shown.
+/// The number of bytes of a program's output that are kept to be shown.
 const TAIL: usize = 4096;
 
 /// A program to run, and how.
@@ -28,7 +28,7 @@ pub(crate) struct Program(Command);
 /// A program that ends with the test, also with one that fails.
 pub(crate) struct Running {
     child: Child,
-    /// What it says, if it was started with `Stdio::piped()`.
+    /// Its standard output, if it was started with `Stdio::piped()`.
     pub(crate) stdout: Option<Pipe>,
     pub(crate) stderr: Option<Pipe>,
     command: String,

@@ -38,7 +38,7 @@ impl Raw {
         Self { address, rejected, _task: task }
     }
 
-    /// What the next rejection says.
+    /// The message of the next rejection.
     pub(crate) async fn rejected(&mut self) -> String {
         let next = tokio::time::timeout(std::time::Duration::from_secs(60), self.rejected.recv());
         next.await.expect("a rejection").unwrap()

@@ -25,7 +25,7 @@ const CONNECTIONS: usize = 8;
 const PACE: Duration = Duration::from_millis(4);
 const CHANGES: usize = 500;
 
-/// How many requests were answered, and how the first that was not failed.
+/// A constant load of requests, and the number of them that were answered.
 #[derive(Debug, Default)]
 struct Load {
     stopped: AtomicBool,

@@ -21,7 +21,7 @@ use crate::support::envoy::{Envoy, VERSIONS};
 use crate::support::ports::Port;
 use crate::support::resources::{Source, cluster, endpoints, listener, rds, routes};
 
-/// What every case has: a directory to work in, two backends, a port for Envoy's listener.
+/// The parts of every case: a directory to work in, two backends, a port for Envoy's listener.
 struct Rig {
     clients: Clients,
     version: &'static str,

@@ -11,7 +11,7 @@ use super::{Rig, bootstrap_for, client_listener, eds_cluster, routes_by_prefix, 
 use crate::support::chancery::{Chancery, Directory};
 use crate::support::resources::endpoints;
 
-/// How many clusters there are after each edit. Odd and even take turns, as do the servers that
+/// The number of clusters after each edit. Odd and even take turns, as do the servers that
 /// answer.
 const EDITS: [usize; 12] = [5, 10, 3, 12, 7, 14, 1, 8, 15, 2, 9, 16];
 

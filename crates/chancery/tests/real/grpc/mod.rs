@@ -340,7 +340,7 @@ fn node_federation() {
     with_clients(|rig| federation(rig, rig.clients.node("client.js"), "node"));
 }
 
-/// What a bootstrap says of certificates in files.
+/// The configuration of certificates in files, as a bootstrap has it.
 fn file_watcher(authority: &Authority, name: &str) -> Value {
     json!({
         "certificate_file": authority.file(&format!("{name}.pem")),

@@ -57,7 +57,7 @@ fn what_is_missing_is_asked_of_the_next_server() {
     write(4);
     hears(&[(0, "changed 4s"), (1, "changed 4s"), (2, "changed 4s")]);
 
-    // What a better server does not have it takes away, which is no reason not to use it any more.
+    // A better server takes away what it does not have, which is no reason not to use it any more.
     let rust = RustServer::serve_on(port, &rig.clients, rig.path(), 2);
     hears(&[(0, &unchanged), (1, &unchanged), (2, "ambient")]);
     chancery.says("stream closed");

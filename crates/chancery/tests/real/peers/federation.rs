@@ -49,7 +49,8 @@ impl Federation {
     }
 }
 
-/// What go-control-plane has: a cluster and a listener under its authority, a cluster without any.
+/// The resources of go-control-plane: a cluster and a listener under its authority, and a cluster
+/// without any.
 fn others(seconds: u32) -> Value {
     let mut all = clusters(&[(THEIRS, seconds), ("old", 9)]);
     let list = all.as_array_mut().expect("it was made as one");
@@ -80,7 +81,7 @@ fn each_name_is_asked_of_its_own_server() {
     assert_eq!(ask(&[glob, THEIRS]).whole(), [one.as_str(), &other]);
 }
 
-/// What one server does not have is no matter of the other one.
+/// A resource that one server does not have is no matter of the other one.
 #[test]
 fn what_is_missing_is_told_of_its_own_server() {
     let Some(rig) = Rig::new() else { return };

@@ -1,8 +1,8 @@
 //! Our client before the servers of other projects: go-control-plane, rust-control-plane and
 //! Sovereign, alone and beside Chancery.
 //!
-//! What is asked of them is clusters and endpoints of a few lines, because the client must not care
-//! what a resource is.
+//! They are asked for clusters and endpoints of a few lines, because the client must not care what a
+//! resource is.
 
 mod fallback;
 mod federation;
@@ -73,6 +73,6 @@ fn with_endpoints(clusters: Value, names: &[&str]) -> Value {
     all
 }
 
-/// How long a server has to give what is asked for, where it will not: long enough for a loaded
+/// The time for a server to give what is asked for, where it will not: long enough for a loaded
 /// machine to give what there is.
 const PATIENCE: [&str; 2] = ["--timeout", "2s"];

@@ -25,13 +25,13 @@ pub(crate) struct Get {
     process: Process,
 }
 
-/// What came of it.
+/// The outcome of a `get`.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: Option<i32>,
     /// `NAME NUMBER` of each resource.
     pub(crate) found: Vec<String>,
-    /// What was said on stderr.
+    /// The text on stderr.
     pub(crate) told: String,
 }
 
@@ -73,7 +73,7 @@ impl Answer {
 /// A watch that goes on.
 pub(crate) struct Watch {
     process: Process,
-    /// How much of its data was read.
+    /// The number of bytes of its data that were read.
     read: usize,
 }
 

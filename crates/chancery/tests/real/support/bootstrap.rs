@@ -4,7 +4,7 @@
 
 use super::resources::{Source, indent};
 
-/// How Envoy speaks to a management server.
+/// The transport between Envoy and a management server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Transport<'a> {
     /// HTTP/2 in the clear.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `cargo xtask fetch` installed.
+/// The programs that `cargo xtask fetch` installed.
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     real: PathBuf,

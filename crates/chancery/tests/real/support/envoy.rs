@@ -129,7 +129,7 @@ impl Envoy {
         }
     }
 
-    /// Whether a cluster of that name is there and warm.
+    /// Returns true if a cluster of that name is there and warm.
     pub(crate) fn has_cluster(&self, name: &str) -> bool {
         let page = self.admin("/clusters").unwrap_or_default();
         page.lines().any(|line| line.starts_with(&format!("{name}::")))

@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) body: String,
-    /// Whether the server will close the connection after it.
+    /// True if the server will close the connection after it.
     pub(crate) last: bool,
 }
 

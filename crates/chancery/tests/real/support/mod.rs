@@ -1,4 +1,4 @@
-//! What the tests with real clients and servers stand on: processes, ports, TLS files, backends,
+//! The support of the tests with real clients and servers: processes, ports, TLS files, backends,
 //! directories.
 //!
 //! Nothing here sleeps for a fixed time: tests wait for something they can observe, up to a bound

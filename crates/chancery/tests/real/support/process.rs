@@ -8,7 +8,7 @@ use std::thread;
 
 use super::wait;
 
-/// How much of its output a program leaves behind when its test fails.
+/// The number of lines of its output that a program leaves behind when its test fails.
 const LAST_LINES: usize = 60;
 
 /// A running program; it is killed and its end awaited when the value goes.
@@ -67,7 +67,7 @@ impl Process {
         text(&self.log.with_extension("out"))
     }
 
-    /// How much it has said so far; see [`Self::says_after`].
+    /// The length of its output so far; see [`Self::says_after`].
     pub(crate) fn mark(&self) -> usize {
         self.output().len()
     }
@@ -117,7 +117,7 @@ fn create(path: &Path) -> File {
     File::create(path).expect("the test's directory can be written")
 }
 
-/// What is in a file so far.
+/// The content of a file so far.
 fn text(path: &Path) -> String {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }

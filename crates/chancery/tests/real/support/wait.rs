@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Long enough for a loaded machine; a test that gets here is about to fail.
 const BOUND: Duration = Duration::from_secs(40);
 
-/// How often to look.
+/// The time between two looks.
 const PAUSE: Duration = Duration::from_millis(15);
 
 /// Looks until there is something, and fails by name if nothing comes.
