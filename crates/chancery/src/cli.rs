@@ -1,15 +1,11 @@
-//! The command line: these structs are the help text, and where the environment is read.
+//! The command line: the subcommands, and the text above them.
 //!
-//! Flags override the environment, the environment overrides `chancery.yaml`, that overrides the
-//! defaults. So a flag that was not given is `None` here and never a default.
+//! Not here: the flags of each, which are beside the code that they steer.
 
-use std::path::PathBuf;
-
-use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
-use crate::config::{AdminAddress, ListenAddress, LogFormat, LogLevel};
+use crate::config::Serve;
 use crate::get::Get;
 use crate::watch::Watch;
 
@@ -32,131 +28,11 @@ pub(crate) enum Command {
     Bench(Box<Bench>),
 }
 
-/// Serve the resources of a directory to every client that asks, and follow its changes.
-///
-/// Every file below DIR that ends in .yaml, .yml, .json, .pb_text or .pb holds xDS resources:
-/// one, a list, or a whole DiscoveryResponse. Files at the top are for every node, files below
-/// groups/NAME/ for the nodes of a group, files below nodes/ID/ for one node. DIR/chancery.yaml is
-/// optional; it can set everything the flags below set, and the rules of the groups.
-///
-/// gRPC (SotW, delta, aggregated and per type), REST, health and reflection share one port.
-/// Clients get an edit within a second. An edit with a fault changes nothing: the last good state
-/// stays in service, and the fault is logged with file, line and column.
-#[derive(Args, Clone, Debug, Default)]
-#[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
-pub(crate) struct Serve {
-    /// The directory that holds the resources
-    pub(crate) dir: PathBuf,
-
-    /// Address of gRPC and REST, IP:PORT or unix:PATH; may be given several times
-    /// [default: 127.0.0.1:18000]
-    #[arg(long, value_name = "ADDR", env = "CHANCERY_LISTEN", value_delimiter = ',')]
-    #[arg(help_heading = "Addresses", hide_env_values = true)]
-    pub(crate) listen: Vec<ListenAddress>,
-
-    /// Address of /ready, /healthz, /config and /metrics for operators: IP:PORT or off
-    /// [default: 127.0.0.1:18080]
-    #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", help_heading = "Addresses")]
-    #[arg(hide_env_values = true)]
-    pub(crate) admin: Option<AdminAddress>,
-
-    /// Certificate chain of the server, PEM; read again when it changes
-    #[arg(long, value_name = "FILE", env = "CHANCERY_TLS_CERT", requires = "tls_key")]
-    #[arg(help_heading = "TLS", hide_env_values = true)]
-    pub(crate) tls_cert: Option<PathBuf>,
-
-    /// Private key of the server, PEM
-    #[arg(long, value_name = "FILE", env = "CHANCERY_TLS_KEY", requires = "tls_cert")]
-    #[arg(help_heading = "TLS", hide_env_values = true)]
-    pub(crate) tls_key: Option<PathBuf>,
-
-    /// Demand of every client a certificate signed by one of these, PEM
-    #[arg(long, value_name = "FILE", env = "CHANCERY_TLS_CLIENT_CA", requires = "tls_cert")]
-    #[arg(help_heading = "TLS", hide_env_values = true)]
-    pub(crate) tls_client_ca: Option<PathBuf>,
-
-    /// More message types, as a FileDescriptorSet; may be given several times
-    #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
-    #[arg(value_delimiter = ',', help_heading = "Resources", hide_env_values = true)]
-    pub(crate) descriptor_sets: Vec<PathBuf>,
-
-    /// Serve the v2 services and types too, for clients that know no v3
-    #[arg(long, env = "CHANCERY_ENABLE_V2", help_heading = "Resources", hide_env_values = true)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
-    pub(crate) enable_v2: Option<bool>,
-
-    /// Start although some files have faults, and serve every node that does not use them
-    #[arg(long, env = "CHANCERY_ALLOW_PARTIAL", help_heading = "Resources")]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
-    #[arg(hide_env_values = true)]
-    pub(crate) allow_partial: Option<bool>,
-
-    /// Form of the log lines on stderr [default: text]
-    #[arg(long, value_enum, value_name = "FORMAT", env = "CHANCERY_LOG_FORMAT")]
-    #[arg(help_heading = "Logs", hide_env_values = true)]
-    pub(crate) log_format: Option<LogFormat>,
-
-    /// Level of the least important log lines that are written [default: info]
-    #[arg(long, value_enum, value_name = "LEVEL", env = "CHANCERY_LOG_LEVEL")]
-    #[arg(help_heading = "Logs", hide_env_values = true)]
-    pub(crate) log_level: Option<LogLevel>,
-
-    /// Short for --log-level debug; twice for trace
-    #[arg(short, long, action = ArgAction::Count, conflicts_with = "log_level")]
-    #[arg(help_heading = "Logs")]
-    pub(crate) verbose: u8,
-
-    /// Print the configuration that would be in force, and stop
-    #[arg(long)]
-    pub(crate) print_config: bool,
-}
-
-impl Serve {
-    /// The log level that the flags set, if they set one.
-    pub(crate) fn level(&self) -> Option<LogLevel> {
-        match self.verbose {
-            0 => self.log_level,
-            1 => Some(LogLevel::Debug),
-            _ => Some(LogLevel::Trace),
-        }
-    }
-}
-
-const AFTER_HELP: &str = "\
-Examples:
-  chancery serve examples/quickstart
-  chancery serve /etc/xds --listen 0.0.0.0:18000 --admin 127.0.0.1:18080
-  chancery serve /etc/xds --listen unix:/run/chancery.sock --listen 10.0.0.1:18000 \\
-      --tls-cert server.pem --tls-key server.key --tls-client-ca clients.pem
-
-Signals:
-  TERM, INT   stop admitting, end the streams one after the other, exit; twice: at once
-  HUP         read the directory and the certificates again
-
-Exit codes:
-  0   done
-  1   the configuration has faults; all of them are printed
-  2   something failed: an address in use, a directory that cannot be read
-  64  the command line makes no sense
-
-Every flag with [env: NAME] may be given by that variable; flags override variables, variables
-override DIR/chancery.yaml. docs/configuration.md describes the file.";
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
     use super::*;
-
-    fn serve(args: &[&str]) -> Result<Serve, clap::Error> {
-        let args = ["chancery", "serve"].iter().chain(args);
-        match Cli::try_parse_from(args)?.command {
-            Command::Serve(serve) => Ok(*serve),
-            _ => unreachable!("the arguments say serve"),
-        }
-    }
 
     #[test]
     fn the_definition_is_consistent() {
@@ -186,37 +62,5 @@ mod tests {
         assert!(texts.len() > 100, "{}", texts.len());
         let broken: Vec<_> = texts.iter().filter(|text| text.contains("{n}")).collect();
         assert_eq!(broken, [""; 0]);
-    }
-
-    #[test]
-    fn addresses_may_be_given_several_times() {
-        let args = ["dir", "--listen", "127.0.0.1:1", "--listen", "unix:/s", "--admin", "off"];
-        let serve = serve(&args).unwrap();
-        assert_eq!(serve.listen.len(), 2);
-        assert_eq!(serve.admin, Some(AdminAddress::Off));
-    }
-
-    #[test]
-    fn what_was_not_given_is_told_apart_from_no() {
-        assert_eq!(serve(&["dir"]).unwrap().enable_v2, None);
-        assert_eq!(serve(&["dir", "--enable-v2"]).unwrap().enable_v2, Some(true));
-        assert_eq!(serve(&["dir", "--enable-v2=false"]).unwrap().enable_v2, Some(false));
-        assert_eq!(serve(&["--enable-v2", "dir"]).unwrap().enable_v2, Some(true));
-    }
-
-    #[test]
-    fn misuse_is_refused() {
-        assert!(serve(&[]).is_err());
-        assert!(serve(&["dir", "--listen", "localhost:1"]).is_err());
-        assert!(serve(&["dir", "--tls-cert", "cert.pem"]).is_err());
-        assert!(serve(&["dir", "-v", "--log-level", "warn"]).is_err());
-        assert!(serve(&["dir", "other"]).is_err());
-    }
-
-    #[test]
-    fn verbose_is_short_for_a_level() {
-        assert_eq!(serve(&["dir", "-v"]).unwrap().level(), Some(LogLevel::Debug));
-        assert_eq!(serve(&["dir", "-vv"]).unwrap().level(), Some(LogLevel::Trace));
-        assert_eq!(serve(&["dir"]).unwrap().level(), None);
     }
 }

@@ -259,4 +259,5 @@ impl Change {
 
 /// The help of `--template`. clap makes a line break of `{n}`: an escape sequence that styles nothing
 /// keeps the two characters apart, and is left out where there are no colours.
-const TEMPLATE_HELP: &str = "The content that file: writes; {\u{1b}[0mn} stands for the number of the change";
+const TEMPLATE_HELP: &str =
+    "The content that file: writes; {\u{1b}[0mn} stands for the number of the change";

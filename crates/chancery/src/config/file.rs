@@ -5,9 +5,8 @@
 use std::path::Path;
 use std::{fs, io};
 
-use super::Config;
 use super::load::{FILE, InvalidConfig, effective, restart_needed};
-use crate::cli::Serve;
+use super::{Config, Serve};
 
 /// The file, and its content when it was last read.
 pub(crate) struct ConfigFile {

@@ -6,8 +6,7 @@ use std::{fs, io};
 
 use chancery_proto::syntax;
 
-use super::{Config, TlsTable};
-use crate::cli::Serve;
+use super::{Config, Serve, TlsTable};
 use crate::finding::Finding;
 
 /// The name of the file, at the top of the directory.
