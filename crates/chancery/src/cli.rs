@@ -5,7 +5,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
-use crate::config::Serve;
+use crate::config::ServeFlags;
 use crate::get::Get;
 use crate::watch::Watch;
 
@@ -22,7 +22,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     // The help of each is the documentation of its struct.
-    Serve(Box<Serve>),
+    Serve(Box<ServeFlags>),
     Get(Box<Get>),
     Watch(Box<Watch>),
     Bench(Box<Bench>),

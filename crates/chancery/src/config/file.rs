@@ -6,11 +6,11 @@ use std::path::Path;
 use std::{fs, io};
 
 use super::load::{FILE, InvalidConfig, effective, restart_needed};
-use super::{Config, Serve};
+use super::{Config, ServeFlags};
 
 /// The file, and its content when it was last read.
 pub(crate) struct ConfigFile {
-    flags: Serve,
+    flags: ServeFlags,
     /// The configuration that the server was started with. Other values of most keys need a restart.
     started: Config,
     /// The content that is in force or was refused.
@@ -43,7 +43,7 @@ pub(crate) enum ConfigChange {
 
 impl ConfigFile {
     /// The file as it was when the server was started.
-    pub(crate) fn new(flags: Serve, started: Config) -> Self {
+    pub(crate) fn new(flags: ServeFlags, started: Config) -> Self {
         let known = content_of(&flags.dir.join(FILE));
         Self { flags, started, known, pending: None }
     }
@@ -116,7 +116,7 @@ mod tests {
 
     fn file_in(dir: &tempfile::TempDir, text: &str) -> ConfigFile {
         fs::write(dir.path().join(FILE), text).unwrap();
-        let flags = Serve { dir: dir.path().to_owned(), ..Serve::default() };
+        let flags = ServeFlags { dir: dir.path().to_owned(), ..ServeFlags::default() };
         let started = effective(&flags).unwrap();
         ConfigFile::new(flags, started)
     }

@@ -22,7 +22,7 @@ use super::{AdminAddress, ListenAddress, LogFormat, LogLevel};
 /// stays in service, and the fault is logged with file, line and column.
 #[derive(Args, Clone, Debug, Default)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
-pub(crate) struct Serve {
+pub(crate) struct ServeFlags {
     /// The directory that holds the resources
     pub(crate) dir: PathBuf,
 
@@ -91,7 +91,7 @@ pub(crate) struct Serve {
     pub(crate) print_config: bool,
 }
 
-impl Serve {
+impl ServeFlags {
     /// The log level that the flags set, if they set one.
     pub(crate) fn level(&self) -> Option<LogLevel> {
         match self.verbose {
@@ -131,10 +131,10 @@ mod tests {
     #[derive(Parser)]
     struct Command {
         #[command(flatten)]
-        serve: Serve,
+        serve: ServeFlags,
     }
 
-    fn serve(args: &[&str]) -> Result<Serve, clap::Error> {
+    fn serve(args: &[&str]) -> Result<ServeFlags, clap::Error> {
         let command = Command::try_parse_from(["serve"].iter().chain(args))?;
         Ok(command.serve)
     }

@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use chancery_proto::syntax;
 
-use super::{Config, Serve, TlsTable};
+use super::{Config, ServeFlags, TlsTable};
 use crate::finding::Finding;
 
 /// The name of the file, at the top of the directory.
@@ -45,7 +45,7 @@ impl InvalidConfig {
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or has a fault.
-pub(crate) fn effective(flags: &Serve) -> Result<Config, InvalidConfig> {
+pub(crate) fn effective(flags: &ServeFlags) -> Result<Config, InvalidConfig> {
     let mut config = from_file(&flags.dir)?;
     override_by(&mut config, flags);
     Ok(config)
@@ -87,7 +87,7 @@ fn resolved(mut config: Config, dir: &Path) -> Config {
     config
 }
 
-fn override_by(config: &mut Config, flags: &Serve) {
+fn override_by(config: &mut Config, flags: &ServeFlags) {
     if !flags.listen.is_empty() {
         config.listen.clone_from(&flags.listen);
     }
@@ -132,10 +132,10 @@ mod tests {
     use super::*;
     use crate::config::{AdminAddress, ListenAddress, LogLevel};
 
-    fn dir_with(text: &str) -> (tempfile::TempDir, Serve) {
+    fn dir_with(text: &str) -> (tempfile::TempDir, ServeFlags) {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(FILE), text).unwrap();
-        let flags = Serve { dir: dir.path().to_owned(), ..Serve::default() };
+        let flags = ServeFlags { dir: dir.path().to_owned(), ..ServeFlags::default() };
         (dir, flags)
     }
 
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn without_a_file_the_defaults_are_in_force() {
         let dir = tempfile::tempdir().unwrap();
-        let flags = Serve { dir: dir.path().to_owned(), ..Serve::default() };
+        let flags = ServeFlags { dir: dir.path().to_owned(), ..ServeFlags::default() };
         assert_eq!(effective(&flags).unwrap(), Config::default());
         assert_eq!(effective(&dir_with("# nothing\n").1).unwrap(), Config::default());
     }

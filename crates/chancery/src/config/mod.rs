@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use address::{AdminAddress, ListenAddress};
 pub(crate) use file::{ConfigChange, ConfigFile};
-pub(crate) use flags::Serve;
+pub(crate) use flags::ServeFlags;
 pub(crate) use groups::{Decision, GroupRule};
 pub(crate) use limits::LimitsTable;
 pub(crate) use load::{InvalidConfig, effective};

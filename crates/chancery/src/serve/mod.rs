@@ -41,7 +41,7 @@ use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{self, Admin, LoadStatus, Readiness, ReadinessState};
-use crate::config::{self, Config, ConfigFile, Serve};
+use crate::config::{self, Config, ConfigFile, ServeFlags};
 use crate::exit::Failure;
 use crate::logging;
 
@@ -50,7 +50,7 @@ use crate::logging;
 const TASKS_BETWEEN_READS: u32 = 1024;
 
 /// Does what the flags say, until told to stop.
-pub(crate) fn run(flags: &Serve) -> Result<(), Failure> {
+pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
     let config = config::effective(flags)?;
     if flags.print_config {
         return first::print(&config);
@@ -81,7 +81,7 @@ struct Parts {
     directory: Directory,
 }
 
-async fn serve(flags: &Serve, config: Config, schema: Schema) -> Result<(), Failure> {
+async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(), Failure> {
     let mut signals = Signals::new().context("cannot listen to signals")?;
     let file = ConfigFile::new(flags.clone(), config.clone());
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
