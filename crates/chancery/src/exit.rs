@@ -8,6 +8,7 @@ use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use clap::error::ErrorKind;
 
 use crate::config::InvalidConfig;
 
@@ -26,6 +27,8 @@ enum FailureKind {
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: FailureKind,
+    /// The misuse of the command line, in clap's words.
+    misuse: Option<clap::Error>,
     /// The findings, on several lines, with a line feed at the end.
     details: String,
     error: Option<anyhow::Error>,
@@ -43,10 +46,16 @@ impl Failure {
         Self::new(FailureKind::Broken, error.into())
     }
 
-    /// The command line makes no sense; clap says why in its own words.
-    pub(crate) fn misuse(told: &clap::Error) -> Self {
-        let details = told.render().to_string();
-        Self { kind: FailureKind::Misuse, details, error: None, hint: None }
+    /// Flags that are well formed and cannot be meant together. The usage is added by
+    /// [`Self::with_usage`].
+    pub(crate) fn misuse(why: impl Display) -> Self {
+        clap::Error::raw(ErrorKind::ArgumentConflict, why).into()
+    }
+
+    /// Adds the usage of the command to a misuse that is told without it.
+    #[must_use]
+    pub(crate) fn with_usage(self, command: &mut clap::Command) -> Self {
+        Self { misuse: self.misuse.map(|told| told.format(command)), ..self }
     }
 
     /// The same failure as a broken one: it keeps the command from answering the question.
@@ -75,7 +84,15 @@ impl Failure {
     }
 
     fn new(kind: FailureKind, error: anyhow::Error) -> Self {
-        Self { kind, details: String::new(), error: Some(error), hint: None }
+        Self { kind, misuse: None, details: String::new(), error: Some(error), hint: None }
+    }
+}
+
+/// The command line makes no sense; clap says why in its own words.
+impl From<clap::Error> for Failure {
+    fn from(told: clap::Error) -> Self {
+        let kind = FailureKind::Misuse;
+        Self { kind, misuse: Some(told), details: String::new(), error: None, hint: None }
     }
 }
 
@@ -97,9 +114,12 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// The details, then `chancery: outer: inner`, then the hint on a line of its own.
+/// The misuse or the details, then `chancery: outer: inner`, then the hint on a line of its own.
 impl Display for Failure {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(told) = &self.misuse {
+            write!(f, "{}", told.render())?;
+        }
         f.write_str(&self.details)?;
         if let Some(error) = &self.error {
             writeln!(f, "chancery: {error:#}")?;
@@ -140,6 +160,17 @@ mod tests {
             failure.to_string(),
             "chancery: cannot listen on `127.0.0.1:1`: address in use\n\
              hint: give another with `--listen`\n"
+        );
+    }
+
+    #[test]
+    fn a_misuse_is_told_with_the_usage_of_the_command() {
+        let mut command = clap::Command::new("chancery").arg(clap::arg!(<DIR>));
+        let failure = Failure::misuse("`-o binary` is one response").with_usage(&mut command);
+        assert_eq!(
+            failure.to_string(),
+            "error: `-o binary` is one response\n\nUsage: chancery <DIR>\n\n\
+             For more information, try '--help'.\n"
         );
     }
 

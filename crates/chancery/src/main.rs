@@ -18,7 +18,7 @@ mod watch;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
 use crate::exit::Failure;
@@ -37,16 +37,17 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Failure> {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(told) if told.use_stderr() => return Err(Failure::misuse(&told)),
+        Err(told) if told.use_stderr() => return Err(told.into()),
         Err(help) => {
             help.print().ok();
             return Ok(());
         }
     };
-    match cli.command {
+    let ended = match cli.command {
         Command::Serve(flags) => serve::run(&flags),
         Command::Get(flags) => get::run(&flags),
         Command::Watch(flags) => watch::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
-    }
+    };
+    ended.map_err(|failure| failure.with_usage(&mut Cli::command()))
 }

@@ -8,7 +8,6 @@ use chancery_client::credentials::{CallCredentials, ChannelCredentials, Identity
 use chancery_client::{Bootstrap, BootstrapError};
 use chancery_core::client::ServerFeatures;
 
-use super::misuse;
 use super::options::{NodeArgs, ServerArgs};
 use super::query::Query;
 use crate::exit::Failure;
@@ -35,7 +34,9 @@ pub(super) fn bootstrap(
 fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
     let Some(path) = &args.bootstrap else {
         return Bootstrap::discover(None).map_err(|error| match error {
-            BootstrapError::Missing => misuse("nobody to ask: give `--server` or `--bootstrap`"),
+            BootstrapError::Missing => {
+                Failure::misuse("nobody to ask: give `--server` or `--bootstrap`")
+            }
             error => Failure::broken(error),
         });
     };
@@ -49,10 +50,12 @@ fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
 /// although it was there before.
 fn given(args: &ServerArgs) -> Result<Bootstrap, Failure> {
     if args.token.is_some() && !args.is_secure() && !args.servers.iter().all(|uri| is_https(uri)) {
-        return Err(misuse("`--token` needs TLS: give `--tls` or `--ca` too"));
+        return Err(Failure::misuse("`--token` needs TLS: give `--tls` or `--ca` too"));
     }
     if let Some(empty) = args.servers.iter().find(|uri| uri.is_empty()) {
-        return Err(misuse(format!("`{empty}` is no server; write `HOST:PORT` or `unix:/PATH`")));
+        return Err(Failure::misuse(format!(
+            "`{empty}` is no server; write `HOST:PORT` or `unix:/PATH`"
+        )));
     }
     let features = ServerFeatures { fail_on_data_errors: true, ..ServerFeatures::default() };
     let server = |uri: &String| XdsServer {

@@ -14,7 +14,6 @@ mod options;
 mod query;
 mod render;
 
-use std::fmt::Display;
 use std::io;
 use std::process;
 use std::time::Duration;
@@ -26,13 +25,10 @@ use chancery_client::watch::ErrorKind;
 use chancery_client::{Bootstrap, Client, Options, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
-use clap::CommandFactory;
-use clap::error::ErrorKind as Misuse;
 
 pub(crate) use self::options::QueryArgs;
 pub(crate) use self::query::Query;
 pub(crate) use self::render::{Renderer, Row, plain};
-use crate::cli::Cli;
 use crate::config::LogFormat;
 use crate::exit::Failure;
 use crate::logging;
@@ -125,11 +121,6 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(runtime.context("cannot start")?)
 }
 
-/// The failure of flags that are well formed and cannot be meant together.
-pub(crate) fn misuse(why: impl Display) -> Failure {
-    Failure::misuse(&Cli::command().error(Misuse::ArgumentConflict, why))
-}
-
 /// Returns the outcome of writing: `false` if nobody reads any more, which is no failure.
 pub(crate) fn written(wrote: io::Result<()>) -> Result<bool, Failure> {
     match wrote {
@@ -155,12 +146,14 @@ pub(crate) fn is_failure(kind: ErrorKind) -> bool {
 
 fn queries(args: &QueryArgs) -> Result<Vec<Query>, Failure> {
     if args.target.is_none() {
-        return query::read(&args.words).map_err(misuse);
+        return query::read(&args.words).map_err(Failure::misuse);
     }
     match args.words.as_slice() {
         [] => Ok(Vec::new()),
         [kind] if query::type_of(kind).is_ok_and(|url| url == listeners()) => Ok(Vec::new()),
-        _ => Err(misuse("`--target` asks for a listener; give `lds` beside it, or nothing")),
+        _ => {
+            Err(Failure::misuse("`--target` asks for a listener; give `lds` beside it, or nothing"))
+        }
     }
 }
 

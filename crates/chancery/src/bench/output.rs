@@ -6,12 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use chancery_bench::{Error, Report};
-use clap::CommandFactory;
-use clap::error::ErrorKind;
 
 use super::clients::Clients;
 use super::drawing;
-use crate::cli::Cli;
 use crate::exit::Failure;
 
 /// Writes the table, and the chart and the JSON if they are wanted. With JSON on the standard
@@ -44,7 +41,7 @@ pub(super) fn write(clients: &Clients, table: &str, reports: &[Report]) -> Resul
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         if let Error::Options(why) = error {
-            return Self::misuse(&Cli::command().error(ErrorKind::ArgumentConflict, why));
+            return Self::misuse(why);
         }
         let hint = error.hint();
         let failure = Self::broken(error);

@@ -15,7 +15,7 @@ pub(super) fn check(format: Format, queries: &[Query]) -> Result<(), Failure> {
     let mut types = queries.iter().map(|query| &query.type_url);
     let first = types.next();
     if format == Format::Binary && types.any(|other| Some(other) != first) {
-        return Err(ask::misuse("`-o binary` is one response, which has one type"));
+        return Err(Failure::misuse("`-o binary` is one response, which has one type"));
     }
     Ok(())
 }
