@@ -51,7 +51,7 @@ impl Snapshot {
             let after = before.replaced(wanted);
             if after.is_void() {
                 self.sets.remove(&type_url);
-            } else if after.entries != before.entries {
+            } else if !after.has_same_resources(&before) {
                 self.sets.insert(type_url, Arc::new(after));
             }
         }
@@ -61,14 +61,14 @@ impl Snapshot {
     /// exactly when the type's content does; the next edit of the type forgets it.
     pub fn set_version(&mut self, type_url: &TypeUrl, version: &str) {
         let mut set = (**self.set(type_url)).clone();
-        set.explicit = Some(version.into());
+        set.set_version(version);
         self.sets.insert(type_url.clone(), Arc::new(set));
     }
 
     /// States which names of a type are pending; edits of the type leave that as it is.
     pub fn set_pending(&mut self, type_url: &TypeUrl, pending: Pending) {
         let mut set = (**self.set(type_url)).clone();
-        set.pending = pending;
+        set.set_pending(pending);
         if set.is_void() {
             self.sets.remove(type_url);
         } else {
@@ -83,10 +83,32 @@ impl Snapshot {
         for type_url in types {
             let under = below.set(&type_url);
             let Some(set) = self.sets.get_mut(&type_url) else { continue };
-            if !under.is_empty() && !Arc::ptr_eq(set, under) {
-                Arc::make_mut(set).below = Some(Arc::clone(under));
+            if Arc::ptr_eq(set, under) {
+                continue;
+            }
+            if set.is_same(under) {
+                *set = Arc::clone(under);
+            } else if let Some(over) = set.over(under) {
+                *set = Arc::new(over);
             }
         }
+    }
+
+    /// The snapshot with the same changes as this one, written over `to` in place of `from`; `None`
+    /// if that is not known to be right without making it anew.
+    pub fn rebased(&self, from: &Self, to: &Self) -> Option<Self> {
+        let mut rebased = to.clone();
+        let only_here = self.types().filter(|type_url| to.sets.get(*type_url).is_none());
+        for type_url in to.types().chain(only_here) {
+            let set = self.set(type_url);
+            let after = set.rebased(from.set(type_url), to.set(type_url))?;
+            if after.is_void() {
+                rebased.sets.remove(type_url);
+            } else if !Arc::ptr_eq(&after, to.set(type_url)) {
+                rebased.sets.insert(type_url.clone(), after);
+            }
+        }
+        Some(rebased)
     }
 
     /// Takes over the sets of an earlier snapshot that hold the same, so that streams see at once

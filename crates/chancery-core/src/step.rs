@@ -72,7 +72,7 @@ impl ResourceSet {
     /// All resources, as the entries of a response.
     pub(crate) fn whole(&self) -> &Entries {
         self.memo.whole.get_or_init(|| {
-            let over = self.below().and_then(|below| self.whole_over(below));
+            let over = self.below().map(|below| self.whole_over(below));
             over.unwrap_or_else(|| Entries::of_list(self.iter().map(Arc::clone).collect()))
         })
     }
@@ -80,7 +80,7 @@ impl ResourceSet {
     /// The approximate size of all resources on the wire.
     fn bytes(&self) -> usize {
         *self.memo.bytes.get_or_init(|| match self.below() {
-            Some(below) => below.diff(self).fold(below.bytes(), |sum, change| {
+            Some(below) => self.changes_over_below().fold(below.bytes(), |sum, change| {
                 let size =
                     |resource: Option<Arc<Resource>>| resource.map_or(0, |it| it.entry_size());
                 (sum + size(change.new)).saturating_sub(size(change.old))
@@ -99,16 +99,10 @@ impl ResourceSet {
         }
     }
 
-    /// The whole of this set, as that of the set below with the changed resources put in place;
-    /// `None` if so much differs that there is little to share.
-    fn whole_over(&self, below: &Self) -> Option<Entries> {
-        let most = below.len() / WORTH_SHARING;
-        let changes: Vec<Change> = below.diff(self).take(most + 1).collect();
-        if changes.len() > most {
-            return None;
-        }
-        let mut segments = Vec::with_capacity(below.whole().segments().len() + 2 * changes.len());
-        let mut changes = changes.into_iter().peekable();
+    /// The whole of this set, as that of the set below with the changed resources put in place.
+    fn whole_over(&self, below: &Self) -> Entries {
+        let mut changes = self.changes_over_below().peekable();
+        let mut segments = Vec::with_capacity(below.whole().segments().len() + 2);
         for segment in below.whole().segments() {
             match segment {
                 Segment::Run(run) => {
@@ -134,27 +128,26 @@ impl ResourceSet {
             }
         }
         segments.extend(changes.filter_map(|change| change.new.map(Segment::Resource)));
-        Some(Entries::from(segments))
+        Entries::from(segments)
     }
 
     /// The difference to an earlier set.
     fn difference_from(&self, before: &Arc<Self>) -> Arc<Difference> {
-        let known = self.memo.place_for_step(before);
-        Arc::clone(known.get_or_init(|| {
-            let shared = self.difference_below(before);
-            shared.unwrap_or_else(|| Arc::new(Difference::new(before.diff(self))))
-        }))
+        self.difference_below(before).unwrap_or_else(|| {
+            let known = self.memo.place_for_step(before);
+            Arc::clone(known.get_or_init(|| Arc::new(Difference::new(before.diff(self)))))
+        })
     }
 
-    /// The difference of the sets that these two were written over, if it is the same as that of
-    /// these two.
+    /// The difference of the sets below, if it is that of these two as well.
     fn difference_below(&self, before: &Arc<Self>) -> Option<Arc<Difference>> {
         let (from, to) = (before.below()?, self.below()?);
         if Arc::ptr_eq(from, to) {
             return None;
         }
         let difference = to.difference_from(from);
-        difference.changes.iter().cloned().eq(before.diff(self)).then_some(difference)
+        let step = Step::Between(Arc::clone(&difference));
+        self.is_changed_like(before, &step).then_some(difference)
     }
 }
 
@@ -313,8 +306,6 @@ impl Remembered {
 /// The number of steps that a set remembers. Streams are rarely in more states than these at a
 /// time, and a step that was dropped is worked out again.
 const REMEMBERED: usize = 4;
-/// A set shares the whole of the set below if at most one resource in so many differs.
-const WORTH_SHARING: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,367 @@
+//! The resources of one type in one snapshot.
+//!
+//! A [`ResourceSet`] has one of two forms, which hold the same and differ in what they cost:
+//!
+//! ```text
+//!   plain:      persistent maps, which share what did not change when a clone is edited
+//!   overlaid:   a set below, which many share, and the changes that are written over it
+//! ```
+//!
+//! A node that has a few resources of its own over those of all nodes costs its changes in the
+//! overlaid form. An edit makes a plain set of it.
+
+mod diff;
+mod iter;
+mod overlay;
+mod pending;
+mod plain;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+pub use self::diff::Change;
+use self::diff::Changes;
+use self::iter::Resources;
+use self::overlay::{OverlaidContent, Overlay};
+pub use self::pending::Pending;
+use self::plain::PlainContent;
+use crate::step::{Memo, Step};
+use crate::{Resource, ResourceName, Version};
+
+/// The resources of one type in one snapshot.
+#[derive(Clone, Default)]
+pub struct ResourceSet {
+    content: Content,
+    /// The sum of what each resource adds to the version of the type.
+    digest: u128,
+    /// The version that a library user stated.
+    explicit: Option<Arc<str>>,
+    pending: Pending,
+    pub(crate) memo: Memo,
+}
+
+#[derive(Clone)]
+enum Content {
+    Plain(PlainContent),
+    Overlaid(OverlaidContent),
+}
+
+impl ResourceSet {
+    /// The empty set. There is one for all, so that all streams that start with it are in the same
+    /// state.
+    pub(crate) fn empty() -> &'static Arc<Self> {
+        static EMPTY: LazyLock<Arc<ResourceSet>> = LazyLock::new(Arc::default);
+        &EMPTY
+    }
+
+    /// The names that are pending.
+    pub fn pending(&self) -> &Pending {
+        &self.pending
+    }
+
+    /// Returns true if there is no resource of that name or alias, and the source does not know yet
+    /// whether there is one.
+    pub fn is_pending(&self, name: &str) -> bool {
+        let named = match &self.pending {
+            Pending::Nothing => false,
+            Pending::Names(names) => names.contains(name),
+            Pending::Everything => true,
+        };
+        named && self.get_aliased(name).is_none()
+    }
+
+    /// Returns true if another set holds the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.digest == other.digest && self == other
+    }
+
+    /// Returns true if the set has no resources, no stated version and no pending names.
+    pub(crate) fn is_void(&self) -> bool {
+        self.is_empty() && self.explicit.is_none() && self.pending == Pending::Nothing
+    }
+
+    /// The resource of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Resource>> {
+        match &self.content {
+            Content::Plain(plain) => plain.resources.get(name),
+            Content::Overlaid(over) => over.get(name),
+        }
+    }
+
+    /// The resource of that name or alias.
+    pub fn get_aliased(&self, name: &str) -> Option<&Arc<Resource>> {
+        self.get(name).or_else(|| self.get_by_key(name))
+    }
+
+    /// The resource that a further key leads to.
+    fn get_by_key(&self, key: &str) -> Option<&Arc<Resource>> {
+        self.name_by_key(key).and_then(|name| self.get(name.as_str()))
+    }
+
+    /// The name that a further key leads to.
+    fn name_by_key(&self, key: &str) -> Option<&ResourceName> {
+        match &self.content {
+            Content::Plain(plain) => plain.keys.get(key),
+            Content::Overlaid(over) => over.name_by_key(key),
+        }
+    }
+
+    /// The virtual host that `<route configuration>/<host>` means. A domain that equals the host
+    /// comes first, then the longest suffix wildcard, then the longest prefix wildcard, then `*`
+    /// (S-092,
+    /// [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
+    pub fn get_host(&self, asked: &str) -> Option<&Arc<Resource>> {
+        if let Some(found) = self.get_aliased(asked) {
+            return Some(found);
+        }
+        let (route, host) = asked.rsplit_once('/')?;
+        let host = host.to_ascii_lowercase();
+        let splits: Vec<usize> = host.char_indices().skip(1).map(|(at, _)| at).collect();
+        let suffixes = splits.iter().map(|&at| format!("{route}/*{}", &host[at..]));
+        let prefixes = splits.iter().rev().map(|&at| format!("{route}/{}*", &host[..at]));
+        std::iter::once(format!("{route}/{host}"))
+            .chain(suffixes)
+            .chain(prefixes)
+            .chain(std::iter::once(format!("{route}/*")))
+            .find_map(|key| self.name_by_key(&key))
+            .and_then(|name| self.get(name.as_str()))
+    }
+
+    /// The members of a glob collection (S-117, [xRFC
+    /// TP1](https://github.com/cncf/xds/blob/main/proposals/TP1-xds-transport-next.md)).
+    pub fn members<'a>(
+        &'a self,
+        glob: &'a ResourceName,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let prefix = glob.glob_prefix().unwrap_or("\u{10ffff}");
+        self.with_prefix(prefix).filter(move |it| it.name().collection().as_ref() == Some(glob))
+    }
+
+    /// The resources whose names start with `prefix`.
+    pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
+        Resources::from(self, prefix).take_while(move |it| it.name().as_str().starts_with(prefix))
+    }
+
+    /// All resources, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        Resources::all(self)
+    }
+
+    /// The number of resources.
+    pub fn len(&self) -> usize {
+        match &self.content {
+            Content::Plain(plain) => plain.resources.len(),
+            Content::Overlaid(over) => over.len(),
+        }
+    }
+
+    /// Returns true if there are no resources.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The version of the type: a commutative combination of the names and versions of its
+    /// resources (S-031), or the text that a library user stated.
+    pub fn version(&self) -> Version {
+        match &self.explicit {
+            Some(text) => Version::Explicit(Arc::clone(text)),
+            None => Version::Content(self.digest),
+        }
+    }
+
+    /// The changes from `self` to `newer`, by name, in O(changed) for sets that share structure.
+    pub fn diff<'a>(&'a self, newer: &'a Self) -> impl Iterator<Item = Change> + 'a {
+        Changes::between(self, newer)
+    }
+
+    /// Returns true if every resource is found under its own name only.
+    pub fn is_plain(&self) -> bool {
+        match &self.content {
+            Content::Plain(plain) => plain.keys.is_empty(),
+            Content::Overlaid(over) => over.is_by_name_only(),
+        }
+    }
+
+    /// The resources with a TTL.
+    pub(crate) fn timed(&self) -> Box<dyn Iterator<Item = &Arc<Resource>> + '_> {
+        match &self.content {
+            Content::Plain(plain) => {
+                Box::new(plain.timed.iter().filter_map(|name| plain.resources.get(name)))
+            }
+            Content::Overlaid(over) => Box::new(over.timed()),
+        }
+    }
+
+    /// The set that this one is written over.
+    pub(crate) fn below(&self) -> Option<&Arc<Self>> {
+        match &self.content {
+            Content::Plain(_) => None,
+            Content::Overlaid(over) => Some(&over.below),
+        }
+    }
+
+    /// The changes that are written over the set below, if there is one.
+    pub(crate) fn changes_over_below(&self) -> impl Iterator<Item = Change> {
+        let over = match &self.content {
+            Content::Plain(_) => None,
+            Content::Overlaid(over) => Some(over),
+        };
+        over.into_iter().flat_map(OverlaidContent::changes)
+    }
+
+    /// Returns true if both are written over other sets, with the same changes, and none of these
+    /// is of a name in the step.
+    pub(crate) fn is_changed_like(&self, other: &Self, step: &Step) -> bool {
+        match (&self.content, &other.content) {
+            (Content::Overlaid(one), Content::Overlaid(other)) => {
+                let is_same = Arc::ptr_eq(&one.overlay, &other.overlay)
+                    || one.overlay.is_same(&other.overlay);
+                is_same && one.overlay.is_apart_from(step)
+            }
+            _ => false,
+        }
+    }
+
+    /// The same set in the overlaid form, if few resources differ from those of the set below.
+    pub(crate) fn over(&self, below: &Arc<Self>) -> Option<Self> {
+        let depth = below.depth() + 1;
+        let most = below.len() / WORTH_SHARING;
+        let changes: Vec<Change> = below.diff(self).take(most + 1).collect();
+        if changes.len() > most || depth > MAX_DEPTH {
+            return None;
+        }
+        let (below, overlay) = (Arc::clone(below), Arc::new(Overlay::of(changes)));
+        let content = Content::Overlaid(OverlaidContent { below, overlay, depth });
+        Some(Self { content, memo: Memo::default(), ..self.clone() })
+    }
+
+    /// The set with the same changes as this one, over `to` in place of `from`; `None` if it has
+    /// another form, or has to be made anew for another reason.
+    pub(crate) fn rebased(self: &Arc<Self>, from: &Arc<Self>, to: &Arc<Self>) -> Option<Arc<Self>> {
+        if Arc::ptr_eq(from, to) {
+            return Some(Arc::clone(self));
+        }
+        if Arc::ptr_eq(self, from) {
+            return Some(Arc::clone(to));
+        }
+        let Content::Overlaid(over) = &self.content else { return None };
+        let fits = Arc::ptr_eq(&over.below, from)
+            && over.overlay.changes().len() <= to.len() / WORTH_SHARING
+            && [self, from, to].iter().all(|set| set.has_resources_only())
+            && over.overlay.is_apart_from(&Step::between(from, to));
+        fits.then(|| {
+            let over = OverlaidContent { below: Arc::clone(to), ..over.clone() };
+            let digest = over.digest();
+            Arc::new(Self { content: Content::Overlaid(over), digest, ..Self::default() })
+        })
+    }
+
+    /// Returns true if there is neither a stated version nor a pending name.
+    fn has_resources_only(&self) -> bool {
+        self.explicit.is_none() && self.pending == Pending::Nothing
+    }
+
+    /// The number of sets that this one stands on.
+    fn depth(&self) -> usize {
+        match &self.content {
+            Content::Plain(_) => 0,
+            Content::Overlaid(over) => over.depth,
+        }
+    }
+
+    /// The resources in the plain form.
+    fn to_plain(&self) -> PlainContent {
+        match &self.content {
+            Content::Plain(plain) => plain.clone(),
+            Content::Overlaid(over) => over.to_plain(),
+        }
+    }
+
+    /// States the version of the type, or which names are pending.
+    pub(crate) fn set_version(&mut self, version: &str) {
+        self.explicit = Some(version.into());
+    }
+
+    pub(crate) fn set_pending(&mut self, pending: Pending) {
+        self.pending = pending;
+    }
+
+    /// Adds a resource, or replaces the one of that name.
+    pub(crate) fn insert(&mut self, resource: Arc<Resource>) {
+        self.edit(|plain, digest| {
+            let old = plain.remove(resource.name());
+            let old = old.map_or(0, |old| old.share_of_type_version());
+            *digest = digest.wrapping_sub(old).wrapping_add(resource.share_of_type_version());
+            plain.add(resource);
+        });
+    }
+
+    /// Removes the resource of that name, if there is one.
+    pub(crate) fn remove(&mut self, name: &ResourceName) {
+        self.edit(|plain, digest| {
+            if let Some(old) = plain.remove(name) {
+                *digest = digest.wrapping_sub(old.share_of_type_version());
+            }
+        });
+    }
+
+    /// Edits the resources and the digest.
+    fn edit(&mut self, edit: impl FnOnce(&mut PlainContent, &mut u128)) {
+        self.explicit = None;
+        let mut plain = match std::mem::take(&mut self.content) {
+            Content::Plain(plain) => plain,
+            Content::Overlaid(over) => over.to_plain(),
+        };
+        edit(&mut plain, &mut self.digest);
+        self.content = Content::Plain(plain);
+    }
+
+    /// The set with these resources and no others.
+    pub(crate) fn replaced(&self, wanted: Vec<Arc<Resource>>) -> Self {
+        let mut after = self.clone();
+        let names: BTreeSet<_> = wanted.iter().map(|resource| resource.name().clone()).collect();
+        for gone in self.iter().map(|it| it.name()).filter(|name| !names.contains(*name)) {
+            after.remove(gone);
+        }
+        for resource in wanted {
+            if self.get(resource.name().as_str()) != Some(&resource) {
+                after.insert(resource);
+            }
+        }
+        after
+    }
+
+    /// Returns true if another set has the same resources.
+    pub(crate) fn has_same_resources(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.diff(other).next().is_none()
+    }
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self::Plain(PlainContent::default())
+    }
+}
+
+impl PartialEq for ResourceSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.explicit == other.explicit
+            && self.pending == other.pending
+            && self.has_same_resources(other)
+    }
+}
+
+impl fmt::Debug for ResourceSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// A set is written over another if at most one resource in so many differs.
+const WORTH_SHARING: usize = 8;
+/// The number of sets that one set stands on at most. A look-up goes through all of them.
+const MAX_DEPTH: usize = 4;
+
+#[cfg(test)]
+mod tests;

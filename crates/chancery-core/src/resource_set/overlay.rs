@@ -1,0 +1,152 @@
+//! The changes that are written over a set, for one that keeps nothing else of its own.
+//!
+//! ```text
+//!   below:    a  b  c  d  e  f      base's set, which a thousand nodes share
+//!   overlay:        C     -         the changes of one node: another `c`, no `e`
+//!   the set:  a  b  C  d     f
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::plain::{PlainContent, keys_of};
+use crate::step::Step;
+use crate::{Change, Resource, ResourceName, ResourceSet};
+
+/// The content of a set that is written over another.
+#[derive(Clone)]
+pub(super) struct OverlaidContent {
+    pub(super) below: Arc<ResourceSet>,
+    pub(super) overlay: Arc<Overlay>,
+    /// The number of sets that this one stands on.
+    pub(super) depth: usize,
+}
+
+/// The changes that are written over a set. They fit every set in which the changed names have the
+/// same resources.
+pub(super) struct Overlay {
+    /// The names that differ, in order, with the resources they have now.
+    changes: Box<[OverlayChange]>,
+    /// The further keys of the resources, and the names they lead to.
+    keys: BTreeMap<Arc<str>, ResourceName>,
+    /// The digest of the changes, to be added to that of the set below.
+    digest: u128,
+    /// The number of resources that are added and not replaced.
+    added: usize,
+    /// The number of resources that are removed.
+    removed: usize,
+}
+
+/// One name that an overlay changes. The resource is `None` if the overlay removes it.
+#[derive(PartialEq)]
+pub(super) struct OverlayChange {
+    pub(super) name: ResourceName,
+    pub(super) resource: Option<Arc<Resource>>,
+}
+
+impl OverlaidContent {
+    /// The number of resources.
+    pub(super) fn len(&self) -> usize {
+        (self.below.len() + self.overlay.added).saturating_sub(self.overlay.removed)
+    }
+
+    /// The digest of all resources.
+    pub(super) fn digest(&self) -> u128 {
+        self.below.digest.wrapping_add(self.overlay.digest)
+    }
+
+    /// The resource of that name.
+    pub(super) fn get(&self, name: &str) -> Option<&Arc<Resource>> {
+        match self.overlay.change_of(name) {
+            Some(change) => change.resource.as_ref(),
+            None => self.below.get(name),
+        }
+    }
+
+    /// The name that a further key leads to.
+    pub(super) fn name_by_key(&self, key: &str) -> Option<&ResourceName> {
+        self.overlay.keys.get(key).or_else(|| {
+            let name = self.below.name_by_key(key)?;
+            self.overlay.change_of(name.as_str()).is_none().then_some(name)
+        })
+    }
+
+    /// Returns true if every resource is found under its own name only.
+    pub(super) fn is_by_name_only(&self) -> bool {
+        self.overlay.keys.is_empty() && self.below.is_plain()
+    }
+
+    /// The resources with a TTL.
+    pub(super) fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let below = self.below.timed();
+        let below = below.filter(|it| self.overlay.change_of(it.name().as_str()).is_none());
+        let own = self.overlay.changes.iter().filter_map(|change| change.resource.as_ref());
+        below.chain(own.filter(|resource| resource.ttl().is_some()))
+    }
+
+    /// The changes from the set below to this one.
+    pub(super) fn changes(&self) -> impl Iterator<Item = Change> {
+        self.overlay.changes.iter().map(|change| Change {
+            name: change.name.clone(),
+            old: self.below.get(change.name.as_str()).cloned(),
+            new: change.resource.clone(),
+        })
+    }
+
+    /// The same resources, written over nothing.
+    pub(super) fn to_plain(&self) -> PlainContent {
+        let mut plain = self.below.to_plain();
+        for change in &self.overlay.changes {
+            plain.remove(&change.name);
+            change.resource.iter().for_each(|resource| plain.add(Arc::clone(resource)));
+        }
+        plain
+    }
+}
+
+impl Overlay {
+    /// The overlay that makes these changes, which come in the order of their names.
+    pub(super) fn of(changes: Vec<Change>) -> Self {
+        let share = |resource: &Option<Arc<Resource>>| {
+            resource.as_ref().map_or(0, |it| it.share_of_type_version())
+        };
+        let digest = changes.iter().fold(0_u128, |sum, change| {
+            sum.wrapping_add(share(&change.new)).wrapping_sub(share(&change.old))
+        });
+        let added = changes.iter().filter(|it| it.old.is_none() && it.new.is_some()).count();
+        let removed = changes.iter().filter(|it| it.old.is_some() && it.new.is_none()).count();
+        let resources = changes.iter().filter_map(|change| change.new.as_ref());
+        let keys = resources.flat_map(|it| keys_of(it).map(|key| (key, it.name().clone())));
+        let keys = keys.collect();
+        let changes = changes.into_iter();
+        let changes = changes.map(|it| OverlayChange { name: it.name, resource: it.new }).collect();
+        Self { changes, keys, digest, added, removed }
+    }
+
+    /// The names that differ, in order.
+    pub(super) fn changes(&self) -> &[OverlayChange] {
+        &self.changes
+    }
+
+    /// The change of that name.
+    pub(super) fn change_of(&self, name: &str) -> Option<&OverlayChange> {
+        let at = self.changes.binary_search_by(|change| change.name.as_str().cmp(name)).ok()?;
+        self.changes.get(at)
+    }
+
+    /// Returns true if another overlay makes the same changes.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.digest == other.digest && self.changes == other.changes
+    }
+
+    /// Returns true if no name is both in the overlay and in the step.
+    pub(super) fn is_apart_from(&self, step: &Step) -> bool {
+        self.changes.iter().all(|change| step.change_of(change.name.as_str()).is_none())
+    }
+
+    /// The changes of names that do not sort before `start`.
+    pub(super) fn changes_from(&self, start: &str) -> &[OverlayChange] {
+        let at = self.changes.partition_point(|change| change.name.as_str() < start);
+        self.changes.get(at..).unwrap_or_default()
+    }
+}

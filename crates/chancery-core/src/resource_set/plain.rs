@@ -1,0 +1,55 @@
+//! The resources of a set that is not written over another.
+
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+
+use crate::{Resource, ResourceName};
+
+/// The resources of a set that is not written over another. The maps are persistent: a clone is
+/// cheap, an edit of the clone leaves the original as it was, and finding the difference of two
+/// costs O(changed).
+#[derive(Clone, Default)]
+pub(super) struct PlainContent {
+    pub(super) resources: OrdMap<ResourceName, Arc<Resource>>,
+    /// The further keys of resources, and the names they lead to.
+    pub(super) keys: OrdMap<Arc<str>, ResourceName>,
+    /// The names of resources with a TTL, which have to be refreshed.
+    pub(super) timed: OrdSet<ResourceName>,
+}
+
+impl PlainContent {
+    /// Adds a resource. Remove the one of that name before.
+    pub(super) fn add(&mut self, resource: Arc<Resource>) {
+        let name = resource.name();
+        for key in keys_of(&resource) {
+            self.keys.insert(key, name.clone());
+        }
+        if resource.ttl().is_some() {
+            self.timed.insert(name.clone());
+        }
+        self.resources.insert(name.clone(), resource);
+    }
+
+    /// Removes the resource of that name, and returns it.
+    pub(super) fn remove(&mut self, name: &ResourceName) -> Option<Arc<Resource>> {
+        let old = self.resources.remove(name)?;
+        self.timed.remove(name);
+        for key in keys_of(&old) {
+            if self.keys.get(&key) == Some(name) {
+                self.keys.remove(&key);
+            }
+        }
+        Some(old)
+    }
+}
+
+/// The further keys a resource is found under: its aliases, and for a virtual host
+/// `<route configuration>/<domain>` for each of its domains.
+pub(super) fn keys_of(resource: &Resource) -> impl Iterator<Item = Arc<str>> {
+    let aliases = resource.aliases().iter().map(ResourceName::shared);
+    let route = resource.name().as_str().rsplit_once('/').map_or("", |(route, _)| route);
+    let hosts = resource.facts().hosts.iter();
+    let hosts = hosts.map(move |host| format!("{route}/{}", host.to_ascii_lowercase()).into());
+    aliases.chain(hosts)
+}

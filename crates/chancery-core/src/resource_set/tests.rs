@@ -1,0 +1,213 @@
+//! The reads of a set, and that they are the same in every form.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use proptest::collection::btree_map;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Facts, Snapshot, TypeUrl};
+
+fn cds() -> TypeUrl {
+    TypeUrl::new("envoy.config.cluster.v3.Cluster")
+}
+
+fn resource(name: &str, body: &str) -> Resource {
+    Resource::new(name.parse().unwrap(), Bytes::copy_from_slice(body.as_bytes()))
+}
+
+#[test]
+fn a_resource_is_found_by_its_aliases_until_it_goes() {
+    // S-091
+    let mut snapshot = Snapshot::new();
+    let aliased = resource("a", "1").with_aliases(vec!["also".parse().unwrap()]);
+    snapshot.insert(&cds(), aliased.with_ttl(Some(Duration::from_secs(1))));
+    assert!(snapshot.set(&cds()).get_aliased("also").is_some());
+    snapshot.insert(&cds(), resource("a", "1"));
+    assert!(snapshot.set(&cds()).get_aliased("also").is_none());
+}
+
+#[test]
+fn a_host_finds_the_closest_of_the_matching_domains() {
+    // S-092: split at the last slash; exact, longest suffix, longest prefix, `*`
+    let host = |name: &str, hosts: &[&str]| {
+        let hosts = hosts.iter().map(|host| Box::from(*host)).collect();
+        resource(name, "1").with_facts(Facts { hosts, ..Facts::default() })
+    };
+    let mut snapshot = Snapshot::new();
+    snapshot.insert(&cds(), host("team/a/rc/exact", &["www.x.com"]));
+    snapshot.insert(&cds(), host("team/a/rc/suffix", &["*.x.com", "*-b.x.com"]));
+    snapshot.insert(&cds(), host("team/a/rc/short", &["*.com"]));
+    snapshot.insert(&cds(), host("team/a/rc/prefix", &["www.*"]));
+    snapshot.insert(&cds(), host("team/a/rc/any", &["*"]));
+    snapshot.insert(&cds(), host("other/exact", &["www.y.com"]));
+    let set = snapshot.set(&cds());
+    let found = |asked: &str| set.get_host(asked).map(|found| found.name().to_string());
+    assert_eq!(found("team/a/rc/www.x.com").unwrap(), "team/a/rc/exact");
+    assert_eq!(found("team/a/rc/WWW.X.com").unwrap(), "team/a/rc/exact");
+    assert_eq!(found("team/a/rc/foo.x.com").unwrap(), "team/a/rc/suffix");
+    assert_eq!(found("team/a/rc/a-b.x.com").unwrap(), "team/a/rc/suffix");
+    assert_eq!(found("team/a/rc/foo.com").unwrap(), "team/a/rc/short");
+    assert_eq!(found("team/a/rc/www.org").unwrap(), "team/a/rc/prefix");
+    assert_eq!(found("team/a/rc/z.org").unwrap(), "team/a/rc/any");
+    assert_eq!(found("other/z.org"), None);
+    assert_eq!(found("nowhere/www.x.com"), None);
+}
+
+#[test]
+fn the_members_of_a_glob_are_its_own() {
+    // S-117
+    let names = ["edge/a", "edge/b", "edge/deep/c", "edgy/d", "edge/e?x=1"];
+    let mut snapshot = Snapshot::new();
+    for name in names {
+        snapshot.insert(&cds(), resource(&format!("xdstp://auth/T/{name}"), "1"));
+    }
+    let glob: ResourceName = "xdstp://auth/T/edge/*".parse().unwrap();
+    let members: Vec<_> =
+        snapshot.set(&cds()).members(&glob).map(|member| member.name().to_string()).collect();
+    assert_eq!(members, ["xdstp://auth/T/edge/a", "xdstp://auth/T/edge/b"]);
+    assert_eq!(snapshot.set(&cds()).members(&"a".parse().unwrap()).count(), 0);
+}
+
+/// The edit of one name: a resource with a body, an alias, a host and a TTL, or nothing.
+type Edit = (usize, Option<(u8, Option<usize>, bool)>);
+
+const NAMES: [&str; 24] = [
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "f",
+    "g",
+    "h",
+    "i",
+    "j",
+    "k",
+    "l",
+    "rc/m",
+    "rc/n",
+    "rc/o",
+    "rc/p",
+    "q",
+    "r",
+    "s",
+    "t",
+    "u",
+    "xdstp://x/T/v/w",
+    "xdstp://x/T/v/x",
+    "xdstp://x/T/v/y",
+];
+
+fn edits(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Edit>> {
+    let edit = option::weighted(0.7, (0..3_u8, option::of(0..NAMES.len()), any::<bool>()));
+    // The layers of a catalog write their resources in the order of their names.
+    btree_map(0..NAMES.len(), edit, count).prop_map(|edits| edits.into_iter().collect())
+}
+
+fn edit(snapshot: &mut Snapshot, edits: &[Edit]) {
+    for (at, edit) in edits {
+        let Some((body, alias, expires)) = edit else {
+            snapshot.remove(&cds(), &NAMES[*at].parse().unwrap());
+            continue;
+        };
+        let aliases = alias.iter().map(|at| format!("also/{at}").parse().unwrap()).collect();
+        let hosts = alias.iter().map(|at| format!("{at}.com").into()).collect();
+        let ttl = expires.then(|| Duration::from_secs(u64::from(*body) + 1));
+        let made = resource(NAMES[*at], &body.to_string()).with_aliases(aliases).with_ttl(ttl);
+        snapshot.insert(&cds(), made.with_facts(Facts { hosts, ..Facts::default() }));
+    }
+}
+
+fn edited(snapshot: &Snapshot, edits: &[Edit]) -> Snapshot {
+    let mut edited = snapshot.clone();
+    edit(&mut edited, edits);
+    edited
+}
+
+fn over(plain: &Snapshot, below: &Snapshot) -> Snapshot {
+    let mut over = plain.clone();
+    over.written_over(below);
+    over
+}
+
+/// All that can be read of a set.
+fn everything(set: &ResourceSet) -> String {
+    use std::fmt::Write;
+    let mut text = format!("{:?} {} {}\n", set.version(), set.len(), set.is_empty());
+    let mut timed: Vec<_> = set.timed().map(|it| it.name().to_string()).collect();
+    timed.sort();
+    let glob = "xdstp://x/T/v/*".parse().unwrap();
+    let hosts: Vec<_> = set.with_prefix("rc/").collect();
+    writeln!(text, "{:?}\n{timed:?}", set.iter().collect::<Vec<_>>()).unwrap();
+    writeln!(text, "{:?}\n{hosts:?}", set.members(&glob).collect::<Vec<_>>()).unwrap();
+    for (at, name) in NAMES.iter().enumerate() {
+        let (alias, host) = (format!("also/{at}"), format!("rc/{at}.com"));
+        let found = [set.get(name), set.get_aliased(&alias), set.get_host(&host)];
+        writeln!(text, "{name}: {found:?}").unwrap();
+    }
+    text
+}
+
+fn assert_same(one: &Snapshot, plain: &Snapshot) {
+    let (one, plain) = (one.set(&cds()), plain.set(&cds()));
+    assert_eq!(everything(one), everything(plain));
+    assert_eq!(one.whole(), plain.whole());
+    assert_eq!(one, plain);
+    assert!(one.is_same(plain));
+}
+
+proptest! {
+    #[test]
+    fn a_set_is_the_same_in_every_form(
+        first in edits(16..24),
+        change in edits(0..3),
+        group in edits(0..3),
+        node in edits(0..3),
+        other in edits(0..2),
+    ) {
+        let base = edited(&Snapshot::new(), &first);
+        let later = edited(&base, &change);
+        let layers = |base: &Snapshot, node: &[Edit]| {
+            let grouped = edited(base, &group);
+            let own = edited(&grouped, node);
+            let over_base = over(&grouped, base);
+            [grouped, over_base.clone(), own.clone(), over(&own, &over_base)]
+        };
+        let [grouped, over_base, own, over_group] = layers(&base, &node);
+        assert_same(&over_base, &grouped);
+        assert_same(&over_group, &own);
+        // An edit of a set in the overlaid form.
+        assert_same(&edited(&over_group, &other), &edited(&own, &other));
+
+        let [later_grouped, later_over, later_own, later_over_group] = layers(&later, &node);
+        // A name in which two snapshots agree is no change, also if both were written.
+        let mut theirs = group.iter().chain(&node);
+        let is_apart = !theirs.any(|edit| change.iter().any(|it| it.0 == edit.0));
+        if let Some(moved) = over_base.rebased(&base, &later).filter(|_| is_apart) {
+            assert_same(&moved, &later_grouped);
+            if let Some(moved_twice) = over_group.rebased(&over_base, &moved) {
+                assert_same(&moved_twice, &later_own);
+            }
+        }
+        let [.., other_own, other_over] = layers(&later, &other);
+        let forms = [
+            (&over_base, &grouped), (&over_group, &own), (&later_over, &later_grouped),
+            (&later_over_group, &later_own), (&other_over, &other_own), (&base, &base),
+        ];
+        for (from, plain_from) in &forms {
+            for (to, plain_to) in &forms {
+                let [from, plain_from] = [from, plain_from].map(|it| it.set(&cds()));
+                let [to, plain_to] = [to, plain_to].map(|it| it.set(&cds()));
+                let changes: Vec<_> = plain_from.diff(plain_to).collect();
+                prop_assert_eq!(&from.diff(to).collect::<Vec<_>>(), &changes);
+                prop_assert_eq!(&plain_from.diff(to).collect::<Vec<_>>(), &changes);
+                let (step, plain_step) = (Step::between(from, to), Step::between(plain_from, plain_to));
+                prop_assert_eq!(step.entries(), plain_step.entries());
+                prop_assert_eq!(step.bytes(), plain_step.bytes());
+            }
+        }
+    }
+}
