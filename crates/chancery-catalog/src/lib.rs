@@ -44,6 +44,7 @@ mod dangling;
 mod entry;
 mod history;
 mod layer;
+mod reach;
 mod revision;
 mod state;
 mod view;

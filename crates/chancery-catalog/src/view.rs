@@ -12,28 +12,36 @@
 //! strongest layer written over it; views so share what their layers have in common. Contents share
 //! what did not change from commit to commit, so finding the names that differ costs what differs.
 //! A view never changes.
+//!
+//! Most audiences of a large fleet have a small overlay, and most changes have nothing to do with
+//! it. These go on with the same overlay over the next view of their parent ([`View::rebased`]).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use chancery_core::Snapshot;
 use chancery_proto::complete::{Complete, Dangling};
 
 use crate::content::LayerContent;
 use crate::entry::Key;
+use crate::reach::{self, Reach, ViewStep};
 
 /// The snapshot that one audience sees, and what it is made of.
 pub(crate) struct View {
     pub(crate) snapshot: Arc<Snapshot>,
     /// The references in it that lead nowhere.
     pub(crate) dangling: Arc<[Dangling]>,
-    /// The state that the next view, and views above this one, are made from. The view of a node
-    /// with a small overlay has none: it is made anew each time.
-    whole: Option<Complete>,
+    /// The state that the next view, and views above this one, are made from. With a small overlay
+    /// it is made when it is needed.
+    whole: OnceLock<Complete>,
     /// The content of the strongest layer; `None` if there is no such layer.
     own: Slot,
     /// The view of the layers below it.
     parent: Option<Arc<Self>>,
+    /// The reach of the strongest layer, if that is a small overlay.
+    reach: Option<Reach>,
+    /// The step from the view before it, for views that are made from this one.
+    step: Option<ViewStep>,
 }
 
 /// The place of a view among those that are made from each other.
@@ -59,16 +67,71 @@ impl View {
         parent: Option<Arc<Self>>,
         before: Option<&Arc<Self>>,
     ) -> Arc<Self> {
+        let rebased = parent.as_ref().zip(before).filter(|(_, before)| is_same(&before.own, &own));
+        if let Some(view) = rebased.and_then(|(parent, before)| before.rebased(place, parent)) {
+            return Arc::new(view);
+        }
         let is_small = parent.as_ref().is_some_and(|parent| parent.dwarfs(&own));
-        let followed = before.filter(|_| !is_small).and_then(|before| before.whole.as_ref());
+        let followed = before.filter(|_| !is_small).and_then(|before| before.whole.get());
         let mut view = match (before, followed) {
             (Some(before), Some(whole)) => before.next(whole.clone(), own, parent),
             (before, _) => Self::over(own, parent, before),
         };
-        if is_small && place == Place::Leaf {
-            view.whole = None;
+        if let Some(parent) = view.parent.as_ref().filter(|_| is_small) {
+            view.reach = reach::of_overlay(&view.own, &parent.snapshot);
+        }
+        match place {
+            Place::Inner => view.step = before.and_then(|before| view.step_from(before)),
+            Place::Leaf if is_small => view.whole = OnceLock::new(),
+            Place::Leaf => {}
         }
         Arc::new(view)
+    }
+
+    /// The view with the same overlay, over the next view of the parent; `None` if the overlay may
+    /// change something else there.
+    fn rebased(self: &Arc<Self>, place: Place, parent: &Arc<Self>) -> Option<Self> {
+        let from = self.parent.as_ref()?;
+        let (reach, keys) = (self.reach.as_ref()?, parent.step.as_ref()?.keys_from(from)?);
+        if !Arc::ptr_eq(&from.dangling, &parent.dangling) || !reach::are_apart(reach, keys) {
+            return None;
+        }
+        let snapshot = if Arc::ptr_eq(&self.snapshot, &from.snapshot) {
+            Arc::clone(&parent.snapshot)
+        } else if Arc::ptr_eq(&from.snapshot, &parent.snapshot) {
+            Arc::clone(&self.snapshot)
+        } else {
+            Arc::new(self.snapshot.rebased(&from.snapshot, &parent.snapshot)?)
+        };
+        let step = (place == Place::Inner).then(|| ViewStep::new(self, Arc::clone(keys)));
+        Some(Self {
+            snapshot,
+            dangling: Arc::clone(&self.dangling),
+            whole: OnceLock::new(),
+            own: self.own.clone(),
+            parent: Some(Arc::clone(parent)),
+            reach: Some(Arc::clone(reach)),
+            step,
+        })
+    }
+
+    /// The step from an earlier view to this one, if it is known.
+    fn step_from(&self, before: &Arc<Self>) -> Option<ViewStep> {
+        let below = match (&before.parent, &self.parent) {
+            (Some(before), Some(now)) if !Arc::ptr_eq(before, now) => {
+                Some(now.step.as_ref()?.keys_from(before)?)
+            }
+            _ => None,
+        };
+        if is_same(&before.own, &self.own) {
+            return Some(ViewStep::new(before, below.cloned().unwrap_or_default()));
+        }
+        let mut keys = below.map(|keys| (**keys).clone()).unwrap_or_default();
+        let mut differing = BTreeSet::new();
+        add_differing(&before.own, &self.own, &mut differing);
+        let (old, new) = (&before.snapshot, &self.snapshot);
+        let is_known = reach::add_touched(&mut keys, differing.iter(), old, new);
+        is_known.then(|| ViewStep::new(before, Arc::new(keys)))
     }
 
     /// Returns true if this is made of these layers, the weakest first.
@@ -99,19 +162,20 @@ impl View {
     fn over(own: Slot, parent: Option<Arc<Self>>, before: Option<&Arc<Self>>) -> Self {
         let mut whole = parent.as_ref().map(|parent| parent.complete()).unwrap_or_default();
         let turn = whole.dangling_revision();
-        let mut changed = false;
-        for (key, entry) in own.iter().flat_map(|content| content.iter()) {
-            changed |= whole.insert(&key.type_url, Arc::clone(&entry.resource));
-        }
-        let snapshot = match &parent {
-            Some(parent) if !changed => Arc::clone(&parent.snapshot),
-            parent => snapshot_over(&whole, parent.as_deref(), before.map(|before| &**before)),
+        let changed = write_over(&mut whole, &own);
+        let before = before.map(|before| &before.snapshot);
+        let snapshot = match (&parent, before) {
+            (Some(parent), Some(before)) if !changed && *before == parent.snapshot => {
+                Arc::clone(before)
+            }
+            (Some(parent), _) if !changed => Arc::clone(&parent.snapshot),
+            (parent, before) => snapshot_over(&whole, parent.as_deref(), before),
         };
         let dangling = match &parent {
             Some(parent) if whole.dangling_revision() == turn => Arc::clone(&parent.dangling),
             _ => whole.dangling().collect(),
         };
-        Self { snapshot, dangling, whole: Some(whole), own, parent }
+        Self { snapshot, dangling, whole: whole.into(), own, parent, reach: None, step: None }
     }
 
     /// The view after this one, from the state of this one.
@@ -128,13 +192,19 @@ impl View {
             true => Arc::clone(&self.dangling),
             false => whole.dangling().collect(),
         };
-        Self { snapshot, dangling, whole: Some(whole), own, parent }
+        Self { snapshot, dangling, whole: whole.into(), own, parent, reach: None, step: None }
     }
 
     /// The state that views above this one are made from.
     fn complete(&self) -> Complete {
-        let made = || Self::over(self.own.clone(), self.parent.clone(), None).whole;
-        self.whole.clone().or_else(made).unwrap_or_default()
+        self.whole.get_or_init(|| self.made_anew()).clone()
+    }
+
+    /// The state of this view, from the state of its parent.
+    fn made_anew(&self) -> Complete {
+        let mut whole = self.parent.as_ref().map(|parent| parent.complete()).unwrap_or_default();
+        write_over(&mut whole, &self.own);
+        whole
     }
 
     /// The layers this is made of, the strongest first.
@@ -144,14 +214,26 @@ impl View {
     }
 }
 
+/// Writes a layer over a state. Returns true if that changed anything.
+fn write_over(whole: &mut Complete, own: &Slot) -> bool {
+    let entries = own.iter().flat_map(|content| content.iter());
+    entries.fold(false, |changed, (key, entry)| {
+        whole.insert(&key.type_url, Arc::clone(&entry.resource)) || changed
+    })
+}
+
 /// The snapshot of a state that was written over a parent; the one before, if nothing changed.
-fn snapshot_over(whole: &Complete, parent: Option<&View>, before: Option<&View>) -> Arc<Snapshot> {
+fn snapshot_over(
+    whole: &Complete,
+    parent: Option<&View>,
+    before: Option<&Arc<Snapshot>>,
+) -> Arc<Snapshot> {
     let mut snapshot = whole.snapshot().clone();
     if let Some(parent) = parent {
         snapshot.written_over(&parent.snapshot);
     }
     match before {
-        Some(before) if snapshot.keep_same(&before.snapshot) => Arc::clone(&before.snapshot),
+        Some(before) if snapshot.keep_same(before) => Arc::clone(before),
         _ => Arc::new(snapshot),
     }
 }
@@ -162,7 +244,7 @@ fn follow(whole: &mut Complete, before: &[Slot], now: &[Slot]) -> bool {
     let mut names = BTreeSet::new();
     for (before, now) in before.iter().zip(now) {
         if !is_same(before, now) {
-            differing(before, now, &mut names);
+            add_differing(before, now, &mut names);
         }
     }
     let mut changed = false;
@@ -177,7 +259,7 @@ fn follow(whole: &mut Complete, before: &[Slot], now: &[Slot]) -> bool {
 }
 
 /// Adds the names that two states of a layer do not agree about.
-fn differing(before: &Slot, now: &Slot, names: &mut BTreeSet<Key>) {
+fn add_differing(before: &Slot, now: &Slot, names: &mut BTreeSet<Key>) {
     let nothing = LayerContent::default();
     let content = |slot: &Slot| slot.as_deref().cloned().unwrap_or_default();
     match (before, now) {

@@ -1,0 +1,126 @@
+//! Overlays over a base that is large beside them: after any history each audience sees what it
+//! would see if all had been committed at once, and a revision names those who see something else.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chancery_catalog::{Audience, Catalog, ChangeSet, Entry, Key, Layer, Origin};
+use chancery_core::{Facts, Link, Resource, Snapshot, TypeUrl};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// A resource: the type and name of each reference, an alias, and a body.
+#[derive(Clone, Debug)]
+struct Draft {
+    links: Vec<(usize, usize)>,
+    alias: Option<usize>,
+    body: u8,
+}
+
+/// One key of one layer: a resource, or none.
+type Edit = (usize, usize, usize, Option<Draft>);
+
+const TYPES: [&str; 3] = ["cds", "eds", "rds"];
+const NAMES: usize = 32;
+const GROUPS: [Option<&str>; 2] = [None, Some("g")];
+const NODES: [Option<&str>; 4] = [None, Some("m"), Some("n"), Some("o")];
+
+fn layers() -> [Layer; 5] {
+    let node = |id: &str| Layer::Node(id.into());
+    [Layer::Base, Layer::Group("g".into()), node("m"), node("n"), node("o")]
+}
+
+fn url(at: usize) -> TypeUrl {
+    TypeUrl::known().find(|type_url| type_url.short() == TYPES[at]).unwrap()
+}
+
+fn key(of: usize, name: usize) -> Key {
+    Key { type_url: url(of), name: format!("n{name:02}").parse().unwrap() }
+}
+
+fn entry(of: usize, name: usize, draft: &Draft) -> Entry {
+    let body = format!("{} {:?} {:?}", draft.body, draft.links, draft.alias);
+    let links = draft.links.iter().map(|(of, name)| {
+        let Key { type_url, name } = key(*of, *name);
+        Link { type_url, name, aggregated: true }
+    });
+    let facts = Facts { links: links.collect(), ..Facts::default() };
+    let aliases = draft.alias.iter().map(|name| format!("n{name:02}").parse().unwrap());
+    let resource = Resource::new(key(of, name).name, body.into_bytes().into());
+    let resource = resource.with_aliases(aliases.collect()).with_facts(facts);
+    Entry::new(resource, Origin::program("test"))
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    // Few targets, so that the references of several layers meet.
+    let target = || 0..6_usize;
+    let draft =
+        (vec((0..TYPES.len(), target()), 0..2), proptest::option::weighted(0.1, target()), 0..4_u8);
+    let draft = draft.prop_map(|(links, alias, body)| Draft { links, alias, body });
+    let layer = prop_oneof![2 => Just(0), 1 => 1..5_usize];
+    (layer, 0..TYPES.len(), 0..NAMES, proptest::option::weighted(0.8, draft))
+}
+
+/// The base of all histories: half of the names of each type.
+fn first() -> impl Iterator<Item = Edit> {
+    let draft = Draft { links: Vec::new(), alias: None, body: 9 };
+    let names = (0..TYPES.len()).flat_map(|of| (0..NAMES).map(move |name| (of, name)));
+    let even = names.filter(|(_, name)| name % 2 == 0);
+    even.map(move |(of, name)| (0, of, name, Some(draft.clone())))
+}
+
+fn audiences(catalog: &Catalog) -> Vec<Audience> {
+    let all = GROUPS.iter().flat_map(|group| NODES.map(|node| (*group, node)));
+    let mut all: Vec<_> = all.map(|(group, node)| catalog.audience(group, node)).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn seen(catalog: &Catalog) -> BTreeMap<Audience, Arc<Snapshot>> {
+    let seen = |audience: &Audience| catalog.seen_by(audience).unwrap().snapshot;
+    audiences(catalog).into_iter().map(|audience| (audience.clone(), seen(&audience))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn overlays_follow_their_base(history in vec(vec(edit(), 1..4), 1..12)) {
+        let (live, layers) = (Catalog::new(), layers());
+        let mut contents: BTreeMap<Layer, BTreeMap<Key, Entry>> = BTreeMap::new();
+        let mut shown = BTreeMap::new();
+        for edits in std::iter::once(first().collect()).chain(history) {
+            let mut changes = ChangeSet::new("test");
+            for (layer, of, name, draft) in edits {
+                let (layer, draft) = (&layers[layer], draft.as_ref());
+                let made = draft.map(|draft| entry(of, name, draft));
+                changes.set(layer, key(of, name), made.clone());
+                let content = contents.entry(layer.clone()).or_default();
+                match made {
+                    Some(entry) => drop(content.insert(key(of, name), entry)),
+                    None => drop(content.remove(&key(of, name))),
+                }
+            }
+            let revision = live.commit(changes);
+            let now = seen(&live);
+            for (audience, before) in &shown {
+                let Some(after) = now.get(audience) else { continue };
+                let is_named = revision.iter().any(|it| it.changed.contains(audience));
+                prop_assert_eq!(is_named, !Arc::ptr_eq(before, after), "{}", audience);
+                prop_assert!(!is_named || before != after, "{} sees the same", audience);
+            }
+            let mut all = ChangeSet::new("somebody else");
+            for (layer, content) in &contents {
+                all.replace_layer(layer, content.clone());
+            }
+            let fresh = Catalog::new();
+            fresh.commit(all);
+            prop_assert_eq!(&now, &seen(&fresh));
+            prop_assert_eq!(live.dangling(), fresh.dangling());
+            shown = now;
+        }
+    }
+}
