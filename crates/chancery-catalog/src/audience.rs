@@ -24,6 +24,15 @@ impl Audience {
         std::iter::once(Layer::Base).chain(group).chain(node)
     }
 
+    /// The strongest layer this audience sees.
+    pub(crate) fn strongest(&self) -> Layer {
+        match (&self.group, &self.node) {
+            (_, Some(id)) => Layer::Node(Arc::clone(id)),
+            (Some(name), None) => Layer::Group(Arc::clone(name)),
+            (None, None) => Layer::Base,
+        }
+    }
+
     /// The audience without its strongest layer. The audience of base alone has none.
     pub fn parent(&self) -> Option<Self> {
         match (&self.group, &self.node) {

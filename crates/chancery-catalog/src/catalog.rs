@@ -31,7 +31,7 @@ use crate::layer::Layer;
 use crate::revision::{ContentHash, Reassigned, Revision};
 use crate::state::{CatalogState, LayerState, OverlayNames};
 use crate::view::{Place, Slot, View};
-use crate::views::{Affected, ViewCache};
+use crate::views::{Affected, AskedView, ViewCache};
 
 /// The layers that sources commit, and the snapshots that audiences see. Clones are the same
 /// catalog.
@@ -85,6 +85,10 @@ struct Question {
     /// The last view of the audience that was made.
     before: Option<Arc<View>>,
 }
+
+/// The view that others are made over, of the last audience without a node that a commit came by.
+#[derive(Default)]
+struct LastParent(Option<(Arc<CatalogState>, Audience, Arc<View>)>);
 
 impl Catalog {
     /// A catalog in which nothing was committed.
@@ -143,6 +147,22 @@ impl Catalog {
     pub fn seen_by(&self, audience: &Audience) -> Option<AudienceSnapshot> {
         let (view, revision) = self.view(audience);
         Some(AudienceSnapshot { snapshot: Arc::clone(&view?.snapshot), revision })
+    }
+
+    /// The snapshots of the audiences that a revision changed, as of that revision or a later one.
+    /// An audience without one is left out: every state so far is held back from it.
+    pub fn changed(&self, revision: &Revision) -> Vec<(Audience, AudienceSnapshot)> {
+        let (mut seen, mut unknown) = (Vec::with_capacity(revision.changed.len()), Vec::new());
+        self.lock().views.ask_all(&revision.changed, |audience, made| match made {
+            Some((view, revision)) => {
+                let snapshot = Arc::clone(&view.snapshot);
+                seen.push((audience.clone(), AudienceSnapshot { snapshot, revision }));
+            }
+            None => unknown.push(audience),
+        });
+        let later = unknown.into_iter().filter_map(|it| Some((it.clone(), self.seen_by(it)?)));
+        seen.extend(later);
+        seen
     }
 
     /// The groups with an overlay.
@@ -257,11 +277,11 @@ impl Catalog {
     /// The view of base alone. It grows from the last one there was.
     fn root(&self, state: &CatalogState) -> Option<Arc<View>> {
         let LayerState::Good(base) = state.layer(&Layer::Base) else { return None };
-        let own = [Some(Arc::clone(base))];
+        let own = Some(Arc::clone(base));
         let before = self.lock().history.root();
         match before {
             Some(before) if before.is_of(&own) => Some(before),
-            before => Some(View::of(Place::Inner, own[0].clone(), None, before.as_ref())),
+            before => Some(View::of(Place::Inner, own, None, before.as_ref())),
         }
     }
 
@@ -272,38 +292,83 @@ impl Catalog {
         audience: &Audience,
         before: Option<Arc<View>>,
     ) -> Arc<View> {
-        let slots: Vec<Slot> =
-            audience.layers().map(|layer| state.content(&layer).cloned()).collect();
-        if let Some(before) = before.as_ref().filter(|before| before.is_of(&slots)) {
-            return Arc::clone(before);
-        }
         let Some(parent) = audience.parent() else {
             // A state without a root serves nobody.
+            let base = || state.content(&Layer::Base).cloned();
             return state
                 .root
                 .clone()
-                .unwrap_or_else(|| View::of(Place::Inner, slots[0].clone(), None, None));
+                .unwrap_or_else(|| View::of(Place::Inner, base(), None, None));
         };
-        let cached = self.lock().views.get(&parent);
-        let below = || before.as_ref().and_then(|before| before.parent().cloned());
-        let parent = self.make(state, &parent, cached.or_else(below));
-        let place = if audience.node.is_some() { Place::Leaf } else { Place::Inner };
-        View::of(place, slots.last().cloned().flatten(), Some(parent), before.as_ref())
+        let parent = self.make_parent(state, &parent, before.as_ref());
+        let own = state.content(&audience.strongest()).cloned();
+        make_over(audience, own, parent, before.as_ref())
     }
 
-    /// Brings the views of these audiences to the newest state. Returns those that see something
-    /// else.
-    fn refresh(&self, asked: Vec<Audience>, affected: &Affected<'_>, number: u64) -> Vec<Audience> {
+    /// The view of the parent of an audience that had the view `before`.
+    fn make_parent(
+        &self,
+        state: &CatalogState,
+        parent: &Audience,
+        before: Option<&Arc<View>>,
+    ) -> Arc<View> {
+        let cached = self.lock().views.get(parent);
+        let below = || before.and_then(|before| before.parent().cloned());
+        self.make(state, parent, cached.or_else(below))
+    }
+
+    /// Brings the views of these audiences, the parents first, to the newest state. Returns those
+    /// that see something else.
+    fn refresh(
+        &self,
+        asked: Vec<AskedView>,
+        affected: &Affected<'_>,
+        number: u64,
+    ) -> Vec<Audience> {
+        let history = self.lock().history.clone();
+        let mut last = LastParent::default();
+        let mut made = Vec::new();
+        for asked in asked.into_iter().filter(|asked| affected.contains(&asked.audience)) {
+            let Some(state) = history.serving(&asked.audience) else { continue };
+            let view = self.remake(state, &asked, affected, &mut last);
+            made.push((asked, view));
+        }
         let mut changed = Vec::new();
-        for audience in asked.into_iter().filter(|audience| affected.contains(audience)) {
-            let Some((state, before)) = self.lock().serving(&audience) else { continue };
-            let view = self.make(&state, &audience, before.clone());
-            let Some(view) = self.lock().views.keep(&audience, view, number) else { continue };
+        self.lock().views.keep_all(made, number, |AskedView { audience, before }, view| {
             if before.is_none_or(|before| !Arc::ptr_eq(&before.snapshot, &view.snapshot)) {
                 changed.push(audience);
             }
-        }
+        });
         changed
+    }
+
+    /// The view of an audience after a commit, in the state that serves it.
+    fn remake(
+        &self,
+        state: &Arc<CatalogState>,
+        asked: &AskedView,
+        affected: &Affected<'_>,
+        last: &mut LastParent,
+    ) -> Arc<View> {
+        let AskedView { audience, before } = asked;
+        let view = match audience.parent() {
+            None => self.make(state, audience, before.clone()),
+            Some(parent) => {
+                let parent = last
+                    .get(state, &parent)
+                    .unwrap_or_else(|| self.make_parent(state, &parent, before.as_ref()));
+                let strongest = audience.strongest();
+                let own = match before {
+                    Some(before) if !affected.has(&strongest) => before.own().clone(),
+                    _ => state.content(&strongest).cloned(),
+                };
+                make_over(audience, own, parent, before.as_ref())
+            }
+        };
+        if audience.node.is_none() {
+            *last = LastParent(Some((Arc::clone(state), audience.clone(), Arc::clone(&view))));
+        }
+        view
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -312,13 +377,35 @@ impl Catalog {
     }
 }
 
+/// The view of an audience with an overlay, over that of its parent.
+fn make_over(
+    audience: &Audience,
+    own: Slot,
+    parent: Arc<View>,
+    before: Option<&Arc<View>>,
+) -> Arc<View> {
+    if let Some(before) = before.filter(|before| before.is_over(&own, &parent)) {
+        return Arc::clone(before);
+    }
+    let place = if audience.node.is_some() { Place::Leaf } else { Place::Inner };
+    View::of(place, own, Some(parent), before)
+}
+
+impl LastParent {
+    fn get(&self, state: &Arc<CatalogState>, audience: &Audience) -> Option<Arc<View>> {
+        let (of, known, view) = self.0.as_ref()?;
+        (Arc::ptr_eq(of, state) && known == audience).then(|| Arc::clone(view))
+    }
+}
+
 impl Inner {
     /// Makes a state the newest, and forgets the views that nobody needs. Returns the number of its
     /// revision, the nodes that may belong elsewhere, and the audiences that somebody asked for.
-    fn push(&mut self, state: &Arc<CatalogState>) -> (u64, Reassigned, Vec<Audience>) {
+    fn push(&mut self, state: &Arc<CatalogState>) -> (u64, Reassigned, Vec<AskedView>) {
         self.number += 1;
         let reassigned = self.history.push(Arc::clone(state));
-        let asked = self.views.sweep(|audience| self.history.has(audience));
+        let are_same = reassigned.is_nobody();
+        let asked = self.views.sweep(|audience| are_same || self.history.has(audience));
         (self.number, reassigned, asked)
     }
 
@@ -327,12 +414,6 @@ impl Inner {
         let before = self.views.ask(audience);
         let state = self.history.serving(audience).cloned();
         Question { state, number: self.number, before }
-    }
-
-    /// The newest state that serves an audience, and its view so far.
-    fn serving(&self, audience: &Audience) -> Option<(Arc<CatalogState>, Option<Arc<View>>)> {
-        let state = Arc::clone(self.history.serving(audience)?);
-        Some((state, self.views.get(audience)))
     }
 }
 

@@ -134,12 +134,19 @@ impl View {
         is_known.then(|| ViewStep::new(before, Arc::new(keys)))
     }
 
-    /// Returns true if this is made of these layers, the weakest first.
-    pub(crate) fn is_of(&self, layers: &[Slot]) -> bool {
-        let Some((own, below)) = layers.split_last() else { return true };
-        let below_is_same =
-            self.parent.as_ref().map_or(below.is_empty(), |parent| parent.is_of(below));
-        is_same(&self.own, own) && below_is_same
+    /// Returns true if this is made of that layer alone.
+    pub(crate) fn is_of(&self, own: &Slot) -> bool {
+        is_same(&self.own, own) && self.parent.is_none()
+    }
+
+    /// Returns true if this is made of that layer over that view.
+    pub(crate) fn is_over(&self, own: &Slot, parent: &Arc<Self>) -> bool {
+        is_same(&self.own, own) && self.parent.as_ref().is_some_and(|it| Arc::ptr_eq(it, parent))
+    }
+
+    /// The content of the strongest layer.
+    pub(crate) fn own(&self) -> &Slot {
+        &self.own
     }
 
     /// The view of the layers below the strongest one.

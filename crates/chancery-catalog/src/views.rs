@@ -26,11 +26,19 @@ struct CachedView {
     asked: bool,
 }
 
-/// The audiences that a commit can change.
-pub(crate) enum Affected<'a> {
-    All,
-    /// Those with one of these layers.
-    With(&'a BTreeSet<Layer>),
+/// A view that somebody asked for, as a commit finds it.
+pub(crate) struct AskedView {
+    pub(crate) audience: Audience,
+    /// `None` if it is yet to be made.
+    pub(crate) before: Option<Arc<View>>,
+}
+
+/// The layers and audiences that a commit can change.
+pub(crate) struct Affected<'a> {
+    /// The layers that the commit touches.
+    layers: &'a BTreeSet<Layer>,
+    /// True if something is held back, or was: the end of a hold can bring older changes with it.
+    held: bool,
 }
 
 impl ViewCache {
@@ -54,36 +62,91 @@ impl ViewCache {
         view: Arc<View>,
         revision: u64,
     ) -> Option<Arc<View>> {
-        let cached = self.0.get_mut(audience)?;
-        match &cached.view {
-            Some(made) if Arc::ptr_eq(made, &view) => {
-                cached.revision = cached.revision.max(revision);
+        Some(self.0.get_mut(audience)?.keep(view, revision))
+    }
+
+    /// Keeps the views of many audiences, which are sorted. Calls a function with the view to use
+    /// for each, except for those of which it is forgotten that somebody asked.
+    pub(crate) fn keep_all(
+        &mut self,
+        made: Vec<(AskedView, Arc<View>)>,
+        revision: u64,
+        mut call: impl FnMut(AskedView, Arc<View>),
+    ) {
+        self.for_each(
+            made,
+            |(asked, _)| &asked.audience,
+            |(asked, view), cached| {
+                if let Some(cached) = cached {
+                    call(asked, cached.keep(view, revision));
+                }
+            },
+        );
+    }
+
+    /// Notes that somebody asks for these audiences, which are sorted. Returns what they see and the
+    /// revision of that, as far as it is known.
+    pub(crate) fn ask_all<'a>(
+        &mut self,
+        audiences: &'a [Audience],
+        mut call: impl FnMut(&'a Audience, Option<(&Arc<View>, u64)>),
+    ) {
+        self.for_each(
+            audiences.iter().collect(),
+            |audience| audience,
+            |audience, cached| {
+                let made = cached.and_then(|cached| {
+                    cached.asked = true;
+                    Some((cached.view.as_ref()?, cached.revision))
+                });
+                call(audience, made);
+            },
+        );
+    }
+
+    /// Calls a function with each of many things and what is cached for its audience. The things
+    /// are sorted by audience. Where they are for most of what is cached, both are walked along.
+    fn for_each<T>(
+        &mut self,
+        things: Vec<T>,
+        audience: impl Fn(&T) -> &Audience,
+        mut call: impl FnMut(T, Option<&mut CachedView>),
+    ) {
+        if things.len() < self.0.len() / WORTH_WALKING {
+            for thing in things {
+                let cached = self.0.get_mut(audience(&thing));
+                call(thing, cached);
             }
-            // Two questions at a time make the same view twice; one of them is for all.
-            Some(made) if cached.revision == revision && made.is_like(&view) => {
-                return Some(Arc::clone(made));
-            }
-            Some(_) if cached.revision > revision => {}
-            _ => {
-                cached.view = Some(Arc::clone(&view));
-                cached.revision = revision;
-            }
+            return;
         }
-        Some(view)
+        let mut cached = self.0.iter_mut().peekable();
+        for thing in things {
+            while cached.next_if(|(other, _)| *other < audience(&thing)).is_some() {}
+            let found = cached.next_if(|(other, _)| *other == audience(&thing));
+            call(thing, found.map(|(_, cached)| cached));
+        }
     }
 
     /// Forgets the views that nobody needs, and those of audiences that nobody can belong to.
-    /// Returns the audiences that are left, parents first.
-    pub(crate) fn sweep(&mut self, is_possible: impl Fn(&Audience) -> bool) -> Vec<Audience> {
-        let audiences: Vec<Audience> = self.0.keys().cloned().collect();
+    /// Returns what is left, parents first.
+    pub(crate) fn sweep(&mut self, is_possible: impl Fn(&Audience) -> bool) -> Vec<AskedView> {
+        let mut forgotten = Vec::new();
         // A view is needed as long as one that is built on it, so children come first.
-        for audience in audiences.iter().rev() {
-            let is_needed = self.0.get_mut(audience).is_some_and(CachedView::is_needed);
-            if !is_needed || !is_possible(audience) {
-                self.0.remove(audience);
+        for (audience, cached) in self.0.iter_mut().rev() {
+            if !cached.is_needed() || !is_possible(audience) {
+                cached.view = None;
+                forgotten.push(audience.clone());
             }
         }
-        self.0.keys().cloned().collect()
+        for audience in &forgotten {
+            self.0.remove(audience);
+        }
+        let left = self.0.iter();
+        let asked = left.map(|(audience, cached)| AskedView {
+            audience: audience.clone(),
+            before: cached.view.clone(),
+        });
+        asked.collect()
     }
 
     /// The audiences that somebody asked for.
@@ -99,6 +162,24 @@ impl ViewCache {
 }
 
 impl CachedView {
+    /// Keeps a view as of a revision, unless a newer one was made meanwhile. Returns the view to
+    /// use.
+    fn keep(&mut self, view: Arc<View>, revision: u64) -> Arc<View> {
+        match &self.view {
+            Some(made) if Arc::ptr_eq(made, &view) => self.revision = self.revision.max(revision),
+            // Two questions at a time make the same view twice; one of them is for all.
+            Some(made) if self.revision == revision && made.is_like(&view) => {
+                return Arc::clone(made);
+            }
+            Some(_) if self.revision > revision => {}
+            _ => {
+                self.view = Some(Arc::clone(&view));
+                self.revision = revision;
+            }
+        }
+        view
+    }
+
     /// Returns true if somebody asked since the last time, holds the snapshot, or has a view that is
     /// built on this one. One that is yet to be made is always needed.
     fn is_needed(&mut self) -> bool {
@@ -110,37 +191,41 @@ impl CachedView {
 }
 
 impl<'a> Affected<'a> {
-    /// While something is held back, the end of a hold can bring older changes with it.
     pub(crate) fn of(
         before: Option<&CatalogState>,
         now: &CatalogState,
-        touched: &'a BTreeSet<Layer>,
+        layers: &'a BTreeSet<Layer>,
     ) -> Self {
         let held = |state: &CatalogState| !state.holds.is_empty();
-        if before.is_none_or(held) || held(now) || touched.contains(&Layer::Base) {
-            return Self::All;
-        }
-        Self::With(touched)
+        Self { layers, held: before.is_none_or(held) || held(now) }
     }
 
+    /// Returns true if the audience may see something else.
     pub(crate) fn contains(&self, audience: &Audience) -> bool {
-        match self {
-            Self::All => true,
-            Self::With(layers) => audience.layers().any(|layer| layers.contains(&layer)),
-        }
+        self.has(&Layer::Base) || audience.layers().any(|layer| self.has(&layer))
+    }
+
+    /// Returns true if the layer may be another.
+    pub(crate) fn has(&self, layer: &Layer) -> bool {
+        self.held || self.layers.contains(layer)
     }
 }
 
+/// Views are looked up one by one if they are fewer than one in so many.
+const WORTH_WALKING: usize = 8;
+
 #[cfg(test)]
 mod tests {
-    use std::slice::from_ref;
-
     use super::*;
     use crate::content::LayerContent;
     use crate::view::Place;
 
     fn view() -> Arc<View> {
         View::of(Place::Inner, Some(Arc::new(LayerContent::default())), None, None)
+    }
+
+    fn left(asked: &[AskedView]) -> Vec<&Audience> {
+        asked.iter().map(|asked| &asked.audience).collect()
     }
 
     #[test]
@@ -160,7 +245,7 @@ mod tests {
         views.ask(&base);
         assert!(views.keep(&base, view(), 1).is_some());
         views.sweep(|_| true);
-        assert_eq!(views.sweep(|_| true), []);
+        assert!(views.sweep(|_| true).is_empty());
         assert!(views.keep(&base, view(), 1).is_none());
     }
 
@@ -177,8 +262,10 @@ mod tests {
         drop(parent);
         drop(views.sweep(|_| true));
         assert_eq!(views.sweep(|_| true).len(), 2, "somebody holds the child");
-        assert_eq!(views.sweep(|audience| audience.group.is_none()), from_ref(&base));
+        let swept = views.sweep(|audience| audience.group.is_none());
+        assert_eq!(left(&swept), [&base]);
+        drop(swept);
         drop(child);
-        assert_eq!(views.sweep(|_| true), []);
+        assert!(views.sweep(|_| true).is_empty());
     }
 }

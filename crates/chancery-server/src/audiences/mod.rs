@@ -128,9 +128,8 @@ impl<A: Assign> Audiences<A> {
         *followed = revision.number;
         if is_next {
             self.reassign(&revision.reassigned);
-            let named = revision.changed.iter().map(|audience| (name_of(audience), audience));
-            let watched = named.filter(|(name, _)| self.0.store.is_watched(name));
-            self.update(watched.map(|(name, audience)| (name, audience.clone())));
+            let changed = self.0.catalog.changed(revision).into_iter();
+            self.0.store.update(changed.map(|(audience, seen)| (name_of(&audience), seen)));
             self.update_possible(&revision.reassigned);
         } else {
             self.0.store.reassign();
@@ -169,16 +168,11 @@ impl<A: Assign> Audiences<A> {
             }
         };
         let watched = self.0.store.watched().into_iter();
-        let named = watched.filter_map(|name| Some((audience_of(&name)?, name)));
-        self.update(
-            named.filter(|(audience, _)| concerns(audience)).map(|(one, name)| (name, one)),
-        );
-    }
-
-    fn update(&self, audiences: impl Iterator<Item = (AudienceName, Audience)>) {
-        let seen = audiences.filter_map(|(name, it)| Some((name, self.0.catalog.seen_by(&it)?)));
-        let seen: Vec<_> = seen.collect();
-        self.0.store.update(seen.iter().map(|(name, seen)| (name, seen)));
+        let seen = watched.filter_map(|name| {
+            let audience = audience_of(&name).filter(concerns)?;
+            Some((name, self.0.catalog.seen_by(&audience)?))
+        });
+        self.0.store.update(seen);
     }
 
     /// The audience of a client, whether or not there is anything to see for it.

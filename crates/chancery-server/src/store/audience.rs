@@ -112,14 +112,16 @@ impl Audience {
         !self.is_watched() && !matches!(*lock(&self.shown), Shown::Published { .. })
     }
 
-    /// Shows a snapshot that is published; [`concerned`](Self::concerned) says whom to wake then. Returns the one before.
+    /// Shows a snapshot that is published; [`concerned`](Self::concerned) says whom to wake then.
+    /// Returns the one before.
     pub(super) fn publish(&self, snapshot: &Arc<Snapshot>) -> Option<Arc<Snapshot>> {
         let shown = Shown::Published { snapshot: Arc::clone(snapshot), at: Instant::now() };
         self.show(&mut lock(&self.shown), shown)
     }
 
     /// Shows a snapshot that is supplied, unless a newer one is shown, or one that was published;
-    /// [`concerned`](Self::concerned) says whom to wake then. Returns the one before, or that nothing changed.
+    /// [`concerned`](Self::concerned) says whom to wake then. Returns the one before, or that
+    /// nothing changed.
     pub(super) fn supply(
         &self,
         supplied: &AudienceSnapshot,

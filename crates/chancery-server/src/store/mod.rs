@@ -1,8 +1,9 @@
 //! The snapshot of every audience, and those who want to hear when it changes.
 //!
 //! An audience's snapshot is one pointer ([`audience`]): a new one replaces it and wakes those
-//! streams of the audience that want something of what changed ([`DemandFilter`](chancery_core::server::DemandFilter)), and a stream that was
-//! slow sees only the newest one.
+//! streams of the audience that want something of what changed
+//! ([`DemandFilter`](chancery_core::server::DemandFilter)), and a stream that was slow sees only the
+//! newest one.
 //!
 //! A snapshot is either published, and stays until it is withdrawn, or supplied: the first watcher of
 //! an audience has the store ask its [`Supply`], and the last one takes the snapshot with it. Each
@@ -12,7 +13,7 @@
 
 mod audience;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -55,7 +56,7 @@ pub trait Supply: Send + Sync + 'static {
 
 #[derive(Default)]
 struct Audiences {
-    audiences: BTreeMap<AudienceName, Arc<Audience>>,
+    audiences: HashMap<AudienceName, Arc<Audience>>,
     /// The number of reassignments so far.
     epoch: u64,
 }
@@ -109,13 +110,10 @@ impl Store {
     ///
     /// Streams are woken when all audiences are updated: a thread that is woken for each would
     /// interrupt this one as often.
-    pub fn update<'a>(
-        &self,
-        newer: impl IntoIterator<Item = (&'a AudienceName, &'a AudienceSnapshot)>,
-    ) {
+    pub fn update(&self, newer: impl IntoIterator<Item = (AudienceName, AudienceSnapshot)>) {
         let (now, mut wakers) = (Instant::now(), Vec::new());
         for (audience, newer) in newer {
-            self.show(audience, newer, Some(now), &mut wakers);
+            self.show(&audience, &newer, Some(now), &mut wakers);
         }
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -124,13 +122,9 @@ impl Store {
     pub fn watched(&self) -> Vec<AudienceName> {
         let audiences = self.lock();
         let watched = audiences.audiences.iter().filter(|(_, audience)| audience.is_watched());
-        watched.map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Returns true if somebody watches the audience.
-    pub fn is_watched(&self, audience: &AudienceName) -> bool {
-        let audiences = self.lock();
-        audiences.audiences.get(audience).is_some_and(|audience| audience.is_watched())
+        let mut watched: Vec<_> = watched.map(|(name, _)| name.clone()).collect();
+        watched.sort();
+        watched
     }
 
     /// Forgets the snapshot of `audience`. Its clients keep what they have, and new ones wait.
@@ -153,7 +147,10 @@ impl Store {
     pub fn snapshots(&self) -> Vec<(AudienceName, Arc<Snapshot>)> {
         let audiences = self.lock();
         let all = audiences.audiences.iter();
-        all.filter_map(|(name, audience)| Some((name.clone(), audience.snapshot()?))).collect()
+        let all = all.filter_map(|(name, audience)| Some((name.clone(), audience.snapshot()?)));
+        let mut all: Vec<_> = all.collect();
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        all
     }
 
     /// Makes every stream ask the policy for its audience again: call it when the policy would
