@@ -1,5 +1,5 @@
-//! Resolves the target of a gRPC channel, as a gRPC client would: from the listener to the routes,
-//! their clusters and the endpoints of those, all of one time.
+//! Resolves the target of a gRPC channel as a gRPC client does: from the listener to its routes, their
+//! clusters and the endpoints of these, in one consistent state.
 //!
 //!     cargo run -- serve examples/quickstart
 //!     cargo run -p chancery-client --features envoy-types --example resolve -- 127.0.0.1:18000 xds:///web
@@ -31,13 +31,13 @@ pub(crate) async fn run(
         node: Node { id: "example".to_owned(), ..Node::default() },
         ..Bootstrap::default()
     };
-    // One client for each target, as gRPC has it: channels to one target share it.
+    // There is one client for each target, as in gRPC: channels to one target share it.
     let clients = Clients::new(bootstrap, Options::default())?;
     let target: Target = target.parse()?;
     let listener = clients.bootstrap().target(&target)?.place.name;
     let mut configs = clients.for_target(&target)?.follow(listener);
     while let Some(config) = configs.next().await {
-        // Each config is whole. It stays in use until the next one.
+        // Each config is complete. It stays in use until the next one.
         let config = match config {
             Ok(config) => config,
             Err(error) => {
@@ -53,7 +53,7 @@ pub(crate) async fn run(
                     }
                 }
                 Ok(_) => {}
-                // A cluster that fails is no reason not to use the others.
+                // If one cluster fails, the others can still be used.
                 Err(error) => print(format!("{name} cannot be used: {error}")),
             }
         }

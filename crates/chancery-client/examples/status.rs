@@ -1,4 +1,4 @@
-//! Watches all clusters of a server, and answers tools that ask for the state of the client (CSDS).
+//! Watches all clusters of a server, and serves the state of the client to tools (CSDS).
 //!
 //!     cargo run -- serve examples/quickstart
 //!     cargo run -p chancery-client --example status -- 127.0.0.1:18000 127.0.0.1:15099
@@ -13,7 +13,7 @@ use chancery_client::credentials::ChannelCredentials;
 use chancery_client::status::StatusServer;
 use chancery_client::{Bootstrap, Client, Event, Options, TypeUrl};
 
-/// Prints where tools can ask, and the state of each cluster after each change.
+/// Prints the address for tools, and the state of each cluster after each change.
 pub(crate) async fn run(
     server: &str,
     listen: SocketAddr,
@@ -30,7 +30,7 @@ pub(crate) async fn run(
     };
     let client = Client::new(&bootstrap, Options::default())?;
     let shown = client.clone();
-    // It listens until it is dropped. The answers have no secrets, but keep it on loopback.
+    // The status server runs until it is dropped. Its answers have no secrets, but keep it on loopback.
     let status = StatusServer::start(listen, move || vec![shown.status()]).await?;
     let mut clusters = client.watch_raw(&TypeUrl::new("envoy.config.cluster.v3.Cluster"), "*");
     print(format!("grpcdebug {} xds status", status.address()));
@@ -38,7 +38,7 @@ pub(crate) async fn run(
         if let Event::Failed { error } = event {
             return Err(error.into());
         }
-        // The same is at hand in the program.
+        // The program itself can read the same state.
         for resource in client.resources() {
             let version = resource.cached.map(|cached| cached.version).unwrap_or_default();
             print(format!("{} is {:?} {version}", resource.name, resource.state));

@@ -1,9 +1,9 @@
-//! Watches one cluster as a value of a type of its own, and prints what becomes of it.
+//! Watches one cluster as a value of the program's own type, and prints its changes.
 //!
 //!     cargo run -- serve examples/quickstart
 //!     cargo run -p chancery-client --example watch_cluster -- 127.0.0.1:18000 chancery-admin
 //!
-//! Edit `examples/quickstart/clusters.yaml` meanwhile, take the cluster away, or stop the server.
+//! Meanwhile, edit `examples/quickstart/clusters.yaml`, remove the cluster, or stop the server.
 #![expect(clippy::print_stdout, reason = "it is made to be watched")]
 
 use std::error::Error;
@@ -13,7 +13,7 @@ use chancery_client::bootstrap::{Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
 use chancery_client::{Bootstrap, Client, Event, Options, ResourceType};
 
-/// A cluster, as far as this program cares. The feature `envoy-types` has the whole message.
+/// The size of a cluster. With the feature `envoy-types`, a program has the whole message.
 struct Cluster {
     bytes: usize,
 }
@@ -30,13 +30,13 @@ impl ResourceType for Cluster {
     }
 }
 
-/// Prints each event of one cluster of this server, until the client comes to an end.
+/// Prints each event of one cluster of this server, until the client ends.
 pub(crate) async fn run(
     server: &str,
     cluster: &str,
     mut print: impl FnMut(String),
 ) -> Result<(), Box<dyn Error>> {
-    // The JSON that gRPC programs read would do as well: `Bootstrap::discover(None)`.
+    // `Bootstrap::discover(None)` would read a bootstrap file of gRPC clients instead.
     let bootstrap = Bootstrap {
         servers: vec![XdsServer {
             uri: server.to_owned(),

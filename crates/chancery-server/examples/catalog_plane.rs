@@ -1,9 +1,9 @@
-//! A control plane without a directory: what it is told on its standard input, clients see.
+//! A control plane that reads clusters from its standard input, and commits them to a catalog.
 //!
 //!     cargo run -p chancery-server --example catalog_plane
 //!
-//! `web` is a cluster for everybody, `canary/web` one for the group `canary` alone (the nodes whose
-//! cluster is called so); `-web` and `-canary/web` take them away.
+//! The line `web` adds a cluster for every node, and `canary/web` a cluster for the group `canary`:
+//! the nodes whose cluster has this name. `-web` and `-canary/web` remove them.
 #![expect(clippy::print_stdout, reason = "it is made to be watched")]
 
 use std::error::Error;
@@ -15,7 +15,7 @@ use chancery_catalog::{Catalog, ChangeSet, Entry, Key, Layer, Origin, OverlayNam
 use chancery_core::{Resource, TypeUrl};
 use chancery_server::{Audiences, Client, Config, Listener, Refusal, Server};
 
-/// A client belongs to the group called as the cluster of its node, if there is one.
+/// A client belongs to the group that has the name of its cluster, if there is one.
 fn by_cluster(client: &Client<'_>, groups: &OverlayNames) -> Result<Option<String>, Refusal> {
     let node = client.node.ok_or_else(Refusal::anonymous)?;
     Ok(groups.contains(&node.cluster).then(|| node.cluster.clone()))

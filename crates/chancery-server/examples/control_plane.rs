@@ -1,8 +1,9 @@
-//! A control plane of one's own: two audiences, stated versions, and what the clients make of it.
+//! A control plane with two audiences, versions of its own, and an observer that prints the events of
+//! the streams.
 //!
 //!     cargo run -p chancery-server --example control_plane
 //!
-//! Clients whose node is of the cluster `canary` see the second version a minute before the rest.
+//! Nodes of the cluster `canary` receive the second version a minute before all others.
 #![expect(clippy::print_stdout, reason = "it is made to be watched")]
 
 use std::error::Error;
@@ -17,7 +18,7 @@ use chancery_server::{
 /// Clients of the cluster `canary` are an audience of their own.
 struct Canaries;
 
-/// Prints what happens.
+/// An observer that prints the events of the streams.
 struct Printer;
 
 impl Policy for Canaries {
@@ -43,7 +44,7 @@ impl Observer for Printer {
     }
 }
 
-/// One cluster, in a version we state ourselves.
+/// A snapshot with one cluster, in a version that the program states.
 fn version(text: &str) -> Result<Snapshot, Box<dyn Error>> {
     let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
     // Any encoder of protobuf will do: this is a `Cluster` with the name `web`.

@@ -9,8 +9,7 @@ use crate::config::ServeFlags;
 use crate::get::Get;
 use crate::watch::Watch;
 
-/// An xDS management server, which tells Envoy proxies and gRPC services what to do, and tools for
-/// this and any other.
+/// An xDS management server for Envoy proxies and gRPC services, and tools for any xDS server.
 #[derive(Debug, Parser)]
 #[command(name = "chancery", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {

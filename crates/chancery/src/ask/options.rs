@@ -12,13 +12,13 @@ use crate::config::{LogLevel, Span};
 /// The query, the servers it goes to, the node that asks, and the protocol.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct QueryArgs {
-    /// A type (cds, eds, lds, rds, …, or a full type URL; cds,lds is both), then names, by default
-    /// `*` for all; or names that begin with xdstp:// and say their types, which may end in /*
+    /// A type (cds, eds, lds, rds, …, or a type URL; cds,lds for both), then names; without names
+    /// all resources of the type. Or names that begin with xdstp:// and contain their types; a name
+    /// that ends in /* is a collection
     #[arg(value_name = "TYPE|NAME", required_unless_present = "target")]
     pub(super) words: Vec<String>,
 
-    /// The listener that a gRPC channel to this target starts from, as xds:///NAME or
-    /// xds://AUTHORITY/NAME
+    /// Ask for the listener of a gRPC channel to this target: xds:///NAME or xds://AUTHORITY/NAME
     #[arg(long, value_name = "TARGET")]
     pub(super) target: Option<String>,
 
@@ -35,30 +35,31 @@ pub(crate) struct QueryArgs {
 /// The servers.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ServerArgs {
-    /// The server: HOST:PORT or unix:PATH, http://HOST:PORT for REST, file:PATH; further ones are
-    /// asked when those before cannot be reached [default: what --bootstrap or the environment says]
+    /// The server: HOST:PORT or unix:PATH, http://HOST:PORT or https://… for REST, file:PATH; may be
+    /// given several times: the next server is asked when those before it cannot be reached
+    /// [default: the servers of the bootstrap]
     #[arg(long = "server", value_name = "URI", help_heading = "Server")]
     pub(super) servers: Vec<String>,
 
-    /// A bootstrap as gRPC clients have one [default: the file that GRPC_XDS_BOOTSTRAP names, or
-    /// the JSON in GRPC_XDS_BOOTSTRAP_CONFIG]
+    /// The bootstrap file of a gRPC client [default: the file that GRPC_XDS_BOOTSTRAP names, or the
+    /// JSON in GRPC_XDS_BOOTSTRAP_CONFIG]
     #[arg(long, value_name = "FILE", conflicts_with = "servers", help_heading = "Server")]
     pub(super) bootstrap: Option<PathBuf>,
 
-    /// The longest time that connecting to a server may take, and then its answer [default: 15s; for
-    /// the answer 30s if its features in the bootstrap have resource_timer_is_transient_error]
+    /// The time that a connection to a server may take, and then its answer [default: 15s; for the
+    /// answer 30s if the bootstrap has resource_timer_is_transient_error for the server]
     #[arg(long, value_name = "TIME", help_heading = "Server")]
     pub(super) timeout: Option<Span>,
 
-    /// Connect with TLS, to servers that the authorities of the system vouch for, or --ca
+    /// Connect with TLS, and verify the servers by the certificate authorities of the system or --ca
     #[arg(long, requires = "servers", help_heading = "TLS")]
     pub(super) tls: bool,
 
-    /// Certificates of the authorities that vouch for the server, PEM; implies --tls
+    /// Certificate authorities for the servers, PEM; implies --tls
     #[arg(long, value_name = "FILE", requires = "servers", help_heading = "TLS")]
     pub(super) ca: Option<PathBuf>,
 
-    /// Certificate chain to show, PEM; implies --tls
+    /// Certificate chain of the client, PEM; implies --tls
     #[arg(long, value_name = "FILE", requires_all = ["servers", "key"], help_heading = "TLS")]
     pub(super) cert: Option<PathBuf>,
 
@@ -66,7 +67,7 @@ pub(super) struct ServerArgs {
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
     pub(super) key: Option<PathBuf>,
 
-    /// A file with a token (JWT) to show; needs TLS
+    /// File with a token (JWT) that is sent to the servers; needs TLS
     #[arg(long, value_name = "FILE", requires = "servers", help_heading = "TLS")]
     pub(super) token: Option<PathBuf>,
 }
@@ -74,20 +75,20 @@ pub(super) struct ServerArgs {
 /// The node. A part of it that no flag sets is as in the bootstrap.
 #[derive(Args, Clone, Debug)]
 pub(super) struct NodeArgs {
-    /// The id of the node that asks [default: chancery]
+    /// Id of the node [default: that of the bootstrap, or chancery]
     #[arg(long, value_name = "ID", help_heading = "Node")]
     pub(super) node: Option<String>,
 
-    /// The cluster the node is in
+    /// Cluster of the node
     #[arg(long, value_name = "NAME", help_heading = "Node")]
     pub(super) cluster: Option<String>,
 
-    /// Metadata of the node; a value that is JSON is taken as such, any other is a text; may be
-    /// given several times
+    /// Metadata of the node; a value that is JSON is sent as JSON, any other as a string; may be given
+    /// several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = "Node")]
     pub(super) metadata: Vec<(String, Value)>,
 
-    /// The locality the node is in
+    /// Locality of the node
     #[arg(long, value_name = "REGION[/ZONE[/SUBZONE]]", value_parser = locality)]
     #[arg(help_heading = "Node")]
     pub(super) locality: Option<Locality>,
@@ -96,21 +97,22 @@ pub(super) struct NodeArgs {
 /// The protocol.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ProtocolArgs {
-    /// State of the world, or delta [default: delta for names that end in /*, which no other knows;
-    /// otherwise sotw, which all servers know]
+    /// Variant of the protocol [default: delta for names that end in /*, because sotw has no
+    /// collections; otherwise sotw, which all servers support]
     #[arg(long, value_enum, help_heading = "Protocol")]
     pub(super) protocol: Option<Protocol>,
 
-    /// A stream for each type, on the type's own service, instead of one aggregated stream
+    /// Open one stream for each type, on the service of the type, instead of an aggregated stream
     #[arg(long, help_heading = "Protocol")]
     pub(super) per_type: bool,
 
-    /// Reject what gRPC clients have to reject, although Envoy might take it: other sources than `ads`
-    /// and `self`, and clusters with an `xdstp:` name that do not name their endpoints
+    /// Reject resources that gRPC clients must reject although Envoy may accept them: sources of routes
+    /// and endpoints other than `ads` and `self`, an `lrs_server` other than `self`, and clusters with
+    /// an `xdstp:` name that do not name their endpoints
     #[arg(long, help_heading = "Protocol")]
     pub(super) as_grpc: bool,
 
-    /// Reject every response, for this reason: to see what the server makes of it
+    /// Reject every response with this reason, to see what the server does then
     #[arg(long, value_name = "REASON", help_heading = "Protocol")]
     pub(super) nack: Option<String>,
 }
@@ -118,16 +120,16 @@ pub(super) struct ProtocolArgs {
 /// The part of all that comes which is shown.
 #[derive(Args, Clone, Debug)]
 pub(super) struct OutputArgs {
-    /// Show private keys, passwords and the like too
+    /// Show private keys, passwords and other secrets too
     #[arg(long, help_heading = "Output")]
     pub(super) show_secrets: bool,
 
-    /// More message types, as a FileDescriptorSet; may be given several times
+    /// File with more message types, a FileDescriptorSet; may be given several times
     #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
     #[arg(value_delimiter = ',', help_heading = "Output", hide_env_values = true)]
     pub(super) descriptor_sets: Vec<PathBuf>,
 
-    /// Tell on stderr what happens between here and the server; twice for more
+    /// Log the events on the connections to stderr; twice for more detail
     #[arg(short, long, action = ArgAction::Count, help_heading = "Output")]
     pub(super) verbose: u8,
 }

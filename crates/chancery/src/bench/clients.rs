@@ -16,14 +16,14 @@ pub(super) struct Clients {
     #[arg(long, value_name = "ADDR", help_heading = "Server")]
     pub(super) server: Server,
 
-    /// The server's process on this machine, to tell its CPU time and memory
+    /// The process of the server on this machine, to measure its CPU time and memory
     #[arg(long, value_name = "PID", help_heading = "Server")]
     pub(super) pid: Option<u32>,
 
     #[command(flatten)]
     pub(super) secure: Secure,
 
-    /// The longest wait for any one thing: a connection, the first answers, a round
+    /// The longest time for a connection, for the first answers, and for a round
     #[arg(long, default_value = "60s", value_parser = span, help_heading = "Server")]
     pub(super) timeout: Duration,
 
@@ -32,12 +32,12 @@ pub(super) struct Clients {
     #[arg(value_parser = clap::value_parser!(u32).range(16_384..=16_777_215))]
     pub(super) max_frame_size: u32,
 
-    /// The number of clients; several, as in 100,1000,10000, make a run each
+    /// The number of clients; 100,1000,10000 makes three runs
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000")]
     #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) streams: Vec<u32>,
 
-    /// The number of their connections [default: one for each client]
+    /// The number of connections that the clients share [default: one for each client]
     #[arg(long, value_name = "N", help_heading = "Clients")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) connections: Option<u32>,
@@ -51,72 +51,72 @@ pub(super) struct Clients {
     #[arg(long, value_enum, help_heading = "Clients")]
     pub(super) protocol: Option<Variant>,
 
-    /// A stream for each type, on the type's own service, instead of one aggregated stream
+    /// Open one stream for each type, on the service of the type, instead of an aggregated stream
     #[arg(long, help_heading = "Clients")]
     pub(super) per_type: bool,
 
-    /// The types that are asked for: cds, eds, lds, rds, … or full type URLs; changes are waited for
-    /// in the first
+    /// The types that the clients subscribe to: cds, eds, lds, rds, … or type URLs; each change must be
+    /// one of the first type
     #[arg(long, value_delimiter = ',', default_value = "eds", value_parser = parse_type)]
     #[arg(value_name = "TYPES", help_heading = "Clients")]
     pub(super) types: Vec<TypeUrl>,
 
-    /// Ask for so many names, of every type or, as in eds=100, of one [default: for everything]
+    /// Subscribe to this number of names, of every type or, as in eds=100, of one type [default: all
+    /// resources]
     #[arg(long, value_name = "[TYPE=]N", value_delimiter = ',', value_parser = named)]
     #[arg(help_heading = "Clients")]
     pub(super) names: Vec<NameCount>,
 
-    /// The form of the names; {:06} stands for their number, from 0, with six digits
+    /// The pattern of the names; {:06} stands for their number, from 0, with six digits
     #[arg(long, value_name = "PATTERN", default_value = "bench-{:06}", help_heading = "Clients")]
     pub(super) name_pattern: String,
 
-    /// The way to ask for everything: with an empty list, with `*`, or with whichever of them is
-    /// usual for the type
+    /// The request for all resources: an empty list of names, `*`, or the usual one for the type
     #[arg(long, value_enum, default_value_t = Wildcard::Auto, help_heading = "Clients")]
     pub(super) wildcard: Wildcard,
 
-    /// The first answer is complete with so many resources of each type [default: the names that
-    /// were asked for, in delta; one response, otherwise]
+    /// The number of resources of each type with which the first answer is complete [default: all
+    /// names, for delta with --names; otherwise one response]
     #[arg(long, value_name = "N", help_heading = "Clients")]
     pub(super) expect: Option<u32>,
 
-    /// The node ids of the clients; {} stands for their number
+    /// The node ids of the clients; {} stands for the number of the client
     #[arg(long, value_name = "ID", default_value = "bench-{}", help_heading = "Clients")]
     pub(super) node_id: String,
 
-    /// The cluster the clients are in
+    /// Cluster of the nodes
     #[arg(long, value_name = "NAME", default_value = "bench", help_heading = "Clients")]
     pub(super) node_cluster: String,
 
-    /// Metadata of the clients, text only; may be given several times
+    /// Metadata of the nodes, strings only; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = "Clients")]
     pub(super) node_metadata: Vec<(String, String)>,
 
-    /// Answer nothing; many servers rightly send nothing more then
+    /// Do not acknowledge responses; many servers then send no more, as the protocol allows
     #[arg(long, help_heading = "Manners")]
     pub(super) no_ack: bool,
 
-    /// So many clients reject every response
+    /// The number of clients that reject every response
     #[arg(long, value_name = "K", default_value_t = 0, help_heading = "Manners")]
     pub(super) nack: u32,
 
-    /// So many clients stop reading after their first answers; they are not waited for
+    /// The number of clients that stop reading after their first answers; rounds do not wait for them
     #[arg(long, value_name = "K", default_value_t = 0, help_heading = "Manners")]
     pub(super) stalled: u32,
 
-    /// So many clients read so many bytes in a second; they are not waited for
+    /// K clients read only BYTES bytes in each second; rounds do not wait for them
     #[arg(long, value_name = "K@BYTES", value_parser = slow, help_heading = "Manners")]
     pub(super) slow: Option<SlowClients>,
 
-    /// Write what was measured as JSON, to a file or, with -, to the standard output
+    /// Write all figures as JSON, to a file or, with -, to the standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) json: Option<PathBuf>,
 
-    /// Draw the runs of several numbers of streams
+    /// Draw the runs with several numbers of --streams as an SVG
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) svg: Option<PathBuf>,
 
-    /// A name for this series of runs, kept in the JSON
+    /// A name for this series of runs, which is saved in the JSON
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     pub(super) label: Option<String>,
 }
@@ -124,11 +124,11 @@ pub(super) struct Clients {
 /// TLS of the clients.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Secure {
-    /// Connect with TLS; the server has to prove itself with --ca
+    /// Connect with TLS, and verify the server by --ca
     #[arg(long, requires = "ca", help_heading = "TLS")]
     pub(super) tls: bool,
 
-    /// Certificates of the authorities that vouch for the server, PEM
+    /// Certificate authorities for the server, PEM
     #[arg(long, value_name = "FILE", requires = "tls", help_heading = "TLS")]
     pub(super) ca: Option<PathBuf>,
 
@@ -140,7 +140,7 @@ pub(super) struct Secure {
     #[arg(long, value_name = "FILE", requires_all = ["tls", "cert"], help_heading = "TLS")]
     pub(super) key: Option<PathBuf>,
 
-    /// The name that the server's certificate has to be for [default: the host of --server]
+    /// The name that the certificate of the server must have [default: the host of --server]
     #[arg(long, value_name = "NAME", requires = "tls", help_heading = "TLS")]
     pub(super) server_name: Option<String>,
 }
@@ -148,11 +148,11 @@ pub(super) struct Secure {
 /// The way in which everything is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Wildcard {
-    /// Empty for types where that is usual, like cds and lds, otherwise `*`
+    /// An empty list for types where that is usual, like cds and lds, otherwise `*`
     Auto,
-    /// An empty list
+    /// An empty list of names
     Empty,
-    /// A star
+    /// The name `*`
     Star,
 }
 

@@ -9,11 +9,12 @@ use clap::{Args, Subcommand};
 use super::clients::Clients;
 use super::values::{TriggerKind, gap, rate, span};
 
-/// Measure an xDS server under load: this one, or any other that speaks gRPC.
+/// Measure an xDS server over gRPC under load
 ///
-/// Opens many discovery streams, lets them subscribe and acknowledge like real clients, makes the
-/// server's configuration change, and says what came when and what it cost. Prints a table;
-/// --json writes the same and more for programs. docs/bench.md says what each figure means.
+/// The command opens many discovery streams that subscribe and acknowledge like real clients, changes
+/// the configuration of the server, and measures how soon the clients receive the change, and how much
+/// CPU and memory the server needs. It prints a table, and writes all figures with --json.
+/// docs/bench.md describes the scenarios and the figures.
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, arg_required_else_help = true, subcommand_required = true)]
 pub(crate) struct Bench {
@@ -25,54 +26,53 @@ pub(crate) struct Bench {
 pub(super) enum Verb {
     #[command(flatten)]
     Run(Scenario),
-    /// Draw runs that were kept with --json as an SVG
+    /// Draw the results that earlier runs saved with --json as an SVG
     ///
-    /// One line for each --label; runs at the same place become their median. Says the exponent
-    /// of each line: 1 grows as x does, 0 does not grow.
+    /// The chart has one line for each --label, through the median of the runs at the same place. The
+    /// exponent of each line is printed: 1 means that it grows like x, 0 that it does not grow.
     Chart(Box<Chart>),
 }
 
 #[derive(Clone, Debug, Subcommand)]
 pub(super) enum Scenario {
-    /// One change to many streams, again and again
+    /// Send one change to many streams, again and again
     ///
-    /// The streams subscribe and get their first answers. Then, each round: make a change, wait
-    /// until every stream got a response of the first type. Latencies are from the moment the
-    /// trigger is pulled.
+    /// The streams subscribe and receive their first answers. Each round then makes a change, and
+    /// waits until every stream has a response of the first type. Latencies start at the trigger.
     FanOut(Box<Rounds>),
-    /// The same in the state of the world: every change brings everything
+    /// The same in state of the world, where a response contains all resources
     ///
-    /// That is so for types like cds and lds; of eds and rds a server may send what changed alone.
+    /// Use a type like cds or lds. For eds and rds, a server may send only the changed resources.
     WholeState(Box<Rounds>),
-    /// The same with clients that read slowly, or not at all, beside the others
+    /// The same beside clients that read slowly or not at all
     ///
-    /// The figures are those of the others. Run it without --stalled and --slow too and compare.
+    /// The figures are those of the other clients. Compare them with a run without --stalled and --slow.
     SlowReaders(Box<Rounds>),
-    /// The same for a server that follows a file: from its replacement to the receipts
+    /// The same with a file that is replaced, for a server that watches files
     ///
-    /// Give --trigger file:PATH and --template FILE. The time until the server notices, and any
-    /// time it waits for the directory to settle, are in the latencies.
+    /// Use --trigger file:PATH and --template FILE. The latencies include the time until the server
+    /// notices the change, and any time for which it waits until the directory is quiet.
     FileChange(Box<Rounds>),
-    /// Changes at a steady rate, whether the clients keep up or not
+    /// Make changes at a steady rate, whether the clients keep up or not
     ///
-    /// A client covers all changes made before a response. Tells how old the oldest change that a
-    /// response covers is, and how many changes a response covers.
+    /// A response counts as one that brings all changes made before it. The figures are the age of the
+    /// oldest change that a response brings, and the number of changes that it brings.
     Churn(Box<Churn>),
-    /// Many clients at once, until each has its first answer
+    /// Subscribe with many clients at once, until each has its first answer
     ///
-    /// The connections are made first; then all clients subscribe at the same moment. Tells how
-    /// long each of them waited for its complete first answer.
+    /// The clients connect first, and then all subscribe at the same moment. The figures are the times
+    /// until the first answers are complete.
     ColdStart(Box<ColdStart>),
-    /// Clients that come back with everything they had, when nothing has changed
+    /// Reconnect all clients with the versions of all their resources, without a change
     ///
-    /// One stream learns names and versions; then all clients connect and name them as
-    /// `initial_resource_versions`. An up-to-date client need not be answered, so each asks for
-    /// another type behind: its answer tells that the first request was handled. Delta only.
+    /// One stream learns names and versions. Then all clients connect and send these as
+    /// `initial_resource_versions`. A server need not answer a client that is up to date, so each client
+    /// also asks for another type: its answer shows that the first request was handled. Delta only.
     Reconnect(Box<Reconnect>),
-    /// Memory and traffic of streams on which nothing happens
+    /// Measure memory and traffic of streams on which nothing happens
     ///
-    /// The streams subscribe, get their first answers, and stay. With --pid the memory of one
-    /// stream is told; with --names and two runs, that of one subscribed name can be derived.
+    /// The streams subscribe, receive their first answers, and stay open. With --pid, the memory of one
+    /// stream is printed. Two runs with different --names give the memory of one subscribed name.
     Idle(Box<Idle>),
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Rounds {
     #[arg(long, default_value_t = 30, help_heading = "Rounds")]
     pub(super) rounds: usize,
 
-    /// The number of changes that come before those
+    /// The number of changes before the measured ones
     #[arg(long, default_value_t = 3, help_heading = "Rounds")]
     pub(super) warmup: usize,
 
@@ -105,7 +105,7 @@ pub(super) struct Churn {
     #[command(flatten)]
     pub(super) change: Change,
 
-    /// Changes in a second
+    /// The number of changes in each second
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = rate)]
     #[arg(help_heading = "Rounds")]
     pub(super) rate: f64,
@@ -121,15 +121,15 @@ pub(super) struct Chart {
     /// The file that is written
     pub(super) out: PathBuf,
 
-    /// Files of --json
+    /// Files that were written with --json
     #[arg(required = true, value_name = "RUN.json")]
     pub(super) runs: Vec<PathBuf>,
 
-    /// The figure across, by its name in the JSON
+    /// The figure on the x axis, by its name in the JSON
     #[arg(long, value_name = "FIGURE", default_value = "streams")]
     pub(super) x: String,
 
-    /// The figure upwards, by its name in the JSON
+    /// The figure on the y axis, by its name in the JSON
     #[arg(long, value_name = "FIGURE", default_value = "latency_ms.last.p50")]
     pub(super) y: String,
 
@@ -137,7 +137,7 @@ pub(super) struct Chart {
     #[arg(long, value_name = "TEXT")]
     pub(super) title: Option<String>,
 
-    /// Axes that begin at zero, instead of logarithmic ones
+    /// Use linear axes that begin at zero, instead of logarithmic ones
     #[arg(long)]
     pub(super) linear: bool,
 }
@@ -148,7 +148,7 @@ pub(super) struct ColdStart {
     #[command(flatten)]
     pub(super) clients: Clients,
 
-    /// Measure from before connecting, and not from the first requests
+    /// Measure from before the clients connect, instead of from their first requests
     #[arg(long, help_heading = "Rounds")]
     pub(super) connect: bool,
 }
@@ -159,12 +159,12 @@ pub(super) struct Reconnect {
     #[command(flatten)]
     pub(super) clients: Clients,
 
-    /// Measure from before connecting, and not from the first requests
+    /// Measure from before the clients connect, instead of from their first requests
     #[arg(long, help_heading = "Rounds")]
     pub(super) connect: bool,
 
-    /// The type that is asked for behind; best one the server has nothing of [default: cds, or
-    /// another that is not asked for anyway]
+    /// The type of the additional request; best one of which the server has no resources [default:
+    /// cds, or another type that is not in --types]
     #[arg(long, value_name = "TYPE", value_parser = chancery_bench::parse_type, help_heading = "Rounds")]
     pub(super) probe: Option<TypeUrl>,
 }
@@ -175,7 +175,7 @@ pub(super) struct Idle {
     #[command(flatten)]
     pub(super) clients: Clients,
 
-    /// The time for which nothing is done
+    /// The time for which the streams stay open
     #[arg(long, default_value = "10s", value_parser = span, help_heading = "Rounds")]
     pub(super) duration: Duration,
 }
@@ -183,8 +183,8 @@ pub(super) struct Idle {
 /// The way in which changes are made.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Change {
-    /// The way to make a change: tcp:HOST:PORT (sends `change`, waits for `ok`), exec:COMMAND (runs
-    /// it with sh, waits for its end) or file:PATH (replaces it by --template)
+    /// The way to make a change: tcp:HOST:PORT (send `change`, wait for `ok`), exec:COMMAND (run it with
+    /// sh, wait for its end) or file:PATH (replace the file by --template)
     #[arg(long, value_name = "HOW", help_heading = "Change")]
     pub(super) trigger: TriggerKind,
 

@@ -10,16 +10,16 @@ use clap::{ArgAction, Args};
 
 use super::{AdminAddress, ListenAddress, LogFormat, LogLevel};
 
-/// Serve the resources of a directory to every client that asks, and follow its changes.
+/// Serve the xDS resources in a directory, and their changes
 ///
-/// Every file below DIR that ends in .yaml, .yml, .json, .pb_text or .pb holds xDS resources:
-/// one, a list, or a whole DiscoveryResponse. Files at the top are for every node, files below
-/// groups/NAME/ for the nodes of a group, files below nodes/ID/ for one node. DIR/chancery.yaml is
-/// optional; it can set everything the flags below set, and the rules of the groups.
+/// The files below DIR that end in .yaml, .yml, .json, .pb_text or .pb hold xDS resources: one, a
+/// list, or a whole DiscoveryResponse. Files at the top are for every node, files below
+/// groups/NAME/ for the nodes of a group, and files below nodes/ID/ for one node. DIR/chancery.yaml
+/// is optional. It can set everything that the flags set, and the rules of the groups.
 ///
 /// gRPC (SotW, delta, aggregated and per type), REST, health and reflection share one port.
-/// Clients get an edit within a second. An edit with a fault changes nothing: the last good state
-/// stays in service, and the fault is logged with file, line and column.
+/// Clients receive an edit within a second. A file with a fault changes nothing: the nodes that use
+/// it keep their last good state, and the fault is logged with file, line and column.
 #[derive(Args, Clone, Debug, Default)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct ServeFlags {
@@ -48,17 +48,17 @@ pub(crate) struct ServeFlags {
     #[arg(help_heading = "TLS", hide_env_values = true)]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// Demand of every client a certificate signed by one of these, PEM
+    /// Certificate authorities, PEM; clients must have a certificate of one of them
     #[arg(long, value_name = "FILE", env = "CHANCERY_TLS_CLIENT_CA", requires = "tls_cert")]
     #[arg(help_heading = "TLS", hide_env_values = true)]
     pub(crate) tls_client_ca: Option<PathBuf>,
 
-    /// More message types, as a FileDescriptorSet; may be given several times
+    /// File with more message types, a FileDescriptorSet; may be given several times
     #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
     #[arg(value_delimiter = ',', help_heading = "Resources", hide_env_values = true)]
     pub(crate) descriptor_sets: Vec<PathBuf>,
 
-    /// Serve the v2 services and types too, for clients that know no v3
+    /// Serve the v2 services and types too, for clients without v3
     #[arg(long, env = "CHANCERY_ENABLE_V2", help_heading = "Resources", hide_env_values = true)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
@@ -86,7 +86,7 @@ pub(crate) struct ServeFlags {
     #[arg(help_heading = "Logs")]
     pub(crate) verbose: u8,
 
-    /// Print the configuration that would be in force, and stop
+    /// Print the configuration that would be in force, and exit
     #[arg(long)]
     pub(crate) print_config: bool,
 }
@@ -110,17 +110,18 @@ Examples:
       --tls-cert server.pem --tls-key server.key --tls-client-ca clients.pem
 
 Signals:
-  TERM, INT   stop admitting, end the streams one after the other, exit; twice: at once
+  TERM, INT   accept no more connections, end the streams one after the other, and exit;
+              the second signal ends the process at once
   HUP         read the directory and the certificates again
 
 Exit codes:
   0   done
   1   the configuration has faults; all of them are printed
-  2   something failed: an address in use, a directory that cannot be read
-  64  the command line makes no sense
+  2   something failed: an address is in use, or a directory or certificate cannot be read
+  64  the command line is wrong
 
-Every flag with [env: NAME] may be given by that variable; flags override variables, variables
-override DIR/chancery.yaml. docs/configuration.md describes the file.";
+A flag with [env: NAME] can also be set by this variable. Flags override variables, and variables
+override DIR/chancery.yaml. docs/configuration.md describes that file.";
 
 #[cfg(test)]
 mod tests {

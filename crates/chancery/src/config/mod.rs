@@ -130,14 +130,14 @@ pub(crate) enum LogFormat {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LogLevel {
-    /// Something is lost until somebody acts.
+    /// Errors that somebody has to repair.
     Error,
-    /// Something is wrong, and the server goes on.
+    /// Problems in spite of which the server goes on, too.
     Warn,
-    /// Streams, loads, rejections.
+    /// Streams, loads of the directory and rejections, too.
     #[default]
     Info,
-    /// Every exchange.
+    /// Every request and response, too.
     Debug,
     /// Everything.
     Trace,

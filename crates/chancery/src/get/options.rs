@@ -4,11 +4,11 @@ use clap::{Args, ValueEnum};
 
 use crate::ask::QueryArgs;
 
-/// Ask an xDS server for resources, and print them.
+/// Ask an xDS server for resources, and print them
 ///
-/// The server may be of any make. Resources are asked for by type and, if need be, by name; what
-/// does not come within --timeout does not exist. Private keys and the like are left out. Data goes
-/// to stdout and everything else to stderr. docs/get.md has examples.
+/// The server can be any xDS server. A resource that does not come within --timeout counts as
+/// missing. Private keys and other secrets are left out. Resources are written to stdout, and
+/// everything else to stderr. docs/get.md describes the command.
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct Get {
@@ -24,15 +24,15 @@ pub(crate) struct Get {
 /// The format of resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// A line for each: type, name, version, size, and the server that gave it
+    /// One line for each resource: type, name, version, size and server
     Table,
-    /// A document for each
+    /// One YAML document for each resource
     Yaml,
-    /// An object in a line for each: {type, name, version, resource}
+    /// One line with a JSON object for each resource: {type, name, version, resource}
     Json,
     /// A DiscoveryResponse as protobuf text
     Text,
-    /// A DiscoveryResponse in protobuf's own format
+    /// A DiscoveryResponse as binary protobuf, of one type only
     Binary,
 }
 
@@ -44,8 +44,8 @@ Examples:
   GRPC_XDS_BOOTSTRAP=bootstrap.json chancery get lds --target xds://team-b/billing:8080
 
 Exit codes:
-  0   everything came
-  1   a resource does not exist, or it cannot be used
-  2   no server could be reached, or it gave no answer, or a resource without a name; or the target,
-      a name or a file is no good
-  64  the command line makes no sense";
+  0   all resources came
+  1   a resource does not exist, the server refuses it, or it cannot be used
+  2   no server could be reached or none answered, or a rejected resource has no known name;
+      or the target, a name or a file cannot be used
+  64  the command line is wrong";

@@ -7,11 +7,12 @@ use clap::{Args, ValueEnum};
 use crate::ask::QueryArgs;
 use crate::config::Span;
 
-/// Follow resources of an xDS server, and print what becomes of them.
+/// Ask an xDS server for resources, and print them and their changes
 ///
-/// Goes on until it is interrupted, whatever happens to the server: connects again, falls back to
-/// another one, and says what that means for each resource. Private keys and the like are left
-/// out. Data goes to stdout and everything else to stderr. docs/watch.md has examples.
+/// The command runs until it is interrupted. While no server can be reached, it keeps its resources
+/// and tries again, or falls back to another server, and prints an event for each resource. Private
+/// keys and other secrets are left out. Events are written to stdout, and everything else to stderr.
+/// docs/watch.md describes the command.
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct Watch {
@@ -23,17 +24,17 @@ pub(crate) struct Watch {
     #[arg(help_heading = "Output")]
     pub(super) output: Format,
 
-    /// End after so many events
+    /// End after this number of events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(help_heading = "Bounds")]
     pub(super) count: Option<u64>,
 
-    /// End after so much time
+    /// End after this time
     #[arg(long = "for", value_name = "TIME", help_heading = "Bounds")]
     pub(super) time: Option<Span>,
 
-    /// Begin with what an earlier run of get or watch printed with -o json; only what has changed
-    /// since is printed, and asked for if the protocol is delta
+    /// Begin with the output of an earlier get or watch with -o json, and print only the changes
+    /// since; with --protocol delta, the server sends only these
     #[arg(long, value_name = "FILE", help_heading = "Protocol")]
     pub(super) resume: Option<PathBuf>,
 }
@@ -41,17 +42,17 @@ pub(crate) struct Watch {
 /// The format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// A line for each event, and what has changed in a resource that was there before
+    /// One line for each event, and the difference between the last value and the new one
     Diff,
-    /// A line for each event
+    /// One line for each event
     Table,
-    /// A comment for each event, and a document for each resource
+    /// A comment for each event, and the YAML document of the resource
     Yaml,
-    /// An object in a line: {time, type, name, event, version, resource, error}
+    /// One line with a JSON object: {time, type, name, event, version, resource, error}
     Json,
-    /// A comment for each event, and an entry of a DiscoveryResponse for each resource
+    /// A comment for each event, and the resource as an entry of a DiscoveryResponse
     Text,
-    /// A DeltaDiscoveryResponse for each change, after its length as a varint
+    /// A DeltaDiscoveryResponse for each change and removal, after its length as a varint
     Binary,
 }
 
@@ -64,12 +65,12 @@ Examples:
   chancery watch cds --server a:18000 --protocol delta --resume before
 
 Events:
-  changed   there is a value, and it is new
-  removed   there is none any more
-  error     there is none that may be used, and why
-  ambient   something is wrong, and the value that was there may be used; or that is over
+  changed   the resource has a new value
+  removed   the resource does not exist, or does not exist any more
+  error     the resource has no value that may be used; the reason follows
+  ambient   something is wrong, but the last value may still be used; `over` when this has ended
 
 Exit codes:
-  0   interrupted, or --count or --for were reached
-  2   the target, a name, the bootstrap or a file is no good
-  64  the command line makes no sense";
+  0   the command was interrupted, or reached --count or --for
+  2   the target, a name, the bootstrap or a file cannot be used
+  64  the command line is wrong";
