@@ -151,16 +151,16 @@ impl Catalog {
 
     /// The snapshots of the audiences that a revision changed, as of that revision or a later one.
     /// An audience without one is left out: every state so far is held back from it.
-    pub fn changed(&self, revision: &Revision) -> Vec<(Audience, AudienceSnapshot)> {
+    pub fn changed<'a>(&self, revision: &'a Revision) -> Vec<(&'a Audience, AudienceSnapshot)> {
         let (mut seen, mut unknown) = (Vec::with_capacity(revision.changed.len()), Vec::new());
         self.lock().views.ask_all(&revision.changed, |audience, made| match made {
             Some((view, revision)) => {
                 let snapshot = Arc::clone(&view.snapshot);
-                seen.push((audience.clone(), AudienceSnapshot { snapshot, revision }));
+                seen.push((audience, AudienceSnapshot { snapshot, revision }));
             }
             None => unknown.push(audience),
         });
-        let later = unknown.into_iter().filter_map(|it| Some((it.clone(), self.seen_by(it)?)));
+        let later = unknown.into_iter().filter_map(|it| Some((it, self.seen_by(it)?)));
         seen.extend(later);
         seen
     }

@@ -5,82 +5,104 @@
 //! is generated for a cluster, and a reference leads nowhere, because of what is under these keys
 //! and nothing else. So where the reach of a small overlay and a step of the view below it have no
 //! key in common, the overlay changes the same as before.
+//!
+//! Keys are compared by their hashes. If two keys have the same hash, a view is made anew in vain.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
-use chancery_core::{Resource, Snapshot, TypeUrl};
+use chancery_core::{Resource, ResourceName, Snapshot, TypeUrl};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::entry::Key;
 use crate::view::{Slot, View};
 
-/// The keys on which it depends what an overlay changes.
-pub(crate) type Reach = Arc<BTreeSet<Key>>;
+/// A set of keys, as their hashes. Clones share the list.
+#[derive(Clone, Default)]
+pub(crate) struct KeySet {
+    /// The hashes, sorted.
+    hashes: Arc<[u64]>,
+    /// One bit for each hash: most sets that have none in common differ in this already.
+    bits: u64,
+}
 
 /// The keys that a step from one view to the next may have touched.
 pub(crate) struct ViewStep {
     from: Weak<View>,
-    keys: Arc<BTreeSet<Key>>,
+    keys: KeySet,
 }
 
 impl ViewStep {
     /// The step that touches these keys.
-    pub(crate) fn new(from: &Arc<View>, keys: Arc<BTreeSet<Key>>) -> Self {
+    pub(crate) fn new(from: &Arc<View>, keys: KeySet) -> Self {
         Self { from: Arc::downgrade(from), keys }
     }
 
     /// The keys, if the step is from that view.
-    pub(crate) fn keys_from(&self, view: &Arc<View>) -> Option<&Arc<BTreeSet<Key>>> {
+    pub(crate) fn keys_from(&self, view: &Arc<View>) -> Option<&KeySet> {
         std::ptr::eq(self.from.as_ptr(), Arc::as_ptr(view)).then_some(&self.keys)
     }
 }
 
-/// The reach of an overlay that is written over a snapshot; `None` if it is not worth to be known.
-pub(crate) fn of_overlay(own: &Slot, below: &Snapshot) -> Option<Reach> {
-    let mut keys = BTreeSet::new();
-    for (key, entry) in own.iter().flat_map(|content| content.iter()) {
-        add(&mut keys, key, [Some(&entry.resource), resource(below, key)]);
-        if keys.len() > MOST_KEYS {
-            return None;
+impl KeySet {
+    /// The reach of an overlay that is written over a snapshot: the keys on which it depends what
+    /// the overlay changes. Returns `None` if they are too many to be worth it.
+    pub(crate) fn reach(own: &Slot, below: &Snapshot) -> Option<Self> {
+        let mut keys = Vec::new();
+        for (key, entry) in own.iter().flat_map(|content| content.iter()) {
+            add(&mut keys, key, [Some(&entry.resource), resource(below, key)])?;
         }
+        Some(Self::of(keys))
     }
-    Some(Arc::new(keys))
-}
 
-/// Adds the keys that a change of one layer touches, which makes one snapshot of another. Returns
-/// false if they are too many to be worth it.
-pub(crate) fn add_touched<'a>(
-    keys: &mut BTreeSet<Key>,
-    differing: impl Iterator<Item = &'a Key>,
-    before: &Snapshot,
-    now: &Snapshot,
-) -> bool {
-    for key in differing {
-        add(keys, key, [resource(before, key), resource(now, key)]);
-        if keys.len() > MOST_KEYS {
-            return false;
+    /// These keys, and those that a change of one layer touches, which makes one snapshot of
+    /// another. Returns `None` if they are too many to be worth it.
+    pub(crate) fn with_touched<'a>(
+        &self,
+        differing: impl Iterator<Item = &'a Key>,
+        before: &Snapshot,
+        now: &Snapshot,
+    ) -> Option<Self> {
+        let mut keys = self.hashes.to_vec();
+        for key in differing {
+            add(&mut keys, key, [resource(before, key), resource(now, key)])?;
         }
+        Some(Self::of(keys))
     }
-    true
+
+    /// Returns true if no key is in both.
+    pub(crate) fn is_apart_from(&self, other: &Self) -> bool {
+        if self.bits & other.bits == 0 {
+            return true;
+        }
+        let (few, many) = match self.hashes.len() < other.hashes.len() {
+            true => (&self.hashes, &other.hashes),
+            false => (&other.hashes, &self.hashes),
+        };
+        !few.iter().any(|key| many.binary_search(key).is_ok())
+    }
+
+    fn of(mut keys: Vec<u64>) -> Self {
+        keys.sort_unstable();
+        keys.dedup();
+        let bits = keys.iter().fold(0, |bits, key| bits | 1 << (key % 64));
+        Self { hashes: keys.into(), bits }
+    }
 }
 
-/// Returns true if no key is in both.
-pub(crate) fn are_apart(one: &BTreeSet<Key>, other: &BTreeSet<Key>) -> bool {
-    let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
-    !few.iter().any(|key| many.contains(key))
-}
-
-/// Adds a key, and those that the resources under it touch.
-fn add(keys: &mut BTreeSet<Key>, key: &Key, resources: [Option<&Arc<Resource>>; 2]) {
+/// Adds a key, and those that the resources under it touch. Returns `None` if there is no room.
+fn add(keys: &mut Vec<u64>, key: &Key, resources: [Option<&Arc<Resource>>; 2]) -> Option<()> {
     for resource in resources.into_iter().flatten() {
-        let alias = |name| Key { type_url: TypeUrl::clone(&key.type_url), name };
-        keys.extend(resource.aliases().iter().cloned().map(alias));
+        keys.extend(resource.aliases().iter().map(|alias| hash(&key.type_url, alias)));
         let links = resource.facts().links.iter();
-        keys.extend(
-            links.map(|link| Key { type_url: link.type_url.clone(), name: link.name.clone() }),
-        );
+        keys.extend(links.map(|link| hash(&link.type_url, &link.name)));
     }
-    keys.insert(key.clone());
+    keys.push(hash(&key.type_url, &key.name));
+    (keys.len() <= MOST_KEYS).then_some(())
+}
+
+fn hash(type_url: &TypeUrl, name: &ResourceName) -> u64 {
+    let seed = xxh3_64_with_seed(type_url.as_str().as_bytes(), 0);
+    xxh3_64_with_seed(name.as_str().as_bytes(), seed)
 }
 
 fn resource<'a>(snapshot: &'a Snapshot, key: &Key) -> Option<&'a Arc<Resource>> {

@@ -24,7 +24,7 @@ use chancery_proto::complete::{Complete, Dangling};
 
 use crate::content::LayerContent;
 use crate::entry::Key;
-use crate::reach::{self, Reach, ViewStep};
+use crate::reach::{KeySet, ViewStep};
 
 /// The snapshot that one audience sees, and what it is made of.
 pub(crate) struct View {
@@ -39,7 +39,7 @@ pub(crate) struct View {
     /// The view of the layers below it.
     parent: Option<Arc<Self>>,
     /// The reach of the strongest layer, if that is a small overlay.
-    reach: Option<Reach>,
+    reach: Option<KeySet>,
     /// The step from the view before it, for views that are made from this one.
     step: Option<ViewStep>,
 }
@@ -78,7 +78,7 @@ impl View {
             (before, _) => Self::over(own, parent, before),
         };
         if let Some(parent) = view.parent.as_ref().filter(|_| is_small) {
-            view.reach = reach::of_overlay(&view.own, &parent.snapshot);
+            view.reach = KeySet::reach(&view.own, &parent.snapshot);
         }
         match place {
             Place::Inner => view.step = before.and_then(|before| view.step_from(before)),
@@ -93,7 +93,7 @@ impl View {
     fn rebased(self: &Arc<Self>, place: Place, parent: &Arc<Self>) -> Option<Self> {
         let from = self.parent.as_ref()?;
         let (reach, keys) = (self.reach.as_ref()?, parent.step.as_ref()?.keys_from(from)?);
-        if !Arc::ptr_eq(&from.dangling, &parent.dangling) || !reach::are_apart(reach, keys) {
+        if !Arc::ptr_eq(&from.dangling, &parent.dangling) || !reach.is_apart_from(keys) {
             return None;
         }
         let snapshot = if Arc::ptr_eq(&self.snapshot, &from.snapshot) {
@@ -103,14 +103,14 @@ impl View {
         } else {
             Arc::new(self.snapshot.rebased(&from.snapshot, &parent.snapshot)?)
         };
-        let step = (place == Place::Inner).then(|| ViewStep::new(self, Arc::clone(keys)));
+        let step = (place == Place::Inner).then(|| ViewStep::new(self, keys.clone()));
         Some(Self {
             snapshot,
             dangling: Arc::clone(&self.dangling),
             whole: OnceLock::new(),
             own: self.own.clone(),
             parent: Some(Arc::clone(parent)),
-            reach: Some(Arc::clone(reach)),
+            reach: Some(reach.clone()),
             step,
         })
     }
@@ -123,15 +123,14 @@ impl View {
             }
             _ => None,
         };
+        let below = below.cloned().unwrap_or_default();
         if is_same(&before.own, &self.own) {
-            return Some(ViewStep::new(before, below.cloned().unwrap_or_default()));
+            return Some(ViewStep::new(before, below));
         }
-        let mut keys = below.map(|keys| (**keys).clone()).unwrap_or_default();
         let mut differing = BTreeSet::new();
         add_differing(&before.own, &self.own, &mut differing);
-        let (old, new) = (&before.snapshot, &self.snapshot);
-        let is_known = reach::add_touched(&mut keys, differing.iter(), old, new);
-        is_known.then(|| ViewStep::new(before, Arc::new(keys)))
+        let keys = below.with_touched(differing.iter(), &before.snapshot, &self.snapshot)?;
+        Some(ViewStep::new(before, keys))
     }
 
     /// Returns true if this is made of that layer alone.

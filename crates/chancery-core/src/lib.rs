@@ -20,12 +20,14 @@ mod encodings;
 mod entries;
 mod message;
 mod name;
+mod name_bits;
 mod names;
 mod node;
 mod resource;
 mod resource_set;
 mod snapshot;
 mod step;
+mod type_map;
 mod type_url;
 
 // The public interface.

@@ -74,6 +74,18 @@ impl Version {
         }
     }
 
+    /// The version as it stands on the wire.
+    pub(crate) fn to_text(&self) -> Arc<str> {
+        match self {
+            // The digits are text; the general way is for the compiler.
+            Self::Content(hash) => match std::str::from_utf8(&digits(*hash)) {
+                Ok(digits) => digits.into(),
+                Err(_) => self.to_string().into(),
+            },
+            Self::Explicit(text) => Arc::clone(text),
+        }
+    }
+
     pub(crate) fn hash_into(&self, hash: &mut Xxh3) {
         match self {
             Self::Content(content) => hash.update(&content.to_le_bytes()),

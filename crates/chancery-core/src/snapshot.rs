@@ -6,14 +6,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use imbl::OrdMap;
-
+use crate::type_map::TypeMap;
 use crate::{Pending, Resource, ResourceName, ResourceSet, TypeUrl};
 
 /// The resources that one audience should see, by type.
 #[derive(Clone, Default, PartialEq)]
 pub struct Snapshot {
-    sets: OrdMap<TypeUrl, Arc<ResourceSet>>,
+    sets: TypeMap<Arc<ResourceSet>>,
 }
 
 impl Snapshot {
@@ -25,8 +24,14 @@ impl Snapshot {
     /// Adds a resource, or replaces the one of that name.
     pub fn insert(&mut self, type_url: &TypeUrl, resource: impl Into<Arc<Resource>>) {
         // A set that nobody shares is edited where it is.
-        let set = self.sets.entry(type_url.clone()).or_default();
-        Arc::make_mut(set).insert(resource.into());
+        match self.sets.get_mut(type_url) {
+            Some(set) => Arc::make_mut(set).insert(resource.into()),
+            None => {
+                let mut set = ResourceSet::default();
+                set.insert(resource.into());
+                self.sets.insert(type_url, Arc::new(set));
+            }
+        }
     }
 
     /// Removes a resource. The type goes with its last resource.
@@ -42,7 +47,7 @@ impl Snapshot {
     /// Replaces all resources by these. Sets and resources that did not change stay shared.
     pub fn replace(&mut self, wanted: impl IntoIterator<Item = (TypeUrl, Arc<Resource>)>) {
         let mut sets: std::collections::BTreeMap<TypeUrl, Vec<Arc<Resource>>> =
-            self.sets.keys().map(|type_url| (type_url.clone(), Vec::new())).collect();
+            self.types().map(|type_url| (type_url.clone(), Vec::new())).collect();
         for (type_url, resource) in wanted {
             sets.entry(type_url).or_default().push(resource);
         }
@@ -52,7 +57,7 @@ impl Snapshot {
             if after.is_void() {
                 self.sets.remove(&type_url);
             } else if !after.has_same_resources(&before) {
-                self.sets.insert(type_url, Arc::new(after));
+                self.sets.insert(&type_url, Arc::new(after));
             }
         }
     }
@@ -62,7 +67,7 @@ impl Snapshot {
     pub fn set_version(&mut self, type_url: &TypeUrl, version: &str) {
         let mut set = (**self.set(type_url)).clone();
         set.set_version(version);
-        self.sets.insert(type_url.clone(), Arc::new(set));
+        self.sets.insert(type_url, Arc::new(set));
     }
 
     /// States which names of a type are pending; edits of the type leave that as it is.
@@ -72,17 +77,15 @@ impl Snapshot {
         if set.is_void() {
             self.sets.remove(type_url);
         } else {
-            self.sets.insert(type_url.clone(), Arc::new(set));
+            self.sets.insert(type_url, Arc::new(set));
         }
     }
 
     /// States that this was made by writing a few resources over another snapshot. Nothing in it
     /// changes; responses share the memory, and the work, of what both have in common.
     pub fn written_over(&mut self, below: &Self) {
-        let types: Vec<TypeUrl> = self.sets.keys().cloned().collect();
-        for type_url in types {
-            let under = below.set(&type_url);
-            let Some(set) = self.sets.get_mut(&type_url) else { continue };
+        for (type_url, set) in self.sets.iter_mut() {
+            let under = below.set(type_url);
             if Arc::ptr_eq(set, under) {
                 continue;
             }
@@ -98,27 +101,24 @@ impl Snapshot {
     /// if that is not known to be right without making it anew.
     pub fn rebased(&self, from: &Self, to: &Self) -> Option<Self> {
         let mut rebased = to.clone();
-        let only_here = self.types().filter(|type_url| to.sets.get(*type_url).is_none());
-        for type_url in to.types().chain(only_here) {
-            let set = self.set(type_url);
-            let after = set.rebased(from.set(type_url), to.set(type_url))?;
-            if after.is_void() {
-                rebased.sets.remove(type_url);
-            } else if !Arc::ptr_eq(&after, to.set(type_url)) {
-                rebased.sets.insert(type_url.clone(), after);
-            }
+        for (type_url, set) in rebased.sets.iter_mut() {
+            let after = self.set(type_url).rebased(from.set(type_url), set)?;
+            *set = after;
         }
+        for (type_url, set) in self.sets.iter().filter(|(it, _)| to.sets.get(it).is_none()) {
+            let after = set.rebased(from.set(type_url), ResourceSet::empty())?;
+            rebased.sets.insert(type_url, after);
+        }
+        rebased.sets.retain(|set| !set.is_void());
         Some(rebased)
     }
 
     /// Takes over the sets of an earlier snapshot that hold the same, so that streams see at once
     /// that nothing changed. Returns true if those are all.
     pub fn keep_same(&mut self, before: &Self) -> bool {
-        let types: Vec<TypeUrl> = self.sets.keys().cloned().collect();
-        let mut all = types.len() == before.sets.len();
-        for type_url in types {
-            let Some(set) = self.sets.get_mut(&type_url) else { continue };
-            match before.sets.get(&type_url).filter(|before| set.is_same(before)) {
+        let mut all = self.sets.len() == before.sets.len();
+        for (type_url, set) in self.sets.iter_mut() {
+            match before.sets.get(type_url).filter(|before| set.is_same(before)) {
                 Some(before) => *set = Arc::clone(before),
                 None => all = false,
             }
@@ -133,7 +133,7 @@ impl Snapshot {
 
     /// The types with resources or a stated version, in sending order.
     pub fn types(&self) -> impl Iterator<Item = &TypeUrl> {
-        self.sets.keys()
+        self.sets.types()
     }
 
     /// The number of resources of all types.

@@ -12,6 +12,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::entries::{Entries, Segment};
+use crate::name_bits::NameBits;
 use crate::{Change, Resource, ResourceName, ResourceSet};
 
 /// The step from one set to another, for streams with a wildcard.
@@ -28,6 +29,8 @@ pub(crate) enum Step {
 pub(crate) struct Difference {
     /// The names that differ, in order.
     changes: Box<[Change]>,
+    /// The filter of their names.
+    names: NameBits,
     /// True if a resource was removed.
     removes: bool,
     /// The approximate size on the wire of the resources that were not removed.
@@ -49,6 +52,13 @@ pub(crate) struct StepChange<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     version: OnceLock<Arc<str>>,
+    /// The others, which most sets of single nodes never need.
+    derived: OnceLock<Box<Derived>>,
+}
+
+/// The values worked out about a set that is seen by several clients, or by one that connects.
+#[derive(Debug, Default)]
+struct Derived {
     whole: OnceLock<Entries>,
     bytes: OnceLock<usize>,
     warming: OnceLock<Arc<[ResourceName]>>,
@@ -66,12 +76,12 @@ struct Remembered {
 impl ResourceSet {
     /// The version of the type as it stands on the wire.
     pub(crate) fn version_text(&self) -> Arc<str> {
-        Arc::clone(self.memo.version.get_or_init(|| self.version().to_string().into()))
+        Arc::clone(self.memo.version.get_or_init(|| self.version().to_text()))
     }
 
     /// All resources, as the entries of a response.
     pub(crate) fn whole(&self) -> &Entries {
-        self.memo.whole.get_or_init(|| {
+        self.memo.derived().whole.get_or_init(|| {
             let over = self.below().map(|below| self.whole_over(below));
             over.unwrap_or_else(|| Entries::of_list(self.iter().map(Arc::clone).collect()))
         })
@@ -79,7 +89,7 @@ impl ResourceSet {
 
     /// The approximate size of all resources on the wire.
     fn bytes(&self) -> usize {
-        *self.memo.bytes.get_or_init(|| match self.below() {
+        *self.memo.derived().bytes.get_or_init(|| match self.below() {
             Some(below) => self.changes_over_below().fold(below.bytes(), |sum, change| {
                 let size =
                     |resource: Option<Arc<Resource>>| resource.map_or(0, |it| it.entry_size());
@@ -95,7 +105,7 @@ impl ResourceSet {
         let names = || self.iter().filter_map(|it| it.endpoints()).cloned().collect();
         match self.below() {
             Some(_) => names(),
-            None => Arc::clone(self.memo.warming.get_or_init(names)),
+            None => Arc::clone(self.memo.derived().warming.get_or_init(names)),
         }
     }
 
@@ -134,7 +144,7 @@ impl ResourceSet {
     /// The difference to an earlier set.
     fn difference_from(&self, before: &Arc<Self>) -> Arc<Difference> {
         self.difference_below(before).unwrap_or_else(|| {
-            let known = self.memo.place_for_step(before);
+            let known = self.memo.derived().place_for_step(before);
             Arc::clone(known.get_or_init(|| Arc::new(Difference::new(before.diff(self)))))
         })
     }
@@ -212,6 +222,14 @@ impl Step {
         }
     }
 
+    /// The filter of the names that differ.
+    pub(crate) fn names(&self) -> NameBits {
+        match self {
+            Self::Whole(_) => NameBits::ALL,
+            Self::Between(difference) => difference.names,
+        }
+    }
+
     /// The number of names that were not there before.
     pub(crate) fn count_new(&self) -> usize {
         match self {
@@ -243,7 +261,9 @@ impl Difference {
         let removes = changes.iter().any(|change| change.new.is_none());
         let given = changes.iter().filter_map(|change| change.new.as_deref());
         let bytes = given.map(Resource::entry_size).sum();
-        Self { changes, removes, bytes, entries: OnceLock::new(), warming: OnceLock::new() }
+        let names = changes.iter().map(|change| &change.name).collect();
+        let (entries, warming) = (OnceLock::new(), OnceLock::new());
+        Self { changes, names, removes, bytes, entries, warming }
     }
 
     fn entries(&self) -> &Entries {
@@ -275,6 +295,12 @@ impl<'a> StepChange<'a> {
 }
 
 impl Memo {
+    fn derived(&self) -> &Derived {
+        self.derived.get_or_init(Box::default)
+    }
+}
+
+impl Derived {
     /// The place of the step, which may be empty. The lock is not held while the step is worked
     /// out.
     fn place_for_step(&self, before: &Arc<ResourceSet>) -> Arc<OnceLock<Arc<Difference>>> {

@@ -119,6 +119,10 @@ impl Eq for TypeUrl {}
 /// Types sort in the order one change is sent in (S-096).
 impl Ord for TypeUrl {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        // Most types that are compared are of the table and the same.
+        if self == other {
+            return std::cmp::Ordering::Equal;
+        }
         self.order().cmp(&other.order())
     }
 }

@@ -152,7 +152,7 @@ impl ResourceSet {
     pub fn len(&self) -> usize {
         match &self.content {
             Content::Plain(plain) => plain.resources.len(),
-            Content::Overlaid(over) => over.len(),
+            Content::Overlaid(over) => over.len,
         }
     }
 
@@ -211,29 +211,23 @@ impl ResourceSet {
     }
 
     /// Returns true if both are written over other sets, with the same changes, and none of these
-    /// is of a name in the step.
+    /// is of a name in the step from the other's set below to this one's.
     pub(crate) fn is_changed_like(&self, other: &Self, step: &Step) -> bool {
         match (&self.content, &other.content) {
-            (Content::Overlaid(one), Content::Overlaid(other)) => {
-                let is_same = Arc::ptr_eq(&one.overlay, &other.overlay)
-                    || one.overlay.is_same(&other.overlay);
-                is_same && one.overlay.is_apart_from(step)
-            }
+            (Content::Overlaid(one), Content::Overlaid(other)) => one.is_changed_like(other, step),
             _ => false,
         }
     }
 
     /// The same set in the overlaid form, if few resources differ from those of the set below.
     pub(crate) fn over(&self, below: &Arc<Self>) -> Option<Self> {
-        let depth = below.depth() + 1;
         let most = below.len() / WORTH_SHARING;
         let changes: Vec<Change> = below.diff(self).take(most + 1).collect();
-        if changes.len() > most || depth > MAX_DEPTH {
+        if changes.len() > most || below.depth() == MAX_DEPTH {
             return None;
         }
-        let (below, overlay) = (Arc::clone(below), Arc::new(Overlay::of(changes)));
-        let content = Content::Overlaid(OverlaidContent { below, overlay, depth });
-        Some(Self { content, memo: Memo::default(), ..self.clone() })
+        let over = OverlaidContent::new(below, Arc::new(Overlay::of(changes)));
+        Some(Self { content: Content::Overlaid(over), memo: Memo::default(), ..self.clone() })
     }
 
     /// The set with the same changes as this one, over `to` in place of `from`; `None` if it has
@@ -248,13 +242,10 @@ impl ResourceSet {
         let Content::Overlaid(over) = &self.content else { return None };
         let fits = Arc::ptr_eq(&over.below, from)
             && over.overlay.changes().len() <= to.len() / WORTH_SHARING
-            && [self, from, to].iter().all(|set| set.has_resources_only())
-            && over.overlay.is_apart_from(&Step::between(from, to));
-        fits.then(|| {
-            let over = OverlaidContent { below: Arc::clone(to), ..over.clone() };
-            let digest = over.digest();
-            Arc::new(Self { content: Content::Overlaid(over), digest, ..Self::default() })
-        })
+            && [self, from, to].iter().all(|set| set.has_resources_only());
+        let over = fits.then(|| over.moved(to)).flatten()?;
+        let digest = over.digest();
+        Some(Arc::new(Self { content: Content::Overlaid(over), digest, ..Self::default() }))
     }
 
     /// Returns true if there is neither a stated version nor a pending name.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::plain::{PlainContent, keys_of};
+use crate::name_bits::NameBits;
 use crate::step::Step;
 use crate::{Change, Resource, ResourceName, ResourceSet};
 
@@ -18,8 +19,13 @@ use crate::{Change, Resource, ResourceName, ResourceSet};
 pub(super) struct OverlaidContent {
     pub(super) below: Arc<ResourceSet>,
     pub(super) overlay: Arc<Overlay>,
+    /// The number of resources.
+    pub(super) len: usize,
     /// The number of sets that this one stands on.
     pub(super) depth: usize,
+    /// The filter of the names that the overlay changes. It is kept here, because what it tells would
+    /// otherwise be looked up in other places of the memory for each of a thousand nodes.
+    pub(super) names: NameBits,
 }
 
 /// The changes that are written over a set. They fit every set in which the changed names have the
@@ -45,9 +51,40 @@ pub(super) struct OverlayChange {
 }
 
 impl OverlaidContent {
-    /// The number of resources.
-    pub(super) fn len(&self) -> usize {
-        (self.below.len() + self.overlay.added).saturating_sub(self.overlay.removed)
+    /// An overlay over a set.
+    pub(super) fn new(below: &Arc<ResourceSet>, overlay: Arc<Overlay>) -> Self {
+        Self {
+            below: Arc::clone(below),
+            len: (below.len() + overlay.added).saturating_sub(overlay.removed),
+            depth: below.depth() + 1,
+            names: overlay.names(),
+            overlay,
+        }
+    }
+
+    /// The same overlay over a later set; `None` if it changes a name that differs there.
+    pub(super) fn moved(&self, to: &Arc<ResourceSet>) -> Option<Self> {
+        self.is_apart_from(&Step::between(&self.below, to)).then(|| Self {
+            below: Arc::clone(to),
+            overlay: Arc::clone(&self.overlay),
+            len: (self.len + to.len()).saturating_sub(self.below.len()),
+            depth: self.depth,
+            names: self.names,
+        })
+    }
+
+    /// Returns true if both have the same changes over the sets below, and the step from the
+    /// other's set below to this one's has none of the names.
+    pub(super) fn is_changed_like(&self, other: &Self, step: &Step) -> bool {
+        let is_same =
+            Arc::ptr_eq(&self.overlay, &other.overlay) || self.overlay.is_same(&other.overlay);
+        is_same && self.is_apart_from(step)
+    }
+
+    /// Returns true if no name is both in the overlay and in the step.
+    fn is_apart_from(&self, step: &Step) -> bool {
+        self.names.are_apart_from(step.names())
+            || self.overlay.changes.iter().all(|it| step.change_of(it.name.as_str()).is_none())
     }
 
     /// The digest of all resources.
@@ -139,9 +176,9 @@ impl Overlay {
         self.digest == other.digest && self.changes == other.changes
     }
 
-    /// Returns true if no name is both in the overlay and in the step.
-    pub(super) fn is_apart_from(&self, step: &Step) -> bool {
-        self.changes.iter().all(|change| step.change_of(change.name.as_str()).is_none())
+    /// The filter of the names.
+    pub(super) fn names(&self) -> NameBits {
+        self.changes.iter().map(|change| &change.name).collect()
     }
 
     /// The changes of names that do not sort before `start`.

@@ -9,11 +9,12 @@
 //! random: names come from clients, and no client should be able to choose names whose hashes
 //! collide.
 
+use std::cell::OnceCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use crate::step::Step;
-use crate::{Api, Snapshot, TypeUrl};
+use crate::{Api, ResourceSet, Snapshot, TypeUrl};
 
 /// A change of the resources that a stream wants of one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,12 +51,27 @@ enum TypeFilter {
     Names(NameFilter),
 }
 
-/// The names that differ between two snapshots, by type, as hashes.
+/// The changes that lead from one snapshot to another. The names that differ are worked out when the
+/// first filter asks for them; streams that want everything do not.
 #[derive(Debug)]
-pub struct SnapshotChanges(Vec<(TypeUrl, ChangedNames)>);
+pub struct SnapshotChanges<'a> {
+    keys: &'a RandomState,
+    types: Vec<TypeChange<'a>>,
+}
+
+/// The two sets of a type of which the snapshots do not share one.
+#[derive(Debug)]
+struct TypeChange<'a> {
+    type_url: &'a TypeUrl,
+    before: &'a Arc<ResourceSet>,
+    after: &'a Arc<ResourceSet>,
+    names: OnceCell<ChangedNames>,
+}
 
 #[derive(Debug)]
 enum ChangedNames {
+    /// No name differs.
+    None,
     /// So many names differ, or names that can mean other resources, that every stream is concerned.
     Any,
     /// The hashes of the names that differ.
@@ -85,18 +101,20 @@ impl DemandFilter {
     }
 
     /// Returns true if some of the changes may concern the stream.
-    pub fn is_touched_by(&self, changes: &SnapshotChanges) -> bool {
-        changes.0.iter().any(|(type_url, change)| {
-            self.0.iter().any(|(of, wanted)| match (wanted, change) {
+    pub fn is_touched_by(&self, changes: &SnapshotChanges<'_>) -> bool {
+        changes.types.iter().any(|change| {
+            self.0.iter().any(|(of, wanted)| match wanted {
                 // A change of a route configuration can make all its virtual hosts be sent again
                 // (S-094,
                 // [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
-                _ if of.api() == Api::Vhds && type_url.api() == Api::Rds => true,
-                _ if of != type_url => false,
-                (TypeFilter::Everything, _) | (_, ChangedNames::Any) => true,
-                (TypeFilter::Names(filter), ChangedNames::Hashes(names)) => {
-                    names.iter().any(|name| filter.may_contain(*name))
-                }
+                _ if of.api() == Api::Vhds && change.type_url.api() == Api::Rds => change.is_one(),
+                _ if of != change.type_url => false,
+                TypeFilter::Everything => change.is_one(),
+                TypeFilter::Names(filter) => match change.names(changes.keys) {
+                    ChangedNames::None => false,
+                    ChangedNames::Any => true,
+                    ChangedNames::Hashes(names) => names.iter().any(|it| filter.may_contain(*it)),
+                },
             })
         })
     }
@@ -121,45 +139,44 @@ impl TypeFilter {
     }
 }
 
-impl SnapshotChanges {
+impl<'a> SnapshotChanges<'a> {
     /// The changes that lead from one snapshot to another.
-    pub fn between(before: &Snapshot, after: &Snapshot, keys: &RandomState) -> Self {
+    pub fn between(before: &'a Snapshot, after: &'a Snapshot, keys: &'a RandomState) -> Self {
         let gone = before.types().filter(|type_url| after.set(type_url).is_empty());
-        let types = after.types().chain(gone);
-        let changed = types.filter_map(|type_url| {
-            let changed = ChangedNames::between(before, after, type_url, keys)?;
-            Some((type_url.clone(), changed))
+        let types = after.types().chain(gone).map(|type_url| TypeChange {
+            type_url,
+            before: before.set(type_url),
+            after: after.set(type_url),
+            names: OnceCell::new(),
         });
-        Self(changed.collect())
+        Self { keys, types: types.filter(|it| !Arc::ptr_eq(it.before, it.after)).collect() }
     }
 }
 
-impl ChangedNames {
-    /// The names of one type that differ, if any do.
-    fn between(
-        before: &Snapshot,
-        after: &Snapshot,
-        type_url: &TypeUrl,
-        keys: &RandomState,
-    ) -> Option<Self> {
-        let (before, after) = (before.set(type_url), after.set(type_url));
-        if Arc::ptr_eq(before, after) {
-            return None;
-        }
-        let is_plain = before.is_plain() && after.is_plain();
-        if !is_plain || before.pending() != after.pending() {
-            return Some(Self::Any);
-        }
-        // The streams that are woken find this step worked out.
-        let step = Step::between(before, after);
-        match step.len() {
-            0 => None,
-            MANY_CHANGES.. => Some(Self::Any),
-            _ => {
-                let names = step.changes().map(|change| hash(change.name.as_str(), keys));
-                Some(Self::Hashes(names.collect()))
+impl TypeChange<'_> {
+    /// Returns true if the sets differ.
+    fn is_one(&self) -> bool {
+        self.before.version() != self.after.version() || !self.before.is_same(self.after)
+    }
+
+    /// The names that differ.
+    fn names(&self, keys: &RandomState) -> &ChangedNames {
+        self.names.get_or_init(|| {
+            let is_plain = self.before.is_plain() && self.after.is_plain();
+            if !is_plain || self.before.pending() != self.after.pending() {
+                return ChangedNames::Any;
             }
-        }
+            // The streams that are woken find this step worked out.
+            let step = Step::between(self.before, self.after);
+            match step.len() {
+                0 => ChangedNames::None,
+                MANY_CHANGES.. => ChangedNames::Any,
+                _ => {
+                    let names = step.changes().map(|change| hash(change.name.as_str(), keys));
+                    ChangedNames::Hashes(names.collect())
+                }
+            }
+        })
     }
 }
 
@@ -276,7 +293,7 @@ mod tests {
             filter
         }
 
-        fn changes(&self, before: &Snapshot, after: &Snapshot) -> SnapshotChanges {
+        fn changes<'a>(&'a self, before: &'a Snapshot, after: &'a Snapshot) -> SnapshotChanges<'a> {
             SnapshotChanges::between(before, after, &self.0)
         }
     }
@@ -285,7 +302,8 @@ mod tests {
     fn a_change_touches_who_named_it_and_who_wants_everything() {
         let fixture = Fixture(RandomState::new());
         let before = snapshot(&eds(), &[("a", "1"), ("b", "1"), ("c", "1")]);
-        let changes = fixture.changes(&before, &snapshot(&eds(), &[("a", "1"), ("b", "2")]));
+        let after = snapshot(&eds(), &[("a", "1"), ("b", "2")]);
+        let changes = fixture.changes(&before, &after);
         for (name, touched) in [("a", false), ("b", true), ("c", true), ("d", false)] {
             assert_eq!(fixture.wants(&eds(), &[name]).is_touched_by(&changes), touched, "{name}");
         }
@@ -295,9 +313,13 @@ mod tests {
         assert!(!everything.is_touched_by(&changes));
         everything.apply(&edit(&eds(), true, all(&[])), &fixture.0);
         assert!(everything.is_touched_by(&changes));
-        let gone = fixture.changes(&before, &Snapshot::new());
+        let nothing = Snapshot::new();
+        let gone = fixture.changes(&before, &nothing);
         assert!(fixture.wants(&eds(), &["a"]).is_touched_by(&gone));
         assert!(!everything.is_touched_by(&fixture.changes(&before, &before)));
+        let again = snapshot(&eds(), &[("a", "1"), ("b", "1"), ("c", "1")]);
+        assert!(!everything.is_touched_by(&fixture.changes(&before, &again)));
+        assert!(!fixture.wants(&eds(), &["a"]).is_touched_by(&fixture.changes(&before, &again)));
     }
 
     #[test]
@@ -308,14 +330,15 @@ mod tests {
         let (none, one) = (snapshot(&eds(), &[]), snapshot(&eds(), &[("a", "1")]));
         let changes = fixture.changes(&none, &one);
         assert!(fixture.wants(&eds(), &[xdstp]).is_touched_by(&changes));
-        let routes = fixture.changes(&Snapshot::new(), &snapshot(&rds(), &[("r", "1")]));
+        let (nothing, routes) = (Snapshot::new(), snapshot(&rds(), &[("r", "1")]));
+        let routes = fixture.changes(&nothing, &routes);
         assert!(fixture.wants(&vhds(), &["r/h"]).is_touched_by(&routes));
         let mut hosts = snapshot(&vhds(), &[("r/h", "1")]);
         let facts = Facts { hosts: vec!["www".into()], ..Facts::default() };
         let host = Resource::new("r/h".parse().unwrap(), Bytes::new()).with_facts(facts);
         hosts.insert(&vhds(), host);
-        let aliased = fixture.changes(&Snapshot::new(), &hosts);
-        assert!(matches!(aliased.0[..], [(_, ChangedNames::Any)]), "{aliased:?}");
+        let aliased = fixture.changes(&nothing, &hosts);
+        assert!(matches!(aliased.types[0].names(&fixture.0), ChangedNames::Any), "{aliased:?}");
     }
 
     #[test]
@@ -334,7 +357,8 @@ mod tests {
     #[test]
     fn names_beyond_the_room_are_everything_until_all_are_stated_again() {
         let fixture = Fixture(RandomState::new());
-        let changes = fixture.changes(&snapshot(&eds(), &[]), &snapshot(&eds(), &[("z", "1")]));
+        let (none, one) = (snapshot(&eds(), &[]), snapshot(&eds(), &[("z", "1")]));
+        let changes = fixture.changes(&none, &one);
         let mut filter = fixture.wants(&eds(), &["a"]);
         let added = (0..100).map(|at| Arc::from(format!("name-{at}"))).collect();
         let change = NamesEdit::Change { added, removed: Vec::new() };

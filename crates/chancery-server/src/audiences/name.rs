@@ -41,7 +41,7 @@ pub(super) fn audience_of(name: &AudienceName) -> Option<Audience> {
 
 /// A name in which the signs that separate names are percent-encoded. Few names have one.
 fn encoded(name: &str) -> Cow<'_, str> {
-    if !name.contains(['%', '/', '+']) {
+    if !name.bytes().any(|byte| matches!(byte, b'%' | b'/' | b'+')) {
         return Cow::Borrowed(name);
     }
     Cow::Owned(name.replace('%', "%25").replace('/', "%2F").replace('+', "%2B"))
