@@ -15,8 +15,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::steps::shown;
-
 /// The time that a program may take, and the time that it may be silent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -203,6 +201,12 @@ fn pass_on(from: OutputStream, chunk: &[u8]) -> io::Result<()> {
         }
         OutputStream::Stderr => io::stderr().write_all(chunk),
     }
+}
+
+/// The command line of a program, for messages.
+pub(crate) fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
