@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::lab::Side;
+use super::side::Side;
 use super::specs::{SPECS, Spec, spec};
 
 /// One comparison: the runs of every side, and the goals they decide.

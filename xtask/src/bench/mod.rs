@@ -25,6 +25,7 @@ mod machine;
 mod options;
 mod programs;
 mod server;
+mod side;
 mod specs;
 
 use std::path::Path;

@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use super::CPU;
 use crate::bench::figures::{Comparison, Figure, Goal, Series, exponent};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 use crate::bench::specs::spec;
 
 const SIZES: [u32; 5] = [1_000, 3_000, 10_000, 30_000, 100_000];

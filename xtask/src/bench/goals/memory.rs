@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use super::{better, go};
 use crate::bench::figures::{Comparison, Figure, Goal};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 use crate::bench::specs::spec;
 
 const PER_STREAM: Figure = Figure { name: "rss_per_stream", unit: "KB", per: 1_000.0 };

@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use super::{CPU, better, go};
 use crate::bench::figures::{Comparison, Figure, Goal};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 use crate::bench::specs::spec;
 
 const SENT: Figure = Figure { name: "resource_bytes", unit: "B", per: 1.0 };
