@@ -23,6 +23,7 @@ mod ci;
 mod counts;
 mod deny;
 mod fetch;
+mod findings;
 mod parts;
 mod peers;
 mod rules;

@@ -38,7 +38,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::tidy::{Finding, RepositoryTree, metadata};
+use crate::findings::Finding;
+use crate::tidy::{RepositoryTree, metadata};
 use listing::{ApiLine, Rank, difference, written};
 use modules::CrateSource;
 use names::{Mentions, NameReplacer};

@@ -19,7 +19,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::tidy::{RepositoryTree, report};
+use crate::findings::report;
+use crate::tidy::RepositoryTree;
 use catalogue::Catalogue;
 
 /// Writes docs/conformance.md.

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::lexer::comments;
-use super::{Finding, RepositoryFile, RepositoryTree};
+use super::{RepositoryFile, RepositoryTree};
+use crate::findings::Finding;
 use crate::rules::catalogue::{Catalogue, RuleLevel, RuleRow};
 use crate::rules::proofs::{self, Proofs};
 use crate::rules::{citations, table};

@@ -24,20 +24,12 @@ mod waits;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::api;
+use crate::findings::report;
 use crate::steps::{cargo, output};
-
-/// The result of a check at one place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
-    /// A fault, which fails the run.
-    Fault(String),
-    /// A note, which fails nothing.
-    Note(String),
-}
 
 /// Runs every check, and lists all findings.
 pub(crate) fn tidy(root: &Path) -> Result<()> {
@@ -58,24 +50,6 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
 pub(crate) fn metadata(root: &Path) -> Result<Value> {
     let text = output(&mut cargo(root, &["metadata", "--no-deps", "--format-version", "1"]))?;
     serde_json::from_str(&text).context("`cargo metadata`")
-}
-
-/// Prints all findings; faults are an error.
-pub(crate) fn report(check: &str, findings: &[Finding]) -> Result<()> {
-    let mut faults = 0;
-    for finding in findings {
-        match finding {
-            Finding::Note(text) => println!("note: {text}"),
-            Finding::Fault(text) => {
-                faults += 1;
-                println!("fault: {text}");
-            }
-        }
-    }
-    if faults > 0 {
-        bail!("{check} found {faults} faults");
-    }
-    Ok(())
 }
 
 /// Every file of the repository, by its path below the root.

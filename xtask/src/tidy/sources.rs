@@ -4,7 +4,8 @@
 //! which is listed in `data/large-files.txt`; a function may not.
 
 use super::lexer::code;
-use super::{Finding, RepositoryFile, RepositoryTree};
+use super::{RepositoryFile, RepositoryTree};
+use crate::findings::Finding;
 
 /// A file with more lines than the first gives a note, with more than the second a fault.
 const FILE_NOTE: usize = 500;
