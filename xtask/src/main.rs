@@ -26,6 +26,7 @@ mod fetch;
 mod findings;
 mod parts;
 mod peers;
+mod repository;
 mod rules;
 mod steps;
 mod supervise;

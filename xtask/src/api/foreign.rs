@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::findings::Finding;
-use crate::tidy::RepositoryTree;
+use crate::repository::RepositoryTree;
 
 /// The page with the table.
 const PAGE: &str = "docs/stability.md";

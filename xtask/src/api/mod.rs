@@ -39,7 +39,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::findings::Finding;
-use crate::tidy::{RepositoryTree, metadata};
+use crate::repository::{RepositoryTree, metadata};
 use listing::{ApiLine, Rank, difference, written};
 use modules::CrateSource;
 use names::{Mentions, NameReplacer};

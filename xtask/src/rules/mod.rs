@@ -20,7 +20,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::findings::report;
-use crate::tidy::RepositoryTree;
+use crate::repository::RepositoryTree;
 use catalogue::Catalogue;
 
 /// Writes docs/conformance.md.

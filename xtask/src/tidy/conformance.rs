@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::lexer::comments;
-use super::{RepositoryFile, RepositoryTree};
 use crate::findings::Finding;
+use crate::repository::{RepositoryFile, RepositoryTree};
 use crate::rules::catalogue::{Catalogue, RuleLevel, RuleRow};
 use crate::rules::proofs::{self, Proofs};
 use crate::rules::{citations, table};

@@ -4,8 +4,8 @@
 //! which is listed in `data/large-files.txt`; a function may not.
 
 use super::lexer::code;
-use super::{RepositoryFile, RepositoryTree};
 use crate::findings::Finding;
+use crate::repository::{RepositoryFile, RepositoryTree};
 
 /// A file with more lines than the first gives a note, with more than the second a fault.
 const FILE_NOTE: usize = 500;

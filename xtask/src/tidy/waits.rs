@@ -5,8 +5,8 @@
 //! there, and reviewers look after them.
 
 use super::lexer::code;
-use super::{RepositoryFile, RepositoryTree};
 use crate::findings::Finding;
+use crate::repository::{RepositoryFile, RepositoryTree};
 
 /// Calls that wait for ever for a program or a peer.
 const WAITS: [&str; 4] = ["Command::new(", ".wait_with_output(", ".recv()", ".accept()"];
