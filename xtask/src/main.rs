@@ -24,6 +24,8 @@ mod counts;
 mod deny;
 mod fetch;
 mod findings;
+mod functions;
+mod lexer;
 mod parts;
 mod peers;
 mod repository;

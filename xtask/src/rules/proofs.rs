@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::citations::cited;
+use crate::functions::{function_length, function_name};
+use crate::lexer::{code, comments};
 use crate::repository::{RepositoryFile, RepositoryTree};
-use crate::tidy::lexer::{code, comments};
-use crate::tidy::sources::{function_length, function_name};
 
 /// The tests of each row, as `crate/path/file.rs::name`.
 pub(crate) type Proofs = BTreeMap<String, BTreeSet<String>>;

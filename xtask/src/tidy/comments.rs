@@ -6,8 +6,8 @@
 //! judge.
 
 use super::RepositoryTree;
-use super::lexer::comments;
 use crate::findings::Finding;
+use crate::lexer::comments;
 
 /// The words that no comment begins with.
 const HEADLESS: [&str; 6] = ["What", "Whether", "Who", "Whom", "Which", "How"];

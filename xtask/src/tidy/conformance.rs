@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::lexer::comments;
 use crate::findings::Finding;
+use crate::lexer::comments;
 use crate::repository::{RepositoryFile, RepositoryTree};
 use crate::rules::catalogue::{Catalogue, RuleLevel, RuleRow};
 use crate::rules::proofs::{self, Proofs};

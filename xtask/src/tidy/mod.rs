@@ -17,8 +17,7 @@ mod comments;
 mod conformance;
 mod contents;
 mod dependencies;
-pub(crate) mod lexer;
-pub(crate) mod sources;
+mod sources;
 mod waits;
 
 use std::path::Path;
