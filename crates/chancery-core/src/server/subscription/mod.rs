@@ -54,7 +54,7 @@ pub(crate) use self::interest::{Interest, Spelling};
 use self::ledger::{ClientCopy, Ledger};
 use self::merge_lookup::MergeLookup;
 use self::pending::SourceWaits;
-pub(crate) use self::receive::{AckOrNack, ReadResponse, Verdict};
+pub(crate) use self::receive::{AckOrNack, ReadResponse, ResponseVerdict};
 pub(crate) use self::respond::NextResponse;
 use crate::server::{Event, Rejection, Settings, Violation};
 use crate::{Api, Features, Resource, Snapshot, Time, TypeUrl, Variant};
