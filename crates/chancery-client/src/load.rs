@@ -42,7 +42,7 @@ use crate::session::Session;
 /// ```
 #[derive(Clone)]
 pub struct Load {
-    cluster: Arc<Cluster>,
+    cluster: Arc<CountedCluster>,
     metrics: Arc<ReportedMetrics>,
 }
 
@@ -61,7 +61,7 @@ pub struct Call {
 }
 
 /// A cluster that reports its load for as long as this lives.
-struct Cluster {
+struct CountedCluster {
     tally: Arc<ClusterCounters>,
     key: LoadKey,
     driver: Arc<ReportDriver>,
@@ -72,7 +72,7 @@ struct Cluster {
 impl Load {
     pub(crate) fn new(client: Arc<Session>, driver: Arc<ReportDriver>, key: LoadKey) -> Self {
         let tally = driver.join(key.clone());
-        let cluster = Cluster { tally, key, driver, _client: client };
+        let cluster = CountedCluster { tally, key, driver, _client: client };
         Self { cluster: Arc::new(cluster), metrics: Arc::default() }
     }
 
@@ -134,7 +134,7 @@ impl Drop for Call {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for CountedCluster {
     fn drop(&mut self) {
         self.driver.leave(&self.key);
     }

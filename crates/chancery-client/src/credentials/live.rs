@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 use tokio_rustls::rustls::ClientConfig;
 
 use super::plugin::{CallPlugin, ChannelPlugin, PluginCredentials, PluginFuture};
-use super::tls::Tls;
+use super::tls::ReloadingTls;
 use super::token::TokenFile;
 use super::{CallCredentials, ChannelCredentials, CredentialsError};
 
@@ -36,7 +36,7 @@ pub enum Alpn {
 #[derive(Debug)]
 enum LiveChannel {
     Insecure,
-    Tls(Tls),
+    Tls(ReloadingTls),
     Plugin(PluginCredentials<dyn ChannelPlugin>),
 }
 
@@ -62,7 +62,9 @@ impl Credentials {
             server: server.to_owned(),
             channel: match channel {
                 ChannelCredentials::Insecure => LiveChannel::Insecure,
-                ChannelCredentials::Tls(files) => LiveChannel::Tls(Tls::new(files.clone())),
+                ChannelCredentials::Tls(files) => {
+                    LiveChannel::Tls(ReloadingTls::new(files.clone()))
+                }
                 ChannelCredentials::Plugin(plugged) => LiveChannel::Plugin(plugged.clone()),
             },
             calls: calls.iter().map(call).collect(),

@@ -19,7 +19,7 @@ use super::TlsFiles;
 pub use chancery_tls::TlsError;
 
 /// TLS as it is at present.
-pub(super) struct Tls {
+pub(super) struct ReloadingTls {
     files: TlsFiles,
     held: Mutex<Option<Held>>,
 }
@@ -42,7 +42,7 @@ struct Material<R, I> {
 
 type Read = Material<Result<Arc<RootCertStore>, TlsError>, Result<Arc<CertifiedKey>, TlsError>>;
 
-impl Tls {
+impl ReloadingTls {
     pub(super) fn new(files: TlsFiles) -> Self {
         Self { files, held: Mutex::new(None) }
     }
@@ -134,7 +134,7 @@ impl Material<Arc<RootCertStore>, Arc<CertifiedKey>> {
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for ReloadingTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Tls").field(&self.files).finish()
     }

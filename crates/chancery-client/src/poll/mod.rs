@@ -18,7 +18,7 @@ use crate::engine::{Engine, StreamHandle};
 use crate::errors::unavailable;
 use crate::tasks::pass_panic_on;
 use answer::PollAnswer;
-use files::Files;
+use files::PolledFiles;
 use rest::Rest;
 
 /// Polls one server.
@@ -30,7 +30,7 @@ pub(crate) struct PollDriver {
 /// A server that is polled.
 pub(crate) enum PolledServer {
     Rest(Box<Rest>),
-    Files(Files),
+    Files(PolledFiles),
 }
 
 /// Polls one type of a server.

@@ -25,7 +25,7 @@ use crate::tasks::blocking;
 use probe::{FileProbe, FileState, ProbeResult, QUIET_TIME};
 
 /// A file, or a directory of files.
-pub(crate) struct Files {
+pub(crate) struct PolledFiles {
     root: PathBuf,
     reader: Reader,
     refresh: Duration,
@@ -34,14 +34,14 @@ pub(crate) struct Files {
 
 /// Polls the file of one type.
 pub(crate) struct FilePoller<'a> {
-    files: &'a Files,
+    files: &'a PolledFiles,
     of: TypeUrl,
     state: Option<FileState>,
     /// The names in the request that was answered with this state.
     names: Names,
 }
 
-impl Files {
+impl PolledFiles {
     pub(crate) fn new(root: PathBuf, context: ServerContext) -> Self {
         let ServerContext { reader, options, .. } = context;
         Self { root, reader, refresh: options.file_refresh, limit: options.max_response_bytes }

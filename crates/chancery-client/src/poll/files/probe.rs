@@ -26,7 +26,7 @@ pub(super) struct FileProbe {
 /// The state of a file when it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileState {
-    stamp: Option<Stamp>,
+    stamp: Option<PathStamp>,
     content: u128,
     /// True if a write after the check is sure to change the stamp.
     telling: bool,
@@ -34,7 +34,7 @@ pub(super) struct FileState {
 
 /// The metadata that changes when a file does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp {
+struct PathStamp {
     path: PathBuf,
     file: (u64, u64),
     bytes: u64,
@@ -107,7 +107,7 @@ impl FileProbe {
             Ok(metadata) => metadata,
             Err(error) => return unreadable(error),
         };
-        let stamp = Stamp::of(path, &before);
+        let stamp = PathStamp::of(path, &before);
         if let Some(state) = &self.state
             && state.telling
             && state.stamp.as_ref() == Some(&stamp)
@@ -121,7 +121,7 @@ impl FileProbe {
             Ok(bytes) => bytes,
             Err(error) => return unreadable(error),
         };
-        if path.metadata().ok().is_none_or(|after| Stamp::of(path, &after) != stamp) {
+        if path.metadata().ok().is_none_or(|after| PathStamp::of(path, &after) != stamp) {
             return ProbeResult::Unsteady;
         }
         let (content, telling) = (xxh3_128(&bytes), stamp.is_telling(now));
@@ -168,7 +168,7 @@ impl FileProbe {
     }
 
     /// Returns the result of a check that finds nothing to read. The same reason is an answer once.
-    fn nothing(&self, stamp: Option<Stamp>, (kind, why): Unusable) -> ProbeResult {
+    fn nothing(&self, stamp: Option<PathStamp>, (kind, why): Unusable) -> ProbeResult {
         let state = FileState { stamp, content: xxh3_128(why.as_bytes()), telling: false };
         match &self.state {
             Some(before) if *before == state => ProbeResult::Same(state),
@@ -177,7 +177,7 @@ impl FileProbe {
     }
 }
 
-impl Stamp {
+impl PathStamp {
     fn of(path: &Path, metadata: &Metadata) -> Self {
         Self {
             path: path.to_owned(),
