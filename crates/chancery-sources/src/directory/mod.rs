@@ -22,7 +22,7 @@ use crate::read::cache::Cache;
 use crate::read::document::Document;
 use crate::read::{FileEdit, Reading};
 use crate::report::LoadReport;
-use crate::scan::listing::{FileChange, Identity, Listing};
+use crate::scan::listing::{FileChange, FileIdentity, Listing};
 use crate::scan::patch;
 use crate::scan::scan;
 use crate::warnings::WarningsSeen;
@@ -46,7 +46,7 @@ pub struct Directory {
     layers: DirectoryLayers,
     /// The number of files when all was last well, and their directory; forgotten when
     /// it goes, so that the one that comes after it is another, whatever its identity.
-    filled: Option<(Option<Identity>, usize)>,
+    filled: Option<(Option<FileIdentity>, usize)>,
     warnings: WarningsSeen,
 }
 

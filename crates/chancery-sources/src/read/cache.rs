@@ -18,7 +18,7 @@ use crate::fault::{Scope, Wrong};
 use crate::options::Options;
 use crate::read::document::{Document, Parsing};
 use crate::read::workers;
-use crate::scan::listing::{FoundFile, Stamp};
+use crate::scan::listing::{FileStamp, FoundFile};
 
 /// The content of the files when they were last read.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub(crate) struct Cache {
 
 #[derive(Clone)]
 struct CachedFile {
-    stamp: Stamp,
+    stamp: FileStamp,
     read_at: SystemTime,
     hash: u128,
     document: Arc<Document>,
@@ -122,7 +122,7 @@ fn fresh(
 }
 
 /// The whole file, if it is no larger than `limit`, whatever its size was a moment ago.
-fn read(path: &Path, stamp: Stamp, limit: u64) -> Result<Vec<u8>, Wrong> {
+fn read(path: &Path, stamp: FileStamp, limit: u64) -> Result<Vec<u8>, Wrong> {
     if stamp.bytes > limit {
         return Err(Wrong::TooLarge { limit });
     }

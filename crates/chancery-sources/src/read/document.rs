@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scan::listing::Stamp;
+    use crate::scan::listing::FileStamp;
     use chancery_catalog::Layer;
 
     fn found() -> FoundFile {
@@ -198,7 +198,7 @@ mod tests {
             path: Path::new("a.yaml").into(),
             layer: Layer::Base,
             format: Format::Yaml,
-            stamp: Stamp::of(&metadata),
+            stamp: FileStamp::of(&metadata),
         }
     }
 

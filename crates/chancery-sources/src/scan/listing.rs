@@ -33,7 +33,7 @@ pub(crate) struct Listing {
     /// True if it is unknown which nodes have overlays.
     pub(crate) nodes_unlisted: bool,
     /// The top directory itself.
-    pub(crate) top: Option<Identity>,
+    pub(crate) top: Option<FileIdentity>,
     /// The places to watch.
     pub(crate) places: Places,
 }
@@ -45,7 +45,7 @@ pub(crate) struct FoundFile {
     pub(crate) path: Arc<Path>,
     pub(crate) layer: Layer,
     pub(crate) format: Format,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
 }
 
 /// A file that came, changed or went.
@@ -60,7 +60,7 @@ pub(crate) struct FileChange {
 /// The identity of a file or directory, whatever its name. The system reuses inode numbers, so
 /// the time of birth is part of it where the filesystem has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     device: u64,
     inode: u64,
     born: Option<SystemTime>,
@@ -68,8 +68,8 @@ pub(crate) struct Identity {
 
 /// The metadata that changes when a file does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    identity: Identity,
+pub(crate) struct FileStamp {
+    identity: FileIdentity,
     pub(crate) bytes: u64,
     modified: (i64, i64),
     changed: (i64, i64),
@@ -93,7 +93,7 @@ pub(crate) struct Places {
 pub(crate) struct LayerDirectory {
     /// The directory, as it is reached below the one given.
     pub(crate) shown: PathBuf,
-    pub(crate) identity: Identity,
+    pub(crate) identity: FileIdentity,
     pub(crate) layer: Layer,
 }
 
@@ -134,16 +134,16 @@ impl Listing {
     }
 }
 
-impl Identity {
+impl FileIdentity {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino(), born: metadata.created().ok() }
     }
 }
 
-impl Stamp {
+impl FileStamp {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
-            identity: Identity::of(metadata),
+            identity: FileIdentity::of(metadata),
             bytes: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_stamp_taken_right_after_a_write_is_not_trusted() {
         let dir = tempfile::tempdir().unwrap();
-        let stamp = Stamp::of(&dir.path().metadata().unwrap());
+        let stamp = FileStamp::of(&dir.path().metadata().unwrap());
         let changed = Duration::new(stamp.changed.0.unsigned_abs(), 0);
         let after = |seconds| SystemTime::UNIX_EPOCH + changed + Duration::from_secs(seconds);
         assert!(!stamp.is_telling(after(0)));

@@ -25,7 +25,7 @@ use chancery_proto::document::Format;
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::layer_name;
 use crate::options::Options;
-use crate::scan::listing::{FoundFile, Identity, LayerDirectory, Listing, Stamp};
+use crate::scan::listing::{FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing};
 use crate::scan::skipped::{is_ignored, is_skipped};
 
 /// Scans the directory. Everything wrong is in the listing.
@@ -42,9 +42,9 @@ struct Scan<'a> {
     options: &'a Options,
     listing: Listing,
     /// The directories entered so far, for each layer.
-    entered: BTreeMap<(Layer, Identity), PathBuf>,
+    entered: BTreeMap<(Layer, FileIdentity), PathBuf>,
     /// The directories around the one being read.
-    within: Vec<(Identity, PathBuf)>,
+    within: Vec<(FileIdentity, PathBuf)>,
 }
 
 /// A file or directory found on the way.
@@ -80,7 +80,7 @@ impl Scan<'_> {
             }
             Err(error) => return self.fault(Wrong::Unreadable(error), Scope::Directory, shown),
         };
-        self.listing.top = Some(Identity::of(&metadata));
+        self.listing.top = Some(FileIdentity::of(&metadata));
         self.listing.places.top = Some(path.end.clone());
         let top = ScannedEntry { shown: shown.clone(), real: path.end, metadata };
         self.enter(&top, &Layer::Base, |scan, entry| scan.at_top(&top, &entry));
@@ -115,7 +115,7 @@ impl Scan<'_> {
     /// The directory `groups` or `nodes`.
     fn overlays(&mut self, at: &ScannedEntry, kind: Overlays) {
         let Some(entries) = self.open(at, &kind.scope(), None) else { return self.unlisted(kind) };
-        self.within.push((Identity::of(&at.metadata), at.shown.clone()));
+        self.within.push((FileIdentity::of(&at.metadata), at.shown.clone()));
         for entry in entries {
             self.overlay(at, &entry, kind);
         }
@@ -168,7 +168,7 @@ impl Scan<'_> {
         layer: &Layer,
         mut each: impl FnMut(&mut Self, DirEntry),
     ) {
-        let identity = Identity::of(&at.metadata);
+        let identity = FileIdentity::of(&at.metadata);
         let scope = Scope::Layer(layer.clone());
         let top = self.within.is_empty();
         let scope = if top { Scope::Directory } else { scope };
@@ -195,7 +195,7 @@ impl Scan<'_> {
         scope: &Scope,
         home: Option<LayerDirectory>,
     ) -> Option<Vec<DirEntry>> {
-        let identity = Identity::of(&at.metadata);
+        let identity = FileIdentity::of(&at.metadata);
         if let Some((_, outer)) = self.within.iter().find(|(outer, _)| *outer == identity) {
             let outer = outer.clone();
             self.fault(Wrong::Cycle(outer), scope.clone(), &at.shown);
@@ -293,7 +293,7 @@ impl Scan<'_> {
             path: spot.shown.as_path().into(),
             layer: layer.clone(),
             format,
-            stamp: Stamp::of(&spot.metadata),
+            stamp: FileStamp::of(&spot.metadata),
         });
     }
 

@@ -23,7 +23,7 @@ use notify::event::{AccessKind, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::fault::Warning;
-use crate::scan::listing::{Identity, Places};
+use crate::scan::listing::{FileIdentity, Places};
 use crate::scan::skipped::is_skipped;
 use crate::watch::change_log::ChangeLog;
 use crate::watch::sync_cookies::{SyncCookies, cookie_of};
@@ -39,7 +39,7 @@ pub(crate) struct Watcher {
     places: Arc<Mutex<Places>>,
     /// `None` if none can be created: then it is never known that all events have arrived.
     cookies: Option<SyncCookies>,
-    watched: BTreeMap<PathBuf, Identity>,
+    watched: BTreeMap<PathBuf, FileIdentity>,
     trouble: BTreeMap<PathBuf, String>,
 }
 
@@ -91,9 +91,9 @@ impl Watcher {
     pub(crate) fn watch(&mut self, places: &Places) {
         *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places.clone();
         let around = places.entries.iter().filter_map(|entry| entry.parent().map(Path::to_owned));
-        let wanted: BTreeMap<PathBuf, Identity> = around
+        let wanted: BTreeMap<PathBuf, FileIdentity> = around
             .chain(places.directories.keys().cloned())
-            .filter_map(|path| Some((Identity::of(&fs::metadata(&path).ok()?), path)))
+            .filter_map(|path| Some((FileIdentity::of(&fs::metadata(&path).ok()?), path)))
             .map(|(identity, path)| (path, identity))
             .collect();
         for (path, identity) in &self.watched {

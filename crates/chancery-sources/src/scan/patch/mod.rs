@@ -12,7 +12,9 @@ use std::sync::Arc;
 use chancery_proto::document::Format;
 
 use crate::options::Options;
-use crate::scan::listing::{FileChange, FoundFile, Identity, LayerDirectory, Listing, Stamp};
+use crate::scan::listing::{
+    FileChange, FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing,
+};
 use crate::scan::skipped::{is_ignored, is_skipped};
 use crate::watch::change_log::ChangedPlaces;
 
@@ -85,7 +87,7 @@ impl Look<'_> {
             return Err(NeedsScan);
         }
         let now = match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_file() => Some(Stamp::of(&metadata)),
+            Ok(metadata) if metadata.is_file() => Some(FileStamp::of(&metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             _ => return Err(NeedsScan),
         };
@@ -100,8 +102,8 @@ impl Look<'_> {
     }
 }
 
-fn identity(directory: &Path) -> Option<Identity> {
-    fs::metadata(directory).ok().as_ref().map(Identity::of)
+fn identity(directory: &Path) -> Option<FileIdentity> {
+    fs::metadata(directory).ok().as_ref().map(FileIdentity::of)
 }
 
 #[cfg(test)]
