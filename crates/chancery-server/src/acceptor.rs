@@ -14,7 +14,7 @@ use crate::connection::{self, ConnectionFuture};
 use crate::listen::{AcceptedSocket, Listener};
 use crate::policy::Peer;
 use crate::service::Services;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::tls::Tls;
 
 /// Accepts the connections of one listener.
@@ -127,10 +127,10 @@ impl Acceptor {
 }
 
 /// A permit for one connection, given back when it is dropped.
-struct ConnectionPermit(Arc<Shared>);
+struct ConnectionPermit(Arc<ServerState>);
 
 impl ConnectionPermit {
-    fn take(shared: &Arc<Shared>) -> Option<Self> {
+    fn take(shared: &Arc<ServerState>) -> Option<Self> {
         let permit = Self(Arc::clone(shared));
         shared.metrics.connections.inc();
         if shared.connections.fetch_add(1, Ordering::AcqRel) < shared.config.limits.max_connections
@@ -150,7 +150,7 @@ impl Drop for ConnectionPermit {
 }
 
 /// Reloads the certificates of a listener when they change, if it has any. Never ends.
-async fn follow(tls: Option<Arc<Tls>>, shared: &Shared) {
+async fn follow(tls: Option<Arc<Tls>>, shared: &ServerState) {
     match tls {
         Some(tls) => tls.follow(shared.config.times.tls_reload).await,
         None => std::future::pending().await,

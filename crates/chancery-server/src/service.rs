@@ -17,12 +17,12 @@ use crate::http_error::http_error;
 use crate::request::RequestBody;
 use crate::rest::PollService;
 use crate::routes::{Route, Routes};
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::tower_service::{Admission, TowerService};
 
 /// Everything that answers requests.
 pub(crate) struct Services {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ServerState>,
     routes: Routes,
     streams: StreamService,
     polls: PollService,
@@ -39,7 +39,7 @@ pub(crate) enum ServiceResponse {
 pub(crate) type ResponseFuture = Pin<Box<dyn Future<Output = Response<ServerBody>> + Send>>;
 
 impl Services {
-    pub(crate) fn new(shared: &Arc<Shared>, others: Vec<TowerService>) -> Self {
+    pub(crate) fn new(shared: &Arc<ServerState>, others: Vec<TowerService>) -> Self {
         Self {
             shared: Arc::clone(shared),
             routes: Routes::new(&shared.schema, shared.config.v2),

@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use crate::event::{StreamEvent, StreamEventKind};
 use crate::metrics::{Metrics, StreamLabels, TypeCounters, TypeLabels, observe};
 use crate::policy::{Client, Peer};
-use crate::shared::{Shared, StreamPermit};
+use crate::shared::{ServerState, StreamPermit};
 use crate::store::AudienceName;
 
 /// One stream, as logs, metrics and observers see it.
@@ -142,7 +142,7 @@ impl Account {
         Client { node: self.node.as_deref(), peer: &self.peer }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<ServerState> {
         self.permit.shared()
     }
 

@@ -18,7 +18,7 @@ use tonic::Status;
 
 use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit, SendPermits};
-use super::session::Session;
+use super::session::StreamSession;
 use super::status::{draining, trailers};
 use crate::activity::ConnectionActivity;
 use crate::config::Limits;
@@ -38,7 +38,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 pub(crate) struct StreamBody {
     permits: Arc<SendPermits>,
     messages: RequestMessages<RequestBody>,
-    session: Session,
+    session: StreamSession,
     out: Frames,
     permit: Option<PermitState>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -76,7 +76,7 @@ impl StreamBody {
     pub(super) fn new(
         permits: Arc<SendPermits>,
         requests: RequestBody,
-        session: Session,
+        session: StreamSession,
         activity: Arc<ConnectionActivity>,
     ) -> Self {
         let limit = session.shared().config.limits.max_request_bytes;

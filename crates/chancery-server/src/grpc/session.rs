@@ -16,11 +16,11 @@ use tonic::Status;
 use super::account::Account;
 use super::framing::{Frames, frame};
 use crate::policy::Peer;
-use crate::shared::{Shared, StreamPermit};
+use crate::shared::{ServerState, StreamPermit};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
-pub(crate) struct Session {
+pub(crate) struct StreamSession {
     account: Account,
     variant: Variant,
     machine: server::Machine,
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     shown: bool,
 }
 
-impl Session {
+impl StreamSession {
     pub(crate) fn open(
         permit: StreamPermit,
         peer: Arc<Peer>,
@@ -114,7 +114,7 @@ impl Session {
         self.account.ends(status.code() as i32);
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<ServerState> {
         self.account.shared()
     }
 

@@ -21,7 +21,7 @@ use crate::http_error::http_error;
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
 use crate::request::RequestBody;
-use crate::shared::{Shared, StreamPermit};
+use crate::shared::{ServerState, StreamPermit};
 use crate::store::Watch;
 
 mod repeats;
@@ -29,14 +29,14 @@ use repeats::RepeatedPolls;
 
 /// Answers polls.
 pub(crate) struct PollService {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     repeats: RepeatedPolls,
 }
 
 /// One poll.
 struct RestPoll<'a> {
     service: &'a PollService,
-    shared: &'a Shared,
+    shared: &'a ServerState,
     context: &'a RequestContext,
     type_url: &'a TypeUrl,
 }
@@ -45,7 +45,7 @@ struct RestPoll<'a> {
 type ErrorResponse = Box<Response<Bytes>>;
 
 impl PollService {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: &Arc<ServerState>) -> Self {
         Self { shared: Arc::clone(shared), repeats: RepeatedPolls::default() }
     }
 
@@ -195,7 +195,7 @@ impl RestPoll<'_> {
         version: &str,
         resources: &[Arc<chancery_core::Resource>],
     ) -> Result<Response<Bytes>, ErrorResponse> {
-        let Shared { schema, config, metrics, .. } = self.shared;
+        let ServerState { schema, config, metrics, .. } = self.shared;
         let json =
             response_to_json(schema, self.type_url, version, &config.control_plane, resources)
                 .map_err(|error| {

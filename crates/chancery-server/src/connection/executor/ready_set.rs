@@ -169,9 +169,9 @@ mod tests {
 
     /// Counts the wakes of the connection's task.
     #[derive(Default)]
-    struct Task(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Task {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_task_is_woken_once_until_it_sleeps_again() {
-        let (ready_set, task) = (Arc::new(ReadySet::default()), Arc::new(Task::default()));
+        let (ready_set, task) = (Arc::new(ReadySet::default()), Arc::new(WakeCounter::default()));
         let woken = || task.0.load(Ordering::Relaxed);
         ready_set.start_poll(&Waker::from(Arc::clone(&task)));
         assert_eq!(ready_set.take(), None, "no subtask is ready, even if the task was polled");
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn nobody_is_woken_when_the_connection_is_gone() {
-        let (ready_set, task) = (Arc::new(ReadySet::default()), Arc::new(Task::default()));
+        let (ready_set, task) = (Arc::new(ReadySet::default()), Arc::new(WakeCounter::default()));
         ready_set.start_poll(&Waker::from(Arc::clone(&task)));
         assert_eq!(ready_set.take(), None);
         ready_set.close();

@@ -113,16 +113,16 @@ mod tests {
 
     /// Counts the wakes of the connection's task.
     #[derive(Default)]
-    struct Task(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Task {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Polls as the connection's task does; returns false if no stream was ready.
-    fn run(streams: &mut StreamSet<Boxed>, task: &Arc<Task>) -> bool {
+    fn run(streams: &mut StreamSet<Boxed>, task: &Arc<WakeCounter>) -> bool {
         let ready_set = Arc::clone(streams.ready_set());
         ready_set.start_poll(&Waker::from(Arc::clone(task)));
         let mut any = false;
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_change_wakes_the_task_once_and_polls_the_streams_it_concerns() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let parts: Vec<_> = (0..3).map(|_| (Arc::default(), Arc::default())).collect();
         for (polls, news) in &parts {
             streams.insert(Box::pin(endless(polls, news)));
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_stream_woken_while_the_task_runs_is_polled_without_waking_it() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let (polls, news) = (Arc::default(), Arc::<Notify>::default());
         streams.insert(Box::pin(endless(&polls, &news)));
         streams.insert(Box::pin(async move { news.notify_one() }));
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn an_index_is_used_again_and_a_waker_of_its_last_owner_does_no_harm() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let kept = Arc::new(Mutex::new(None));
         let keep = Arc::clone(&kept);
         streams.insert(Box::pin(std::future::poll_fn(move |cx| {
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_stream_woken_while_it_is_polled_is_polled_again() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let polls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&polls);
         streams.insert(Box::pin(std::future::poll_fn(move |cx| {
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_ends_while_it_is_ready_is_not_polled_again() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let polls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&polls);
         streams.insert(Box::pin(std::future::poll_fn(move |cx| {
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_next_owner_of_an_index_is_not_polled_for_the_last_one() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let late = Arc::new(Mutex::new(None));
         let keep = Arc::clone(&late);
         streams.insert(Box::pin(std::future::poll_fn(move |cx| {
