@@ -21,7 +21,7 @@ pub(super) struct ClientConnection {
     label: String,
     profile: Arc<Profile>,
     pub(super) client: Client,
-    stream: Option<OpenStream>,
+    stream: Option<SimulatedStream>,
     /// The snapshot that its server publishes.
     published: Arc<Snapshot>,
     /// The time from which the client takes responses off the wire.
@@ -34,7 +34,7 @@ pub(super) struct ClientConnection {
 }
 
 #[derive(Debug)]
-struct OpenStream {
+struct SimulatedStream {
     server: ComparedMachine,
     referee: Referee,
     identified: bool,
@@ -69,7 +69,7 @@ impl ClientConnection {
         let settings: Arc<Settings> = Arc::clone(&self.profile.settings);
         let features = self.profile.node.features();
         let variant = self.client.variant();
-        self.stream = Some(OpenStream {
+        self.stream = Some(SimulatedStream {
             server: ComparedMachine::new(variant, Scope::Aggregated, Arc::clone(&settings)),
             referee: Referee::new(now, variant, settings, features, Arc::clone(published)),
             identified: false,

@@ -16,14 +16,14 @@ use crate::script::render;
 pub(super) struct Life {
     client: Machine,
     servers: BTreeMap<String, ServerId>,
-    watches: BTreeMap<WatchId, Watch>,
+    watches: BTreeMap<WatchId, ScriptWatch>,
     /// Streams that may have something to say, while the wire is busy.
     unsaid: BTreeSet<StreamId>,
     now: Time,
     text: String,
 }
 
-struct Watch {
+struct ScriptWatch {
     name: String,
     slow: bool,
 }
@@ -79,7 +79,7 @@ impl Life {
             Line::Server { .. } | Line::Authority { .. } | Line::Setting { .. } => {}
             Line::Watch { name, type_url, resource, slow } => {
                 let id = self.client.watch(self.now, &type_url, &resource);
-                self.watches.insert(id, Watch { name, slow });
+                self.watches.insert(id, ScriptWatch { name, slow });
             }
             Line::Unwatch(name) => {
                 let id = self.watch(&name)?;

@@ -39,24 +39,24 @@ use chancery_core::{ErrorDetail, Time, TypeUrl, Variant};
 use super::History;
 use super::rng::Rng;
 use crate::client::Fault;
-use audience::{View, Watch, told};
+use audience::{SimulatedWatch, View, told};
 use double::Draft;
 use host::{Host, Mood};
-use link::{Link, State};
-use plan::{BACKOFF, NAMES, Plan, TYPES, type_url};
+use link::{Link, LinkState};
+use plan::{BACKOFF, FederationPlan, NAMES, TYPES, type_url};
 use referee::{Referee, request_line, response_line};
-use verdict::Verdict;
+use verdict::FinalState;
 
 /// A client of several servers, and all that happens to them.
 #[derive(Debug)]
 pub struct Federation {
     rng: Rng,
     now: Time,
-    plan: Plan,
+    plan: FederationPlan,
     hosts: Vec<Host>,
     client: Machine,
     links: BTreeMap<StreamId, Link>,
-    watches: Vec<Watch>,
+    watches: Vec<SimulatedWatch>,
     referee: Referee,
     /// Responses that say something new, and what watchers were told.
     news: usize,
@@ -67,7 +67,7 @@ impl Federation {
     /// Draws one.
     pub fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let plan = Plan::new(&mut rng, seed);
+        let plan = FederationPlan::new(&mut rng, seed);
         let mut hosts: Vec<_> = plan.servers.iter().map(|id| Host::new(*id)).collect();
         for host in &mut hosts {
             for _ in 0..rng.below(20) {
@@ -219,7 +219,8 @@ impl Federation {
     ) -> Result<(), Fault> {
         let id = self.client.watch(self.now, &type_url, &name);
         let (since, ready) = (self.now, false);
-        let watch = Watch { id, authority, type_url, name, since, reads_from, ready, view };
+        let watch =
+            SimulatedWatch { id, authority, type_url, name, since, reads_from, ready, view };
         self.note(|| format!("+ {}", watch.label()));
         self.watches.push(watch);
         self.tell(Input::TimePassed)
@@ -231,7 +232,7 @@ impl Federation {
         if at >= self.watches.len() {
             return Ok(());
         }
-        let Watch { authority, type_url, name, id, .. } = self.watches.remove(at);
+        let SimulatedWatch { authority, type_url, name, id, .. } = self.watches.remove(at);
         self.unwatch(id, &authority);
         self.note(|| format!("- {} {name}", type_url.short()));
         if again {
@@ -376,12 +377,12 @@ impl Federation {
     fn move_link(&mut self, id: &StreamId) -> Result<bool, Fault> {
         let Some(link) = self.links.get(id) else { return Ok(false) };
         match (link.state, link.ends) {
-            (State::Opening(at), _) if at <= self.now => return self.open(id).map(|()| true),
-            (State::Opening(_), _) => return Ok(false),
-            (State::Open, Some((at, why))) if at <= self.now => {
+            (LinkState::Opening(at), _) if at <= self.now => return self.open(id).map(|()| true),
+            (LinkState::Opening(_), _) => return Ok(false),
+            (LinkState::Open, Some((at, why))) if at <= self.now => {
                 return self.end(id, why).map(|()| true);
             }
-            (State::Open, _) => {}
+            (LinkState::Open, _) => {}
         }
         Ok(self.say(id)? | self.serve(id)? | self.receive(id)?)
     }
@@ -393,7 +394,7 @@ impl Federation {
         }
         self.note(|| format!("{} opened", label(id)));
         if let Some(link) = self.links.get_mut(id) {
-            link.state = State::Open;
+            link.state = LinkState::Open;
             link.ends = (mood == Mood::Curt).then_some((self.now, "it is curt"));
         }
         self.tell(Input::Opened(id.clone()))
@@ -483,7 +484,8 @@ impl Federation {
         if self.plan.dangers.outages || self.plan.dangers.slow {
             return Ok(());
         }
-        let waits = |watch: &&Watch| !watch.view.heard && watch.since + PATIENCE < self.now;
+        let waits =
+            |watch: &&SimulatedWatch| !watch.view.heard && watch.since + PATIENCE < self.now;
         match self.watches.iter().find(waits) {
             Some(watch) => Err(Fault(format!("{} waits without a word", watch.label()))),
             None => Ok(()),
@@ -509,7 +511,7 @@ impl Federation {
         self.referee.is_answered().map_err(Fault)?;
         let (plan, hosts, links) = (&self.plan, &self.hosts, &self.links);
         let (watches, referee, client) = (&self.watches, &self.referee, &self.client);
-        Verdict { plan, hosts, links, watches, referee, client }.settled().map_err(Fault)
+        FinalState { plan, hosts, links, watches, referee, client }.settled().map_err(Fault)
     }
 
     /// Nobody watches anything any more.

@@ -9,7 +9,7 @@ use chancery_core::client::{AuthorityKey, CachedResource, ServerId};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 
 use super::Federation;
-use super::audience::{Known, View};
+use super::audience::{BelievedResource, View};
 use super::plan::{self, NAMES, TYPES, type_url};
 use crate::client::Fault;
 
@@ -48,7 +48,8 @@ impl Federation {
             let resource = self.left(server, url, &name);
             self.note(|| format!("= {} {name}", url.short()));
             self.referee.left(server, url, &resource);
-            let known = Known { value: Some((resource.body().clone(), server)), error: None };
+            let known =
+                BelievedResource { value: Some((resource.body().clone(), server)), error: None };
             view.resources.insert(resource.name().shared(), known);
             let (version, at) = (resource.version().to_string().into(), self.now);
             let (resource, expires) = (Arc::new(resource), None);
