@@ -35,7 +35,7 @@ use crate::logging;
 use crate::serve;
 
 /// All that is known before anybody is asked.
-pub(crate) struct Plan {
+pub(crate) struct QueryPlan {
     pub(crate) queries: Vec<Query>,
     pub(crate) viewer: Viewer,
     pub(crate) secrets: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Plan {
     options: Options,
 }
 
-impl Plan {
+impl QueryPlan {
     /// Makes a plan of the flags.
     ///
     /// # Errors

@@ -99,7 +99,7 @@ pub(super) struct ProtocolArgs {
     /// State of the world, or delta [default: delta for names that end in /*, which no other knows;
     /// otherwise sotw, which all servers know]
     #[arg(long, value_enum, help_heading = "Protocol")]
-    pub(super) protocol: Option<Protocol>,
+    pub(super) protocol: Option<VariantArg>,
 
     /// A stream for each type, on the type's own service, instead of one aggregated stream
     #[arg(long, help_heading = "Protocol")]
@@ -134,18 +134,18 @@ pub(super) struct OutputArgs {
 
 /// The variants of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Protocol {
+pub(super) enum VariantArg {
     /// State of the world
     Sotw,
     /// Incremental
     Delta,
 }
 
-impl From<Protocol> for Variant {
-    fn from(protocol: Protocol) -> Self {
+impl From<VariantArg> for Variant {
+    fn from(protocol: VariantArg) -> Self {
         match protocol {
-            Protocol::Sotw => Self::Sotw,
-            Protocol::Delta => Self::Delta,
+            VariantArg::Sotw => Self::Sotw,
+            VariantArg::Delta => Self::Delta,
         }
     }
 }

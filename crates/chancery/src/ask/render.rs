@@ -17,7 +17,7 @@ use chancery_core::server::{Response, ResponseEntry};
 use chancery_proto::show::{Notation, Viewer};
 use chancery_proto::wire::encode_response;
 
-use super::Plan;
+use super::QueryPlan;
 use crate::exit::Failure;
 
 /// A resource that came.
@@ -46,7 +46,7 @@ impl Row {
 }
 
 impl Renderer {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &QueryPlan) -> Self {
         let open = Viewer::new(&plan.schema).with_secrets();
         Self { viewer: plan.viewer.clone(), open, secrets: plan.secrets }
     }

@@ -9,7 +9,7 @@ use chancery_client::options::Variant;
 use chancery_client::{Client, Event, RawWatch, TypeUrl, WatchError};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::ask::{self, Plan, Query, Row};
+use crate::ask::{self, Query, QueryPlan, Row};
 
 /// A resource, or the reason why there is none.
 pub(super) type Answer = Result<Row, Trouble>;
@@ -24,7 +24,7 @@ pub(super) struct Trouble {
 
 /// A query that waits for its answer.
 pub(super) struct Question {
-    plan: Arc<Plan>,
+    plan: Arc<QueryPlan>,
     client: Client,
     type_url: TypeUrl,
     name: String,
@@ -40,7 +40,7 @@ pub(super) struct Question {
 type Members = BTreeMap<Arc<str>, Answer>;
 
 impl Question {
-    pub(super) fn new(query: &Query, plan: &Arc<Plan>, client: &Client) -> Self {
+    pub(super) fn new(query: &Query, plan: &Arc<QueryPlan>, client: &Client) -> Self {
         let full = query.type_url.rules().full_state;
         Self {
             plan: Arc::clone(plan),

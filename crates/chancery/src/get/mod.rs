@@ -15,13 +15,13 @@ use anyhow::anyhow;
 use tokio::task::JoinSet;
 
 use self::answer::Answer;
-pub(crate) use self::options::Get;
-use crate::ask::{self, Plan, plain};
+pub(crate) use self::options::GetArgs;
+use crate::ask::{self, QueryPlan, plain};
 use crate::exit::Failure;
 
 /// Runs the command.
-pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
-    let plan = Arc::new(Plan::new(&flags.query)?);
+pub(crate) fn run(flags: &GetArgs) -> Result<(), Failure> {
+    let plan = Arc::new(QueryPlan::new(&flags.query)?);
     output::check(flags.output, &plan.queries)?;
     let runtime = ask::runtime()?;
     let answers = runtime.block_on(answers(&plan))?;
@@ -38,7 +38,7 @@ pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
 }
 
 /// Returns all answers, in the order of the questions, and of names where one has many.
-async fn answers(plan: &Arc<Plan>) -> Result<Vec<Answer>, Failure> {
+async fn answers(plan: &Arc<QueryPlan>) -> Result<Vec<Answer>, Failure> {
     let client = plan.client()?;
     let mut questions = JoinSet::new();
     for (place, query) in plan.queries.iter().enumerate() {

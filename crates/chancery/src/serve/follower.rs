@@ -19,10 +19,10 @@ pub(crate) struct Follower {
     audiences: Audiences<Grouping>,
     admin: Arc<Admin>,
     metrics: LoadMetrics,
-    state: Mutex<State>,
+    state: Mutex<FollowerState>,
 }
 
-struct State {
+struct FollowerState {
     file: ConfigFile,
     /// The faults that were logged last, so that each is logged once.
     faults: BTreeSet<Finding>,
@@ -40,7 +40,7 @@ impl Follower {
         metrics: LoadMetrics,
         file: ConfigFile,
     ) -> Self {
-        let state = State {
+        let state = FollowerState {
             file,
             faults: BTreeSet::new(),
             config_fault: None,
@@ -76,7 +76,7 @@ impl Follower {
     }
 
     /// Takes a changed `chancery.yaml`, as far as it can be used.
-    fn configured(&self, state: &mut State, changed: ConfigChange) {
+    fn configured(&self, state: &mut FollowerState, changed: ConfigChange) {
         state.config_fault = match &changed {
             ConfigChange::Usable { .. } => None,
             ConfigChange::Unusable(invalid) => Some(invalid.finding()),
@@ -99,7 +99,7 @@ impl Follower {
         }
     }
 
-    fn tell(&self, state: &mut State, report: &LoadReport) {
+    fn tell(&self, state: &mut FollowerState, report: &LoadReport) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         if faults == state.faults && report.layers().is_empty() && report.warnings.is_empty() {
             return;
@@ -133,7 +133,7 @@ impl Follower {
     }
 
     /// Remembers what is wrong now, for whoever asks.
-    fn record(&self, state: &mut State) {
+    fn record(&self, state: &mut FollowerState) {
         let without_files = without_files(&self.audiences);
         for name in without_files.difference(&state.without_files) {
             warn!("group `{name}` has rules and no files below `groups/{name}`");
@@ -143,7 +143,7 @@ impl Follower {
         self.admin.loaded.record(faults);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FollowerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,22 +25,22 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
 use self::event::ResourceEvent;
-pub(crate) use self::options::Watch;
+pub(crate) use self::options::WatchArgs;
 use self::output::Output;
 use self::printer::Printer;
-use crate::ask::{self, Plan};
+use crate::ask::{self, QueryPlan};
 use crate::exit::Failure;
 
 /// Runs the command.
-pub(crate) fn run(flags: &Watch) -> Result<(), Failure> {
-    let plan = Plan::new(&flags.query)?;
+pub(crate) fn run(flags: &WatchArgs) -> Result<(), Failure> {
+    let plan = QueryPlan::new(&flags.query)?;
     let runtime = ask::runtime()?;
     let ended = runtime.block_on(watch(flags, &plan));
     runtime.shutdown_background();
     ended
 }
 
-async fn watch(flags: &Watch, plan: &Plan) -> Result<(), Failure> {
+async fn watch(flags: &WatchArgs, plan: &QueryPlan) -> Result<(), Failure> {
     let client = plan.client()?;
     let mut output = Output::new(flags.output, plan);
     if let Some(path) = &flags.resume {
@@ -69,7 +69,7 @@ async fn watch(flags: &Watch, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Starts a task for each query.
-fn begin(client: &Client, plan: &Plan) -> (JoinSet<()>, Receiver<ResourceEvent>) {
+fn begin(client: &Client, plan: &QueryPlan) -> (JoinSet<()>, Receiver<ResourceEvent>) {
     let (tell, news) = channel(AHEAD);
     let mut watching = JoinSet::new();
     for query in &plan.queries {

@@ -14,27 +14,27 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use super::colour::{Colour, Paint};
 use super::diff;
 use super::event::{EventKind, ResourceEvent};
-use super::options::Format;
-use crate::ask::{self, Plan, Renderer, Row, plain};
+use super::options::EventFormat;
+use crate::ask::{self, QueryPlan, Renderer, Row, plain};
 use crate::exit::Failure;
 
 /// Writes events.
 pub(super) struct Output {
-    format: Format,
+    format: EventFormat,
     renderer: Renderer,
     paint: Paint,
     /// The resources as they were printed last.
-    known: HashMap<(TypeUrl, Arc<str>), Known>,
+    known: HashMap<(TypeUrl, Arc<str>), PrintedResource>,
 }
 
-struct Known {
+struct PrintedResource {
     row: Row,
     /// True if an earlier run printed it, and this one has not.
     restored: bool,
 }
 
 impl Output {
-    pub(super) fn new(format: Format, plan: &Plan) -> Self {
+    pub(super) fn new(format: EventFormat, plan: &QueryPlan) -> Self {
         let renderer = Renderer::new(plan);
         Self { format, renderer, paint: Paint::of_stdout(), known: HashMap::new() }
     }
@@ -49,7 +49,7 @@ impl Output {
             resource: Arc::new(resource.clone()),
         };
         let key = (type_url.clone(), Arc::clone(&row.name));
-        self.known.insert(key, Known { row, restored: true });
+        self.known.insert(key, PrintedResource { row, restored: true });
     }
 
     /// Writes an event, unless it is known from an earlier run.
@@ -65,8 +65,8 @@ impl Output {
         let text = if told { Vec::new() } else { self.text(event, before.map(|it| it.row))? };
         if let Some(row) = event.row() {
             // Only those two have a use for it.
-            if told || self.format == Format::Diff {
-                self.known.insert(key, Known { row: row.clone(), restored: told });
+            if told || self.format == EventFormat::Diff {
+                self.known.insert(key, PrintedResource { row: row.clone(), restored: told });
             }
         }
         if told {
@@ -80,9 +80,9 @@ impl Output {
     fn text(&self, event: &ResourceEvent, before: Option<Row>) -> Result<Vec<u8>, Failure> {
         let now = now();
         Ok(match self.format {
-            Format::Json => self.object(event, &now).into_bytes(),
-            Format::Table => self.line(event, &now, self.paint).into_bytes(),
-            Format::Diff => {
+            EventFormat::Json => self.object(event, &now).into_bytes(),
+            EventFormat::Table => self.line(event, &now, self.paint).into_bytes(),
+            EventFormat::Diff => {
                 let change = before.zip(event.row()).map(|(before, after)| {
                     diff::lines(
                         &self.renderer.yaml(&before),
@@ -92,15 +92,15 @@ impl Output {
                 });
                 (self.line(event, &now, self.paint) + &change.unwrap_or_default()).into_bytes()
             }
-            Format::Yaml => {
+            EventFormat::Yaml => {
                 let body = event.row().map(|row| format!("---\n{}", self.renderer.yaml(row)));
                 (self.comment(event, &now) + &body.unwrap_or_default()).into_bytes()
             }
-            Format::Text => {
+            EventFormat::Text => {
                 let body = event.row().map(|row| self.renderer.text(row));
                 (self.comment(event, &now) + &body.unwrap_or_default()).into_bytes()
             }
-            Format::Binary => self.message(event)?,
+            EventFormat::Binary => self.message(event)?,
         })
     }
 
