@@ -56,7 +56,7 @@ impl Machine {
             let (stream, type_url) = (id.clone(), response.type_url);
             return self.events.push(Event::Unrequested { stream, type_url });
         }
-        server.heard(&id.scope);
+        server.mark_reachable(&id.scope);
         let reverted = self.choice(now).revert(id.server, &response);
         let judged = Judged::of(response);
         self.take_in(now, id, &judged);
@@ -70,7 +70,7 @@ impl Machine {
     pub(super) fn unchanged(&mut self, now: Time, id: &StreamId) {
         if let Some(server) = self.servers.server_of(id) {
             server.end_poll(now, &id.scope, &self.setup.settings);
-            server.heard(&id.scope);
+            server.mark_reachable(&id.scope);
         }
     }
 
