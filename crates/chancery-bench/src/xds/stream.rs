@@ -114,7 +114,7 @@ impl XdsStream {
         bytes: &mut &[u8],
         plan: &RequestPlan,
     ) -> Result<Option<ReceivedResponse>, &'static str> {
-        if self.left == 0 && !self.begin(bytes)? {
+        if self.left == 0 && !self.read_prefix(bytes)? {
             return Ok(None);
         }
         let now = take(bytes, self.left as usize);
@@ -127,7 +127,7 @@ impl XdsStream {
             return Ok(None);
         }
         self.have = 0;
-        if !self.scanner.whole() {
+        if !self.scanner.is_complete() {
             return Err(DAMAGED);
         }
         self.response(plan).map(Some)
@@ -223,7 +223,7 @@ impl XdsStream {
     }
 
     /// Reads the prefix of a message (compression and length); returns true if it is whole.
-    fn begin(&mut self, bytes: &mut &[u8]) -> Result<bool, &'static str> {
+    fn read_prefix(&mut self, bytes: &mut &[u8]) -> Result<bool, &'static str> {
         let have = usize::from(self.have);
         let now = take(bytes, PREFIX - have);
         self.prefix[have..have + now.len()].copy_from_slice(now);
