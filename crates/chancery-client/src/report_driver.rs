@@ -158,7 +158,7 @@ impl ReportDriver {
         self.update(|reporter, now| reporter.answered(now, answer));
     }
 
-    pub(crate) fn unsaid(&self, report: &LoadReport) {
+    pub(crate) fn report_unsent(&self, report: &LoadReport) {
         self.update(|reporter, now| reporter.not_sent(now, report));
     }
 

@@ -81,14 +81,14 @@ impl BootstrapReader {
         if !root.is_object(&mut faults) {
             return Err(BootstrapError::Invalid { origin, faults });
         }
-        let bootstrap = self.whole(&root, &mut faults);
+        let bootstrap = self.read_bootstrap(&root, &mut faults);
         for fault in bootstrap.faults() {
             add(&mut faults, fault);
         }
         BootstrapError::unless_empty(origin, faults).map(|()| bootstrap)
     }
 
-    fn whole(&self, root: &JsonField<'_>, faults: &mut Vec<Fault>) -> Bootstrap {
+    fn read_bootstrap(&self, root: &JsonField<'_>, faults: &mut Vec<Fault>) -> Bootstrap {
         let client = template(root, "client_default_listener_resource_name_template", faults);
         let server = template(root, "server_listener_resource_name_template", faults);
         Bootstrap {

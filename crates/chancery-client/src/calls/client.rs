@@ -66,7 +66,7 @@ impl Caller {
     ) -> Result<(ResponseReader, MessageWriter), ErrorDetail> {
         let limit = self.options.connect_timeout;
         let allowed = sender.current_max_send_streams();
-        match timeout(limit, self.begin(sender, path)).await {
+        match timeout(limit, self.begin_call(sender, path)).await {
             Ok(begun) => begun,
             Err(_) => Err(unavailable(format!(
                 "no stream within {limit:?}; the server allows for {allowed} at once"
@@ -80,7 +80,7 @@ impl Caller {
         self.options.connect_timeout / 2
     }
 
-    async fn begin(
+    async fn begin_call(
         &self,
         sender: SendRequest<Bytes>,
         path: &str,

@@ -67,7 +67,7 @@ pub(crate) async fn serve<F>(
     loop {
         let is_full = connections.len() >= limits.connections;
         tokio::select! {
-            Some(ended) = connections.join_next() => note(ended),
+            Some(ended) = connections.join_next() => log_panic(ended),
             accepted = listener.accept(), if !is_full => match accepted {
                 Ok((socket, _)) => {
                     connections.spawn(connection(socket, limits, answer.clone()));
@@ -105,7 +105,7 @@ async fn connection<F>(
                 Some(Err(error)) => return debug!("a connection ended: {error}"),
                 None => return,
             },
-            Some(ended) = calls.join_next() => note(ended),
+            Some(ended) = calls.join_next() => log_panic(ended),
         }
     }
 }
@@ -136,7 +136,7 @@ fn head() -> Response<()> {
 }
 
 /// A call that panics breaks no other.
-fn note(ended: Result<(), JoinError>) {
+fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         warn!("a call was not answered: {error}");
     }

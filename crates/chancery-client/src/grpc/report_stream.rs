@@ -96,7 +96,7 @@ impl ReportStream {
                 return nobody_reports();
             };
             if out.send(framed(&encode_load_report(&report))).is_err() {
-                self.driver.unsaid(&report);
+                self.driver.report_unsent(&report);
                 return unwritable();
             }
         }
