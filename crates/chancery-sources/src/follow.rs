@@ -135,7 +135,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
 
     fn turn(&mut self) -> Result<(), Stopped> {
         let report = self.load()?;
-        self.tell(&report);
+        self.report_news(&report);
         let woken = self.idle()?;
         self.settle(woken)
     }
@@ -150,7 +150,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         Ok(self.directory.load_moving())
     }
 
-    fn tell(&mut self, report: &LoadReport) {
+    fn report_news(&mut self, report: &LoadReport) {
         let same = self.faults.as_ref() == Some(&report.faults);
         if !same || !report.layers().is_empty() || !report.warnings.is_empty() {
             (self.report)(report);

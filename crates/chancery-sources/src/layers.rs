@@ -56,7 +56,7 @@ impl DirectoryLayers {
         self.faults.clear();
         let all = assemble::whole_layers(reading).into_iter();
         all.map(|(layer, whole)| {
-            let reading = self.whole(&layer, whole);
+            let reading = self.note_faults(&layer, whole);
             (layer, reading)
         })
         .collect()
@@ -78,7 +78,9 @@ impl DirectoryLayers {
                     self.faults.remove(layer);
                     LayerReading::Edits(edits)
                 }
-                None => self.whole(layer, assemble::whole_layer(layer, reading.of_layer(layer))),
+                None => {
+                    self.note_faults(layer, assemble::whole_layer(layer, reading.of_layer(layer)))
+                }
             };
             readings.insert(layer.clone(), read);
         }
@@ -144,7 +146,11 @@ impl DirectoryLayers {
         changes
     }
 
-    fn whole(&mut self, layer: &Layer, whole: Result<WholeLayer, Vec<Fault>>) -> LayerReading {
+    fn note_faults(
+        &mut self,
+        layer: &Layer,
+        whole: Result<WholeLayer, Vec<Fault>>,
+    ) -> LayerReading {
         match whole {
             Ok(whole) => {
                 self.faults.remove(layer);

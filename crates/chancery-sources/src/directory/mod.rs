@@ -162,7 +162,7 @@ impl Directory {
     fn changes(&self, at: &ChangedPlaces) -> Option<Vec<FileChange>> {
         let reports_all = self.watcher.as_ref().is_some_and(Watcher::reports_everything);
         let last = self.last.as_ref().filter(|_| reports_all && self.published)?;
-        patch::look(&last.listing, &self.options, at)
+        patch::changed_files(&last.listing, &self.options, at)
     }
 
     /// Reads what changed, and publishes it if it is still what is there, and nothing else
@@ -204,7 +204,7 @@ impl Directory {
             let changes = self.layers.changes_of_all(&reading.listing, layers, &report.faults);
             self.publish(changes, &mut report);
         }
-        report.warnings = self.warnings.all(&reading);
+        report.warnings = self.warnings.new_of_scan(&reading);
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
         report

@@ -102,12 +102,12 @@ impl Parsing<'_> {
         let pieces = text.and_then(|text| document::pieces(self.found.format, text));
         match pieces.and_then(|pieces| self.together(&pieces, known)) {
             Some(document) => Ok(document),
-            None => self.whole(bytes),
+            None => self.parse_caught(bytes),
         }
     }
 
     /// A text by itself. A parser that panics on it is a fault of this file and costs no other.
-    fn whole(self, bytes: &[u8]) -> Result<Document, Wrong> {
+    fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
         let Self { found, v2, schema } = self;
         let parse = AssertUnwindSafe(|| document::parse(schema, found.format, bytes));
         let Parsed { resources, faults } = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
@@ -170,7 +170,7 @@ impl Parsing<'_> {
         let read = workers::map(&rest, |(piece, hash)| match moved.get(hash) {
             Some(part) => Some((*part).clone()),
             None => {
-                let document = self.whole(piece.text.as_bytes()).ok()?;
+                let document = self.parse_caught(piece.text.as_bytes()).ok()?;
                 let part = DocumentPart { hash: *hash, document: Arc::new(document) };
                 part.document.faults.is_empty().then_some(part)
             }
@@ -240,7 +240,7 @@ mod tests {
             let mut before = None;
             for text in texts {
                 let text = text.join("---\n");
-                let whole = parsing.whole(text.as_bytes()).unwrap();
+                let whole = parsing.parse_caught(text.as_bytes()).unwrap();
                 let document = parsing.document(text.as_bytes(), before.as_ref()).unwrap();
                 prop_assert_eq!(told(&document), told(&whole));
                 before = Some(document);

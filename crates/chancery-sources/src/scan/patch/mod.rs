@@ -19,14 +19,14 @@ use crate::scan::skipped::{is_ignored, is_skipped};
 use crate::watch::change_log::ChangedPlaces;
 
 /// The files that changed at these places. Returns `None` if that needs a scan.
-pub(crate) fn look(
+pub(crate) fn changed_files(
     listing: &Listing,
     options: &Options,
     at: &ChangedPlaces,
 ) -> Option<Vec<FileChange>> {
     match at {
         ChangedPlaces::At(paths) if listing.faults.is_empty() => {
-            Look { listing, options }.all(paths)
+            Look { listing, options }.changes_at(paths)
         }
         _ => None,
     }
@@ -41,9 +41,9 @@ struct Look<'a> {
 struct NeedsScan;
 
 impl Look<'_> {
-    fn all(&self, paths: &BTreeSet<PathBuf>) -> Option<Vec<FileChange>> {
+    fn changes_at(&self, paths: &BTreeSet<PathBuf>) -> Option<Vec<FileChange>> {
         let changes: Result<Vec<Option<FileChange>>, NeedsScan> =
-            paths.iter().map(|path| self.one(path)).collect();
+            paths.iter().map(|path| self.change_at(path)).collect();
         let changes: Vec<FileChange> = changes.ok()?.into_iter().flatten().collect();
         // Events follow a directory that was moved away; its path does not.
         let top = self.listing.top;
@@ -55,7 +55,7 @@ impl Look<'_> {
         fit.then_some(changes)
     }
 
-    fn one(&self, path: &Path) -> Result<Option<FileChange>, NeedsScan> {
+    fn change_at(&self, path: &Path) -> Result<Option<FileChange>, NeedsScan> {
         let places = &self.listing.places;
         // A link, what one leads to, or a directory.
         if places.entries.contains(path) || places.directories.contains_key(path) {

@@ -86,7 +86,7 @@ proptest! {
         for ops in histories {
             let touched = ops.iter().flat_map(|op| op.apply(&options.directory)).collect();
             let wanted = scan(&options);
-            match look(&listing, &options, &ChangedPlaces::At(touched)) {
+            match changed_files(&listing, &options, &ChangedPlaces::At(touched)) {
                 Some(changes) => {
                     changes.into_iter().for_each(|change| drop(listing.apply(change)));
                     prop_assert_eq!(&listing, &wanted);
@@ -105,7 +105,7 @@ fn plain_changes_need_no_scan() {
     let listing = scan(&options);
     let looked = |names: &[&str]| {
         let paths = names.iter().map(|name| top.join(name)).collect();
-        let changes = look(&listing, &options, &ChangedPlaces::At(paths))?;
+        let changes = changed_files(&listing, &options, &ChangedPlaces::At(paths))?;
         Some(changes.iter().map(|change| change.now.is_some()).collect::<Vec<_>>())
     };
     assert_eq!(looked(&["chancery.yaml", ".hidden.yaml", "x.yaml~", "mine.yaml"]), Some(vec![]));
