@@ -31,7 +31,8 @@ impl Acceptor {
     pub(crate) async fn run(self, listener: Listener) {
         let acceptor = Arc::new(self);
         let mut connections = JoinSet::new();
-        let mut followed = std::pin::pin!(follow(acceptor.tls.clone(), &acceptor.services.shared));
+        let mut followed =
+            std::pin::pin!(reload_on_change(acceptor.tls.clone(), &acceptor.services.shared));
         loop {
             tokio::select! {
                 biased;
@@ -150,9 +151,9 @@ impl Drop for ConnectionPermit {
 }
 
 /// Reloads the certificates of a listener when they change, if it has any. Never ends.
-async fn follow(tls: Option<Arc<Tls>>, shared: &ServerState) {
+async fn reload_on_change(tls: Option<Arc<Tls>>, shared: &ServerState) {
     match tls {
-        Some(tls) => tls.follow(shared.config.times.tls_reload).await,
+        Some(tls) => tls.reload_on_change(shared.config.times.tls_reload).await,
         None => std::future::pending().await,
     }
 }

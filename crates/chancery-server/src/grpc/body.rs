@@ -189,7 +189,8 @@ impl StreamBody {
                 return Ok(());
             }
             let grace = self.session.shared().config.times.grace;
-            let grace = if self.session.is_unheard() { grace.min(FIRST_WORD) } else { grace };
+            let grace =
+                if self.session.awaits_first_request() { grace.min(FIRST_WORD) } else { grace };
             self.drain = DrainState::Until(Box::pin(tokio::time::sleep(grace)));
         }
         let DrainState::Until(over) = &mut self.drain else { return Ok(()) };

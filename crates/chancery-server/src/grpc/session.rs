@@ -105,7 +105,7 @@ impl StreamSession {
     }
 
     /// Returns true if no request has come yet.
-    pub(crate) fn is_unheard(&self) -> bool {
+    pub(crate) fn awaits_first_request(&self) -> bool {
         self.watch.is_none()
     }
 
