@@ -116,7 +116,7 @@ impl ClientConnection {
             moved |= self.server_receives(now)?;
             moved |= self.server_sends(now, rng)?;
             moved |= self.client_receives(now)?;
-            moved |= self.follow();
+            moved |= self.subscribe_to_references();
             if !moved {
                 return self.check_waits(now);
             }
@@ -229,7 +229,7 @@ impl ClientConnection {
 
     /// Subscribes to the resources that those of the client refer to. Returns true if that changes
     /// a subscription.
-    fn follow(&mut self) -> bool {
+    fn subscribe_to_references(&mut self) -> bool {
         let mut news = false;
         let steps: &[(&str, &str)] = match self.profile.style {
             SubscriptionStyle::Random => &[],

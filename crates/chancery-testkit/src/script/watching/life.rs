@@ -122,7 +122,7 @@ impl Life {
                 };
                 self.client.restore(type_url, held);
             }
-            Line::Said { server, reply } => self.said(&server, reply)?,
+            Line::Said { server, reply } => self.receive_response(&server, reply)?,
             Line::Wait(time) => self.wait(self.now + time),
         }
         let busy = text.starts_with('|');
@@ -138,7 +138,7 @@ impl Life {
         self.text
     }
 
-    fn said(&mut self, server: &str, said: super::line::Said) -> Result<(), String> {
+    fn receive_response(&mut self, server: &str, said: super::line::Said) -> Result<(), String> {
         let place = Place { server: server.to_owned(), scope: Scope::Aggregated };
         let mut stream = self.stream(&place)?;
         let protocol = self.client.setup().find(stream.server).map(|server| server.protocol);
@@ -188,7 +188,7 @@ impl Life {
     fn send(&mut self, stream: &StreamId) {
         while let Some(request) = self.client.request(self.now, stream) {
             let server = self.label(&StreamId { server: stream.server, scope: Scope::Aggregated });
-            self.note(&format!("< {server} {}", said(&request)));
+            self.note(&format!("< {server} {}", request_text(&request)));
         }
     }
 
@@ -198,7 +198,7 @@ impl Life {
         while let Some(event) = self.client.event(id) {
             told = true;
             let name = self.watches.get(&id).map(|watch| watch.name.clone()).unwrap_or_default();
-            self.note(&format!("! {name} {}", heard(&event)));
+            self.note(&format!("! {name} {}", event_text(&event)));
         }
         if told {
             self.client.applied(id);
@@ -269,7 +269,7 @@ fn limit(settings: &mut Settings) -> &mut RateLimit {
 }
 
 /// Returns a request as the text of a script.
-fn said(request: &Request) -> String {
+fn request_text(request: &Request) -> String {
     let mut words = vec![TypeUrl::new(request.type_url()).short().to_owned()];
     match request {
         Request::Sotw(request) => {
@@ -298,7 +298,7 @@ fn said(request: &Request) -> String {
 }
 
 /// Returns an event of a watcher as the text of a script.
-fn heard(event: &WatchEvent) -> String {
+fn event_text(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Changed { name, value: Ok(held) } => {
             format!("{name}@{}", String::from_utf8_lossy(held.resource.body()))

@@ -70,7 +70,7 @@ impl SimulatedWatch {
 
 impl View {
     /// Takes in what a watcher was told; what is wrong with that, if anything is.
-    pub(super) fn hear(&mut self, event: &WatchEvent, prompt: bool) -> Result<(), String> {
+    pub(super) fn take_event(&mut self, event: &WatchEvent, prompt: bool) -> Result<(), String> {
         self.heard = true;
         match event {
             WatchEvent::Complete if self.settled => return Err("it settles twice".to_owned()),
@@ -108,7 +108,7 @@ impl View {
 }
 
 /// Returns an event of a watcher, for people.
-pub(super) fn told(event: &WatchEvent) -> String {
+pub(super) fn event_text(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Changed { name, value: Ok(held) } => {
             format!("{name} is {{{}}}", String::from_utf8_lossy(held.resource.body()))

@@ -39,7 +39,7 @@ use chancery_core::{ErrorDetail, Time, TypeUrl, Variant};
 use super::History;
 use super::rng::Rng;
 use crate::client::Fault;
-use audience::{SimulatedWatch, View, told};
+use audience::{SimulatedWatch, View, event_text};
 use double::Draft;
 use host::{Host, Mood};
 use link::{Link, LinkState};
@@ -223,7 +223,7 @@ impl Federation {
             SimulatedWatch { id, authority, type_url, name, since, reads_from, ready, view };
         self.note(|| format!("+ {}", watch.label()));
         self.watches.push(watch);
-        self.tell(Input::TimePassed)
+        self.handle_input(Input::TimePassed)
     }
 
     /// Ends a watch; and makes the same again, at once.
@@ -238,7 +238,7 @@ impl Federation {
         if again {
             return self.watch(authority, type_url, name);
         }
-        self.tell(Input::TimePassed)
+        self.handle_input(Input::TimePassed)
     }
 
     fn unwatch(&mut self, id: WatchId, authority: &AuthorityKey) {
@@ -292,13 +292,13 @@ impl Federation {
     fn tick(&mut self) -> Result<bool, Fault> {
         let due = self.client.deadline().is_some_and(|at| at <= self.now);
         if due {
-            self.tell(Input::TimePassed)?;
+            self.handle_input(Input::TimePassed)?;
         }
         Ok(due)
     }
 
     /// Tells the client something, and does what it wants then.
-    fn tell(&mut self, input: Input) -> Result<(), Fault> {
+    fn handle_input(&mut self, input: Input) -> Result<(), Fault> {
         for event in self.client.handle(self.now, input) {
             match &event {
                 Event::FellBack { authority, server } => {
@@ -311,11 +311,11 @@ impl Federation {
             }
             self.referee.happened(&self.plan, &event).map_err(Fault)?;
         }
-        self.follow()?;
+        self.take_effects()?;
         self.attend().map(drop)
     }
 
-    fn follow(&mut self) -> Result<(), Fault> {
+    fn take_effects(&mut self) -> Result<(), Fault> {
         while let Some(effect) = self.client.poll() {
             match effect {
                 Effect::Open(id) => {
@@ -359,17 +359,18 @@ impl Federation {
             while let Some(event) = self.client.event(watch.id) {
                 self.news += 1;
                 if let Some(trace) = &mut self.trace {
-                    let line = format!("  ! {}: {}", watch.label(), told(&event));
+                    let line = format!("  ! {}: {}", watch.label(), event_text(&event));
                     trace.push(format!("{:>9.3} {line}", self.now.0.as_secs_f64()));
                 }
-                let verdict = watch.view.hear(&event, prompt);
-                let verdict = verdict.and_then(|()| self.referee.told(&self.plan, watch, &event));
+                let verdict = watch.view.take_event(&event, prompt);
+                let verdict =
+                    verdict.and_then(|()| self.referee.judge_event(&self.plan, watch, &event));
                 verdict.map_err(|why| Fault(format!("{}: {why}", watch.label())))?;
             }
             let id = watch.id;
             self.client.applied(id);
         }
-        self.follow()?;
+        self.take_effects()?;
         Ok(moved)
     }
 
@@ -384,7 +385,7 @@ impl Federation {
             }
             (LinkState::Open, _) => {}
         }
-        Ok(self.say(id)? | self.serve(id)? | self.receive(id)?)
+        Ok(self.send_request(id)? | self.serve(id)? | self.receive(id)?)
     }
 
     fn open(&mut self, id: &StreamId) -> Result<(), Fault> {
@@ -397,19 +398,19 @@ impl Federation {
             link.state = LinkState::Open;
             link.ends = (mood == Mood::Curt).then_some((self.now, "it is curt"));
         }
-        self.tell(Input::Opened(id.clone()))
+        self.handle_input(Input::Opened(id.clone()))
     }
 
     fn end(&mut self, id: &StreamId, why: &str) -> Result<(), Fault> {
         let Some(link) = self.links.remove(id) else { return Ok(()) };
         self.note(|| format!("{} ends: {why}", label(id)));
-        self.referee.ended(id, link.heard);
+        self.referee.stream_ended(id, link.heard);
         let error = ErrorDetail { code: ErrorDetail::UNAVAILABLE, message: why.to_owned() };
-        self.tell(Input::Ended(id.clone(), error))
+        self.handle_input(Input::Ended(id.clone(), error))
     }
 
     /// The client says what is due.
-    fn say(&mut self, id: &StreamId) -> Result<bool, Fault> {
+    fn send_request(&mut self, id: &StreamId) -> Result<bool, Fault> {
         let due = self.links.get(id).is_some_and(|it| it.due && it.writes_from <= self.now);
         if !due {
             return Ok(false);
@@ -472,8 +473,8 @@ impl Federation {
             link.heard = true;
             self.note(|| format!("{}   {} arrived", label(id), response.nonce));
             let reply = link::read(response);
-            self.referee.heard(id, &reply);
-            self.tell(Input::Received(id.clone(), reply))?;
+            self.referee.response_read(id, &reply);
+            self.handle_input(Input::Received(id.clone(), reply))?;
             moved = true;
         }
         Ok(moved)

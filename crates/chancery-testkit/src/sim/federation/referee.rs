@@ -106,7 +106,7 @@ impl Referee {
         self.unanswered.retain(|(id, _), _| id != stream);
     }
 
-    pub(super) fn ended(&mut self, stream: &StreamId, heard: bool) {
+    pub(super) fn stream_ended(&mut self, stream: &StreamId, heard: bool) {
         self.closed(stream);
         if !heard {
             self.troubled.insert(stream.clone());
@@ -114,7 +114,7 @@ impl Referee {
     }
 
     /// The client read a response.
-    pub(super) fn heard(&mut self, stream: &StreamId, reply: &client::Response) {
+    pub(super) fn response_read(&mut self, stream: &StreamId, reply: &client::Response) {
         self.troubled.remove(stream);
         let (id, url) = (stream.clone(), reply.type_url.clone());
         if !self.asked.contains(&(id.clone(), Some(url.clone()))) {
@@ -275,7 +275,7 @@ impl Referee {
     }
 
     /// Judges what a watcher was told.
-    pub(super) fn told(
+    pub(super) fn judge_event(
         &self,
         plan: &FederationPlan,
         watch: &SimulatedWatch,
