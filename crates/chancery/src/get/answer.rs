@@ -59,19 +59,23 @@ impl Question {
     pub(super) async fn ask(self, mut watch: RawWatch) -> Vec<Answer> {
         let mut found = Members::new();
         let limit = self.plan.limit();
-        let end = match timeout(limit, self.hear(&mut watch, &mut found)).await {
+        let end = match timeout(limit, self.find_answers(&mut watch, &mut found)).await {
             Ok(end) => end,
-            Err(_) => Some(self.silence(self.client.server_of(&self.name), limit)),
+            Err(_) => Some(self.no_answer(self.client.server_of(&self.name), limit)),
         };
         found.into_values().chain(end.map(Err)).collect()
     }
 
     /// Takes events until they are the answer; or returns the reason why there is none.
-    async fn hear(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
-        if self.is_many { self.many(watch, found).await } else { self.one(watch, found).await }
+    async fn find_answers(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
+        if self.is_many {
+            self.find_members(watch, found).await
+        } else {
+            self.find_named(watch, found).await
+        }
     }
 
-    async fn one(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
+    async fn find_named(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
         loop {
             match watch.next().await {
                 Some(Event::Changed { name, value }) => {
@@ -85,7 +89,7 @@ impl Question {
         }
     }
 
-    async fn many(&self, watch: &mut RawWatch, members: &mut Members) -> Option<Trouble> {
+    async fn find_members(&self, watch: &mut RawWatch, members: &mut Members) -> Option<Trouble> {
         let mut rejected = None;
         loop {
             match watch.next().await {
@@ -116,7 +120,7 @@ impl Question {
         let server = self.client.server_of(&self.name);
         let patience = self.plan.patience(server);
         if members.is_empty() && rejected.is_none() && took >= patience {
-            return Some(self.silence(server, patience));
+            return Some(self.no_answer(server, patience));
         }
         if !self.is_whole || rejected.is_some() {
             let pause = took.clamp(SHORTEST_PAUSE, patience.max(SHORTEST_PAUSE));
@@ -171,7 +175,7 @@ impl Question {
         Trouble { text: error.to_string(), is_failure: is_open || ask::is_failure(error.kind) }
     }
 
-    fn silence(&self, server: Option<&XdsServer>, patience: Duration) -> Trouble {
+    fn no_answer(&self, server: Option<&XdsServer>, patience: Duration) -> Trouble {
         let (short, node) = (self.type_url.short(), self.plan.node());
         let uri = server.map_or("", |server| &server.uri);
         let text =

@@ -62,12 +62,12 @@ impl Follower {
         if let Some(revision) = &report.revision {
             self.audiences.follow(revision);
         }
-        self.tell(&mut state, report);
+        self.log_report(&mut state, report);
         self.record(&mut state);
     }
 
     /// Some time has passed: `chancery.yaml` may have changed alone.
-    pub(crate) fn look(&self) {
+    pub(crate) fn check_config(&self) {
         let mut state = self.lock();
         let whole = state.whole;
         let Some(changed) = state.file.look(whole) else { return };
@@ -99,7 +99,7 @@ impl Follower {
         }
     }
 
-    fn tell(&self, state: &mut FollowerState, report: &LoadReport) {
+    fn log_report(&self, state: &mut FollowerState, report: &LoadReport) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         if faults == state.faults && report.layers().is_empty() && report.warnings.is_empty() {
             return;

@@ -115,7 +115,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let following = directory.follow(move |report| heard.loaded(report));
     let following = following.context("cannot follow the directory")?;
     let stop = CancellationToken::new();
-    let looking = tokio::spawn(look(follower, stop.clone()));
+    let looking = tokio::spawn(watch_config(follower, stop.clone()));
     admin.readiness.advance(ReadinessState::Ready);
 
     let mut served = std::pin::pin!(server.serve(all, stop.clone().cancelled_owned()));
@@ -162,13 +162,13 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> CancellationToken
 }
 
 /// Looks every so often whether `chancery.yaml` changed.
-async fn look(follower: Arc<Follower>, stop: CancellationToken) {
+async fn watch_config(follower: Arc<Follower>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         let follower = Arc::clone(&follower);
         // Reading blocks, for long if the file is on another machine.
-        tokio::task::spawn_blocking(move || follower.look()).await.ok();
+        tokio::task::spawn_blocking(move || follower.check_config()).await.ok();
     }
 }
 

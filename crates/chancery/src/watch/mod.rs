@@ -49,7 +49,7 @@ async fn watch(flags: &WatchArgs, plan: &QueryPlan) -> Result<(), Failure> {
             client.restore(&type_url, resource);
         }
     }
-    let (mut watching, news) = begin(&client, plan);
+    let (mut watching, news) = start_watches(&client, plan);
     let mut printer = Printer::start(news, output, flags.count);
     let ended = tokio::select! {
         biased;
@@ -57,7 +57,7 @@ async fn watch(flags: &WatchArgs, plan: &QueryPlan) -> Result<(), Failure> {
             printer.stop();
             stopped
         }
-        ended = printer.ended() => ended,
+        ended = printer.wait_for_outcome() => ended,
         () = printer::deserted() => Ok(()),
     };
     watching.shutdown().await;
@@ -69,7 +69,7 @@ async fn watch(flags: &WatchArgs, plan: &QueryPlan) -> Result<(), Failure> {
 }
 
 /// Starts a task for each query.
-fn begin(client: &Client, plan: &QueryPlan) -> (JoinSet<()>, Receiver<ResourceEvent>) {
+fn start_watches(client: &Client, plan: &QueryPlan) -> (JoinSet<()>, Receiver<ResourceEvent>) {
     let (tell, news) = channel(AHEAD);
     let mut watching = JoinSet::new();
     for query in &plan.queries {

@@ -44,7 +44,7 @@ impl Printer {
     }
 
     /// Waits for the outcome.
-    pub(super) async fn ended(&mut self) -> Result<(), Failure> {
+    pub(super) async fn wait_for_outcome(&mut self) -> Result<(), Failure> {
         let Some(ended) = &mut self.ended else { return pending().await };
         let told = ended.await.context("the thread that prints came to an end");
         self.ended = None;
