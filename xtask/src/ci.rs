@@ -64,7 +64,7 @@ fn run_tests(root: &Path, filter: Option<&str>) -> Result<Totals> {
     let mut command = cargo(root, &["test", "--workspace", "--all-features", "--no-fail-fast"]);
     command.env(CI, "1").args(filter);
     let (mut totals, mut place) = (Totals::default(), TestProgress::default());
-    let status = supervise::run_heard(&mut command, BOUNDS, |_, line| {
+    let status = supervise::run_with_lines(&mut command, BOUNDS, |_, line| {
         totals.count(line);
         place.note(line);
     });

@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs a program to its end, and passes each line to `hear`, the beginning of a last line too.
 /// Returns an error if the program exceeds a bound; then it is killed, and all that it started.
-pub(crate) fn run_heard(
+pub(crate) fn run_with_lines(
     command: &mut Command,
     bounds: Bounds,
     mut hear: impl FnMut(OutputStream, &str),
@@ -218,7 +218,7 @@ mod tests {
         let mut lines = Vec::new();
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        let ended = run_heard(&mut command, bounds, |_, line| lines.push(line.to_owned()));
+        let ended = run_with_lines(&mut command, bounds, |_, line| lines.push(line.to_owned()));
         (lines, ended)
     }
 

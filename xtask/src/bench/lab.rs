@@ -85,14 +85,14 @@ impl Lab {
         for round in 1..=self.options.runs {
             for (series, (side, scenario)) in all.iter_mut().zip(jobs) {
                 if series.failed.is_none() {
-                    self.once(round, *side, scenario, series);
+                    self.measure_once(round, *side, scenario, series);
                 }
             }
         }
         all
     }
 
-    fn once(&self, round: usize, side: Side, scenario: &Scenario, series: &mut Series) {
+    fn measure_once(&self, round: usize, side: Side, scenario: &Scenario, series: &mut Series) {
         let x = scenario.x.map(|(name, x)| format!(" {x} {name}")).unwrap_or_default();
         let runs = self.options.runs;
         let label = format!("run {round}/{runs} {} {}{x}", scenario.verb, side.name());

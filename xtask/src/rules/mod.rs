@@ -28,7 +28,7 @@ pub(crate) fn conformance(root: &Path) -> Result<()> {
     let tree = RepositoryTree::read(root)?;
     let (catalogue, faults) = Catalogue::read(&tree);
     report("conformance", &faults)?;
-    let page = table::page(&catalogue, &proofs::all(&tree));
+    let page = table::page(&catalogue, &proofs::in_repository(&tree));
     fs::write(root.join(table::PAGE), page).context(table::PAGE)?;
     println!("conformance: {} is written", table::PAGE);
     Ok(())

@@ -15,7 +15,7 @@ pub(crate) fn check(tree: &RepositoryTree) -> Vec<Finding> {
     if !findings.is_empty() {
         return findings;
     }
-    let proofs = proofs::all(tree);
+    let proofs = proofs::in_repository(tree);
     findings.extend(catalogue.rows().filter_map(|row| proved(row, &proofs)));
     let known = catalogue.by_id();
     findings.extend(tree.files.iter().flat_map(|file| unknown(file, &known)));
@@ -95,7 +95,7 @@ mod tests {
             [("docs/rules/client.md", "# Client\n"), ("docs/rules/vectors.md", "# Vectors\n")];
         let files: Vec<_> = rules.into_iter().chain(empty).collect();
         let tree = RepositoryTree::of(&files);
-        let page = table::page(&Catalogue::read(&tree).0, &proofs::all(&tree));
+        let page = table::page(&Catalogue::read(&tree).0, &proofs::in_repository(&tree));
         let page = [(table::PAGE, page.as_str())];
         let text = |finding| match finding {
             Finding::Fault(text) => text,

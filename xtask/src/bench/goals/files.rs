@@ -30,7 +30,7 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
             if series.failed.is_some() {
                 continue;
             }
-            match once(lab, layout, &mut comparison.commands) {
+            match measure_daemon(lab, layout, &mut comparison.commands) {
                 Ok(run) => {
                     println!("   run {round} {}: first {} ms", series.side, run["first_ms"]);
                     series.runs.push(run);
@@ -63,7 +63,7 @@ fn worse(spec: &'static crate::bench::specs::Spec, all: &[Series], settle: f64) 
 }
 
 /// Runs a fresh daemon on a fresh directory, and changes one file some times.
-fn once(
+fn measure_daemon(
     lab: &Lab,
     layout: Layout,
     commands: &mut Vec<String>,
