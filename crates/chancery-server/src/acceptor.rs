@@ -89,7 +89,7 @@ impl Acceptor {
         }
     }
 
-    /// The TLS handshake, within its time. Notes the certificates of the peer.
+    /// Does the TLS handshake within its time, and notes the certificates of the peer.
     async fn shake_hands<I>(
         &self,
         io: I,
@@ -158,12 +158,13 @@ async fn reload_on_change(tls: Option<Arc<Tls>>, shared: &ServerState) {
     }
 }
 
-/// Waits a moment. Accepting fails when file descriptors run out; connections that end free some.
+/// Waits a moment after a connection could not be accepted. That fails when there are no file
+/// descriptors left; connections that end give some back.
 async fn pause_after(error: &std::io::Error) {
     warn!("cannot accept a connection: {error}");
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-/// The time for which a handshake keeps its permit: many times what one takes that does not wait for
-/// its peer. One that waits takes no time from others.
+/// The time for which a handshake keeps its permit: many times what one takes whose peer answers at
+/// once. A handshake that waits for its peer needs no CPU, so its permit goes to another one.
 const HANDSHAKE_HOLD: Duration = Duration::from_millis(200);

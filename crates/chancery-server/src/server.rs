@@ -187,8 +187,8 @@ async fn set_health(services: &Services, health: &HealthReporter, status: Servin
     }
 }
 
-/// Counts the resources, again and again: at each publication it would cost too much, because it
-/// walks over all types of all audiences. Never ends.
+/// Counts the resources at an interval. Doing so at each publication would cost too much, because
+/// it walks over all types of all audiences. Never ends.
 async fn count_resources(shared: &ServerState) {
     const EVERY: Duration = Duration::from_secs(5);
     loop {

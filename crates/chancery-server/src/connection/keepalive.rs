@@ -41,7 +41,7 @@ impl Keepalive {
         self.deadline
     }
 
-    /// Decides when the deadline has come. The last bytes of the peer came at `heard`.
+    /// Returns the action that is due at the deadline. The last bytes of the peer came at `heard`.
     pub(super) fn on_deadline(&mut self, heard: Instant, now: Instant) -> Option<KeepaliveAction> {
         if self.ping_sent {
             return Some(KeepaliveAction::GiveUp);
@@ -55,7 +55,7 @@ impl Keepalive {
         Some(KeepaliveAction::Ping)
     }
 
-    /// Says that the peer answered.
+    /// Notes that the peer answered.
     pub(super) fn pong_received(&mut self, now: Instant) {
         self.ping_sent = false;
         self.deadline = now + self.interval;

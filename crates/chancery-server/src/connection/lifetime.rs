@@ -87,7 +87,7 @@ impl Lifetime {
         self
     }
 
-    /// Says that the peer answered a ping.
+    /// Notes that the peer answered a ping.
     pub(super) fn pong_received(&mut self) {
         if let Some(keepalive) = &mut self.keepalive {
             keepalive.pong_received(Instant::now());
@@ -142,7 +142,7 @@ impl Lifetime {
         [keepalive, own].into_iter().flatten().min()
     }
 
-    /// The action for which `at` was the time.
+    /// The action that was due at `at`.
     fn due(&mut self, at: Instant, times: &Times, heard: Instant) -> Option<LifetimeAction> {
         let now = Instant::now();
         if let Some(keepalive) = &mut self.keepalive

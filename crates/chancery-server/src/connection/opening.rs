@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     async fn version(said: &[u8]) -> io::Result<(HttpVersion, Vec<u8>)> {
-        // In pieces of five bytes.
+        // The bytes come in pieces of five.
         let (mut client, mut server) = tokio::io::duplex(5);
         let says = async move { tokio::io::AsyncWriteExt::write_all(&mut client, said).await };
         tokio::join!(async move { read_version(&mut server).await }, says).0

@@ -28,8 +28,7 @@ use crate::request::RequestBody;
 const REQUESTS_AT_ONCE: usize = 64;
 /// The number of bytes of responses that are gathered before they are sent.
 const BYTES_AT_ONCE: usize = 64 * 1024;
-/// The time that a client which has sent nothing yet gets for its first request when the connection
-/// drains.
+/// The time for the first request of a client that has sent nothing when the connection drains.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 /// The shortest time of the timer: a deadline in the past must not make the stream spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
@@ -123,7 +122,7 @@ impl StreamBody {
         Poll::Ready(chunk)
     }
 
-    /// Does everything that is due, once and as of one moment. True: there may be more.
+    /// Does everything that is due, once and as of one moment. Returns true if there may be more.
     fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
         let now = Instant::now();
         let more = self.take_requests(cx, now)?;
@@ -147,7 +146,7 @@ impl StreamBody {
         matches!(self.stage, StreamBodyStage::Open) && staying && !self.is_due(cx, now)
     }
 
-    /// Takes the requests that have arrived. True: there may be more.
+    /// Takes the requests that have arrived. Returns true if there may be more.
     fn take_requests(&mut self, cx: &mut Context<'_>, now: Instant) -> Result<bool, Status> {
         for _ in 0..REQUESTS_AT_ONCE {
             let StreamBodyStage::Open = self.stage else { return Ok(false) };
@@ -181,8 +180,8 @@ impl StreamBody {
         true
     }
 
-    /// Ends the stream when the connection drains, but not before its first answer, if that comes in
-    /// time: clients take a stream that ends without an answer for an outage (S-112).
+    /// Ends the stream when the connection drains. It waits for the first answer, within a bound,
+    /// because clients take a stream that ends without an answer for an outage (S-112).
     fn check_drain(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
         if let DrainState::No(activity) = &self.drain {
             if !activity.is_draining() {

@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The time for which a client can keep others waiting by not reading. Some take longer on a slow
-/// network; then a few more responses than the limit are sent at once.
+/// The longest time for which a permit counts, so that a client that does not read delays the
+/// others no longer. On a slow network a client takes longer; then a few more responses than the
+/// limit are sent at once.
 const MAX_HOLD: Duration = Duration::from_millis(20);
 
 /// The time for which a stream waits for a permit. After a longer wait its client would have given up, so the

@@ -26,7 +26,7 @@ pub(crate) struct StreamSession {
     machine: server::Machine,
     watch: Option<Watch>,
     answered: bool,
-    /// True if its audience had a snapshot.
+    /// True if the stream was given a snapshot.
     shown: bool,
 }
 
@@ -76,7 +76,7 @@ impl StreamSession {
         Ok(())
     }
 
-    /// Adds the next response, if there is one; `false` if not.
+    /// Adds the next response. Returns false if there is none.
     pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> bool {
         let Some(response) = self.machine.poll(self.time(now)) else {
             if let Some(event) = self.machine.landed() {
@@ -93,13 +93,13 @@ impl StreamSession {
         true
     }
 
-    /// When to ask for responses again if nothing happens before.
+    /// The time at which to ask for responses again, if nothing happens before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.machine.deadline().map(|time| self.account.started() + time.0)
     }
 
-    /// Returns true if the client got its first answer (S-112), or needs none because it holds what is
-    /// current. Ask when nothing is due.
+    /// Returns true if the client got its first answer (S-112), or needs none because it holds what
+    /// is current. The result is right only when nothing is due.
     pub(crate) fn is_answered(&self) -> bool {
         self.answered || self.shown
     }
@@ -109,7 +109,7 @@ impl StreamSession {
         self.watch.is_none()
     }
 
-    /// Says with which status the stream is ended.
+    /// Notes the status with which the stream is ended.
     pub(crate) fn ends(&mut self, status: &Status) {
         self.account.ends(status.code() as i32);
     }
@@ -156,7 +156,8 @@ impl StreamSession {
         Ok(())
     }
 
-    /// Without a snapshot the client waits, or keeps what it has.
+    /// Gives the machine the snapshot of the audience. Without a snapshot the client waits, or
+    /// keeps what it has.
     fn see(&mut self, state: AudienceState, now: Instant) -> Result<(), Status> {
         if state.reassigned {
             let before = self.watch.as_ref().map(|watch| watch.audience().clone());

@@ -94,7 +94,7 @@ fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
 }
 
 impl ReadySet {
-    /// Says that the connection's task runs, and that `task` wakes it from now on.
+    /// Notes that the connection's task runs, and that `task` wakes it from now on.
     pub(crate) fn start_poll(&self, task: &Waker) {
         self.task.register(task);
         self.bits.fetch_or(AWAKE, Ordering::AcqRel);

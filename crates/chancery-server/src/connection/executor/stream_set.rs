@@ -53,7 +53,8 @@ impl<S: Future<Output = ()> + Unpin> StreamSet<S> {
         }
     }
 
-    /// Polls the streams of one bit that are in the range, which begins with such an index.
+    /// Polls the streams that share one bit and are in the range. The range begins with such a
+    /// stream.
     fn poll_bit(&mut self, indices: Range<usize>, has_budget: &impl Fn() -> bool) {
         for index in indices.step_by(STREAM_BITS) {
             if !has_budget() {
@@ -72,7 +73,7 @@ impl<S: Future<Output = ()> + Unpin> StreamSet<S> {
         }
     }
 
-    /// Polls a stream if it was woken. There may be none: a waker outlives its stream.
+    /// Polls a stream if it was woken. It may be gone already: a waker outlives its stream.
     fn poll(&mut self, index: usize) {
         let Some(Some(entry)) = self.entries.get_mut(index) else { return };
         if !entry.waker.is_woken() {
@@ -270,7 +271,7 @@ mod tests {
         assert_eq!(polls.load(Ordering::Relaxed), 1, "the flag is not");
     }
 
-    /// Polls that the budget allows, however many streams are ready.
+    /// Polls the streams that are ready, but no more of them than the budget.
     fn poll_some(streams: &mut StreamSet<Boxed>, budget: usize) {
         let left = AtomicUsize::new(budget);
         let spend =
