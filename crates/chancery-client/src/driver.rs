@@ -1,4 +1,4 @@
-//! The task that serves the streams the machine wants of one server, whatever kind of server it is.
+//! The task that serves the streams to one server, for each kind of server.
 
 use std::sync::Arc;
 

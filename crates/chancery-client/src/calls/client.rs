@@ -1,5 +1,5 @@
-//! Calls that the client makes: how they begin, and how they end. They are the same for discovery
-//! and for load reports.
+//! Calls that the client makes: their beginning and their end, which are the same for discovery and
+//! for load reports.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -57,8 +57,8 @@ impl Caller {
         connection::connect(address, &self.credentials, &self.options).await
     }
 
-    /// Begins a call, in the time that a connection may take. The server need not have said anything
-    /// for the first message to go out, but it must allow for one more stream.
+    /// Begins a call, in the time that a connection may take. The first message can be sent before
+    /// the server has answered, but the server must allow for one more stream.
     pub(crate) async fn open(
         &self,
         sender: SendRequest<Bytes>,
@@ -75,7 +75,7 @@ impl Caller {
     }
 
     /// Returns the time for which a server may leave no room for a request. It is less than a
-    /// server has for a response as a rule: it cannot answer what it has not read.
+    /// server usually has for a response: it cannot answer what it has not read.
     pub(crate) fn patience(&self) -> Duration {
         self.options.connect_timeout / 2
     }
@@ -116,8 +116,8 @@ impl Caller {
 }
 
 impl ResponseReader {
-    /// Reads the next message. The error says how the call ended: every call ends with one.
-    /// Dropping the future loses nothing.
+    /// Reads the next message. Every call ends with an error, which says how it ended. Dropping the
+    /// future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Bytes, ErrorDetail> {
         loop {
             let messages = match &mut self.state {

@@ -1,8 +1,7 @@
 //! The files of a disk cache: bodies by their hash, one index, and a lock.
 //!
-//! A file is written beside its place and moved there, so it is there as a whole or not at all.
-//! Only the index is sure to survive a loss of power; a body that does not is found out by its
-//! hash.
+//! A file is written under another name and then renamed, so it is there as a whole or not at all.
+//! Only the index is sure to survive a loss of power; a body that is damaged is found by its hash.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -33,7 +32,7 @@ impl CacheFiles {
             .write(true)
             .mode(0o600)
             .open(root.join("lock"))?;
-        // A client that ends may still have something to write.
+        // A client that is ending may still hold the lock while it writes.
         for _ in 0..TRIES {
             match lock.try_lock() {
                 Ok(()) => return Ok(Self { root: root.to_owned(), _lock: lock }),
@@ -71,7 +70,7 @@ impl CacheFiles {
         self.put(&self.body_path(hash), body, false)
     }
 
-    /// Removes all bodies but these. An error is no harm: the next call tries again.
+    /// Removes all bodies but these. An error does no harm: the next call tries again.
     pub(super) fn keep_bodies(&self, kept: &BTreeSet<u128>) {
         let Ok(found) = fs::read_dir(self.root.join(BODIES)) else { return };
         for entry in found.flatten() {

@@ -1,7 +1,7 @@
 //! Servers that are polled: those of REST, and files. For the machine each type is a stream of its
-//! own, on which it sends a request when it is time to, and which brings a response.
+//! own, on which it sends a request when one is due and gets a response.
 //!
-//! Not here: the time and the content of requests, which the machine decides (C-044).
+//! Not here: the decisions when to poll and for which names, which the machine makes (C-044).
 
 mod answer;
 pub(crate) mod files;

@@ -7,7 +7,7 @@
 //!
 //! Files are checked at an interval. That finds a move, a swap of symlinks anywhere on the path and
 //! a write in place alike, works on every file system, and costs one `stat` for each type that is
-//! watched. A program that wants to know of a change sooner sets a shorter interval
+//! watched. A program that needs changes sooner sets a shorter interval
 //! ([`Options::file_refresh`](crate::Options::file_refresh)).
 
 mod probe;
@@ -47,8 +47,8 @@ impl PolledFiles {
         Self { root, reader, refresh: options.file_refresh, limit: options.max_response_bytes }
     }
 
-    /// Waits until the directory or the file exists. While watches have not heard yet that it does
-    /// not, that is an error.
+    /// Waits until the directory or the file exists. As long as the watches do not know that it
+    /// does not exist, returns an error instead.
     pub(crate) async fn wait(&self, is_known: impl Fn() -> bool) -> Result<(), String> {
         loop {
             let root = self.root.clone();
@@ -68,8 +68,8 @@ impl PolledFiles {
 }
 
 impl FilePoller<'_> {
-    /// Checks the file, again and again while somebody writes to it, but not beyond the time of the
-    /// next check. A request with new names is answered although the file is the same.
+    /// Checks the file. While somebody writes to it, the check is repeated, until the time of the
+    /// next check at most. A request with new names is answered even if the file is the same.
     pub(crate) async fn poll(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         let until = Instant::now() + self.files.refresh;
         loop {

@@ -1,4 +1,4 @@
-//! One check of the file of a type: whether it has changed, and what it says.
+//! One check of the file of a type, which finds if the file has changed and reads its content.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::poll::answer::PollAnswer;
 
-/// All that a check needs; it runs on another thread.
+/// The parameters of a check. It runs on another thread.
 pub(super) struct FileProbe {
     pub(super) root: PathBuf,
     pub(super) of: TypeUrl,
@@ -44,7 +44,7 @@ struct PathStamp {
 
 /// The result of a check.
 pub(super) enum ProbeResult {
-    /// Neither the file nor its directory exists.
+    /// The file and its directory do not exist.
     Gone(String),
     /// Somebody writes to the file: it is too early to read it.
     Unsteady,
@@ -144,8 +144,8 @@ impl FileProbe {
         Ok(bytes)
     }
 
-    /// Reads the file, which is used as a whole or not at all. Resources that a decoder of the
-    /// program rejects are left out of that.
+    /// Reads the file, which is used as a whole or not at all. Only resources that a decoder of the
+    /// program rejects are left out alone.
     fn answer(&self, path: &Path, format: Format, bytes: &[u8]) -> PollAnswer {
         let rejected =
             |why| PollAnswer::Unusable(ErrorKind::Rejected, format!("`{}`: {why}", name(path)));
@@ -167,7 +167,7 @@ impl FileProbe {
         }
     }
 
-    /// Returns the result of a check that finds nothing to read. The same reason is an answer once.
+    /// Returns the result of a check that found nothing to read. A reason is an answer only once.
     fn nothing(&self, stamp: Option<PathStamp>, (kind, why): Unusable) -> ProbeResult {
         let state = FileState { stamp, content: xxh3_128(why.as_bytes()), telling: false };
         match &self.state {
@@ -188,8 +188,8 @@ impl PathStamp {
         }
     }
 
-    /// Returns true if a write after this moment is sure to change the stamp. The times of files
-    /// are coarse: two writes within one tick of the file system's clock have the same.
+    /// Returns true if a write after this moment is sure to change the stamp. File systems keep
+    /// times coarsely: two writes within one tick of their clock get the same time.
     fn is_telling(&self, now: SystemTime) -> bool {
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let changed = u64::try_from(self.changed.0).map(Duration::from_secs);
@@ -197,8 +197,8 @@ impl PathStamp {
     }
 }
 
-/// Returns true if the file was written to a moment ago, and may be written to again in a moment:
-/// half of a list is a list too, in YAML.
+/// Returns true if the file was written to so recently that the writer may not be done. In YAML,
+/// half of a list is a valid list.
 fn is_fresh(metadata: &Metadata, now: SystemTime) -> bool {
     let age = metadata.modified().ok().and_then(|at| now.duration_since(at).ok());
     age.is_some_and(|age| age < QUIET_TIME)
