@@ -57,7 +57,8 @@ const LIMITS: CallLimits = CallLimits { connections: 32, calls: 8, message_bytes
 impl StatusServer {
     /// Listens on an address; port 0 is any free one. `clients` is called for each answer.
     ///
-    /// # Errors If the address cannot be bound.
+    /// # Errors
+    /// If the address cannot be bound.
     pub async fn start(
         at: SocketAddr,
         clients: impl Fn() -> Vec<ClientConfig> + Send + Sync + 'static,
