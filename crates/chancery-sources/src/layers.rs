@@ -1,7 +1,7 @@
 //! The layers of the directory, and the change sets that loads make of them.
 //!
-//! A layer with a fault is held back. Where it is not known which overlays there are, those that
-//! were there before are held back too, and not removed.
+//! A layer with a fault is held back. If it is unknown which overlays exist, the earlier ones are
+//! held back too, and not removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::scan::listing::Listing;
 
 /// The layers of the directory, as they were committed last.
 pub(crate) struct DirectoryLayers {
-    /// The layers that are there, or are held back.
+    /// The layers that exist or are held back.
     known: BTreeSet<Layer>,
     /// The layers in which the v2 form of a resource is left out.
     contested: BTreeSet<Layer>,
@@ -31,16 +31,16 @@ pub(crate) type LayerReadings = BTreeMap<Layer, LayerReading>;
 
 /// The result of reading one layer.
 pub(crate) enum LayerReading {
-    /// All of it.
+    /// The whole layer was read.
     Whole(WholeLayer),
-    /// The entries that change.
+    /// Some entries of the layer changed.
     Edits(Edits),
-    /// Its files have faults.
+    /// The files of the layer have faults.
     Faulty,
 }
 
 impl DirectoryLayers {
-    /// No layers: nothing was read so far.
+    /// The layers of a directory that was not read yet.
     pub(crate) fn new() -> Self {
         Self {
             known: BTreeSet::new(),
@@ -92,7 +92,7 @@ impl DirectoryLayers {
         self.faults.values().flatten()
     }
 
-    /// The layers that are there, or are held back.
+    /// The layers that exist or are held back.
     pub(crate) fn known(&self) -> &BTreeSet<Layer> {
         &self.known
     }
@@ -129,7 +129,8 @@ impl DirectoryLayers {
                 (false, false) => changes.remove_layer(&layer),
             }
         }
-        // All that existed at the last look are held back by name; of others there is no sign.
+        // The layers of the last listing are held back by name. Others may exist, so all groups or
+        // all nodes are held back.
         self.groups_unlisted &= listing.groups_unlisted;
         self.nodes_unlisted &= listing.nodes_unlisted;
         set_hold(&mut changes, Hold::UnlistedGroups, self.groups_unlisted);

@@ -1,12 +1,13 @@
-//! Finds the files of a directory: which there are, whose they are, and where to watch.
+//! Finds the files of a directory, the layer of each, and the places to watch.
 //!
-//! Nothing is read here but directories and links. Symlinks are followed. A cycle is a fault and
-//! never a loop, because no directory is entered twice for one layer. Hidden files are skipped,
-//! and with them the `..data` machinery of a mounted ConfigMap: its files are found once, through
-//! their visible links.
+//! Only directories and links are read here. Symlinks are followed. A cycle is a fault and never a
+//! loop, because no directory is entered twice for one layer. Hidden files are skipped, and so is
+//! the `..data` directory of a mounted ConfigMap: its files are found once, through their visible
+//! links.
 //!
-//! Skipped without a word: hidden files and directories, and what editors leave behind (`x~`,
-//! `#x#`, `x.tmp`, `x.swp`). Files of unknown extensions are named in a warning.
+//! Files and directories that are skipped without a warning: hidden ones, and those that editors
+//! leave behind (`x~`, `#x#`, `x.tmp`, `x.swp`). Files of unknown extensions are named in a
+//! warning.
 
 pub(crate) mod listing;
 pub(crate) mod patch;
@@ -28,7 +29,7 @@ use crate::options::Options;
 use crate::scan::listing::{FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing};
 use crate::scan::skipped::{is_ignored, is_skipped};
 
-/// Scans the directory. Everything wrong is in the listing.
+/// Scans the directory. All faults are in the listing.
 pub(crate) fn scan(options: &Options) -> Listing {
     let mut scan =
         Scan { options, listing: Listing::default(), entered: BTreeMap::new(), within: Vec::new() };
@@ -43,15 +44,15 @@ struct Scan<'a> {
     listing: Listing,
     /// The directories entered so far, for each layer.
     entered: BTreeMap<(Layer, FileIdentity), PathBuf>,
-    /// The directories around the one being read.
+    /// The directories that lead to the one being read.
     within: Vec<(FileIdentity, PathBuf)>,
 }
 
 /// A file or directory found on the way.
 struct ScannedEntry {
-    /// As it is reached below the directory given.
+    /// The path below the directory as it was given.
     shown: PathBuf,
-    /// The same without symlinks.
+    /// The same path without symlinks.
     real: PathBuf,
     metadata: Metadata,
 }
@@ -99,7 +100,8 @@ impl Scan<'_> {
         };
         let faults = self.listing.faults.len();
         let Some(spot) = self.spot(top, entry, &kind.scope()) else {
-            // A place that vanished is gone; of one that cannot be looked at nothing is known.
+            // A place that does not exist has no overlays; of one that cannot be read, they are
+            // unknown.
             if self.listing.faults.len() > faults {
                 self.unlisted(kind);
             }
@@ -188,7 +190,7 @@ impl Scan<'_> {
         self.within.pop();
     }
 
-    /// The entries of a directory, sorted by name. Tells why not.
+    /// Opens a directory and returns its entries, sorted by name. If that fails, notes the fault.
     fn open(
         &mut self,
         at: &ScannedEntry,
@@ -207,7 +209,7 @@ impl Scan<'_> {
         }
         let again = self.listing.places.directories.insert(at.real.clone(), home).is_some();
         if again {
-            // FoundFile twice, it is nobody's alone.
+            // A directory that is found twice belongs to no layer alone.
             self.listing.places.directories.insert(at.real.clone(), None);
         }
         let entries = fs::read_dir(&at.shown).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -238,8 +240,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Looks at an entry, through symlinks. `None` if it is not there (any more), or not to be
-    /// looked at.
+    /// Looks at an entry, through symlinks. Returns `None` if it does not exist (any more), or is
+    /// to be skipped.
     fn spot(
         &mut self,
         parent: &ScannedEntry,
@@ -270,7 +272,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Notes a file, or the fault of what is neither a file nor a directory.
+    /// Adds a file, or the fault of an entry that is neither a file nor a directory.
     fn found(&mut self, spot: &ScannedEntry, layer: &Layer) {
         let Some(format) = Format::of_path(&spot.shown) else {
             let message = "ignored: not `.yaml`, `.yml`, `.json`, `.pb_text` or `.pb`";
@@ -318,5 +320,5 @@ impl Overlays {
     }
 }
 
-/// Directories within directories. Paths end at 4,096 bytes on Linux anyway.
+/// The number of directories within each other. Paths end at 4,096 bytes on Linux anyway.
 const MAX_DEPTH: usize = 64;

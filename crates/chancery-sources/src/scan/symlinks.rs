@@ -20,7 +20,7 @@ pub(crate) struct SymlinkPath {
 
 /// Follows `path`, which is relative to `from`, a directory reached without symlinks.
 ///
-/// `None` if it never ends.
+/// Returns `None` if the links never end.
 pub(crate) fn resolve(from: &Path, path: &Path) -> Option<SymlinkPath> {
     let mut end = from.to_owned();
     let mut links = Vec::new();

@@ -1,7 +1,7 @@
-//! A listing brought up to date without a scan, where single files changed.
+//! A listing that is brought up to date without a scan, after changes of single files.
 //!
-//! Only what is plain is looked at here: regular files that came, went or changed in directories
-//! of one layer, reached without symlinks. Whatever else happened needs a scan.
+//! Only simple changes are handled here: regular files that were added, removed or changed in
+//! directories of one layer, reached without symlinks. Any other change needs a scan.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,7 +37,7 @@ struct Look<'a> {
     options: &'a Options,
 }
 
-/// More happened there than can be found without a scan.
+/// The error for changes that need a scan.
 struct NeedsScan;
 
 impl Look<'_> {
@@ -45,7 +45,7 @@ impl Look<'_> {
         let changes: Result<Vec<Option<FileChange>>, NeedsScan> =
             paths.iter().map(|path| self.change_at(path)).collect();
         let changes: Vec<FileChange> = changes.ok()?.into_iter().flatten().collect();
-        // Events follow a directory that was moved away; its path does not.
+        // Events still come from a directory that was moved away; its path leads to another one.
         let top = self.listing.top;
         if !changes.is_empty() && identity(&self.options.directory) != top {
             return None;
@@ -57,7 +57,7 @@ impl Look<'_> {
 
     fn change_at(&self, path: &Path) -> Result<Option<FileChange>, NeedsScan> {
         let places = &self.listing.places;
-        // A link, what one leads to, or a directory.
+        // This path is a link, the target of one, or a directory.
         if places.entries.contains(path) || places.directories.contains_key(path) {
             return Err(NeedsScan);
         }
@@ -66,7 +66,7 @@ impl Look<'_> {
         };
         let Some(home) = places.directories.get(parent) else { return Ok(None) };
         if is_skipped(name) {
-            // Links may lead through it.
+            // Links may lead through this path.
             let is_on_a_way = places.entries.iter().any(|entry| entry.starts_with(path));
             return if is_on_a_way { Err(NeedsScan) } else { Ok(None) };
         }

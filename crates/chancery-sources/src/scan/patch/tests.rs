@@ -1,4 +1,4 @@
-//! A patched listing is what a scan finds, whatever happened.
+//! A patched listing equals the listing of a scan, after any changes.
 
 use std::os::unix::fs::symlink;
 
@@ -45,7 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 impl Op {
-    /// Does it. Returns the places where it happened.
+    /// Makes the change. Returns the places that events name.
     fn apply(&self, top: &Path) -> Vec<PathBuf> {
         let at = |name: &usize| top.join(NAMES[*name]);
         match self {
@@ -58,7 +58,7 @@ impl Op {
             Self::Directory(name) => drop(fs::create_dir(at(name))),
         }
         match self {
-            // A write through a link happens elsewhere, and is reported there.
+            // A write through a link changes the target, and the event names that.
             Self::Write(name, _) => at(name).canonicalize().into_iter().chain([at(name)]).collect(),
             Self::Remove(name) | Self::Directory(name) => vec![at(name)],
             Self::Rename(one, other) | Self::Link(one, other) => vec![at(one), at(other)],
