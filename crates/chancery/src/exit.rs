@@ -52,13 +52,13 @@ impl Failure {
         clap::Error::raw(ErrorKind::ArgumentConflict, why).into()
     }
 
-    /// Adds the usage of the command to a misuse that is told without it.
+    /// Adds the usage of the command to a misuse that has none.
     #[must_use]
     pub(crate) fn with_usage(self, command: &mut clap::Command) -> Self {
         Self { misuse: self.misuse.map(|told| told.format(command)), ..self }
     }
 
-    /// The same failure as a broken one: it keeps the command from answering the question.
+    /// Returns the same failure as one that kept the command from answering the question.
     #[must_use]
     pub(crate) fn breaks(self) -> Self {
         Self { kind: FailureKind::Broken, ..self }

@@ -1,7 +1,7 @@
 //! The `chancery` command: the daemon and the tools around it.
 //!
 //! This crate wires the others together and is the only one that knows flags, the environment,
-//! `chancery.yaml`, signals and exit codes. Nobody depends on it.
+//! `chancery.yaml`, signals and exit codes. No other crate depends on it.
 
 mod admin;
 mod ask;

@@ -12,8 +12,8 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Makes a query with the name as servers and watches have it (C-025). A name that is none
-    /// stays, for the client to refuse.
+    /// Makes a query with the name in its canonical form, as servers and watches have it (C-025). A
+    /// malformed name stays as it is, and the client refuses it.
     pub(super) fn new(type_url: TypeUrl, name: &str) -> Self {
         let read = ResourceName::read(name);
         Self { type_url, name: read.map_or_else(|_| name.to_owned(), |it| it.as_str().to_owned()) }
@@ -30,7 +30,7 @@ impl Query {
         is_xdstp(&self.name) && path.ends_with("/*")
     }
 
-    /// Returns the authority that it names, if it does.
+    /// Returns the authority in its name, if there is one.
     pub(super) fn authority(&self) -> Option<&str> {
         let rest = self.name.strip_prefix(XDSTP)?;
         Some(rest.split('/').next().unwrap_or(rest))

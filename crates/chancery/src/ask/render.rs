@@ -20,7 +20,7 @@ use chancery_proto::wire::encode_response;
 use super::QueryPlan;
 use crate::exit::Failure;
 
-/// A resource that came.
+/// A resource that was received.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) type_url: TypeUrl,
@@ -33,7 +33,7 @@ pub(crate) struct Row {
 /// Writes resources.
 pub(crate) struct Renderer {
     viewer: Viewer,
-    /// Shows secrets too; a resource that it shows otherwise than `viewer` has some.
+    /// Shows secrets too. A resource has secrets if this shows it differently from `viewer`.
     open: Viewer,
     secrets: bool,
 }

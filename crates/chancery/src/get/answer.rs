@@ -1,4 +1,4 @@
-//! One question, until it has been answered.
+//! One query of `get`, until it is answered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Question {
         }
     }
 
-    /// Waits for the answer, or for as long as all servers together may take for one. Members come
+    /// Waits for the answer, for no longer than all servers together may take for one. Members come
     /// in the order of their names.
     pub(super) async fn ask(self, mut watch: RawWatch) -> Vec<Answer> {
         let mut found = Members::new();
@@ -66,7 +66,7 @@ impl Question {
         found.into_values().chain(end.map(Err)).collect()
     }
 
-    /// Takes events until they are the answer; or returns the reason why there is none.
+    /// Takes events until the answer is complete, or returns the reason why there is none.
     async fn find_answers(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
         if self.is_many {
             self.find_members(watch, found).await
@@ -97,13 +97,13 @@ impl Question {
                     let answer = self.answer(Arc::clone(&name), value);
                     members.insert(name, answer);
                 }
-                // The members that are good come next.
+                // The members that can be used come next.
                 Some(Event::Ambient { error: Some(error), .. }) if error.is_nameless => {
                     rejected = Some(self.trouble(&error));
                     break;
                 }
-                // Nobody says what there is: no server can be reached, or the server or a file has
-                // a reason.
+                // It is unknown which members there are: no server can be reached, or a server or a
+                // file reports an error.
                 Some(Event::Ambient { name, error: Some(error) })
                     if *name == *self.name || ask::is_failure(error.kind) =>
                 {
@@ -131,9 +131,9 @@ impl Question {
         rejected
     }
 
-    /// Waits for the rest of a large answer: it may come in several responses, and none says that
-    /// it is the last. A member that has not begun to come in the time of the first response will
-    /// not come; changes of members are no part of the answer, and may never end.
+    /// Waits for the rest of a large answer, which may come in several responses, none of which
+    /// says that it is the last. The wait ends when no new member has come for as long as the first
+    /// response took. Changes of members are no part of the answer, and may never end.
     async fn rest(
         &self,
         watch: &mut RawWatch,
@@ -169,7 +169,8 @@ impl Question {
         }
     }
 
-    /// A resource that nobody can name leaves the question open.
+    /// Returns the error for the output. If it is about a resource without a name, there is no
+    /// answer, unless the caller wants everything rejected.
     fn trouble(&self, error: &WatchError) -> Trouble {
         let is_open = error.is_nameless && !self.rejects;
         Trouble { text: error.to_string(), is_failure: is_open || ask::is_failure(error.kind) }

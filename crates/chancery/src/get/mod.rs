@@ -31,7 +31,7 @@ pub(crate) fn run(flags: &GetArgs) -> Result<(), Failure> {
     let errors: Vec<_> = errors.into_iter().filter_map(Result::err).collect();
     let there = rows.len();
     if there == 0 && errors.is_empty() {
-        // Not on stdout, where a program may look for something else.
+        // It goes to stderr, because a program may read stdout.
         writeln!(io::stderr(), "no resources").ok();
     }
     if output::write(flags.output, &plan, &rows)? { verdict(there, &errors) } else { Ok(()) }
@@ -57,7 +57,7 @@ async fn answers(plan: &Arc<QueryPlan>) -> Result<Vec<Answer>, Failure> {
     Ok(answers.into_iter().flatten().collect())
 }
 
-/// Returns a failure unless all resources have come. Each reason is told once.
+/// Returns a failure unless all resources have come. Each reason is printed once.
 fn verdict(there: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
     let failed = errors.iter().any(|trouble| trouble.is_failure);
     let mut texts: Vec<String> = Vec::new();
@@ -79,5 +79,5 @@ fn verdict(there: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
     }
 }
 
-/// The time for servers to end their streams when the client ends in good order.
+/// The time for servers to end their streams when the client is closed.
 const LAST_WORD: Duration = Duration::from_secs(2);

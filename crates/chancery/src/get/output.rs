@@ -54,7 +54,7 @@ fn each(
     rows.iter().enumerate().try_for_each(|(at, row)| out.write_all(text(row, at == 0).as_bytes()))
 }
 
-/// The keys are promised; new ones may be added at the end.
+/// Returns a resource as JSON. The keys are a promise to users; new ones may be added at the end.
 fn object(renderer: &Renderer, row: &Row) -> String {
     let text = |text: &str| Value::from(text).to_string();
     format!(

@@ -44,8 +44,8 @@ impl Assign for Grouping {
     }
 }
 
-/// The groups the rules speak of and the directory does not hold. Their nodes see the files at the
-/// top alone, which may be meant and is more often a slip.
+/// The groups that the rules name and for which the directory has no files. Their nodes see only
+/// the files at the top. That may be meant, but is more often a mistake.
 pub(crate) fn without_files(audiences: &Audiences<Grouping>) -> BTreeSet<String> {
     let (grouping, known) = (audiences.assignment(), audiences.catalog().groups());
     grouping.names().filter(|name| !known.contains(name)).map(str::to_owned).collect()

@@ -14,7 +14,7 @@ use crate::admin::Admin;
 use crate::config::{ConfigChange, ConfigFile};
 use crate::finding::Finding;
 
-/// Brings changes to where they take effect, and tells of them.
+/// Applies changes of the directory and of `chancery.yaml`, and logs them.
 pub(crate) struct Follower {
     audiences: Audiences<Grouping>,
     admin: Arc<Admin>,
@@ -33,7 +33,7 @@ struct FollowerState {
 }
 
 impl Follower {
-    /// Nothing changed yet.
+    /// A follower that has seen no change yet.
     pub(crate) fn new(
         audiences: Audiences<Grouping>,
         admin: Arc<Admin>,
@@ -50,7 +50,8 @@ impl Follower {
         Self { audiences, admin, metrics, state: Mutex::new(state) }
     }
 
-    /// The directory was loaded. Rules that were changed with it take effect with it.
+    /// Takes the report of a load. Rules that were changed together with the directory take effect
+    /// with it.
     pub(crate) fn loaded(&self, report: &LoadReport) {
         let mut state = self.lock();
         state.whole = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
@@ -66,7 +67,7 @@ impl Follower {
         self.record(&mut state);
     }
 
-    /// Some time has passed: `chancery.yaml` may have changed alone.
+    /// Checks `chancery.yaml`, which may have changed alone.
     pub(crate) fn check_config(&self) {
         let mut state = self.lock();
         let whole = state.whole;
@@ -132,7 +133,7 @@ impl Follower {
         state.faults = faults;
     }
 
-    /// Remembers what is wrong now, for whoever asks.
+    /// Records the present faults for the admin interface.
     fn record(&self, state: &mut FollowerState) {
         let without_files = without_files(&self.audiences);
         for name in without_files.difference(&state.without_files) {

@@ -1,12 +1,12 @@
-//! `chancery watch`: asks, and prints events until it is told to stop.
+//! `chancery watch`: asks, and prints events until a signal stops it.
 //!
 //! ```text
 //!   a task for each query: RawWatch --> bounded channel --> [printer]: Output, one event at a time
 //! ```
 //!
 //! A slow reader slows the channel, which slows the tasks, and these the streams. Nothing else
-//! waits for the reader: signals and the end of the time count while an event cannot be written.
-//! Not here: the common part with `get` ([`crate::ask`]).
+//! waits for the reader: signals and the end of `--time` have effect while an event cannot be
+//! written. Not here: the common part with `get` ([`crate::ask`]).
 
 mod colour;
 mod diff;
@@ -93,7 +93,7 @@ async fn listen(
     }
 }
 
-/// Waits for the end of the time, if there is one, or to be told to stop.
+/// Waits for the end of the time, if there is one, or for a signal.
 async fn stopped(time: Option<Duration>) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen to signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen to signals")?;
@@ -113,5 +113,5 @@ async fn stopped(time: Option<Duration>) -> Result<(), Failure> {
 /// The number of events that may wait to be printed.
 const AHEAD: usize = 64;
 
-/// The time for servers to end their streams when the client ends in good order.
+/// The time for servers to end their streams when the client is closed.
 const LAST_WORD: Duration = Duration::from_secs(2);

@@ -59,17 +59,17 @@ impl Output {
             EventKind::Ambient(_) => None,
             _ => self.known.remove(&key),
         };
-        let told = before.as_ref().zip(event.row()).is_some_and(|(before, row)| {
+        let is_known = before.as_ref().zip(event.row()).is_some_and(|(before, row)| {
             before.restored && self.renderer.json(&before.row) == self.renderer.json(row)
         });
-        let text = if told { Vec::new() } else { self.text(event, before.map(|it| it.row))? };
+        let text = if is_known { Vec::new() } else { self.text(event, before.map(|it| it.row))? };
         if let Some(row) = event.row() {
-            // Only those two have a use for it.
-            if told || self.format == EventFormat::Diff {
-                self.known.insert(key, PrintedResource { row: row.clone(), restored: told });
+            // A resource is only kept if it was printed by an earlier run, or to make a diff.
+            if is_known || self.format == EventFormat::Diff {
+                self.known.insert(key, PrintedResource { row: row.clone(), restored: is_known });
             }
         }
-        if told {
+        if is_known {
             return Ok(Wrote::Nothing);
         }
         let mut out = io::stdout().lock();
@@ -104,7 +104,7 @@ impl Output {
         })
     }
 
-    /// The keys are promised; new ones may be added at the end.
+    /// Returns an event as JSON. The keys are a promise to users; new ones may be added at the end.
     fn object(&self, event: &ResourceEvent, now: &str) -> String {
         let text = |text: &str| Value::from(text).to_string();
         let null = || "null".to_owned();
@@ -122,7 +122,7 @@ impl Output {
         )
     }
 
-    /// `TIME TYPE NAME EVENT…`
+    /// Returns an event as a line: `TIME TYPE NAME EVENT…`.
     fn line(&self, event: &ResourceEvent, now: &str, paint: Paint) -> String {
         let (short, name) = (event.type_url.short(), plain(&event.name));
         let time = paint.with(Colour::Faint, clock(now));
@@ -144,7 +144,8 @@ impl Output {
         format!("# {}", self.line(event, now, Paint::None))
     }
 
-    /// Length and message; nothing for what is no change.
+    /// Returns the message of an event after its length. It is empty for an event that changes no
+    /// resource.
     fn message(&self, event: &ResourceEvent) -> Result<Vec<u8>, Failure> {
         let (rows, removed) = match &event.kind {
             EventKind::Changed(row) => (std::slice::from_ref(row), Vec::new()),
@@ -168,7 +169,7 @@ pub(super) enum Wrote {
     ToNobody,
 }
 
-/// As RFC 3339 has it, in UTC.
+/// Returns the present time in UTC, in the form of RFC 3339.
 fn now() -> String {
     let mut text = String::new();
     // A string takes all that is written to it.
