@@ -64,7 +64,7 @@ impl CacheSlots {
     }
 
     /// Changes one, and makes it first if it is not there.
-    pub(super) fn put<T>(
+    pub(super) fn change_or_insert<T>(
         &mut self,
         name: &ResourceName,
         act: impl FnOnce(&mut CacheSlot) -> T,

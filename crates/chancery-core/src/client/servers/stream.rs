@@ -216,7 +216,7 @@ impl DiscoveryStream {
             unneeded @ Need::Unneeded { .. } => unneeded,
         };
         match self.need {
-            Need::Needed => self.life.begin(now).then_some(StreamChange::Open),
+            Need::Needed => self.life.begin_opening(now).then_some(StreamChange::Open),
             Need::Unneeded { closes } if closes > now => None,
             Need::Unneeded { .. } => {
                 self.outage = None;

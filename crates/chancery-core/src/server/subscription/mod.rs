@@ -193,7 +193,7 @@ impl Subscription {
             return;
         }
         if let Some(first) = self.first_request.take() {
-            self.begin(&first, snapshot);
+            self.compare_with_first(&first, snapshot);
         }
         if self.shared_step(settings).is_none() {
             self.ledger.advance(now, &self.interest);
@@ -295,7 +295,7 @@ impl Subscription {
 
     /// Compares what the first request says about earlier streams with what the client should see
     /// now.
-    fn begin(&mut self, first: &FirstRequest, snapshot: &Snapshot) {
+    fn compare_with_first(&mut self, first: &FirstRequest, snapshot: &Snapshot) {
         if self.interest.is_by_host() && !self.interest.ever_named() {
             self.subscribe_to_base_hosts(snapshot);
         }
