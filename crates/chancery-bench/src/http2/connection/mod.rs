@@ -214,7 +214,8 @@ impl Http2Connection {
         self.payload_left = self.header.length;
         self.padding = 0;
         self.end_reported = false;
-        self.padding_unread = self.header.kind == frame::DATA && self.header.has(frame::PADDED);
+        self.padding_unread =
+            self.header.kind == frame::DATA && self.header.has_flag(frame::PADDED);
         if self.header.kind == frame::DATA {
             self.release_connection_window(out);
         }
@@ -260,7 +261,7 @@ impl Http2Connection {
             self.payload_left -= bytes.len() as u32;
             return Ok((!bytes.is_empty()).then(|| self.data_event(bytes)));
         }
-        if self.header.has(frame::END_STREAM) && !self.end_reported {
+        if self.header.has_flag(frame::END_STREAM) && !self.end_reported {
             return Ok(Some(self.data_event(&[])));
         }
         self.payload_left -= take(input, self.payload_left as usize).len() as u32;
@@ -286,7 +287,7 @@ impl Http2Connection {
     }
 
     fn data_event<'a>(&mut self, bytes: &'a [u8]) -> Http2Event<'a> {
-        let end = self.payload_left == self.padding && self.header.has(frame::END_STREAM);
+        let end = self.payload_left == self.padding && self.header.has_flag(frame::END_STREAM);
         self.end_reported |= end;
         if self.payload_left == 0 {
             self.header_read = 0;
@@ -313,9 +314,9 @@ impl Http2Connection {
         let payload = std::mem::take(&mut self.payload);
         let stream = self.header.stream;
         Ok(match self.header.kind {
-            frame::SETTINGS if self.header.has(frame::ACK) => None,
+            frame::SETTINGS if self.header.has_flag(frame::ACK) => None,
             frame::SETTINGS => self.settings(&payload, out)?,
-            frame::PING if self.header.has(frame::ACK) => None,
+            frame::PING if self.header.has_flag(frame::ACK) => None,
             frame::PING if payload.len() == 8 => {
                 frame::write(out, frame::PING, frame::ACK, 0, &payload);
                 None
@@ -372,7 +373,7 @@ impl Http2Connection {
         }
         let (stream, flags) =
             self.open_block.take().unwrap_or((self.header.stream, self.header.flags));
-        if !self.header.has(frame::END_HEADERS) {
+        if !self.header.has_flag(frame::END_HEADERS) {
             self.open_block = Some((stream, flags));
             return Ok(None);
         }
@@ -386,8 +387,8 @@ impl Http2Connection {
     /// Removes padding and priority from a HEADERS frame.
     fn strip_padding(&mut self) -> Result<(), Http2Error> {
         let short = Http2Error::Frame("headers without their beginning");
-        let padded = self.header.has(frame::PADDED);
-        let front = usize::from(padded) + if self.header.has(frame::PRIORITY) { 5 } else { 0 };
+        let padded = self.header.has_flag(frame::PADDED);
+        let front = usize::from(padded) + if self.header.has_flag(frame::PRIORITY) { 5 } else { 0 };
         let pad = if padded { self.payload.first().copied().unwrap_or(0) } else { 0 };
         let end =
             self.payload.len().checked_sub(pad.into()).filter(|end| *end >= front).ok_or(short)?;

@@ -92,7 +92,7 @@ impl XdsSession {
         let fed = loop {
             match self.http2.next(&mut input, out) {
                 Ok(Some(event)) => {
-                    if let Err(broken) = self.event(event, out, &mut traffic) {
+                    if let Err(broken) = self.take_event(event, out, &mut traffic) {
                         break Err(broken);
                     }
                 }
@@ -134,7 +134,7 @@ impl XdsSession {
         }
     }
 
-    fn event(
+    fn take_event(
         &mut self,
         event: Http2Event<'_>,
         out: &mut Vec<u8>,
@@ -144,15 +144,15 @@ impl XdsSession {
             Http2Event::Data { stream, bytes, end } => {
                 self.data(stream, bytes, out, traffic);
                 if end {
-                    self.end(stream, "the server ended the stream without a status");
+                    self.lose_client(stream, "the server ended the stream without a status");
                 }
             }
             Http2Event::Headers { stream, fields, end } => {
                 if let Some(why) = status::reason(fields.as_deref(), end) {
-                    self.end(stream, &why);
+                    self.lose_client(stream, &why);
                 }
             }
-            Http2Event::Reset { stream, code } => self.end(stream, &status::reset(code)),
+            Http2Event::Reset { stream, code } => self.lose_client(stream, &status::reset(code)),
             Http2Event::GoAway { code, text, .. } => {
                 self.going_away = Some(status::goaway(code, &text))
             }
@@ -194,14 +194,14 @@ impl XdsSession {
                     self.unsent |= stream.has_unsent();
                 }
                 Err(why) => {
-                    self.end(id, why);
+                    self.lose_client(id, why);
                     return;
                 }
             }
         }
     }
 
-    fn end(&mut self, id: u32, why: &str) {
+    fn lose_client(&mut self, id: u32, why: &str) {
         if let Some(stream) = with_id(&mut self.streams, id).filter(|stream| !stream.ended) {
             stream.ended = true;
             self.measurements.client_lost(stream.client, why);
