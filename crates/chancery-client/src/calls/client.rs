@@ -130,7 +130,7 @@ impl ResponseReader {
             };
             return match messages.next().await {
                 Ok(Incoming::Message(message)) => Ok(message),
-                Ok(Incoming::End) => Err(end(messages).await),
+                Ok(Incoming::End) => Err(final_status(messages).await),
                 Ok(Incoming::CutShort) => Err(internal("a response ends in its middle".to_owned())),
                 Ok(Incoming::Malformed(error)) => Err(internal(error.to_string())),
                 Err(error) => Err(unavailable(error_chain(&error))),
@@ -152,7 +152,7 @@ async fn answered(response: &mut ResponseFuture) -> Result<RecvStream, ErrorDeta
 }
 
 /// Returns the status of a call whose last message was read.
-async fn end(messages: &mut MessageReader) -> ErrorDetail {
+async fn final_status(messages: &mut MessageReader) -> ErrorDetail {
     match messages.trailers().await {
         Ok(Some(trailers)) => status::of(&trailers).map_or_else(
             || internal("the stream ended without a status".to_owned()),

@@ -52,7 +52,7 @@ impl CacheFiles {
     }
 
     pub(super) fn put_index(&self, text: &[u8]) -> io::Result<()> {
-        self.put(&self.root.join(INDEX), text, true)?;
+        self.put_file(&self.root.join(INDEX), text, true)?;
         File::open(&self.root)?.sync_all()
     }
 
@@ -67,7 +67,7 @@ impl CacheFiles {
     }
 
     pub(super) fn put_body(&self, hash: u128, body: &[u8]) -> io::Result<()> {
-        self.put(&self.body_path(hash), body, false)
+        self.put_file(&self.body_path(hash), body, false)
     }
 
     /// Removes all bodies but these. An error does no harm: the next call tries again.
@@ -86,7 +86,7 @@ impl CacheFiles {
         self.root.join(BODIES).join(format!("{hash:032x}"))
     }
 
-    fn put(&self, path: &Path, content: &[u8], is_sure: bool) -> io::Result<()> {
+    fn put_file(&self, path: &Path, content: &[u8], is_sure: bool) -> io::Result<()> {
         let beside = path.with_extension("new");
         let mut options = OpenOptions::new();
         let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&beside)?;

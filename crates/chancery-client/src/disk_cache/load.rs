@@ -50,7 +50,7 @@ impl CacheLoader<'_> {
             return loaded;
         }
         for line in lines {
-            match self.line(line, &mut loaded.index) {
+            match self.read_line(line, &mut loaded.index) {
                 Ok(found) => loaded.resources.push(found),
                 Err(fault) => loaded.faults.push(fault),
             }
@@ -59,7 +59,7 @@ impl CacheLoader<'_> {
     }
 
     /// Reads the resource of one line.
-    fn line(
+    fn read_line(
         &self,
         line: &[u8],
         index: &mut CacheIndex,

@@ -62,7 +62,7 @@ impl EventLog {
                         self.rejected(&Rejected { stream, type_url, version, nonce, flaws });
                     }
                 }
-                other if self.may() => self.event(other),
+                other if self.may() => self.log_event(other),
                 _ => {}
             }
         }
@@ -127,7 +127,7 @@ impl EventLog {
         }
     }
 
-    fn event(&self, event: &Event) {
+    fn log_event(&self, event: &Event) {
         let (node, uri) = (self.node(), |server| self.uri(server));
         match event {
             Event::Opened(stream) => {

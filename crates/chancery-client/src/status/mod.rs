@@ -67,7 +67,7 @@ struct Clock {
 }
 
 impl Clock {
-    fn at(&self, time: Time) -> Option<SystemTime> {
+    fn time_of_day(&self, time: Time) -> Option<SystemTime> {
         self.now.checked_sub(self.passed.saturating_sub(time.0))
     }
 }
@@ -97,7 +97,7 @@ impl WatchedResource {
             name: self.name.shared(),
             version_info: cached.map_or_else(|| "".into(), |cached| Arc::clone(&cached.version)),
             xds_config: cached.and_then(body),
-            last_updated: cached.and_then(|cached| clock.at(cached.last_updated)),
+            last_updated: cached.and_then(|cached| clock.time_of_day(cached.last_updated)),
             client_status: Some(self.state),
             error_state,
             type_url: self.type_url,
@@ -108,7 +108,7 @@ impl WatchedResource {
     fn failure(&self, clock: &Clock) -> Option<UpdateFailureState> {
         match &self.rejection {
             Some(rejection) if self.state == ResourceState::Nacked => Some(UpdateFailureState {
-                last_update_attempt: clock.at(rejection.at),
+                last_update_attempt: clock.time_of_day(rejection.at),
                 details: rejection.why.to_string(),
                 version_info: rejection.version.to_string(),
             }),

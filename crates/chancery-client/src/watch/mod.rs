@@ -90,7 +90,7 @@ impl<T: ResourceType> Stream for Watch<T> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<T>>> {
         let event = ready!(self.raw.poll_taken(cx));
-        Poll::Ready(event.map(|event| self.raw.event(event, resource::value::<T>)))
+        Poll::Ready(event.map(|event| self.raw.typed_event(event, resource::value::<T>)))
     }
 }
 
@@ -143,7 +143,7 @@ impl RawWatch {
         self.session.engine.applied(self.id);
     }
 
-    fn event<T>(
+    fn typed_event<T>(
         &self,
         event: WatchEvent,
         value_of: impl Fn(&CachedResource) -> Result<Arc<T>, String>,
@@ -188,7 +188,7 @@ impl Stream for RawWatch {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<()>>> {
         let event = ready!(self.poll_taken(cx));
-        Poll::Ready(event.map(|event| self.event(event, |_| Ok(Arc::new(())))))
+        Poll::Ready(event.map(|event| self.typed_event(event, |_| Ok(Arc::new(())))))
     }
 }
 

@@ -70,11 +70,11 @@ impl TokenFile {
 
     /// Returns the header `authorization` for a stream.
     pub(super) async fn header(&self, now: SystemTime) -> Result<HeaderValue, CredentialsError> {
-        if let Some(answer) = self.state().answer(now) {
+        if let Some(answer) = self.lock().known_answer(now) {
             return answer;
         }
         let read = self.read().await;
-        self.state().take(now, read)
+        self.lock().take(now, read)
     }
 
     async fn read(&self) -> Result<Token, CredentialsError> {
@@ -90,14 +90,14 @@ impl TokenFile {
             .map_err(|problem| CredentialsError::TokenInvalid { path: self.path.clone(), problem })
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, TokenState> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, TokenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl TokenState {
     /// Returns the header or the error that is known without reading the file.
-    fn answer(&self, now: SystemTime) -> Option<Result<HeaderValue, CredentialsError>> {
+    fn known_answer(&self, now: SystemTime) -> Option<Result<HeaderValue, CredentialsError>> {
         if let Some(token) = &self.token
             && token.left(now) > AHEAD
         {

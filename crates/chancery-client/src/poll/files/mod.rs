@@ -75,7 +75,7 @@ impl FilePoller<'_> {
         loop {
             let found = self.probe(request).await?;
             if !matches!(found, ProbeResult::Unsteady) || Instant::now() >= until {
-                return self.answer(request, found);
+                return self.take_result(request, found);
             }
             sleep(QUIET_TIME).await;
         }
@@ -93,7 +93,11 @@ impl FilePoller<'_> {
         blocking(move || probe.run()).await.map_err(|error| error.to_string())
     }
 
-    fn answer(&mut self, request: &SotwRequest, found: ProbeResult) -> Result<PollAnswer, String> {
+    fn take_result(
+        &mut self,
+        request: &SotwRequest,
+        found: ProbeResult,
+    ) -> Result<PollAnswer, String> {
         match found {
             ProbeResult::Gone(why) => Err(why),
             ProbeResult::Unsteady => Ok(PollAnswer::Unchanged),

@@ -62,11 +62,11 @@ impl FileProbe {
         match self.root.metadata() {
             Err(error) => ProbeResult::Gone(format!("cannot be looked at: {error}")),
             Ok(root) if root.is_dir() => match self.find() {
-                Ok((path, format)) => self.at(&path, format),
+                Ok((path, format)) => self.check_file(&path, format),
                 Err(why) => self.nothing(None, why),
             },
             Ok(_) => match Format::of_path(&self.root) {
-                Some(format) => self.at(&self.root, format),
+                Some(format) => self.check_file(&self.root, format),
                 None => {
                     let why = format!("the name of a file must end with {}", endings());
                     self.nothing(None, (ErrorKind::Missing, why))
@@ -97,7 +97,7 @@ impl FileProbe {
         }
     }
 
-    fn at(&self, path: &Path, format: Format) -> ProbeResult {
+    fn check_file(&self, path: &Path, format: Format) -> ProbeResult {
         let now = SystemTime::now();
         let unreadable = |error: io::Error| {
             let why = format!("`{}` cannot be read: {error}", name(path));
@@ -130,7 +130,7 @@ impl FileProbe {
         if is_same {
             ProbeResult::Same(state)
         } else {
-            ProbeResult::New(state, self.answer(path, format, &bytes))
+            ProbeResult::New(state, self.read_answer(path, format, &bytes))
         }
     }
 
@@ -146,14 +146,14 @@ impl FileProbe {
 
     /// Reads the file, which is used as a whole or not at all. Only resources that a decoder of the
     /// program rejects are left out alone.
-    fn answer(&self, path: &Path, format: Format, bytes: &[u8]) -> PollAnswer {
+    fn read_answer(&self, path: &Path, format: Format, bytes: &[u8]) -> PollAnswer {
         let rejected =
             |why| PollAnswer::Unusable(ErrorKind::Rejected, format!("`{}`: {why}", name(path)));
         if bytes.is_empty() {
             return rejected("is empty; where nothing is meant, an empty list says so".to_owned());
         }
         match self.reader.read_file(&self.of, format, bytes) {
-            Err(faults) => rejected(all(&faults)),
+            Err(faults) => rejected(faults_text(&faults)),
             Ok(response) => {
                 let flaws = response.resources.iter().filter_map(|item| item.as_ref().err());
                 let strange: Vec<_> =
@@ -204,7 +204,7 @@ fn is_fresh(metadata: &Metadata, now: SystemTime) -> bool {
     age.is_some_and(|age| age < QUIET_TIME)
 }
 
-fn all(faults: &[Fault]) -> String {
+fn faults_text(faults: &[Fault]) -> String {
     let named = faults.iter().take(FAULTS).map(|fault| {
         let place = fault.position.map(|position| format!("{position}: ")).unwrap_or_default();
         let path = if fault.path.is_empty() { String::new() } else { format!("{}: ", fault.path) };
