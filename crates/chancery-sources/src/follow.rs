@@ -88,10 +88,10 @@ impl Following {
 
     /// Stops, and waits until nothing is reported any more.
     pub fn stop(mut self) {
-        self.end();
+        self.join();
     }
 
-    fn end(&mut self) {
+    fn join(&mut self) {
         self.stopped.store(true, Ordering::Release);
         self.wakeup.notify();
         if let Some(thread) = self.thread.take() {
@@ -104,7 +104,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        self.end();
+        self.join();
     }
 }
 

@@ -111,7 +111,11 @@ impl DirectoryLayers {
             let nothing = || LayerReading::Whole(WholeLayer::default());
             let read = readings.remove(&layer).unwrap_or_else(nothing);
             let is_faulty = has_fault(&Scope::Layer(layer.clone()));
-            self.change(&mut changes, layer, if is_faulty { LayerReading::Faulty } else { read });
+            self.add_reading(
+                &mut changes,
+                layer,
+                if is_faulty { LayerReading::Faulty } else { read },
+            );
         }
         let (groups, nodes) = (has_fault(&Scope::Groups), has_fault(&Scope::Nodes));
         for layer in gone {
@@ -142,7 +146,7 @@ impl DirectoryLayers {
     pub(crate) fn changes_of_edits(&mut self, readings: LayerReadings) -> ChangeSet {
         let mut changes = ChangeSet::new(AUTHOR);
         for (layer, read) in readings {
-            self.change(&mut changes, layer, read);
+            self.add_reading(&mut changes, layer, read);
         }
         changes
     }
@@ -164,7 +168,7 @@ impl DirectoryLayers {
         }
     }
 
-    fn change(&mut self, changes: &mut ChangeSet, layer: Layer, read: LayerReading) {
+    fn add_reading(&mut self, changes: &mut ChangeSet, layer: Layer, read: LayerReading) {
         match read {
             LayerReading::Faulty => return changes.hold(Hold::Layer(layer)),
             LayerReading::Whole(whole) => {

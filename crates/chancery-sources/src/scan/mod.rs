@@ -96,7 +96,7 @@ impl Scan<'_> {
         let kind = match name.to_str() {
             Some("groups") => Overlays::Groups,
             Some("nodes") => Overlays::Nodes,
-            _ => return self.entry(top, entry, &Layer::Base),
+            _ => return self.layer_entry(top, entry, &Layer::Base),
         };
         let faults = self.listing.faults.len();
         let Some(spot) = self.spot(top, entry, &kind.scope()) else {
@@ -161,7 +161,7 @@ impl Scan<'_> {
 
     /// A directory of one layer.
     fn directory(&mut self, at: &ScannedEntry, layer: &Layer) {
-        self.enter(at, layer, |scan, entry| scan.entry(at, &entry, layer));
+        self.enter(at, layer, |scan, entry| scan.layer_entry(at, &entry, layer));
     }
 
     fn enter(
@@ -227,7 +227,7 @@ impl Scan<'_> {
     }
 
     /// A file or directory of one layer.
-    fn entry(&mut self, parent: &ScannedEntry, entry: &DirEntry, layer: &Layer) {
+    fn layer_entry(&mut self, parent: &ScannedEntry, entry: &DirEntry, layer: &Layer) {
         let ignores = !self.options.ignore.is_empty();
         if ignores && is_ignored(self.options, &parent.shown.join(entry.file_name())) {
             return;
