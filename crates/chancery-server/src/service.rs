@@ -73,7 +73,7 @@ impl Services {
             Some(Route::Poll(type_url)) => {
                 return self.poll(context, active, type_url.clone(), request);
             }
-            None => match self.others.iter().find(|service| service.has(path)) {
+            None => match self.others.iter().find(|service| service.has_method(path)) {
                 Some(service) if is_grpc(request.headers()) => {
                     return self.call(service, context, active, request);
                 }

@@ -203,10 +203,10 @@ impl StreamBody {
     fn give_up(&mut self) {
         self.permit = None;
         self.out = Frames::default();
-        self.end(Status::resource_exhausted("too many clients ask for large responses"));
+        self.end_with(Status::resource_exhausted("too many clients ask for large responses"));
     }
 
-    fn end(&mut self, status: Status) {
+    fn end_with(&mut self, status: Status) {
         self.session.ends(&status);
         self.stage = StreamBodyStage::Ending(status);
     }
@@ -229,7 +229,7 @@ impl StreamBody {
             }
             rounds += 1;
             match self.work(cx) {
-                Err(status) => self.end(status),
+                Err(status) => self.end_with(status),
                 Ok(false) if !matches!(self.stage, StreamBodyStage::Ended) => return Poll::Pending,
                 Ok(_) if rounds == 8 => {
                     // Other streams get the thread.

@@ -114,10 +114,10 @@ impl ReadySet {
     }
 
     pub(crate) fn wake(&self, subtask: Subtask) {
-        self.set(subtask.bit());
+        self.set_bit(subtask.bit());
     }
 
-    fn set(&self, bit: u64) {
+    fn set_bit(&self, bit: u64) {
         if self.bits.fetch_or(bit, Ordering::AcqRel) == 0 {
             self.task.wake();
         }
@@ -155,7 +155,7 @@ impl Wake for WakeFlag {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.woken.swap(true, Ordering::AcqRel) {
-            self.ready_set.set(self.bit);
+            self.ready_set.set_bit(self.bit);
         }
     }
 }
