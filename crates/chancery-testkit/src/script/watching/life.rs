@@ -34,7 +34,7 @@ impl Life {
         let mut settings = Settings { jitter: 0.0, ..Settings::default() };
         for line in lines {
             if let Line::Setting { key, value } = line {
-                set(&mut settings, key, value);
+                apply_setting(&mut settings, key, value);
             }
         }
         let node = Node { id: "node".to_owned(), ..Node::default() };
@@ -123,7 +123,7 @@ impl Life {
                 self.client.restore(type_url, held);
             }
             Line::Said { server, reply } => self.receive_response(&server, reply)?,
-            Line::Wait(time) => self.wait(self.now + time),
+            Line::Wait(time) => self.pass_time_until(self.now + time),
         }
         let busy = text.starts_with('|');
         if !busy {
@@ -152,7 +152,7 @@ impl Life {
         Ok(())
     }
 
-    fn wait(&mut self, end: Time) {
+    fn pass_time_until(&mut self, end: Time) {
         while let Some(at) = self.client.deadline().filter(|at| *at <= end) {
             self.now = self.now.max(at);
             self.client.handle(self.now, Input::TimePassed);
@@ -248,7 +248,7 @@ fn server(setup: &mut Setup, name: &str, words: &[String]) -> ServerId {
     setup.server(key, protocol)
 }
 
-fn set(settings: &mut Settings, key: &str, value: &str) {
+fn apply_setting(settings: &mut Settings, key: &str, value: &str) {
     let time = || duration(value).unwrap_or_default();
     match key {
         "missing_after" => settings.missing_after = time(),

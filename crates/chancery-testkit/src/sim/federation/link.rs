@@ -82,7 +82,7 @@ impl Link {
     }
 
     /// The next response of the server, if there is room for one, and what it said before that.
-    pub(super) fn answer(
+    pub(super) fn next_response(
         &mut self,
         now: Time,
         window: usize,

@@ -381,7 +381,7 @@ impl Federation {
             (LinkState::Opening(at), _) if at <= self.now => return self.open(id).map(|()| true),
             (LinkState::Opening(_), _) => return Ok(false),
             (LinkState::Open, Some((at, why))) if at <= self.now => {
-                return self.end(id, why).map(|()| true);
+                return self.end_stream(id, why).map(|()| true);
             }
             (LinkState::Open, _) => {}
         }
@@ -391,7 +391,7 @@ impl Federation {
     fn open(&mut self, id: &StreamId) -> Result<(), Fault> {
         let mood = self.hosts[id.server.index()].mood;
         if mood == Mood::Down {
-            return self.end(id, "nobody is there");
+            return self.end_stream(id, "nobody is there");
         }
         self.note(|| format!("{} opened", label(id)));
         if let Some(link) = self.links.get_mut(id) {
@@ -401,7 +401,7 @@ impl Federation {
         self.handle_input(Input::Opened(id.clone()))
     }
 
-    fn end(&mut self, id: &StreamId, why: &str) -> Result<(), Fault> {
+    fn end_stream(&mut self, id: &StreamId, why: &str) -> Result<(), Fault> {
         let Some(link) = self.links.remove(id) else { return Ok(()) };
         self.note(|| format!("{} ends: {why}", label(id)));
         self.referee.stream_ended(id, link.heard);
@@ -445,7 +445,9 @@ impl Federation {
             let delay = self.plan.delay(&mut self.rng);
             let drafts = self.plan.dangers.drafts && self.rng.chance(20);
             let draft = drafts.then(|| Draft::draw(&mut self.rng, self.plan.dangers));
-            let Some((response, draft)) = link.answer(now, window, delay, draft) else { break };
+            let Some((response, draft)) = link.next_response(now, window, delay, draft) else {
+                break;
+            };
             moved = true;
             lines.extend(draft.inspect(|draft| self.referee.sent(id.server, draft)));
             self.referee.sent(id.server, &response);

@@ -70,7 +70,7 @@ impl Federation {
     fn left(&mut self, server: ServerId, url: &TypeUrl, name: &str) -> Resource {
         let host = &self.hosts[server.index()];
         let same = host.snapshot.set(url).get(name).filter(|_| self.rng.chance(50));
-        let same = same.filter(|_| matches!(host.has(url, name), Some(Ok(_))));
+        let same = same.filter(|_| matches!(host.usable_body(url, name), Some(Ok(_))));
         match same {
             Some(resource) => {
                 let version = resource.version().to_string();

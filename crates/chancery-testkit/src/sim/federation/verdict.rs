@@ -96,7 +96,7 @@ impl FinalState<'_> {
         if own.value.is_none() && own.error.is_none() {
             return Err("it waits, and nothing says why".to_owned());
         }
-        match host.has(&watch.type_url, &watch.name) {
+        match host.usable_body(&watch.type_url, &watch.name) {
             Some(Ok(body)) => same(&own, &body),
             Some(Err(())) if own.error == Some(ErrorKind::Rejected) => Ok(()),
             Some(Err(())) => Err(format!("what is there is bad, and it believes {own:?}")),
@@ -139,7 +139,7 @@ impl FinalState<'_> {
         for resource in host.snapshot.set(&watch.type_url).iter() {
             let name = resource.name().as_str();
             let Some(Ok(body)) =
-                host.has(&watch.type_url, name).filter(|_| watch.must_hear_of(name))
+                host.usable_body(&watch.type_url, name).filter(|_| watch.must_hear_of(name))
             else {
                 continue;
             };
@@ -148,7 +148,7 @@ impl FinalState<'_> {
         }
         let held = watch.view.resources.iter().filter(|(_, it)| it.value.is_some());
         for (name, known) in held.filter(|(name, _)| watch.must_hear_of(name)) {
-            if host.has(&watch.type_url, name).is_none() {
+            if host.usable_body(&watch.type_url, name).is_none() {
                 if self.says_absence(watch, host) {
                     return Err(format!("`{name}` is a member no more"));
                 }
@@ -191,7 +191,7 @@ fn serves(host: &Host, watch: &SimulatedWatch) -> bool {
     let set = host.snapshot.set(&watch.type_url);
     let mut names =
         set.iter().map(|one| one.name().as_str()).filter(|name| watch.must_hear_of(name));
-    names.any(|name| matches!(host.has(&watch.type_url, name), Some(Ok(_))))
+    names.any(|name| matches!(host.usable_body(&watch.type_url, name), Some(Ok(_))))
 }
 
 /// Returns true if nothing is held of it, and it is not known not to exist.
