@@ -112,7 +112,7 @@ impl Renderer {
             type_url: type_url.clone(),
             version,
             nonce: "".into(),
-            entries: rows.iter().map(entry).collect(),
+            entries: rows.iter().map(response_entry).collect(),
             removed,
             errors: Vec::new(),
             wrapped: false,
@@ -141,7 +141,7 @@ impl Renderer {
     }
 }
 
-fn entry(row: &Row) -> ResponseEntry {
+fn response_entry(row: &Row) -> ResponseEntry {
     // The version in a wrapper is the resource's own.
     let resource = (*row.resource).clone().with_version(&row.version);
     ResponseEntry {

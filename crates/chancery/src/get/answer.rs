@@ -79,7 +79,7 @@ impl Question {
         loop {
             match watch.next().await {
                 Some(Event::Changed { name, value }) => {
-                    found.insert(Arc::clone(&name), self.answer(name, value));
+                    found.insert(Arc::clone(&name), self.answer_of(name, value));
                     return None;
                 }
                 Some(Event::Failed { error }) => return Some(self.trouble(&error)),
@@ -94,7 +94,7 @@ impl Question {
         loop {
             match watch.next().await {
                 Some(Event::Changed { name, value }) => {
-                    let answer = self.answer(Arc::clone(&name), value);
+                    let answer = self.answer_of(Arc::clone(&name), value);
                     members.insert(name, answer);
                 }
                 // The members that can be used come next.
@@ -152,13 +152,13 @@ impl Question {
             }
             match value {
                 Err(error) if error.is_missing() => members.remove(&name),
-                value => members.insert(Arc::clone(&name), self.answer(name, value)),
+                value => members.insert(Arc::clone(&name), self.answer_of(name, value)),
             };
         }
         None
     }
 
-    fn answer(
+    fn answer_of(
         &self,
         name: Arc<str>,
         value: Result<chancery_client::Received<()>, Arc<WatchError>>,
