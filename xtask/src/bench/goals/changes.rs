@@ -75,11 +75,11 @@ fn growth(comparison: &mut Comparison) {
 
 /// The exponent in x of the CPU of a change, for each turn through all series that is complete.
 pub(super) fn exponents(all: &[Series]) -> Vec<f64> {
-    let turns = all.iter().map(|series| series.all(PER_CHANGE).len()).min().unwrap_or(0);
+    let turns = all.iter().map(|series| series.of_each_run(PER_CHANGE).len()).min().unwrap_or(0);
     let of_turn = |turn: usize| {
         let points: Option<Vec<_>> = all
             .iter()
-            .map(|series| Some((series.x?.1, *series.all(PER_CHANGE).get(turn)?)))
+            .map(|series| Some((series.x?.1, *series.of_each_run(PER_CHANGE).get(turn)?)))
             .collect();
         exponent(&points?)
     };

@@ -58,7 +58,8 @@ fn worse(spec: &'static crate::bench::specs::Spec, all: &[Series], settle: f64) 
         let median = |series: &Series| series.median(FIRST).unwrap_or(f64::INFINITY);
         median(one).total_cmp(&median(other))
     };
-    let values = all.iter().max_by(slower).map(|series| series.all(FIRST)).unwrap_or_default();
+    let values =
+        all.iter().max_by(slower).map(|series| series.of_each_run(FIRST)).unwrap_or_default();
     Goal::plain(spec, values.iter().map(|first| first - settle).collect(), "")
 }
 

@@ -26,7 +26,7 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     let mut comparison =
         lab.compare("1,000 clients return with 10,000 names each", &sides, &scenario);
     if let Some(spec) = spec("G15", "bytes") {
-        let sent = comparison.series[0].all(SENT);
+        let sent = comparison.series[0].of_each_run(SENT);
         comparison.goals.push(Goal::plain(spec, sent, ""));
     }
     let best = better(&comparison.series, &[1, 2], CPU);
