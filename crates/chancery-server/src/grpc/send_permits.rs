@@ -229,16 +229,16 @@ mod tests {
         // S-111
         let permits = SendPermits::new(1);
         let mut waiting: Vec<_> = (0..600).map(|_| permits.request()).collect();
-        let mut came = 0;
+        let mut granted = 0;
         for waiting in &mut waiting {
             // Nobody reads, so each permit lasts as long as it can.
             match poll_fn(|cx| waiting.poll(cx)).await {
                 Ok(permit) => std::mem::forget(permit),
                 Err(PermitTimeout) => continue,
             }
-            came += 1;
+            granted += 1;
         }
         let leases = MAX_WAIT.as_millis() / MAX_HOLD.as_millis();
-        assert!((leases - 50..=leases + 1).contains(&came), "{came}");
+        assert!((leases - 50..=leases + 1).contains(&granted), "{granted}");
     }
 }

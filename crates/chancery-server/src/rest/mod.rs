@@ -124,8 +124,8 @@ impl RestPoll<'_> {
 
     /// The time for which the client may be held: less than that after which it gives up (S-021).
     fn hold_time(&self, headers: &HeaderMap) -> Duration {
-        let told = headers.get("x-envoy-expected-rq-timeout-ms").and_then(|it| it.to_str().ok());
-        let patience = told.and_then(|text| text.parse().ok()).map(Duration::from_millis);
+        let timeout = headers.get("x-envoy-expected-rq-timeout-ms").and_then(|it| it.to_str().ok());
+        let patience = timeout.and_then(|text| text.parse().ok()).map(Duration::from_millis);
         let most = self.shared.config.times.rest_hold;
         patience.map_or(most, |patience| most.min(patience.mul_f64(0.8)))
     }

@@ -135,12 +135,12 @@ mod tests {
     }
 
     /// A stream that counts its polls and never ends.
-    fn endless(polls: &Arc<AtomicUsize>, news: &Arc<Notify>) -> impl Future<Output = ()> + use<> {
-        let (polls, news) = (Arc::clone(polls), Arc::clone(news));
+    fn endless(polls: &Arc<AtomicUsize>, notify: &Arc<Notify>) -> impl Future<Output = ()> + use<> {
+        let (polls, notify) = (Arc::clone(polls), Arc::clone(notify));
         async move {
             loop {
                 polls.fetch_add(1, Ordering::Relaxed);
-                news.notified().await;
+                notify.notified().await;
             }
         }
     }
@@ -149,13 +149,13 @@ mod tests {
     fn a_change_wakes_the_task_once_and_polls_the_streams_it_concerns() {
         let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let parts: Vec<_> = (0..3).map(|_| (Arc::default(), Arc::default())).collect();
-        for (polls, news) in &parts {
-            streams.insert(Box::pin(endless(polls, news)));
+        for (polls, notify) in &parts {
+            streams.insert(Box::pin(endless(polls, notify)));
         }
         assert!(run(&mut streams, &task));
         assert!(!run(&mut streams, &task), "nothing happened");
-        for (_, news) in &parts[..2] {
-            news.notify_one();
+        for (_, notify) in &parts[..2] {
+            notify.notify_one();
         }
         assert_eq!(task.0.load(Ordering::Relaxed), 1);
         assert!(run(&mut streams, &task));
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn a_stream_woken_while_the_task_runs_is_polled_without_waking_it() {
         let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
-        let (polls, news) = (Arc::default(), Arc::<Notify>::default());
-        streams.insert(Box::pin(endless(&polls, &news)));
-        streams.insert(Box::pin(async move { news.notify_one() }));
+        let (polls, notify) = (Arc::default(), Arc::<Notify>::default());
+        streams.insert(Box::pin(endless(&polls, &notify)));
+        streams.insert(Box::pin(async move { notify.notify_one() }));
         run(&mut streams, &task);
         assert_eq!((polls.load(Ordering::Relaxed), task.0.load(Ordering::Relaxed)), (2, 0));
     }
@@ -209,8 +209,8 @@ mod tests {
         let late: Waker = kept.lock().unwrap().take().unwrap();
         late.wake_by_ref();
         run(&mut streams, &task);
-        let (polls, news) = (Arc::default(), Arc::default());
-        streams.insert(Box::pin(endless(&polls, &news)));
+        let (polls, notify) = (Arc::default(), Arc::default());
+        streams.insert(Box::pin(endless(&polls, &notify)));
         run(&mut streams, &task);
         assert_eq!((streams.entries.len(), streams.free.len()), (1, 0));
         drop(streams);
@@ -262,8 +262,8 @@ mod tests {
             Poll::Ready(())
         })));
         run(&mut streams, &task);
-        let (polls, news) = (Arc::default(), Arc::default());
-        streams.insert(Box::pin(endless(&polls, &news)));
+        let (polls, notify) = (Arc::default(), Arc::default());
+        streams.insert(Box::pin(endless(&polls, &notify)));
         run(&mut streams, &task);
         let late: Waker = late.lock().unwrap().take().unwrap();
         late.wake();

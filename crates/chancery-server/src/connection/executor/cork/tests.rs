@@ -236,7 +236,7 @@ proptest! {
     #[test]
     fn all_bytes_come_out_in_order(ops in vec(op(), 0..12), script in vec(step(), 0..40)) {
         let mut cork = cork(script);
-        let mut said = Vec::new();
+        let mut accepted = Vec::new();
         let mut counter = 0u32;
         let mut bytes = |size: usize| -> Vec<u8> {
             (0..size).map(|_| { counter = counter.wrapping_add(1); (counter ^ counter >> 8) as u8 }).collect()
@@ -252,7 +252,7 @@ proptest! {
                 Op::Push => {
                     settle(&mut cork, |cork| cork.poll_uncork(&mut cx())).unwrap();
                     prop_assert_eq!(cork.lock().held.capacity(), 0);
-                    prop_assert_eq!(&cork.lock().io.taken, &said);
+                    prop_assert_eq!(&cork.lock().io.taken, &accepted);
                     continue;
                 }
             };
@@ -272,7 +272,7 @@ proptest! {
                     let mut chunk = left.pop_front().unwrap();
                     let rest = chunk.split_off(size.min(chunk.len()));
                     size -= chunk.len();
-                    said.extend_from_slice(&chunk);
+                    accepted.extend_from_slice(&chunk);
                     if !rest.is_empty() {
                         left.push_front(rest);
                     }
@@ -280,6 +280,6 @@ proptest! {
             }
         }
         settle(&mut cork, |cork| Pin::new(cork).poll_shutdown(&mut cx())).unwrap();
-        prop_assert_eq!(&cork.lock().io.taken, &said);
+        prop_assert_eq!(&cork.lock().io.taken, &accepted);
     }
 }
