@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Failure> {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(told) if told.use_stderr() => return Err(told.into()),
+        Err(error) if error.use_stderr() => return Err(error.into()),
         Err(help) => {
             help.print().ok();
             return Ok(());

@@ -39,8 +39,8 @@ pub(crate) struct Renderer {
 }
 
 impl Row {
-    pub(crate) fn new(type_url: &TypeUrl, name: Arc<str>, came: Received<()>) -> Self {
-        let Received { resource, version, server, .. } = came;
+    pub(crate) fn new(type_url: &TypeUrl, name: Arc<str>, received: Received<()>) -> Self {
+        let Received { resource, version, server, .. } = received;
         Self { type_url: type_url.clone(), name, version, server, resource }
     }
 }

@@ -164,7 +164,7 @@ impl Question {
         value: Result<chancery_client::Received<()>, Arc<WatchError>>,
     ) -> Answer {
         match value {
-            Ok(came) => Ok(Row::new(&self.type_url, name, came)),
+            Ok(received) => Ok(Row::new(&self.type_url, name, received)),
             Err(error) => Err(self.trouble(&error)),
         }
     }

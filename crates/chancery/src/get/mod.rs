@@ -29,12 +29,12 @@ pub(crate) fn run(flags: &GetArgs) -> Result<(), Failure> {
     let (rows, errors): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     let rows: Vec<_> = rows.into_iter().flatten().collect();
     let errors: Vec<_> = errors.into_iter().filter_map(Result::err).collect();
-    let there = rows.len();
-    if there == 0 && errors.is_empty() {
+    let found = rows.len();
+    if found == 0 && errors.is_empty() {
         // It goes to stderr, because a program may read stdout.
         writeln!(io::stderr(), "no resources").ok();
     }
-    if output::write(flags.output, &plan, &rows)? { verdict(there, &errors) } else { Ok(()) }
+    if output::write(flags.output, &plan, &rows)? { verdict(found, &errors) } else { Ok(()) }
 }
 
 /// Returns all answers, in the order of the questions, and of names where one has many.
@@ -58,7 +58,7 @@ async fn answers(plan: &Arc<QueryPlan>) -> Result<Vec<Answer>, Failure> {
 }
 
 /// Returns a failure unless all resources have come. Each reason is printed once.
-fn verdict(there: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
+fn verdict(found: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
     let failed = errors.iter().any(|trouble| trouble.is_failure);
     let mut texts: Vec<String> = Vec::new();
     for trouble in errors {
@@ -73,8 +73,8 @@ fn verdict(there: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
         [one] => Err(failure(anyhow!("{one}"))),
         many => {
             let details: String = many.iter().map(|text| format!("{text}\n")).collect();
-            let told = anyhow!("{} of {} did not come", errors.len(), errors.len() + there);
-            Err(failure(told).details(details))
+            let summary = anyhow!("{} of {} did not come", errors.len(), errors.len() + found);
+            Err(failure(summary).details(details))
         }
     }
 }

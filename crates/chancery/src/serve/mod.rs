@@ -112,8 +112,8 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
 /// Runs until a signal. The first one ends the server in order, the second one at once.
 async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let Parts { server, listeners: Listeners { all, tls }, admin, follower, directory } = parts;
-    let heard = Arc::clone(&follower);
-    let following = directory.follow(move |report| heard.loaded(report));
+    let notified = Arc::clone(&follower);
+    let following = directory.follow(move |report| notified.loaded(report));
     let following = following.context("cannot follow the directory")?;
     let stop = CancellationToken::new();
     let looking = tokio::spawn(watch_config(follower, stop.clone()));
@@ -123,7 +123,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let ended = loop {
         tokio::select! {
             biased;
-            said = signals.next() => match said {
+            signal = signals.next() => match signal {
                 OperatorSignal::Reload => reload(&following, tls.as_deref()),
                 OperatorSignal::Stop if stop.is_cancelled() => {
                     warn!("told to stop again: cutting what is left");

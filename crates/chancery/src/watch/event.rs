@@ -35,8 +35,8 @@ impl ResourceEvent {
     pub(super) fn of(client: &Client, type_url: &TypeUrl, event: Event<()>) -> Option<Self> {
         let type_url = type_url.clone();
         let (name, kind) = match event {
-            Event::Changed { name, value: Ok(came) } => {
-                let row = Row::new(&type_url, Arc::clone(&name), came);
+            Event::Changed { name, value: Ok(received) } => {
+                let row = Row::new(&type_url, Arc::clone(&name), received);
                 (name, EventKind::Changed(row))
             }
             Event::Changed { name, value: Err(error) } if error.is_missing() => {
@@ -48,11 +48,11 @@ impl ResourceEvent {
             Event::Failed { error } => (Arc::from(""), EventKind::Error(error)),
             Event::Complete => return None,
         };
-        let mut told = Self { type_url, name, kind, wait: None };
-        let outage = told.error().filter(|error| error.kind == ErrorKind::Unreachable);
+        let mut printed = Self { type_url, name, kind, wait: None };
+        let outage = printed.error().filter(|error| error.kind == ErrorKind::Unreachable);
         let server = outage.and_then(|error| error.server);
-        told.wait = server.and_then(|server| client.next_attempt(server));
-        Some(told)
+        printed.wait = server.and_then(|server| client.next_attempt(server));
+        Some(printed)
     }
 
     /// Returns the word for its kind.

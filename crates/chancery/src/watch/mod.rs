@@ -49,8 +49,8 @@ async fn watch(flags: &WatchArgs, plan: &QueryPlan) -> Result<(), Failure> {
             client.restore(&type_url, resource);
         }
     }
-    let (mut watching, news) = start_watches(&client, plan);
-    let mut printer = Printer::start(news, output, flags.count);
+    let (mut watching, events) = start_watches(&client, plan);
+    let mut printer = Printer::start(events, output, flags.count);
     let ended = tokio::select! {
         biased;
         stopped = stopped(flags.time.map(|time| time.0)) => {
@@ -70,24 +70,24 @@ async fn watch(flags: &WatchArgs, plan: &QueryPlan) -> Result<(), Failure> {
 
 /// Starts a task for each query.
 fn start_watches(client: &Client, plan: &QueryPlan) -> (JoinSet<()>, Receiver<ResourceEvent>) {
-    let (tell, news) = channel(AHEAD);
+    let (sender, events) = channel(AHEAD);
     let mut watching = JoinSet::new();
     for query in &plan.queries {
         let watch = client.watch_raw(&query.type_url, &query.name);
-        watching.spawn(listen(client.clone(), watch, query.type_url.clone(), tell.clone()));
+        watching.spawn(listen(client.clone(), watch, query.type_url.clone(), sender.clone()));
     }
-    (watching, news)
+    (watching, events)
 }
 
 async fn listen(
     client: Client,
     mut watch: RawWatch,
     type_url: TypeUrl,
-    tell: Sender<ResourceEvent>,
+    sender: Sender<ResourceEvent>,
 ) {
     while let Some(event) = watch.next().await {
         let Some(event) = ResourceEvent::of(&client, &type_url, event) else { continue };
-        if tell.send(event).await.is_err() {
+        if sender.send(event).await.is_err() {
             return;
         }
     }

@@ -32,13 +32,17 @@ pub(super) struct Printer {
 
 impl Printer {
     /// Prints events until there were enough, or nobody reads them.
-    pub(super) fn start(news: Receiver<ResourceEvent>, output: Output, count: Option<u64>) -> Self {
-        let (tell, ended) = oneshot::channel();
+    pub(super) fn start(
+        events: Receiver<ResourceEvent>,
+        output: Output,
+        count: Option<u64>,
+    ) -> Self {
+        let (sender, ended) = oneshot::channel();
         let stops = Arc::new(AtomicBool::new(false));
         let is_stopped = Arc::clone(&stops);
         thread::spawn(move || {
             // Nobody receives it if the program is about to end.
-            tell.send(print(news, output, count, &is_stopped)).ok();
+            sender.send(print(events, output, count, &is_stopped)).ok();
         });
         Self { ended: Some(ended), stops }
     }
@@ -46,9 +50,9 @@ impl Printer {
     /// Waits for the outcome.
     pub(super) async fn wait_for_outcome(&mut self) -> Result<(), Failure> {
         let Some(ended) = &mut self.ended else { return pending().await };
-        let told = ended.await.context("the thread that prints came to an end");
+        let outcome = ended.await.context("the thread that prints came to an end");
         self.ended = None;
-        told.map_err(Failure::from)?
+        outcome.map_err(Failure::from)?
     }
 
     /// Makes it print no further event.
@@ -66,13 +70,13 @@ impl Printer {
 }
 
 fn print(
-    mut news: Receiver<ResourceEvent>,
+    mut events: Receiver<ResourceEvent>,
     mut output: Output,
     count: Option<u64>,
     stops: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut printed = 0;
-    while let Some(event) = news.blocking_recv() {
+    while let Some(event) = events.blocking_recv() {
         if stops.load(Ordering::Relaxed) {
             return Ok(());
         }
