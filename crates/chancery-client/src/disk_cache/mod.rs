@@ -1,8 +1,8 @@
 //! The cache of a client on disk. The next run begins with it, even if no server can be reached.
 //!
 //! ```text
-//!   start: [disk] --index, bodies--> checked --> the machine, before anybody is asked
-//!   then:  the machine --what is held, at most once a second--> [CacheIndex] --> [disk]
+//!   start: [disk] --index, bodies--> checked --> the machine, before its first request
+//!   then:  the machine --its cache, at most once a second--> [CacheIndex] --> [disk]
 //! ```
 //!
 //! A resource is used only if it came from a server that this client would ask for it, under the
