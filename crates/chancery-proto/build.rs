@@ -200,7 +200,7 @@ fn add_old_files(set: &mut FileSet, package: &Path) -> Result<()> {
 /// Compiles one file with all its imports: encoded, imports first.
 fn compile(name: &str, modern: &DescriptorPool, package: &Path) -> Result<Vec<Vec<u8>>> {
     let mut resolver = ChainFileResolver::new();
-    resolver.add(Known(modern.clone()));
+    resolver.add(KnownFiles(modern.clone()));
     for root in IMPORT_ROOTS {
         resolver.add(IncludeFileResolver::new(package.join(root)));
     }
@@ -236,9 +236,9 @@ fn wanted_files(package: &Path) -> Result<BTreeSet<String>> {
 }
 
 /// The resolver that finds imports among the v3 files, before all others.
-struct Known(DescriptorPool);
+struct KnownFiles(DescriptorPool);
 
-impl FileResolver for Known {
+impl FileResolver for KnownFiles {
     fn open_file(&self, name: &str) -> std::result::Result<File, protox::Error> {
         let Some(file) = self.0.get_file_by_name(name) else {
             return Err(protox::Error::file_not_found(name));

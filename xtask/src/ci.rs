@@ -47,7 +47,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
         totals = run_tests(root, None)?;
         totals.verdict()
     });
-    println!("{}\n{}", steps.summary(), totals.line());
+    println!("{}\n{}", steps.summary(), totals.summary());
     outcome
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
 pub(crate) fn test(root: &Path, filter: Option<&str>) -> Result<()> {
     fetch::fetch(root)?;
     let totals = run_tests(root, filter)?;
-    println!("{}", totals.line());
+    println!("{}", totals.summary());
     totals.verdict()
 }
 
@@ -64,7 +64,7 @@ fn run_tests(root: &Path, filter: Option<&str>) -> Result<Totals> {
     let mut command = cargo(root, &["test", "--workspace", "--all-features", "--no-fail-fast"]);
     command.env(CI, "1").args(filter);
     let (mut totals, mut place) = (Totals::default(), TestProgress::default());
-    let status = supervise::run_heard(&mut command, BOUNDS, |_, line| {
+    let status = supervise::run_with_lines(&mut command, BOUNDS, |_, line| {
         totals.count(line);
         place.note(line);
     });
@@ -116,7 +116,7 @@ impl Totals {
         Ok(())
     }
 
-    fn line(&self) -> String {
+    fn summary(&self) -> String {
         let word = if self.failed_run || self.failed > 0 { "FAILED" } else { "ok" };
         let Self { programs, passed, failed, ignored, .. } = self;
         format!(
@@ -214,6 +214,6 @@ mod tests {
     fn a_test_program_that_dies_without_a_summary_is_a_failure() {
         let totals = Totals { failed_run: true, ..Totals::default() };
         assert!(totals.verdict().is_err());
-        assert!(totals.line().contains("FAILED"));
+        assert!(totals.summary().contains("FAILED"));
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::supervise;
+use crate::supervise::{self, shown};
 
 /// The steps that have run, with their times.
 pub(crate) struct Steps {
@@ -92,11 +92,6 @@ pub(crate) fn exists(command: &mut Command) -> bool {
             fault.is_none_or(|fault| fault.kind() != io::ErrorKind::NotFound)
         }
     }
-}
-
-pub(crate) fn shown(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -15,8 +15,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::steps::shown;
-
 /// The time that a program may take, and the time that it may be silent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -40,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs a program to its end, and passes each line to `hear`, the beginning of a last line too.
 /// Returns an error if the program exceeds a bound; then it is killed, and all that it started.
-pub(crate) fn run_heard(
+pub(crate) fn run_with_lines(
     command: &mut Command,
     bounds: Bounds,
     mut hear: impl FnMut(OutputStream, &str),
@@ -205,6 +203,12 @@ fn pass_on(from: OutputStream, chunk: &[u8]) -> io::Result<()> {
     }
 }
 
+/// The command line of a program, for messages.
+pub(crate) fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,7 +218,7 @@ mod tests {
         let mut lines = Vec::new();
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        let ended = run_heard(&mut command, bounds, |_, line| lines.push(line.to_owned()));
+        let ended = run_with_lines(&mut command, bounds, |_, line| lines.push(line.to_owned()));
         (lines, ended)
     }
 

@@ -1,7 +1,7 @@
 //! The threads that run the clients: each has a runtime of its own and a share of the connections.
 //!
 //! Not here: how a connection reads and writes ([`Connection`]), and what is sent on it
-//! ([`Session`]).
+//! ([`XdsSession`]).
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, Socket};
 use super::measurements::Measurements;
 use super::server::{self, Address};
-use super::tls::Tls;
+use super::tls::TlsClient;
 use super::workload::Workload;
-use super::xds::Session;
+use super::xds::XdsSession;
 
 /// The clients at work. They are disconnected when this is dropped.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl ClientThread {
         clients: &[u32],
         permit: P,
     ) -> Result<(), String> {
-        let Some(Tls { connector, name }) = &self.workload.tls else {
+        let Some(TlsClient { connector, name }) = &self.workload.tls else {
             return self.serve(io, clients, permit).await;
         };
         let io = self.in_time(connector.connect(name.clone(), io)).await?;
@@ -131,7 +131,7 @@ impl ClientThread {
         let (plan, mut preface) = (Arc::clone(&self.workload.plan), Vec::new());
         let measurements = Arc::clone(&self.measurements);
         let mut session =
-            Session::open(plan, measurements, self.workload.max_frame_size, &mut preface);
+            XdsSession::open(plan, measurements, self.workload.max_frame_size, &mut preface);
         if self.workload.recording {
             session.record_versions();
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::xds::Session;
+use super::xds::XdsSession;
 
 /// A stream of bytes in both directions: TCP, TLS or a Unix socket.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -22,7 +22,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 /// A socket and the session on it.
 pub(crate) struct Connection<I> {
     io: I,
-    session: Session,
+    session: XdsSession,
     unsent: Vec<u8>,
     /// The most bytes that are read at once.
     max_read: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Connection<I> {
 }
 
 impl<I: Socket> Connection<I> {
-    pub(crate) fn new(io: I, session: Session, unsent: Vec<u8>) -> Self {
+    pub(crate) fn new(io: I, session: XdsSession, unsent: Vec<u8>) -> Self {
         Self { io, session, unsent, max_read: usize::MAX, bytes_read: 0 }
     }
 
@@ -46,7 +46,7 @@ impl<I: Socket> Connection<I> {
     /// Calls `send` with the session and the buffer for what it sends.
     pub(crate) fn with_session<T>(
         &mut self,
-        send: impl FnOnce(&mut Session, &mut Vec<u8>) -> T,
+        send: impl FnOnce(&mut XdsSession, &mut Vec<u8>) -> T,
     ) -> T {
         send(&mut self.session, &mut self.unsent)
     }
@@ -57,7 +57,7 @@ impl<I: Socket> Connection<I> {
     /// The connection has failed, in words.
     pub(crate) async fn run(
         &mut self,
-        mut done: impl FnMut(&Session, usize) -> bool,
+        mut done: impl FnMut(&XdsSession, usize) -> bool,
     ) -> Result<(), String> {
         poll_fn(|cx| {
             loop {

@@ -4,9 +4,9 @@
 //! many clients and returns a [`Report`]; [`Chart`] draws the figures of several reports.
 //!
 //! ```text
-//!   Options -> RunSettings -> Workload -> ClientThreads -> Connection -> Session -> XdsStream
-//!                   |                                                        |
-//!                   v                        Measurements <------------------+
+//!   Options -> RunSettings -> Workload -> ClientThreads -> Connection -> XdsSession -> XdsStream
+//!                   |                                                           |
+//!                   v                        Measurements <---------------------+
 //!                  Run  <- waits, reads -----------+
 //!                   |
 //!                   v

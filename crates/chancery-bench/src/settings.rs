@@ -9,9 +9,9 @@ use super::names::names;
 use super::options::{Clients, NameCount, Options, Scenario, Wildcard};
 use super::report::{DriverFigures, Report};
 use super::server::Address;
-use super::tls::Tls;
+use super::tls::TlsClient;
 use super::workload::{Readers, Workload};
-use super::xds::{Expect, Plan, Protocol, Subscription};
+use super::xds::{Expect, PlannedSubscription, Protocol, RequestPlan};
 
 /// The settings of one run.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct RunSettings<'a> {
     /// The number of clients.
     pub(crate) streams: usize,
     pub(crate) protocol: Protocol,
-    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) subscriptions: Vec<PlannedSubscription>,
     /// The clients send their first requests when the gate is opened, and not once they are
     /// connected.
     pub(crate) gated: bool,
@@ -76,7 +76,8 @@ impl<'a> RunSettings<'a> {
     pub(crate) fn workload(&self, address: Address) -> Result<Workload, Error> {
         let Self { clients, .. } = self;
         let plan = self.plan().map_err(Error::Options)?;
-        let tls = clients.tls.as_ref().map(|files| Tls::new(files, &clients.server)).transpose()?;
+        let tls =
+            clients.tls.as_ref().map(|files| TlsClient::new(files, &clients.server)).transpose()?;
         Ok(Workload {
             plan: Arc::new(plan),
             address,
@@ -97,12 +98,12 @@ impl<'a> RunSettings<'a> {
         })
     }
 
-    fn plan(&self) -> Result<Plan, String> {
+    fn plan(&self) -> Result<RequestPlan, String> {
         let (subscriptions, node) = (self.subscriptions.clone(), self.clients.node.clone());
         let authority = (self.clients.tls.is_some(), self.clients.server.authority());
         match self.clients.per_type {
-            true => Plan::per_type(self.protocol, subscriptions, node, authority),
-            false => Ok(Plan::aggregated(self.protocol, subscriptions, node, authority)),
+            true => RequestPlan::per_type(self.protocol, subscriptions, node, authority),
+            false => Ok(RequestPlan::aggregated(self.protocol, subscriptions, node, authority)),
         }
     }
 
@@ -141,7 +142,10 @@ impl<'a> RunSettings<'a> {
 }
 
 /// The subscriptions of every client.
-fn subscriptions(clients: &Clients, protocol: Protocol) -> Result<Vec<Subscription>, String> {
+fn subscriptions(
+    clients: &Clients,
+    protocol: Protocol,
+) -> Result<Vec<PlannedSubscription>, String> {
     let mut subscriptions = Vec::new();
     for (at, url) in clients.types.iter().enumerate() {
         if clients.types[..at].contains(url) {
@@ -160,7 +164,13 @@ fn subscriptions(clients: &Clients, protocol: Protocol) -> Result<Vec<Subscripti
         let expect = expect.map_or(Expect::Response, Expect::Resources);
         let names = list.unwrap_or(everything);
         let (url, initial_versions) = (url.clone(), Vec::new());
-        subscriptions.push(Subscription { url, names, initial_versions, expect, probe: false });
+        subscriptions.push(PlannedSubscription {
+            url,
+            names,
+            initial_versions,
+            expect,
+            probe: false,
+        });
     }
     Ok(subscriptions)
 }

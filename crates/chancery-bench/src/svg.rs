@@ -39,7 +39,7 @@ pub(crate) fn draw(drawing: &Drawing) -> String {
     );
     axes(&mut svg, drawing, &across, &up);
     for (number, series) in drawing.series.iter().enumerate() {
-        line(&mut svg, series, number, |(x, y)| {
+        draw_line(&mut svg, series, number, |(x, y)| {
             (LEFT + across.at(x) * WIDE, BOTTOM - up.at(y) * HIGH)
         });
         legend(&mut svg, series, number, drawing.log);
@@ -142,7 +142,7 @@ fn axes(svg: &mut String, drawing: &Drawing, across: &Axis, up: &Axis) {
     );
 }
 
-fn line(
+fn draw_line(
     svg: &mut String,
     series: &Series,
     number: usize,

@@ -19,13 +19,13 @@ use super::server::Server;
 
 /// The TLS of all connections.
 #[derive(Clone)]
-pub(crate) struct Tls {
+pub(crate) struct TlsClient {
     pub(crate) connector: TlsConnector,
     /// The name that the certificate of the server has to bear.
     pub(crate) name: ServerName<'static>,
 }
 
-impl Tls {
+impl TlsClient {
     /// Reads the files.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Tls {
     }
 }
 
-impl std::fmt::Debug for Tls {
+impl std::fmt::Debug for TlsClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
     }

@@ -64,7 +64,9 @@ impl Trigger {
         self.changes += 1;
         let (timeout, round) = (self.timeout, self.changes);
         let pulled = match &mut self.method {
-            Method::Tcp(io) => tokio::time::timeout(timeout, change(io, measurements)).await,
+            Method::Tcp(io) => {
+                tokio::time::timeout(timeout, change_over_tcp(io, measurements)).await
+            }
             Method::Exec(command) => {
                 tokio::time::timeout(timeout, execute(command, measurements)).await
             }
@@ -74,7 +76,10 @@ impl Trigger {
     }
 }
 
-async fn change(io: &mut BufReader<TcpStream>, measurements: &Measurements) -> Result<(), String> {
+async fn change_over_tcp(
+    io: &mut BufReader<TcpStream>,
+    measurements: &Measurements,
+) -> Result<(), String> {
     let failed = |error| format!("the trigger's connection failed: {error}");
     measurements.start_change();
     io.write_all(b"change\n").await.map_err(failed)?;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::server::Address;
-use super::tls::Tls;
-use super::xds::{AckMode, Plan};
+use super::tls::TlsClient;
+use super::xds::{AckMode, RequestPlan};
 
 /// The clients of a run and what each of them does.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<RequestPlan>,
     pub(crate) address: Address,
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<TlsClient>,
     pub(crate) readers: Readers,
     /// The number of bytes that a slow reader reads in a second.
     pub(crate) slow_rate: u32,
@@ -107,7 +107,12 @@ mod tests {
     fn workload(clients: usize, connections: usize, stalled: usize) -> Workload {
         let node = Node { id: "n".into(), cluster: String::new(), metadata: Vec::new() };
         Workload {
-            plan: Arc::new(Plan::aggregated(Protocol::Delta, Vec::new(), node, (false, "a"))),
+            plan: Arc::new(RequestPlan::aggregated(
+                Protocol::Delta,
+                Vec::new(),
+                node,
+                (false, "a"),
+            )),
             address: Address::Unix("/nowhere".into()),
             tls: None,
             readers: Readers { clients, stalled, slow: 1 },

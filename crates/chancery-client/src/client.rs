@@ -1,4 +1,4 @@
-//! The client as a program has it.
+//! The client as a program uses it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -105,33 +105,33 @@ impl Client {
     }
 
     /// Watches a resource as a value of `T`. The name may be `*`, for all resources of the type, or
-    /// the glob of a collection, `xdstp://AUTHORITY/TYPE/PATH/*`, for which the streams have to be
-    /// of delta ([`Options::variant`](crate::Options::variant)).
+    /// the glob of a collection, `xdstp://AUTHORITY/TYPE/PATH/*`, which needs delta streams
+    /// ([`Options::variant`](crate::Options::variant)).
     ///
-    /// There is no `Result`: the one task that handles the events of a watch handles all its
-    /// errors, and those of the name are the first and only event, [`Event::Failed`]. To check a
-    /// name beforehand, use [`Bootstrap::resource`].
+    /// There is no `Result`, so that a program handles all errors of a watch in one place, where it
+    /// handles its events. An error of the name is the first and only event, [`Event::Failed`]. To
+    /// check a name beforehand, use [`Bootstrap::resource`].
     pub fn watch<T: ResourceType>(&self, name: &str) -> Watch<T> {
         let type_url = TypeUrl::new(T::TYPE_URL);
         self.0.decoders.add::<T>(&type_url);
         Watch::new(self.watch_raw(&type_url, name))
     }
 
-    /// Watches a resource as bytes. All that [`watch`](Self::watch) says is true of it.
+    /// Watches a resource as bytes. Everything else is as for [`watch`](Self::watch).
     pub fn watch_raw(&self, type_url: &TypeUrl, name: &str) -> RawWatch {
         RawWatch::new(Arc::clone(&self.0), type_url.clone(), name)
     }
 
-    /// Follows a listener and all it leads to, as a channel to a target needs it.
+    /// Watches a listener and all it leads to, as a channel to a target needs it.
     pub fn follow(&self, listener: ResourceName) -> XdsConfigWatch {
         XdsConfigWatch::new(Arc::clone(&self.0), Schema::bundled(), listener)
     }
 
-    /// Returns a resource, and does not watch it any further. It waits until the resource comes,
-    /// until its server has had its time
-    /// ([`missing_after`](crate::options::Settings::missing_after)), or until no server could be
-    /// reached once. With [`Options::disk_cache`](crate::Options::disk_cache) the resource may be
-    /// one of an earlier run.
+    /// Returns a resource without watching it any further. It waits until the resource arrives,
+    /// until its server has had the time to send it
+    /// ([`missing_after`](crate::options::Settings::missing_after)), or until an attempt has
+    /// reached no server. With [`Options::disk_cache`](crate::Options::disk_cache) the resource may
+    /// be one of an earlier run.
     ///
     /// # Errors
     /// If there is none ([`WatchError::is_missing`]), if it cannot be used, or if no server can be
@@ -159,11 +159,10 @@ impl Client {
         }
     }
 
-    /// Puts a resource of an earlier run into the cache, as
-    /// [`Options::disk_cache`](crate::Options::disk_cache) does by itself; this is for programs
-    /// that have it from elsewhere. Watches hear of it at once. It counts as one of the first
-    /// server of its authority: a server of delta hears its version, and sends nothing if that is
-    /// still true. A resource for which no server is responsible is dropped.
+    /// Puts a resource of an earlier run into the cache, for programs that kept one elsewhere than
+    /// in an [`Options::disk_cache`](crate::Options::disk_cache). Watches get it at once. It counts
+    /// as sent by the first server of its authority: a delta server is told its version, and sends
+    /// nothing if that is still current. A resource for which no server is responsible is dropped.
     pub fn restore(&self, type_url: &TypeUrl, resource: Resource) {
         self.0.engine.update(|machine, now| {
             let authority = AuthorityKey::of(resource.name());
@@ -184,8 +183,8 @@ impl Client {
     }
 
     /// Counts the calls to a cluster, for a server of the bootstrap. `service` is the name under
-    /// which the endpoints of the cluster are found; it is empty if that is the cluster's own.
-    /// Counters with the same arguments are one.
+    /// which the endpoints of the cluster are found; it is empty if that is the cluster's own name.
+    /// Counters with the same arguments are one counter.
     ///
     /// # Errors
     /// If the bootstrap has no such server, or if it is not one of gRPC.
@@ -205,13 +204,13 @@ impl Client {
     /// Returns the server that a resource came from
     /// ([`Received::server_id`](crate::Received::server_id)), or that an error is about
     /// ([`WatchError::server`]). A cluster whose `lrs_server` is `self` reports its load to the
-    /// former.
+    /// server that the cluster came from.
     pub fn server(&self, server: ServerId) -> Option<&XdsServer> {
         self.0.report_drivers.server(server.index())
     }
 
     /// Returns the server that is responsible for a name now: the first of its authority, or the
-    /// one that stands in for it.
+    /// one that the client has fallen back to.
     pub fn server_of(&self, name: &str) -> Option<&XdsServer> {
         let authority = AuthorityKey::of(&ResourceName::read(name).ok()?);
         let server = self.0.engine.inspect(|machine| machine.active_server(&authority))?;
@@ -219,17 +218,17 @@ impl Client {
     }
 
     /// Returns the time until the next attempt to reach a server, such as the one that an error is
-    /// about. `None` means that an attempt goes on, or that the server is there.
+    /// about. `None` means that an attempt is being made, or that the server is reachable.
     pub fn next_attempt(&self, server: ServerId) -> Option<Duration> {
         let (engine, now) = (&self.0.engine, self.0.engine.now());
         let at = engine.inspect(|machine| machine.next_attempt(server))?;
         Some(at.0.saturating_sub(now.0))
     }
 
-    /// Closes the client in good order: it sends what servers still have to hear, such as the
+    /// Closes the client in an orderly way. It sends what servers have not got yet, such as the
     /// answers to their last responses and the calls that were counted since the last load report,
     /// and then ends its streams. All watches end. Returns true if all servers have ended their
-    /// streams within this time. A client that is dropped breaks its streams off.
+    /// streams within this time. A client that is dropped resets its streams instead.
     pub async fn close(self, patience: Duration) -> bool {
         self.0.engine.begin_close();
         self.0.report_drivers.begin_close();
@@ -241,18 +240,18 @@ impl Client {
         is_quiet
     }
 
-    /// Returns the state of all that is watched, as CSDS tells it: with bodies, but without their
-    /// secrets. A [`StatusServer`](crate::status::StatusServer) tells it to tools.
+    /// Returns the state of all that is watched in the form of CSDS: with bodies, but without their
+    /// secrets. A [`StatusServer`](crate::status::StatusServer) serves it to tools.
     pub fn status(&self) -> ClientConfig {
         status::client_config(&self.0.engine, "")
     }
 
-    /// Returns the numbers that gRPC clients export, by the names of gRPC.
+    /// Returns the metrics that gRPC clients export, under the names of gRPC.
     pub fn metrics(&self) -> Metrics {
         self.0.engine.metrics()
     }
 
-    /// Returns all resources that are watched, as they stand now.
+    /// Returns all resources that are watched, in their present state.
     pub fn resources(&self) -> Vec<WatchedResource> {
         status::resources(&self.0.engine)
     }

@@ -32,7 +32,7 @@ enum ClientScope {
 }
 
 impl Clients {
-    /// Makes clients of this bootstrap, which has not been used yet.
+    /// Takes the bootstrap of all clients. Each client is made when it is first needed.
     ///
     /// # Errors
     /// If the bootstrap cannot be used.
@@ -41,7 +41,7 @@ impl Clients {
         Ok(Self { bootstrap, options, all: Mutex::default() })
     }
 
-    /// Returns the bootstrap of all of them.
+    /// Returns the bootstrap that all clients share.
     pub fn bootstrap(&self) -> &Bootstrap {
         &self.bootstrap
     }
@@ -68,7 +68,7 @@ impl Clients {
         self.client(ClientScope::Servers)
     }
 
-    /// Returns the state of each client with its scope: the answer of CSDS for a process.
+    /// Returns the state of each client with its scope, which is what CSDS answers for a process.
     pub fn status(&self) -> Vec<ClientConfig> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let live =

@@ -1,4 +1,4 @@
-//! Connections to servers: a socket, and TLS over it if the credentials say so.
+//! Connections to servers: a socket, with TLS over it if the credentials demand it.
 
 use std::io;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 /// A connection, or the error of making it.
 pub type DialFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'a>>;
 
-/// Makes the sockets of a client. The client puts TLS over them, by the credentials of the server.
+/// Makes the sockets of a client. The client itself adds TLS, by the credentials of the server.
 pub trait Dial: Send + Sync {
     /// Connects to a server.
     fn dial<'a>(&'a self, address: &'a Address) -> DialFuture<'a>;

@@ -1,11 +1,11 @@
-//! The task that serves the streams the machine wants of one server, whatever kind of server it is.
+//! The task that serves the streams to one server, for each kind of server.
 
 use std::sync::Arc;
 
 use crate::bootstrap::scheme::Scheme;
 use crate::engine::Engine;
 use crate::grpc::GrpcDriver;
-use crate::poll::files::Files;
+use crate::poll::files::PolledFiles;
 use crate::poll::rest::Rest;
 use crate::poll::{PollDriver, PolledServer};
 use crate::server_context::ServerContext;
@@ -23,7 +23,7 @@ impl ServerDriver {
         let id = context.id;
         let server = match context.server.scheme() {
             Ok(Scheme::Rest(uri)) => PolledServer::Rest(Box::new(Rest::new(uri, context))),
-            Ok(Scheme::Files(path)) => PolledServer::Files(Files::new(path, context)),
+            Ok(Scheme::Files(path)) => PolledServer::Files(PolledFiles::new(path, context)),
             // A URI of no known form is an error when the driver connects.
             Ok(Scheme::Grpc) | Err(_) => {
                 return Self::Streamed(Box::new(GrpcDriver::new(context)));

@@ -1,9 +1,9 @@
-//! Values of the program are dropped while no lock of the client is held: their `Drop` is the
+//! Values of the program that are dropped while no lock of the client is held: their `Drop` is the
 //! program's code, and may call the client (C-053).
 //!
-//! The machine lets go of a value under the lock of the engine. While a [`Deferral`] lives, a
-//! [`DropLater`] hands its value to the thread it is dropped on, and the end of the deferral drops
-//! what was handed over.
+//! The machine drops values under the lock of the engine. While a [`Deferral`] lives, a
+//! [`DropLater`] that is dropped gives its value to its thread, and the end of the deferral drops
+//! these values.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -23,7 +23,7 @@ pub(crate) struct DropLater(Option<AnyValue>);
 /// Defers drops on this thread for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Deferral {
-    /// True for one within another: the outer one drops the values.
+    /// True if another deferral was there already; then that one drops the values.
     is_nested: bool,
 }
 

@@ -1,6 +1,7 @@
-//! The keeper: the task that owns all other tasks of a client, two for each server, and the clock.
+//! The keeper: the task that owns all other tasks of a client, two for each server and one for the
+//! cache on disk, and that gives the machine the time.
 //!
-//! No task ends unnoticed: if one panics, every watch hears of it (C-074).
+//! No task ends unnoticed: if one panics, every watch gets an error (C-074).
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub(crate) async fn run(
     let _last = GiveUpOnDrop(Arc::clone(&engine));
     let mut tasks = JoinSet::new();
     if let Some(disk_cache) = disk_cache {
-        // The cache is read before anybody is asked for anything.
+        // The cache is read before the first request to a server.
         let mut opening = JoinSet::new();
         opening.spawn(disk_cache.open(Arc::clone(&engine)));
         match opening.join_next().await {

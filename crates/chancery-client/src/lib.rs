@@ -1,6 +1,6 @@
 //! An xDS client: federation, fallback, state of the world or delta, over gRPC, REST and from files.
 //!
-//! A [`Bootstrap`] has all that a client knows before it asks anybody. It is read from JSON, as
+//! A [`Bootstrap`] has all that a client knows before its first request. It is read from JSON, as
 //! other xDS clients read it, or built in code. Nothing that arrives later can add a server to it.
 //!
 //! ```
@@ -20,10 +20,10 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [`Client`] keeps watches alive: it connects when something is watched, connects again for as
-//! long as it takes, falls back to another server if the bootstrap names one, and keeps its cache
-//! while nobody can be reached. A [`Watch`] is a stream of events, which say what is true now; a
-//! slow program slows its own stream and no other.
+//! A [`Client`] keeps watches alive: it connects when something is watched, reconnects for as long
+//! as it takes, falls back to another server if the bootstrap names one, and keeps its cache while
+//! no server can be reached. A [`Watch`] is a stream of events, each of which is true when it is
+//! read; a slow program slows its own stream and no other.
 //!
 //! Not here: the protocol, which `chancery-core` decides, and the meaning of resources, which the
 //! program decides ([`ResourceType`]).

@@ -1,4 +1,5 @@
-//! Load reports: a program counts its calls, and the servers that want to know hear of them (LRS).
+//! Load reports: a program counts its calls, and the servers that ask for it are sent the numbers
+//! (LRS).
 //!
 //! A [`Load`] counts for one cluster. Counting takes a lock of that cluster and locality for a
 //! moment, and never waits for a server.
@@ -16,10 +17,9 @@ use crate::session::Session;
 
 /// Counts the calls to one cluster, for a server. Cloning it is cheap.
 ///
-/// Loads are reported for as long as there is a clone, or a call that was counted is in progress. A
-/// report that was written is not sent again: if the stream breaks before the server has read it,
-/// it is lost. Calls that are counted while the server cannot be reached are reported when it can
-/// be.
+/// Loads are reported as long as a clone exists or a counted call is in progress. A report is sent
+/// once: if the stream breaks before the server has read it, it is lost. Calls that are counted
+/// while the server cannot be reached are reported later.
 ///
 /// ```no_run
 /// use chancery_client::{Bootstrap, Client, Options};
@@ -42,7 +42,7 @@ use crate::session::Session;
 /// ```
 #[derive(Clone)]
 pub struct Load {
-    cluster: Arc<Cluster>,
+    cluster: Arc<CountedCluster>,
     metrics: Arc<ReportedMetrics>,
 }
 
@@ -53,7 +53,7 @@ pub struct LocalityLoad {
     tally: Arc<LocalityCounters>,
 }
 
-/// A call that is in progress. A call that is dropped without an end has failed.
+/// A call that is in progress. A call that is dropped before its end is counted as failed.
 #[must_use = "a call that is dropped has failed"]
 pub struct Call {
     of: LocalityLoad,
@@ -61,36 +61,37 @@ pub struct Call {
 }
 
 /// A cluster that reports its load for as long as this lives.
-struct Cluster {
+struct CountedCluster {
     tally: Arc<ClusterCounters>,
     key: LoadKey,
     driver: Arc<ReportDriver>,
-    /// Keeps the client alive while somebody counts.
+    /// Keeps the client alive while calls are counted.
     _client: Arc<Session>,
 }
 
 impl Load {
     pub(crate) fn new(client: Arc<Session>, driver: Arc<ReportDriver>, key: LoadKey) -> Self {
         let tally = driver.join(key.clone());
-        let cluster = Cluster { tally, key, driver, _client: client };
+        let cluster = CountedCluster { tally, key, driver, _client: client };
         Self { cluster: Arc::new(cluster), metrics: Arc::default() }
     }
 
-    /// Returns the same counter, which also takes the metrics that endpoints report, as far as the
-    /// cluster lets them into reports (`lrs_report_endpoint_metrics`). By default it takes none.
+    /// Returns the same counter, which also takes the metrics that endpoints report. Reports
+    /// contain those that the cluster allows (`lrs_report_endpoint_metrics`). By default the
+    /// counter takes none.
     #[must_use]
     pub fn with_metrics(mut self, metrics: ReportedMetrics) -> Self {
         self.metrics = Arc::new(metrics);
         self
     }
 
-    /// Returns the counter of a locality. Keep it: it is looked up here.
+    /// Returns the counter of a locality. Keep the result, because each call looks it up again.
     pub fn locality(&self, locality: &Locality) -> LocalityLoad {
         LocalityLoad { load: self.clone(), tally: self.cluster.tally.locality(locality) }
     }
 
-    /// Counts a call that was dropped: for a category of the configuration, or for none, as circuit
-    /// breakers drop.
+    /// Counts a call that was dropped, under a category of the configuration; `None` is for drops
+    /// without one, such as those of circuit breakers.
     pub fn dropped(&self, category: Option<&str>) {
         self.cluster.tally.dropped(category);
     }
@@ -134,7 +135,7 @@ impl Drop for Call {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for CountedCluster {
     fn drop(&mut self) {
         self.driver.leave(&self.key);
     }

@@ -10,23 +10,24 @@ use chancery_core::client::{Event, Machine, ResourceState, ResourceStatus, Serve
 
 /// The metrics of one client, as they are now. The program that exports them adds `grpc.target`.
 ///
-/// Servers are named by their URI; several with one URI, as under different credentials, are one.
+/// Servers are named by their URI. Servers with the same URI, but different credentials for
+/// example, share their metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
     /// `grpc.xds_client.connected`, by `grpc.xds.server`: true if the server can be reached, as far
-    /// as is known. After a failure that is so only when the server has responded. It has servers
-    /// alone that are asked for something.
+    /// as is known. After a failure it is true only once the server has responded. Only servers
+    /// from which something is wanted are in it.
     pub connected: BTreeMap<Arc<str>, bool>,
-    /// `grpc.xds_client.server_failure`, by `grpc.xds.server`: how often the server could no longer
-    /// be reached.
+    /// `grpc.xds_client.server_failure`, by `grpc.xds.server`: the number of times that the server
+    /// became unreachable.
     pub server_failure: BTreeMap<Arc<str>, u64>,
-    /// `grpc.xds_client.resource_updates_valid`: the resources that could be used, the unchanged
-    /// ones too.
+    /// `grpc.xds_client.resource_updates_valid`: the number of resources that could be used,
+    /// including unchanged ones.
     pub resource_updates_valid: BTreeMap<UpdateLabels, u64>,
-    /// `grpc.xds_client.resource_updates_invalid`: the resources that could not be used.
+    /// `grpc.xds_client.resource_updates_invalid`: the number of resources that could not be used.
     pub resource_updates_invalid: BTreeMap<UpdateLabels, u64>,
-    /// `grpc.xds_client.resources`: the resources that are watched.
+    /// `grpc.xds_client.resources`: the number of resources that are watched.
     pub resources: BTreeMap<ResourceLabels, u64>,
 }
 
@@ -45,7 +46,7 @@ pub struct ResourceLabels {
     /// `grpc.xds.authority`; `#old` for names that have none.
     pub authority: Arc<str>,
     /// `grpc.xds.cache_state`: `requested`, `acked`, `nacked`, `does_not_exist`, `received_error`
-    /// or `timeout`; with `_but_cached` if there is a value in the cache nevertheless.
+    /// or `timeout`. The last four end in `_but_cached` if the cache still has a value.
     pub cache_state: &'static str,
     /// `grpc.xds.resource_type`, as in `envoy.config.cluster.v3.Cluster`.
     pub resource_type: Arc<str>,
@@ -77,7 +78,7 @@ impl Counts {
         }
     }
 
-    /// Counts a server that could be reached and cannot be any more.
+    /// Counts a server that has become unreachable.
     pub(crate) fn failed(&mut self, server: ServerId) {
         *self.failures.entry(server).or_default() += 1;
     }

@@ -1,4 +1,4 @@
-//! The options of a client: all that a program sets and no bootstrap says.
+//! The options of a client: the settings of a program that no bootstrap has.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,45 +16,46 @@ use crate::disk_cache::DiskCache;
 /// The options of a client.
 #[derive(Clone)]
 pub struct Options {
-    /// The variant of the protocol. Delta sends less where much is watched, and can ask for globs,
-    /// but not every server has it. By default state of the world.
+    /// The variant of the protocol. Delta sends less if much is watched, and supports globs, but
+    /// not every server has it. By default state of the world.
     pub variant: Variant,
     /// True if one stream carries all types (ADS), and false if each type has its own. By default
     /// true.
     pub aggregated: bool,
     /// The waits and limits of the protocol.
     pub settings: Settings,
-    /// The time for a connection, all handshakes included, and for a server to allow for a stream
-    /// on it. A server may leave no room for a request for half of it. By default 20 seconds.
+    /// The time for a connection, all handshakes included, and until the server allows a stream on
+    /// it. A server may leave no room for a request for half of this time. By default 20 seconds.
     pub connect_timeout: Duration,
-    /// The time after which a silent connection is asked whether it lives. Servers of gRPC close
-    /// connections that ask more often than every five minutes, which is the default.
+    /// The time without bytes from the server after which it is sent a ping. The default is five
+    /// minutes, because gRPC servers close connections that send pings more often.
     pub keepalive_interval: Duration,
-    /// The time for the answer to that. By default 20 seconds.
+    /// The time for the answer to that ping. By default 20 seconds.
     pub keepalive_timeout: Duration,
-    /// The time from an answer of a REST server to the next poll; new names are asked for at once.
-    /// A part is added by chance ([`jitter`](Settings::jitter)). By default ten seconds.
+    /// The time from a response of a REST server to the next poll; a poll for new names is sent at
+    /// once. A random part is added ([`jitter`](Settings::jitter)). By default ten seconds.
     pub rest_refresh: Duration,
-    /// The time for an answer of a REST server. Servers that hold a poll until something changes
-    /// hear of it (`x-envoy-expected-rq-timeout-ms`). By default one second.
+    /// The time for a response of a REST server. It is sent with the poll
+    /// (`x-envoy-expected-rq-timeout-ms`), for servers that hold polls until something changes. By
+    /// default one second.
     pub rest_timeout: Duration,
     /// The time from a check of a file to the next one. By default one second.
     pub file_refresh: Duration,
-    /// The largest response that is read, in bytes. A server that sends a larger one counts as one
-    /// that cannot be reached. By default 64 MiB.
+    /// The largest response that is read, in bytes. A server that sends a larger one counts as
+    /// unreachable. By default 64 MiB.
     pub max_response_bytes: usize,
     /// The directory that keeps the cache for the next run. By default there is none.
     pub disk_cache: Option<DiskCache>,
-    /// True if the client rejects what gRPC clients must reject: routes and endpoints from
-    /// elsewhere than the stream, loads reported elsewhere than to the server of the cluster, and a
-    /// cluster with an `xdstp:` name that does not name its endpoints. Programs that connect to
-    /// their endpoints as gRPC does want it; those that show what Envoy gets do not. By default
-    /// false.
+    /// True if the client rejects what gRPC clients must reject: routes and endpoints that come
+    /// from another source than the stream, load reports to another server than that of the
+    /// cluster, and a cluster with an `xdstp:` name that does not name its endpoints. Set it in
+    /// programs that connect to endpoints as gRPC does, and not in those that show the
+    /// configuration of Envoy. By default false.
     pub grpc_validation: bool,
-    /// The reason for which every response is rejected: this shows what servers make of rejections.
-    /// By default none is.
+    /// The reason with which every response is rejected, to see how servers handle rejections. By
+    /// default `None`: responses are judged by their content.
     pub reject: Option<String>,
-    /// The sockets. By default those of the system.
+    /// Makes the sockets. By default those of the system.
     pub dial: Arc<dyn Dial>,
 }
 

@@ -1,5 +1,5 @@
-//! The machine of one report server while it runs: a lock, a clock, and the wakers of those who
-//! wait.
+//! The machine of one report server while it runs: a lock, a clock, and the wakers of the tasks
+//! that wait.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -134,13 +134,13 @@ impl ReportDriver {
         self.wait(|reporter, now| reporter.is_due(now).then_some(())).await;
     }
 
-    /// Waits until nobody reports any more.
+    /// Waits until no load is reported any more.
     pub(crate) async fn unwanted(&self) {
         self.wait(|reporter, _| (!reporter.is_wanted()).then_some(())).await;
     }
 
-    /// Waits for the next message of a stream that has room for it. It is taken out: the caller
-    /// sends it, or gives it [back](Self::unsaid).
+    /// Waits for the next message of a stream that has room for it. The message leaves the machine:
+    /// the caller sends it, or gives it [back](Self::report_unsent).
     pub(crate) async fn next(&self) -> LoadMessage {
         self.wait(LoadReporter::next_message).await
     }
@@ -158,11 +158,11 @@ impl ReportDriver {
         self.update(|reporter, now| reporter.answered(now, answer));
     }
 
-    pub(crate) fn unsaid(&self, report: &LoadReport) {
+    pub(crate) fn report_unsent(&self, report: &LoadReport) {
         self.update(|reporter, now| reporter.not_sent(now, report));
     }
 
-    /// Waits until the machine answers, and asks it whenever that may have changed.
+    /// Waits until `ask` returns a value, and calls it whenever that may have changed.
     async fn wait<T>(&self, mut ask: impl FnMut(&mut LoadReporter, Time) -> Option<T>) -> T {
         loop {
             let (answer, deadline) = {
@@ -172,7 +172,7 @@ impl ReportDriver {
             if let Some(answer) = answer {
                 return answer;
             }
-            // A time that no clock will ever show does not come.
+            // A time beyond the range of the clock never comes.
             match deadline.and_then(|at| self.began.checked_add(at.0)) {
                 Some(at) => timeout_at(at, self.changed.notified()).await.unwrap_or_default(),
                 None => self.changed.notified().await,
@@ -195,7 +195,8 @@ impl ReportDriver {
         Time(self.began.elapsed())
     }
 
-    /// The machine is a value, and the keeper tells of a panic that happened under the lock.
+    /// Takes the lock, also after a panic: the machine is a plain value, and the keeper reports the
+    /// panic.
     fn lock(&self) -> MutexGuard<'_, LoadReporter> {
         self.reporter.lock().unwrap_or_else(PoisonError::into_inner)
     }

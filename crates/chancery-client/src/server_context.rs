@@ -1,4 +1,4 @@
-//! One server, as the tasks know it that speak to it.
+//! The things that a task needs to speak to one server.
 
 use chancery_core::Variant;
 use chancery_core::client::ServerId;
@@ -8,10 +8,10 @@ use crate::bootstrap::XdsServer;
 use crate::options::Options;
 use crate::service_paths::ServicePaths;
 
-/// All that a task needs to speak to one server.
+/// The parameters for speaking to one server.
 #[derive(Clone)]
 pub(crate) struct ServerContext {
-    /// The server, as the machine calls it.
+    /// The id of the server in the machine.
     pub(crate) id: ServerId,
     /// Its address and its credentials.
     pub(crate) server: XdsServer,

@@ -29,7 +29,7 @@ impl Session {
     }
 }
 
-/// Nobody uses the client any more, so its tasks end.
+/// Ends the tasks of the client, which nobody uses any more.
 impl Drop for Session {
     fn drop(&mut self) {
         self.keeper.abort();

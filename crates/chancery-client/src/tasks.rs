@@ -1,16 +1,16 @@
-//! Tasks and threads that a task waits for: their panics are panics of the one that waits, so that
-//! the keeper hears of each (C-074).
+//! Tasks and threads that another task waits for. Their panics become panics of that task, so that
+//! the keeper learns of each (C-074).
 
 use std::panic::resume_unwind;
 
 use tokio::task::{JoinError, spawn_blocking};
 
-/// The runtime shuts down, so the work is not done.
+/// The work is not done, because the runtime shuts down.
 #[derive(Debug, thiserror::Error)]
 #[error("the runtime shuts down")]
 pub(crate) struct ShutDown;
 
-/// Passes the panic of a task on. A task that was aborted is no fault.
+/// Continues the panic of a task. A task that was aborted is no error.
 pub(crate) fn pass_panic_on(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
@@ -19,7 +19,7 @@ pub(crate) fn pass_panic_on(ended: Result<(), JoinError>) {
     }
 }
 
-/// Does work that blocks, or that takes long, on a thread for such work.
+/// Runs work that blocks or takes long on a thread for such work.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ShutDown> {

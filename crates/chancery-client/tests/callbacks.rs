@@ -59,12 +59,12 @@ fn call_the_client(from: &'static str) {
 }
 
 fn clusters() -> TypeUrl {
-    TypeUrl::new(Cluster::TYPE_URL)
+    TypeUrl::new(CallingCluster::TYPE_URL)
 }
 
-struct Cluster(Bytes);
+struct CallingCluster(Bytes);
 
-impl ResourceType for Cluster {
+impl ResourceType for CallingCluster {
     const TYPE_URL: &'static str = "envoy.config.cluster.v3.Cluster";
 
     fn decode(_name: &str, body: &Bytes) -> Result<Self, String> {
@@ -73,7 +73,7 @@ impl ResourceType for Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for CallingCluster {
     fn drop(&mut self) {
         call_the_client("drop");
     }
@@ -109,9 +109,9 @@ impl Dial for Dialer {
     }
 }
 
-struct Log;
+struct CallingLog;
 
-impl Subscriber for Log {
+impl Subscriber for CallingLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("chancery_client")
     }
@@ -218,7 +218,7 @@ async fn conversation() {
     let client = clients.for_servers().unwrap();
     assert!(CLIENT.set(client.clone()).is_ok());
     // Values that the cache lets go of are dropped by the program's code.
-    let mut watch = client.watch::<Cluster>("a");
+    let mut watch = client.watch::<CallingCluster>("a");
     for version in ["1", "2", "3"] {
         server.publish(snapshot(version));
         loop {
@@ -252,7 +252,7 @@ async fn conversation() {
 
 #[test]
 fn the_client_can_be_called_from_inside_of_every_callback() {
-    tracing::subscriber::set_global_default(Log).unwrap();
+    tracing::subscriber::set_global_default(CallingLog).unwrap();
     let (tell, done) = channel();
     let test = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread();

@@ -393,9 +393,9 @@ async fn a_server_that_says_something_else_is_asked_again_later() {
     assert_eq!(told(&mut call).await.dropped, 1);
 }
 
-struct Cluster;
+struct UnreadCluster;
 
-impl ResourceType for Cluster {
+impl ResourceType for UnreadCluster {
     const TYPE_URL: &'static str = "envoy.config.cluster.v3.Cluster";
     fn decode(_: &str, _: &bytes::Bytes) -> Result<Self, String> {
         Ok(Self)
@@ -414,7 +414,7 @@ async fn clusters_of_two_authorities_report_to_two_servers() {
     for (name, uri) in
         [("a", "one.test:1"), ("xdstp://two/envoy.config.cluster.v3.Cluster/a", "two.test:2")]
     {
-        let mut watch = client.watch::<Cluster>(name);
+        let mut watch = client.watch::<UnreadCluster>(name);
         let mut discovery = peer_of(&mut door, uri).await;
         let mut ads = discovery.call().await.unwrap();
         ads.heard().await.unwrap();

@@ -18,9 +18,9 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 /// Clusters whose names begin with `bad` cannot be used.
-struct Cluster;
+struct CheckedCluster;
 
-impl ResourceType for Cluster {
+impl ResourceType for CheckedCluster {
     const TYPE_URL: &'static str = "envoy.config.cluster.v3.Cluster";
     fn decode(name: &str, _: &Bytes) -> Result<Self, String> {
         if name.starts_with("bad") { Err("it is bad".to_owned()) } else { Ok(Self) }
@@ -29,9 +29,9 @@ impl ResourceType for Cluster {
 
 /// The lines of this crate, as text.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+struct LogLines(Arc<Mutex<Vec<String>>>);
 
-impl Log {
+impl LogLines {
     fn lines(&self, with: &[&str]) -> Vec<String> {
         let lines = self.0.lock().unwrap();
         let has = |line: &&String| with.iter().all(|part| line.contains(part));
@@ -39,7 +39,7 @@ impl Log {
     }
 }
 
-impl Subscriber for Log {
+impl Subscriber for LogLines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("chancery")
     }
@@ -76,13 +76,13 @@ fn client(dial: Arc<dyn chancery_client::dial::Dial>) -> Client {
 /// C-139
 #[tokio::test(start_paused = true)]
 async fn each_change_is_a_line_that_says_what_it_concerns() {
-    let log = Log::default();
+    let log = LogLines::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let (mut door, dial) = door();
     let client = client(dial);
     let secret = "envoy.extensions.transport_sockets.tls.v3.Secret";
     let _secret = client.watch_raw(&TypeUrl::new(secret), "s");
-    let watches = ["good", "bad", "gone"].map(|name| client.watch::<Cluster>(name));
+    let watches = ["good", "bad", "gone"].map(|name| client.watch::<CheckedCluster>(name));
     drop(door.next().await);
     let mut peer = door.peer().await;
     let mut call = peer.call().await.unwrap();
@@ -130,11 +130,11 @@ async fn each_change_is_a_line_that_says_what_it_concerns() {
 /// C-139: a server that says something new all the time does not fill a disk.
 #[tokio::test(start_paused = true)]
 async fn so_many_lines_are_written_and_the_rest_is_counted() {
-    let log = Log::default();
+    let log = LogLines::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let (mut door, dial) = door();
     let client = client(dial);
-    let mut watch = client.watch::<Cluster>("good");
+    let mut watch = client.watch::<CheckedCluster>("good");
     let mut peer = door.peer().await;
     let mut call = peer.call().await.unwrap();
     call.heard().await.unwrap();

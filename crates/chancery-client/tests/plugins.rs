@@ -13,7 +13,7 @@ use chancery_client::credentials::{
     Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
     CredentialsError, PluginCredentials, PluginFuture, Plugins,
 };
-use common::{Authority, Echo, Files, chain, tls};
+use common::{CertificateAuthority, ClientFiles, Echo, chain, tls};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio_rustls::rustls::ClientConfig;
 
@@ -55,7 +55,7 @@ fn headers(name: &'static str, value: &str) -> HeaderMap {
 }
 
 /// A reader that knows `google_default` and `clock`.
-fn reader(files: &Files) -> BootstrapReader {
+fn reader(files: &ClientFiles) -> BootstrapReader {
     let (channel, mut plugins) = (ChannelCredentials::Tls(files.tls()), Plugins::default());
     plugins.channel("google_default", move |config| match config {
         Value::Null => {
@@ -79,8 +79,8 @@ const CLOCK: &str = r#"{"type": "clock", "config": {"key": "secret"}}"#;
 /// C-003, C-009.
 #[tokio::test]
 async fn what_a_program_brings_with_it_is_known_by_its_type() {
-    let authority = Authority::new();
-    let files = Files::new(&authority, &authority.sign());
+    let authority = CertificateAuthority::new();
+    let files = ClientFiles::new(&authority, &authority.sign());
     let server = reader(&files).server(&entry(GOOGLE, CLOCK)).unwrap();
     let credentials = server.credentials(Alpn::Http2);
     let echo = Echo::start(&authority, Some(&authority)).await;
@@ -102,8 +102,8 @@ fn what_nobody_brings_is_unknown() {
     assert_eq!((server.channel, server.calls), (ChannelCredentials::Insecure, Vec::new()));
     let error = plain.server(&entry(GOOGLE, "")).unwrap_err().to_string();
     assert!(error.contains("only `google_default`; known are `insecure`, `tls`"), "{error}");
-    let authority = Authority::new();
-    let reader = reader(&Files::new(&authority, &authority.sign()));
+    let authority = CertificateAuthority::new();
+    let reader = reader(&ClientFiles::new(&authority, &authority.sign()));
     let error = reader.server(&entry(r#"{"type": "other"}"#, "")).unwrap_err().to_string();
     assert!(error.contains("known are `insecure`, `tls`, `google_default`"), "{error}");
 }
@@ -111,8 +111,8 @@ fn what_nobody_brings_is_unknown() {
 /// C-009.
 #[test]
 fn a_bad_config_of_a_known_type_fails_the_bootstrap() {
-    let authority = Authority::new();
-    let reader = reader(&Files::new(&authority, &authority.sign()));
+    let authority = CertificateAuthority::new();
+    let reader = reader(&ClientFiles::new(&authority, &authority.sign()));
     let error =
         reader.server(&entry(r#"{"type": "google_default", "config": 1}"#, "")).unwrap_err();
     let fault = "`channel_creds[0].config` cannot be used: it takes no config";
@@ -151,8 +151,8 @@ fn with_token(channel: ChannelCredentials, path: &std::path::Path) -> Credential
 /// C-009.
 #[tokio::test]
 async fn a_token_goes_over_tls_and_never_in_the_clear() {
-    let authority = Authority::new();
-    let files = Files::new(&authority, &authority.sign());
+    let authority = CertificateAuthority::new();
+    let files = ClientFiles::new(&authority, &authority.sign());
     files.write("token", TOKEN);
     let path = files.path("token");
     let credentials = with_token(ChannelCredentials::Tls(files.tls()), &path);
@@ -171,8 +171,8 @@ async fn a_token_goes_over_tls_and_never_in_the_clear() {
 /// C-009: all of them are applied.
 #[tokio::test]
 async fn two_tokens_are_two_headers() {
-    let authority = Authority::new();
-    let files = Files::new(&authority, &authority.sign());
+    let authority = CertificateAuthority::new();
+    let files = ClientFiles::new(&authority, &authority.sign());
     files.write("token", TOKEN);
     let calls = vec![CallCredentials::JwtTokenFile(files.path("token")); 2];
     let server = XdsServer { calls, ..XdsServer::default() };

@@ -29,9 +29,9 @@ const SECRET: &str = "envoy.extensions.transport_sockets.tls.v3.Secret";
 const SERVICE: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService";
 
 /// Clusters whose names begin with `bad` cannot be used.
-struct Cluster;
+struct CheckedCluster;
 
-impl ResourceType for Cluster {
+impl ResourceType for CheckedCluster {
     const TYPE_URL: &'static str = CLUSTER;
     fn decode(name: &str, body: &Bytes) -> Result<Self, String> {
         if name.starts_with("bad") || body.len() > 55 {
@@ -89,8 +89,9 @@ fn shown(resource: &GenericXdsConfig) -> String {
 async fn every_state_of_a_resource_is_shown() {
     let (mut door, dial) = door();
     let client = Client::new(&bootstrap(server("xds.test:1")), options(dial)).unwrap();
-    let mut watches: Vec<_> =
-        ["a", "bad", "gone", "refused", "worse"].map(|name| client.watch::<Cluster>(name)).into();
+    let mut watches: Vec<_> = ["a", "bad", "gone", "refused", "worse"]
+        .map(|name| client.watch::<CheckedCluster>(name))
+        .into();
     let empty = client.status();
     assert_eq!(shown(find(&empty, "a")), "Requested /none ");
     assert_eq!(find(&empty, "a").last_updated, None);
@@ -150,7 +151,7 @@ async fn a_resource_that_did_not_come_in_time_is_shown_so() {
     let mut server = server("xds.test:1");
     server.features.resource_timer_is_transient_error = true;
     let client = Client::new(&bootstrap(server), options(dial)).unwrap();
-    let mut watch = client.watch::<Cluster>("late");
+    let mut watch = client.watch::<CheckedCluster>("late");
     let (_peer, _call) = stream(&mut door).await;
     within(watch.next()).await.unwrap();
     assert_eq!(find(&client.status(), "late").client_status, Some(ResourceState::Timeout));
@@ -181,7 +182,7 @@ struct Asker {
 }
 
 /// The end of a call, and its messages.
-struct Answer {
+struct CallAnswer {
     messages: Vec<Bytes>,
     status: String,
 }
@@ -198,7 +199,7 @@ impl Asker {
     }
 
     /// Asks all of it, and hears all of the answer.
-    async fn ask(&self, method: &str, questions: &[&[u8]]) -> Answer {
+    async fn ask(&self, method: &str, questions: &[&[u8]]) -> CallAnswer {
         let request = Request::post(format!("http://localhost{SERVICE}/{method}"))
             .header("content-type", "application/grpc");
         let mut sender = within(self.sender.clone().ready()).await.unwrap();
@@ -218,7 +219,7 @@ impl Asker {
         }
         assert!(messages.is_between());
         let trailers = within(body.trailers()).await.unwrap();
-        Answer { messages: all, status: status(trailers.as_ref().unwrap_or(&head.headers)) }
+        CallAnswer { messages: all, status: status(trailers.as_ref().unwrap_or(&head.headers)) }
     }
 
     async fn status(&self, method: &str, questions: &[&[u8]]) -> Vec<Vec<ClientConfig>> {
@@ -237,7 +238,7 @@ fn status(headers: &HeaderMap) -> String {
 async fn whoever_asks_is_told_once_or_as_often() {
     let (mut door, dial) = door();
     let client = Client::new(&bootstrap(server("xds.test:1")), options(dial)).unwrap();
-    let mut watch = client.watch::<Cluster>("a");
+    let mut watch = client.watch::<CheckedCluster>("a");
     let shown = client.clone();
     let csds = StatusServer::start(free(), move || vec![shown.status()]).await.unwrap();
     let asker = Asker::connect(csds.address()).await;
@@ -302,7 +303,7 @@ async fn each_client_of_a_process_says_what_it_is_for() {
     let targets = ["xds:///one", "xds:///two"].map(|target| target.parse().unwrap());
     let [one, two] = targets.map(|target| clients.for_target(&target).unwrap());
     let servers = clients.for_servers().unwrap();
-    let watches = [&one, &two, &servers].map(|client| client.watch::<Cluster>("a"));
+    let watches = [&one, &two, &servers].map(|client| client.watch::<CheckedCluster>("a"));
     let scopes = |all: &[ClientConfig]| -> Vec<String> {
         all.iter().map(|client| client.client_scope.clone()).collect()
     };
@@ -326,7 +327,7 @@ async fn failures_updates_and_states_are_counted() {
     assert_eq!((connected(), failures()), (None, 0));
     let named = "xdstp://b/envoy.config.cluster.v3.Cluster/c";
     let mut watches = ["a", "bad", named]
-        .map(|name| client.watch::<Cluster>(name))
+        .map(|name| client.watch::<CheckedCluster>(name))
         .into_iter()
         .collect::<Vec<_>>();
     let mut raw = client.watch_raw(&TypeUrl::new(ENDPOINTS), "e");

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use chancery_client::bootstrap::XdsServer;
 use chancery_client::credentials::{Alpn, ChannelCredentials, CredentialsError, TlsFiles};
-use common::{Authority, Echo, Files, chain, credentials, der, echoed, shown, tls};
+use common::{
+    CertificateAuthority, ClientFiles, Echo, chain, credentials, der, echoed, shown, tls,
+};
 use tokio::time::advance;
 
 const INTERVAL: Duration = Duration::from_secs(600);
@@ -18,10 +20,10 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// C-008.
 #[tokio::test(start_paused = true)]
 async fn new_connections_use_what_is_in_the_files_after_ten_minutes() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let mut server = Echo::start(&authority, Some(&authority)).await;
     let (one, two) = (authority.sign(), authority.sign());
-    let files = Files::new(&authority, &one);
+    let files = ClientFiles::new(&authority, &one);
     let credentials = files.credentials();
     let mut first = server.connect(tls(&credentials).await).await.unwrap();
     assert_eq!(server.saw().await, Some(der(&one.cert)));
@@ -40,10 +42,10 @@ async fn new_connections_use_what_is_in_the_files_after_ten_minutes() {
 /// C-008.
 #[tokio::test(start_paused = true)]
 async fn a_certificate_and_its_key_are_replaced_together_or_not_at_all() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let mut server = Echo::start(&authority, Some(&authority)).await;
     let (one, two) = (authority.sign(), authority.sign());
-    let files = Files::new(&authority, &one);
+    let files = ClientFiles::new(&authority, &one);
     let credentials = files.credentials();
     tls(&credentials).await;
     files.write("cert", &two.cert);
@@ -59,13 +61,13 @@ async fn a_certificate_and_its_key_are_replaced_together_or_not_at_all() {
 /// C-008.
 #[tokio::test(start_paused = true)]
 async fn files_that_cannot_be_used_leave_the_last_good_ones_in_use() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let mut server = Echo::start(&authority, Some(&authority)).await;
     let one = authority.sign();
     for (broken, content) in
         [("ca", "nothing"), ("ca", ""), ("cert", "nothing"), ("key", "nothing"), ("key", &one.cert)]
     {
-        let files = Files::new(&authority, &one);
+        let files = ClientFiles::new(&authority, &one);
         let credentials = files.credentials();
         tls(&credentials).await;
         files.write(broken, content);
@@ -81,10 +83,10 @@ async fn files_that_cannot_be_used_leave_the_last_good_ones_in_use() {
 /// C-008: one part that is broken does not hold up the other.
 #[tokio::test(start_paused = true)]
 async fn authorities_are_replaced_like_certificates() {
-    let (old, new) = (Authority::new(), Authority::new());
+    let (old, new) = (CertificateAuthority::new(), CertificateAuthority::new());
     let mut server = Echo::start(&new, Some(&old)).await;
     let pair = old.sign();
-    let files = Files::new(&old, &pair);
+    let files = ClientFiles::new(&old, &pair);
     let credentials = files.credentials();
     let refused = server.connect(tls(&credentials).await).await.unwrap_err().to_string();
     assert!(refused.contains("invalid peer certificate"), "{refused}");
@@ -98,10 +100,10 @@ async fn authorities_are_replaced_like_certificates() {
 /// C-008: what is not there yet is no reason not to start.
 #[tokio::test(start_paused = true)]
 async fn files_that_are_not_there_yet_are_looked_for_at_each_connection() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let mut server = Echo::start(&authority, Some(&authority)).await;
     let (one, two) = (authority.sign(), authority.sign());
-    let files = Files::new(&authority, &one);
+    let files = ClientFiles::new(&authority, &one);
     let credentials = files.credentials();
     for name in ["ca", "cert", "key"] {
         let (path, beside) = (files.path(name), files.path("beside"));
@@ -125,10 +127,10 @@ async fn files_that_are_not_there_yet_are_looked_for_at_each_connection() {
 /// C-008.
 #[tokio::test]
 async fn a_client_without_an_identity_shows_none() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let mut open = Echo::start(&authority, None).await;
     let strict = Echo::start(&authority, Some(&authority)).await;
-    let files = Files::new(&authority, &authority.sign());
+    let files = ClientFiles::new(&authority, &authority.sign());
     let anonymous = TlsFiles { identity: None, ..files.tls() };
     let anonymous = credentials(ChannelCredentials::Tls(anonymous));
     open.connect(tls(&anonymous).await).await.unwrap();
@@ -140,7 +142,7 @@ async fn a_client_without_an_identity_shows_none() {
 /// C-008: the authorities of the system do not know the one of this test.
 #[tokio::test]
 async fn without_a_file_the_system_says_whom_to_trust() {
-    let server = Echo::start(&Authority::new(), None).await;
+    let server = Echo::start(&CertificateAuthority::new(), None).await;
     match credentials(ChannelCredentials::default()).tls().await {
         Ok(config) => {
             let refused = server.connect(config.unwrap()).await.unwrap_err().to_string();
@@ -153,9 +155,9 @@ async fn without_a_file_the_system_says_whom_to_trust() {
 
 #[tokio::test]
 async fn grpc_is_offered_http2_alone_and_rest_both_versions() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let server = Echo::start(&authority, None).await;
-    let files = Files::new(&authority, &authority.sign());
+    let files = ClientFiles::new(&authority, &authority.sign());
     let asked = XdsServer { channel: ChannelCredentials::Tls(files.tls()), ..XdsServer::default() };
     for (alpn, chosen) in [(Alpn::Http2, &b"h2"[..]), (Alpn::Any, b"http/1.1")] {
         let io = server.connect(tls(&asked.credentials(alpn)).await).await.unwrap();
@@ -171,9 +173,9 @@ async fn an_insecure_channel_has_no_tls() {
 
 #[tokio::test]
 async fn keys_are_never_printed() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let pair = authority.sign();
-    let files = Files::new(&authority, &pair);
+    let files = ClientFiles::new(&authority, &pair);
     let credentials = files.credentials();
     tls(&credentials).await;
     let secret = pair.key.lines().nth(1).unwrap();

@@ -21,12 +21,12 @@ use chancery_core::{
 type Path = fn(usize);
 
 const PATHS: [(&str, Path); 9] = [
-    ("delta-wildcard", |times| pushes(Stream::delta(&["*"]), 1000, times)),
-    ("delta-named", |times| pushes(Stream::delta(&[&name(7)]), 1000, times)),
-    ("delta-untouched", |times| pushes(Stream::delta(&[&name(1), &name(2)]), 1000, times)),
-    ("sotw-named", |times| pushes(Stream::sotw(&[&name(7)]), 1000, times)),
-    ("sotw-untouched", |times| pushes(Stream::sotw(&[&name(1), &name(2)]), 1000, times)),
-    ("sotw-everything", |times| pushes(Stream::sotw(&[]), 1000, times)),
+    ("delta-wildcard", |times| pushes(AcceptingStream::delta(&["*"]), 1000, times)),
+    ("delta-named", |times| pushes(AcceptingStream::delta(&[&name(7)]), 1000, times)),
+    ("delta-untouched", |times| pushes(AcceptingStream::delta(&[&name(1), &name(2)]), 1000, times)),
+    ("sotw-named", |times| pushes(AcceptingStream::sotw(&[&name(7)]), 1000, times)),
+    ("sotw-untouched", |times| pushes(AcceptingStream::sotw(&[&name(1), &name(2)]), 1000, times)),
+    ("sotw-everything", |times| pushes(AcceptingStream::sotw(&[]), 1000, times)),
     ("commit", commits),
     ("subscribe", subscriptions),
     ("reconnect", reconnects),
@@ -45,14 +45,14 @@ fn main() -> ExitCode {
 }
 
 /// One stream whose client accepts everything at once.
-struct Stream {
+struct AcceptingStream {
     machine: Machine,
     variant: Variant,
     type_url: TypeUrl,
     names: Names,
 }
 
-impl Stream {
+impl AcceptingStream {
     /// Clusters for who wants all, endpoints for who names them.
     fn new(variant: Variant, names: &[&str]) -> Self {
         let everything = names.is_empty();
@@ -123,7 +123,7 @@ impl Stream {
 }
 
 /// One resource changes, again and again, and the stream is brought there each time.
-fn pushes(mut stream: Stream, resources: usize, times: usize) {
+fn pushes(mut stream: AcceptingStream, resources: usize, times: usize) {
     let one = snapshot(&stream.type_url, resources);
     let mut other = one.clone();
     other.insert(&stream.type_url, resource(7, "other"));
@@ -173,7 +173,7 @@ fn times_over(
     let names: Vec<String> = (0..1000).map(name).collect();
     (0..times).map(move |_| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut stream = Stream::delta(&names);
+        let mut stream = AcceptingStream::delta(&names);
         stream.see(&snapshot);
         stream.ask(held.clone());
         assert_eq!(stream.drain(), expected);

@@ -13,12 +13,12 @@ use chancery_core::{
 use chancery_testkit::script::type_url;
 
 /// A delta stream and its clock.
-struct Stream {
+struct TimedStream {
     machine: Machine,
     now: Time,
 }
 
-impl Stream {
+impl TimedStream {
     fn open() -> Self {
         let settings = Arc::new(Settings::default());
         let machine = Machine::new(Variant::Delta, Scope::Aggregated, settings);
@@ -86,7 +86,7 @@ fn seconds(count: u64) -> Time {
 #[test]
 fn a_stream_tells_what_is_wanted_sent_acknowledged_and_rejected() {
     // S-032, S-042
-    let mut stream = Stream::open();
+    let mut stream = TimedStream::open();
     let mut snapshot = Snapshot::new();
     stream.request("eds", &["a", "b"], "", None);
     assert_eq!(stream.status("eds"), "a,b sent=false acked=false rejected= waits=[Snapshot]");
@@ -113,7 +113,7 @@ fn a_stream_tells_what_is_wanted_sent_acknowledged_and_rejected() {
 #[test]
 fn a_stream_tells_what_it_waits_for_and_until_when() {
     // S-097, S-098
-    let mut stream = Stream::open();
+    let mut stream = TimedStream::open();
     let mut snapshot = Snapshot::new();
     let (cds, eds, rds) = (type_url("cds"), type_url("eds"), type_url("rds"));
     snapshot.insert(&cds, resource("x", "1"));
@@ -145,7 +145,7 @@ fn a_stream_tells_what_it_waits_for_and_until_when() {
 
 #[test]
 fn of_a_clients_words_no_more_is_kept_than_is_worth_it() {
-    let mut stream = Stream::open();
+    let mut stream = TimedStream::open();
     let mut snapshot = Snapshot::new();
     snapshot.insert(&type_url("eds"), resource("a", "1"));
     stream.show(&snapshot);

@@ -14,7 +14,7 @@ use crate::connection::{self, ConnectionFuture};
 use crate::listen::{AcceptedSocket, Listener};
 use crate::policy::Peer;
 use crate::service::Services;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::tls::Tls;
 
 /// Accepts the connections of one listener.
@@ -31,7 +31,8 @@ impl Acceptor {
     pub(crate) async fn run(self, listener: Listener) {
         let acceptor = Arc::new(self);
         let mut connections = JoinSet::new();
-        let mut followed = std::pin::pin!(follow(acceptor.tls.clone(), &acceptor.services.shared));
+        let mut followed =
+            std::pin::pin!(reload_on_change(acceptor.tls.clone(), &acceptor.services.shared));
         loop {
             tokio::select! {
                 biased;
@@ -88,7 +89,7 @@ impl Acceptor {
         }
     }
 
-    /// The TLS handshake, within its time. Notes the certificates of the peer.
+    /// Does the TLS handshake within its time, and notes the certificates of the peer.
     async fn shake_hands<I>(
         &self,
         io: I,
@@ -127,10 +128,10 @@ impl Acceptor {
 }
 
 /// A permit for one connection, given back when it is dropped.
-struct ConnectionPermit(Arc<Shared>);
+struct ConnectionPermit(Arc<ServerState>);
 
 impl ConnectionPermit {
-    fn take(shared: &Arc<Shared>) -> Option<Self> {
+    fn take(shared: &Arc<ServerState>) -> Option<Self> {
         let permit = Self(Arc::clone(shared));
         shared.metrics.connections.inc();
         if shared.connections.fetch_add(1, Ordering::AcqRel) < shared.config.limits.max_connections
@@ -150,19 +151,20 @@ impl Drop for ConnectionPermit {
 }
 
 /// Reloads the certificates of a listener when they change, if it has any. Never ends.
-async fn follow(tls: Option<Arc<Tls>>, shared: &Shared) {
+async fn reload_on_change(tls: Option<Arc<Tls>>, shared: &ServerState) {
     match tls {
-        Some(tls) => tls.follow(shared.config.times.tls_reload).await,
+        Some(tls) => tls.reload_on_change(shared.config.times.tls_reload).await,
         None => std::future::pending().await,
     }
 }
 
-/// Waits a moment. Accepting fails when file descriptors run out; connections that end free some.
+/// Waits a moment after a connection could not be accepted. That fails when there are no file
+/// descriptors left; connections that end give some back.
 async fn pause_after(error: &std::io::Error) {
     warn!("cannot accept a connection: {error}");
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-/// The time for which a handshake keeps its permit: many times what one takes that does not wait for
-/// its peer. One that waits takes no time from others.
+/// The time for which a handshake keeps its permit: many times what one takes whose peer answers at
+/// once. A handshake that waits for its peer needs no CPU, so its permit goes to another one.
 const HANDSHAKE_HOLD: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! The requests of one connection, counted, and the word that they must end.
+//! The number of requests of one connection, and the signal that they must end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ impl ConnectionActivity {
         ActiveRequest(Arc::clone(self))
     }
 
-    /// The number of requests so far, those that have ended among them.
+    /// The number of requests so far, including those that have ended.
     pub(crate) fn total(&self) -> usize {
         self.total.load(Ordering::Acquire)
     }

@@ -14,11 +14,11 @@ pub struct Config {
     /// The `control_plane.identifier` of responses: the same while the instance lives, another one
     /// after a restart (S-027). The default is `chancery-` and a random number.
     pub control_plane: String,
-    /// True if v2 clients are served. False, the default: they get the status `UNIMPLEMENTED`, over
-    /// REST 404 (S-010).
+    /// True if v2 clients are served. Otherwise, which is the default, they get the status
+    /// `UNIMPLEMENTED`, or 404 over REST (S-010).
     pub v2: bool,
-    /// True if secrets may go to any peer. False, the default: only over mutual TLS, a Unix socket or
-    /// loopback (S-137).
+    /// True if secrets may go to any peer. Otherwise, which is the default, they go only over
+    /// mutual TLS, a Unix socket or loopback (S-137).
     pub secrets_anywhere: bool,
     /// The times and limits of the protocol.
     pub protocol: Settings,
@@ -31,31 +31,34 @@ pub struct Config {
 /// The limits of the transports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one request, 64 MiB: a delta client that reconnects lists all it holds, and
-    /// 100,000 names with their versions are some 10 MB (S-110). More is `RESOURCE_EXHAUSTED`.
+    /// The size of a request in bytes; 64 MiB. A delta client that reconnects lists all it holds,
+    /// and 100,000 names with their versions are some 10 MB (S-110). A larger request is refused
+    /// with `RESOURCE_EXHAUSTED`.
     pub max_request_bytes: usize,
-    /// Discovery streams, polls and calls of the program's own services at once, 100,000. More are
-    /// refused with `RESOURCE_EXHAUSTED` or 503 at once, because a slow answer is worse than none
-    /// (S-111).
+    /// The number of discovery streams, polls and calls of the program's own services at once;
+    /// 100,000. Further ones are refused with `RESOURCE_EXHAUSTED` or 503 without a wait, because a
+    /// slow answer is worse than none (S-111).
     pub max_streams: usize,
-    /// Streams of one connection, 1,000. The client waits when it has that many.
+    /// The number of streams of one connection; 1,000. A client that has that many waits.
     pub max_streams_per_connection: u32,
-    /// Connections at once, 50,000. More are closed as soon as they are accepted.
+    /// The number of connections at once; 50,000. Further ones are closed as soon as they are
+    /// accepted.
     pub max_connections: usize,
-    /// TLS handshakes at once, 256. More wait, within their handshake timeout. One that takes longer
-    /// than 200 ms gives its place to others and goes on, because it only waits for its peer.
+    /// The number of TLS handshakes at once; 256. Further ones wait, within their handshake
+    /// timeout. A handshake that takes longer than 200 ms gives its place to another one and goes
+    /// on, because it only waits for its peer.
     pub max_handshakes: usize,
-    /// Streams that are sending a response above [`Limits::BIG_RESPONSE`] at once, 4 for each
-    /// core: the first clients of a mass reconnect are then served in full, not all of them in
-    /// slices. The others wait for a permit.
+    /// The number of streams that send a response above [`Limits::BIG_RESPONSE`] at once; 4 for
+    /// each core. In a mass reconnect the first clients then get their whole response, instead of
+    /// every client a slice of it. The others wait for a permit.
     pub max_big_responses: usize,
 }
 
 /// The times of the transports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
-    /// From the connection to the end of its handshake, and to the first bytes of HTTP; from the
-    /// head of a poll to the end of its body; 10 s.
+    /// The time from the connection to the end of its handshake and to the first bytes of HTTP, and
+    /// the time from the head of a poll to the end of its body; 10 s each.
     pub handshake_timeout: Duration,
     /// The time for which a connection may be without any request; 5 min.
     pub idle_timeout: Duration,
@@ -67,27 +70,27 @@ pub struct Times {
     /// The time for which a stream that must end may wait for its first answer, and a connection for
     /// its streams; 30 s.
     pub grace: Duration,
-    /// The time over which connections are asked to go at shutdown, one after the other; 5 s.
+    /// The time at shutdown over which connections are sent GOAWAY, one after the other; 5 s.
     pub drain: Duration,
-    /// The silence after which a peer is probed on TCP, which an idle client does not notice; 60 s.
-    /// The connection ends after [`Times::keepalive_timeout`] more without an answer.
+    /// The time without bytes from a peer after which TCP probes it, which an idle client does not
+    /// notice; 60 s. The connection ends after [`Times::keepalive_timeout`] more without an answer.
     pub tcp_keepalive: Option<Duration>,
-    /// The silence after which a peer is sent an HTTP/2 ping (S-113); 20 min, because TCP finds dead
-    /// peers sooner. Lower it where proxies in between cut quiet connections.
-    /// Pings of clients are always answered, however many.
+    /// The time without bytes from a peer after which it is sent an HTTP/2 ping (S-113); 20 min,
+    /// because TCP finds dead peers sooner. Lower it where proxies in between cut quiet
+    /// connections. Pings of clients are always answered, however many.
     pub http2_keepalive: Option<Duration>,
     /// The time for the answer to a probe; 30 s.
     pub keepalive_timeout: Duration,
-    /// The time for which a poll over REST is held when there is nothing new; 800 ms, which is below
-    /// the one second after which Envoy gives up by default (S-021). A client that says how long it
-    /// waits is held for four fifths of that, if that is less.
+    /// The time for which a poll over REST is held when there is nothing new; 800 ms, which is
+    /// below the one second after which Envoy gives up by default (S-021). A client that states its
+    /// own timeout is held for four fifths of that, if that is less.
     pub rest_hold: Duration,
     /// The interval at which certificate files are checked for changes; 5 s.
     pub tls_reload: Duration,
 }
 
 impl Limits {
-    /// A response of so many bytes or more is big.
+    /// The size in bytes from which a response is big.
     pub const BIG_RESPONSE: usize = 256 * 1024;
 }
 

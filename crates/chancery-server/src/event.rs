@@ -8,7 +8,7 @@ use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
 use crate::policy::Peer;
 use crate::store::AudienceName;
 
-/// Hears what happens on the streams of a server.
+/// Receives the events of the streams of a server.
 ///
 /// It is called on the path of the stream, in the thread that serves it, and must return soon.
 pub trait Observer: Send + Sync + 'static {
@@ -80,8 +80,8 @@ pub enum StreamEventKind<'a> {
         /// The time since it was sent.
         after: Duration,
     },
-    /// The client has acknowledged all it was owed: once for each snapshot that it was to see, and
-    /// once after each change of what it asks for.
+    /// The client has acknowledged all it was owed. This comes once for each snapshot that it was
+    /// to see, and once after each change of what it asks for.
     Landed,
     /// The client rejected a response.
     Rejected {
@@ -92,8 +92,8 @@ pub enum StreamEventKind<'a> {
         /// The reason, in the client's words.
         error: &'a ErrorDetail,
     },
-    /// The client answered a later response and not this one: it read it, and nobody knows whether
-    /// it accepted it.
+    /// The client answered a later response and not this one. It has read this one; whether it
+    /// accepted it is unknown.
     Skipped {
         /// The type of the resources.
         type_url: &'a TypeUrl,

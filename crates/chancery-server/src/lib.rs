@@ -33,8 +33,9 @@
 //! # }
 //! ```
 //!
-//! A program whose resources come in pieces commits them to a [`Catalog`](chancery_catalog::Catalog)
-//! and lets [`Audiences`] show it: they are a store of what is watched, and a policy.
+//! A program whose resources have layers (a base, groups, nodes) commits them to a
+//! [`Catalog`](chancery_catalog::Catalog) and serves them with [`Audiences`]: these give the store
+//! what is watched, and are the policy.
 //!
 //! The protocol is not here: it is in [`chancery_core::server`]. This crate moves bytes, keeps
 //! limits, counts and logs. It never logs a body (S-138).
@@ -73,7 +74,7 @@ pub use server::{ServeError, Server};
 pub use store::{AudienceName, Store, Supply};
 pub use tls::{Tls, TlsError, TlsFiles};
 
-// The types of other crates that the public interface speaks of.
+// The types of other crates that occur in the public interface.
 pub use chancery_core::server::Settings;
 pub use chancery_core::{
     Api, ErrorDetail, Facts, InvalidName, Node, Resource, ResourceName, Snapshot, TypeUrl, Variant,

@@ -11,9 +11,9 @@ use hyper::body::Incoming;
 
 /// The body of any request.
 pub(crate) enum RequestBody {
-    /// Of HTTP/1.1.
+    /// The body of a request over HTTP/1.1.
     Http1(Incoming),
-    /// Of HTTP/2.
+    /// The body of a request over HTTP/2.
     Http2(Http2Body),
 }
 

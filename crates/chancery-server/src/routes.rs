@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     /// Returns true if the path has a route.
-    fn has(routes: &Routes, path: &str) -> bool {
+    fn has_route(routes: &Routes, path: &str) -> bool {
         routes.get(path).is_some()
     }
 
@@ -77,16 +77,16 @@ mod tests {
         ] {
             for method in ["Stream", "Delta"] {
                 let path = format!("/envoy.service.{package}.v3.{service}/{method}{noun}");
-                assert!(has(&routes, &path), "{path}");
+                assert!(has_route(&routes, &path), "{path}");
             }
         }
-        assert!(has(
+        assert!(has_route(
             &routes,
             "/envoy.service.route.v3.VirtualHostDiscoveryService/DeltaVirtualHosts"
         ));
         let leds = "/envoy.service.endpoint.v3.LocalityEndpointDiscoveryService";
-        assert!(has(&routes, &format!("{leds}/DeltaLocalityEndpoints")));
-        assert!(!has(
+        assert!(has_route(&routes, &format!("{leds}/DeltaLocalityEndpoints")));
+        assert!(!has_route(
             &routes,
             "/envoy.service.route.v3.VirtualHostDiscoveryService/StreamVirtualHosts"
         ));
@@ -106,9 +106,9 @@ mod tests {
             "runtime",
             "extension_configs",
         ] {
-            assert!(has(&routes, &format!("/v3/discovery:{suffix}")), "{suffix}");
+            assert!(has_route(&routes, &format!("/v3/discovery:{suffix}")), "{suffix}");
         }
-        assert!(!has(&routes, "/v3/discovery:virtual_hosts"));
+        assert!(!has_route(&routes, "/v3/discovery:virtual_hosts"));
         let polls = routes.0.values().filter(|route| matches!(route, Route::Poll(_)));
         assert_eq!(polls.count(), 8);
     }
@@ -118,10 +118,10 @@ mod tests {
         // S-010
         let ads =
             "/envoy.service.discovery.v2.AggregatedDiscoveryService/StreamAggregatedResources";
-        assert!(!has(&Routes::new(&Schema::bundled(), false), ads));
+        assert!(!has_route(&Routes::new(&Schema::bundled(), false), ads));
         let both = Routes::new(&Schema::bundled(), true);
-        assert!(has(&both, ads));
-        assert!(has(&both, "/envoy.api.v2.ClusterDiscoveryService/StreamClusters"));
-        assert!(has(&both, "/v2/discovery:clusters"));
+        assert!(has_route(&both, ads));
+        assert!(has_route(&both, "/envoy.api.v2.ClusterDiscoveryService/StreamClusters"));
+        assert!(has_route(&both, "/v2/discovery:clusters"));
     }
 }

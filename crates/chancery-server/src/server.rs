@@ -20,7 +20,7 @@ use crate::listen::Listener;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
 use crate::service::Services;
-use crate::shared::{ServerParts, Shared};
+use crate::shared::{ServerParts, ServerState};
 use crate::store::Store;
 use crate::tower_service::{Admission, TowerService};
 
@@ -125,7 +125,7 @@ impl Server {
     ) -> Result<(), ServeError> {
         let stopping = CancellationToken::new();
         let times = self.parts.config.times.clone();
-        let shared = Arc::new(Shared::new(self.parts));
+        let shared = Arc::new(ServerState::new(self.parts));
         let health = HealthReporter::new();
         let services = Arc::new(services(&shared, &health, self.services)?);
         set_health(&services, &health, ServingStatus::Serving).await;
@@ -156,7 +156,7 @@ impl Server {
 }
 
 fn services(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
     health: &HealthReporter,
     mut others: Vec<TowerService>,
 ) -> Result<Services, ServeError> {
@@ -180,16 +180,16 @@ fn services(
 
 /// Sets the health of the server as a whole, under the empty name, and of each discovery service.
 async fn set_health(services: &Services, health: &HealthReporter, status: ServingStatus) {
-    let Shared { schema, config, .. } = &*services.shared;
+    let ServerState { schema, config, .. } = &*services.shared;
     health.set_service_status("", status).await;
     for service in schema.services(config.v2) {
         health.set_service_status(service.name, status).await;
     }
 }
 
-/// Counts the resources, again and again: at each publication it would cost too much, because it
-/// walks over all types of all audiences. Never ends.
-async fn count_resources(shared: &Shared) {
+/// Counts the resources at an interval. Doing so at each publication would cost too much, because
+/// it walks over all types of all audiences. Never ends.
+async fn count_resources(shared: &ServerState) {
     const EVERY: Duration = Duration::from_secs(5);
     loop {
         shared.metrics.count_resources(&shared.store);

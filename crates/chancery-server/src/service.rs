@@ -17,12 +17,12 @@ use crate::http_error::http_error;
 use crate::request::RequestBody;
 use crate::rest::PollService;
 use crate::routes::{Route, Routes};
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::tower_service::{Admission, TowerService};
 
 /// Everything that answers requests.
 pub(crate) struct Services {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ServerState>,
     routes: Routes,
     streams: StreamService,
     polls: PollService,
@@ -39,7 +39,7 @@ pub(crate) enum ServiceResponse {
 pub(crate) type ResponseFuture = Pin<Box<dyn Future<Output = Response<ServerBody>> + Send>>;
 
 impl Services {
-    pub(crate) fn new(shared: &Arc<Shared>, others: Vec<TowerService>) -> Self {
+    pub(crate) fn new(shared: &Arc<ServerState>, others: Vec<TowerService>) -> Self {
         Self {
             shared: Arc::clone(shared),
             routes: Routes::new(&shared.schema, shared.config.v2),
@@ -73,7 +73,7 @@ impl Services {
             Some(Route::Poll(type_url)) => {
                 return self.poll(context, active, type_url.clone(), request);
             }
-            None => match self.others.iter().find(|service| service.has(path)) {
+            None => match self.others.iter().find(|service| service.has_method(path)) {
                 Some(service) if is_grpc(request.headers()) => {
                     return self.call(service, context, active, request);
                 }

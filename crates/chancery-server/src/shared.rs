@@ -13,7 +13,7 @@ use crate::policy::{Peer, Policy};
 use crate::store::Store;
 
 /// The state that all connections of a server share.
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub(crate) store: Arc<Store>,
     pub(crate) policy: Box<dyn Policy>,
     observers: Vec<Box<dyn Observer>>,
@@ -38,9 +38,9 @@ pub(crate) struct ServerParts {
 }
 
 /// A permit for one stream, poll or call, given back when it is dropped.
-pub(crate) struct StreamPermit(Arc<Shared>);
+pub(crate) struct StreamPermit(Arc<ServerState>);
 
-impl Shared {
+impl ServerState {
     pub(crate) fn new(parts: ServerParts) -> Self {
         let ServerParts { store, policy, observers, config, metrics, schema } = parts;
         let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
@@ -78,7 +78,7 @@ impl Shared {
 
 impl StreamPermit {
     /// A permit, if one is left.
-    pub(crate) fn take(shared: &Arc<Shared>) -> Option<Self> {
+    pub(crate) fn take(shared: &Arc<ServerState>) -> Option<Self> {
         // The permit is made first, so that it is given back if there are too many.
         let permit = Self(Arc::clone(shared));
         let others = shared.streams.fetch_add(1, Ordering::AcqRel);
@@ -89,7 +89,7 @@ impl StreamPermit {
         None
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<ServerState> {
         &self.0
     }
 }
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
     use crate::policy::OneAudience;
 
-    fn shared(config: Config) -> Shared {
-        Shared::new(ServerParts {
+    fn shared(config: Config) -> ServerState {
+        ServerState::new(ServerParts {
             store: Store::new(),
             policy: Box::new(OneAudience("all".into())),
             observers: Vec::new(),

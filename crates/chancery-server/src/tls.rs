@@ -67,7 +67,7 @@ impl Tls {
     }
 
     /// Reads the files again when they change, and looks for changes that often. Never ends.
-    pub(crate) async fn follow(&self, every: Duration) {
+    pub(crate) async fn reload_on_change(&self, every: Duration) {
         loop {
             tokio::time::sleep(every).await;
             self.reload_if_changed();

@@ -50,7 +50,7 @@ impl TowerService {
     }
 
     /// Returns true if the path is that of one of its methods.
-    pub(crate) fn has(&self, path: &str) -> bool {
+    pub(crate) fn has_method(&self, path: &str) -> bool {
         path.starts_with(&self.prefix)
     }
 

@@ -11,7 +11,7 @@ use std::thread;
 use chancery_catalog::{Catalog, ChangeSet, Entry, Hold, Layer, Origin, OverlayNames};
 use chancery_core::TypeUrl;
 use chancery_server::{Audiences, Client as Asking, Config, Refusal, Server};
-use common::client::{Client, Stream};
+use common::client::{GrpcStream, Http2Client};
 use common::message::{Node, SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, PATIENCE, Running, cluster};
 
@@ -45,7 +45,7 @@ fn follow(lines: &Receiver<String>, audiences: &Audiences<ByCluster>, done: &Sen
 }
 
 /// A server of what the source says, and a way to have it say something.
-struct Setup {
+struct CatalogServer {
     server: Running,
     lines: Sender<String>,
     /// The lines that were followed.
@@ -53,7 +53,7 @@ struct Setup {
     audiences: Audiences<ByCluster>,
 }
 
-impl Setup {
+impl CatalogServer {
     async fn new() -> Self {
         let audiences = Audiences::new(Catalog::new(), by_cluster as ByCluster);
         let ((lines, said), (followed, done)) = (channel(), channel());
@@ -74,7 +74,7 @@ impl Setup {
 
     /// A client of this cluster that asks for all clusters, and has what there was so far.
     async fn client(&self, cluster: &str, names: &[(&str, &str)]) -> Subscribed {
-        let client = Client::connect(self.server.address).await;
+        let client = Http2Client::connect(self.server.address).await;
         let mut stream = client.open(ADS_SOTW).await.unwrap();
         let node = Node { id: "n".to_owned(), cluster: cluster.to_owned(), ..Node::default() };
         stream.send(&SotwRequest { node: Some(node), ..SotwRequest::first(CDS, &[]) });
@@ -85,8 +85,8 @@ impl Setup {
 }
 
 struct Subscribed {
-    _client: Client,
-    stream: Stream,
+    _client: Http2Client,
+    stream: GrpcStream,
 }
 
 impl Subscribed {
@@ -108,7 +108,7 @@ fn pairs(clusters: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_source_of_ten_lines_reaches_its_clients() {
-    let setup = Setup::new().await;
+    let setup = CatalogServer::new().await;
     setup.say("a=1");
     setup.say("edge/b=1");
     let mut edge = setup.client("edge", &[("a", "1"), ("b", "1")]).await;
@@ -127,7 +127,7 @@ async fn a_source_of_ten_lines_reaches_its_clients() {
 #[tokio::test]
 async fn a_held_layer_keeps_its_audience_and_no_other() {
     // S-057
-    let setup = Setup::new().await;
+    let setup = CatalogServer::new().await;
     setup.say("a=1");
     setup.say("edge/b=1");
     let mut edge = setup.client("edge", &[("a", "1"), ("b", "1")]).await;

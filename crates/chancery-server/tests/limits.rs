@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_server::{Config, Limits, Times};
-use common::client::Client;
+use common::client::Http2Client;
 use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse};
 use common::{ADS_DELTA, ADS_SOTW, CDS, Running, within};
 use tokio::io::AsyncReadExt;
@@ -31,7 +31,7 @@ async fn streams_past_the_limit_are_refused_at_once_and_come_in_when_others_end(
     let limits = Limits { max_streams: 2, ..Limits::default() };
     let server = Running::start(with_limits(limits)).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let first = client.open(ADS_SOTW).await.unwrap();
     let _second = client.open(ADS_SOTW).await.unwrap();
     assert_eq!(client.open(ADS_SOTW).await.err().unwrap().0, 8);
@@ -47,7 +47,7 @@ async fn streams_past_the_limit_are_refused_at_once_and_come_in_when_others_end(
 async fn a_connection_has_as_many_streams_as_allowed() {
     let limits = Limits { max_streams_per_connection: 2, ..Limits::default() };
     let server = Running::start(with_limits(limits)).await;
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let first = client.open(ADS_SOTW).await.unwrap();
     let _second = client.open(ADS_SOTW).await.unwrap();
     let third = client.open(ADS_SOTW);
@@ -64,7 +64,7 @@ async fn a_request_at_the_limit_is_read_and_one_past_it_ends_the_stream() {
     let limits = Limits { max_request_bytes: 1000, ..Limits::default() };
     let server = Running::start(with_limits(limits)).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let request = |size: usize| {
         let base = prost::Message::encoded_len(&SotwRequest::first(CDS, &[]));
         // An unknown field of the wanted length: a key of two bytes and a length of two.
@@ -87,7 +87,7 @@ async fn a_delta_client_may_reconnect_with_a_hundred_thousand_resources() {
     // S-110
     let server = Running::start(Config::default()).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_DELTA).await.unwrap();
     let version = "0123456789abcdef0123456789abcdef";
     let held = (0..100_000).map(|n| (format!("outbound|80||service-{n}.test"), version.to_owned()));
@@ -109,7 +109,7 @@ async fn names_past_the_limit_end_the_stream() {
     config.protocol.max_names = 2;
     let server = Running::start(config).await;
     server.publish(&[("a", "1"), ("b", "1"), ("c", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &["a", "b"]));
     let response: SotwResponse = stream.next().await.unwrap();
@@ -122,7 +122,7 @@ async fn names_past_the_limit_end_the_stream() {
 async fn connections_past_the_limit_are_closed() {
     let limits = Limits { max_connections: 1, ..Limits::default() };
     let server = Running::start(with_limits(limits)).await;
-    let mut first = Client::connect(server.address).await;
+    let mut first = Http2Client::connect(server.address).await;
     first.ping().await;
     let mut second = TcpStream::connect(server.address).await.unwrap();
     assert_eq!(within(second.read(&mut [0])).await.unwrap_or(0), 0);
@@ -150,7 +150,7 @@ async fn again_writes_preface(io: &mut TcpStream) {
 async fn a_connection_that_says_nothing_is_closed() {
     let times = Times { handshake_timeout: Duration::from_secs(1), ..quick() };
     let server = Running::start(with_times(times)).await;
-    let mut speaks = Client::connect(server.address).await;
+    let mut speaks = Http2Client::connect(server.address).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     assert_eq!(within(silent.read(&mut [0])).await.unwrap_or(0), 0);
     speaks.ping().await;
@@ -161,11 +161,11 @@ async fn a_connection_without_streams_is_closed_and_one_with_streams_is_not() {
     let times = Times { idle_timeout: Duration::from_secs(1), ..quick() };
     let server = Running::start(with_times(times)).await;
     server.publish(&[("a", "1")]);
-    let mut busy = Client::connect(server.address).await;
+    let mut busy = Http2Client::connect(server.address).await;
     let mut stream = busy.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     stream.next::<SotwResponse>().await.unwrap();
-    let idle = Client::connect(server.address).await;
+    let idle = Http2Client::connect(server.address).await;
     within(idle.connection).await.unwrap().unwrap();
     busy.ping().await;
     server.publish(&[("a", "2")]);
@@ -181,11 +181,11 @@ async fn an_old_connection_is_asked_to_go_after_its_first_answer() {
     let times =
         Times { max_connection_age: Some(Duration::from_secs(1)), age_jitter: 0.5, ..quick() };
     let server = Running::start(with_times(times)).await;
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     // Nothing is published until the connection is old, so the stream has no answer yet.
-    let other = Client::connect(server.address).await;
+    let other = Http2Client::connect(server.address).await;
     let idle = other.open(ADS_SOTW).await;
     within(async { while server_takes_streams(&mut client).await {} }).await;
     server.publish(&[("a", "1")]);
@@ -196,7 +196,7 @@ async fn an_old_connection_is_asked_to_go_after_its_first_answer() {
 }
 
 /// Returns true if the connection still takes new streams, which a GOAWAY ends.
-async fn server_takes_streams(client: &mut Client) -> bool {
+async fn server_takes_streams(client: &mut Http2Client) -> bool {
     client.accepts_streams().await
 }
 
@@ -204,7 +204,7 @@ async fn server_takes_streams(client: &mut Client) -> bool {
 async fn clients_may_ping_as_often_as_they_like() {
     // S-113
     let server = Running::start(Config::default()).await;
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     let _stream = client.open(ADS_SOTW).await.unwrap();
     for _ in 0..1000 {
         client.ping().await;
@@ -235,13 +235,13 @@ async fn who_does_not_read_keeps_no_other_from_a_big_response() {
     server.publish(&[("a", &"x".repeat(1 << 20))]);
     let mut stalled = Vec::new();
     for _ in 0..40 {
-        let client = Client::connect(server.address).await;
+        let client = Http2Client::connect(server.address).await;
         let mut unread = client.open(ADS_SOTW).await.unwrap();
         unread.send(&SotwRequest::first(CDS, &[]));
         unread.peek().await;
         stalled.push((client, unread));
     }
-    let reader = Client::connect(server.address).await;
+    let reader = Http2Client::connect(server.address).await;
     let mut stream = reader.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let first: SotwResponse = stream.next().await.unwrap();

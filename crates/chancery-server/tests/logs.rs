@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_server::Config;
-use common::client::Client;
+use common::client::Http2Client;
 use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse, Status};
 use common::{ADS_DELTA, ADS_SOTW, CDS, Running};
 use tracing_subscriber::fmt::MakeWriter;
@@ -21,9 +21,9 @@ const SECRET: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls
 
 /// A log in memory.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Log {
+impl Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -32,7 +32,7 @@ impl Write for Log {
     }
 }
 
-impl MakeWriter<'_> for Log {
+impl MakeWriter<'_> for LogBuffer {
     type Writer = Self;
     fn make_writer(&self) -> Self {
         self.clone()
@@ -55,7 +55,7 @@ fn secret() -> (Resource, &'static str) {
 #[tokio::test]
 async fn every_exchange_is_logged_and_no_body_ever() {
     // S-138, S-140
-    let log = Log::default();
+    let log = LogBuffer::default();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
         .with_ansi(false)
@@ -67,7 +67,7 @@ async fn every_exchange_is_logged_and_no_body_ever() {
     let mut snapshot = Snapshot::new();
     snapshot.insert(&TypeUrl::new(SECRET), secret);
     server.store.publish("all", snapshot);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(SECRET, &["s"]));
     let response: SotwResponse = stream.next().await.unwrap();

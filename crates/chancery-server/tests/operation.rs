@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use chancery_server::{Config, Metrics, OneAudience, Times};
-use common::client::Client;
+use common::client::Http2Client;
 use common::message::{SotwRequest, SotwResponse, Status};
 use common::{ADS_SOTW, CDS, Running, within};
 use prometheus_client::registry::Registry;
@@ -23,12 +23,12 @@ async fn at_shutdown_streams_end_after_their_first_answer() {
     // S-112, S-139
     let server = Running::start(quick()).await;
     server.publish(&[("a", "1")]);
-    let answered = Client::connect(server.address).await;
+    let answered = Http2Client::connect(server.address).await;
     let mut one = answered.open(ADS_SOTW).await.unwrap();
     one.send(&SotwRequest::first(CDS, &[]));
     one.next::<SotwResponse>().await.unwrap();
     server.store.withdraw("all");
-    let mut waiting = Client::connect(server.address).await;
+    let mut waiting = Http2Client::connect(server.address).await;
     let mut two = waiting.open(ADS_SOTW).await.unwrap();
     two.send(&SotwRequest::first(CDS, &[]));
     waiting.ping().await;
@@ -54,7 +54,7 @@ async fn at_shutdown_nobody_is_waited_for_longer_than_the_grace() {
         ..Times::default()
     };
     let server = Running::start(Config { times, ..Config::default() }).await;
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     let mut unanswered = client.open(ADS_SOTW).await.unwrap();
     unanswered.send(&SotwRequest::first(CDS, &[]));
     client.ping().await;
@@ -73,7 +73,7 @@ async fn at_shutdown_nobody_is_waited_for_who_has_nothing_to_wait_for() {
     };
     let server = Running::start(Config { times, ..Config::default() }).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     let mut first = client.open(ADS_SOTW).await.unwrap();
     first.send(&SotwRequest::first(CDS, &[]));
     let version = first.next::<SotwResponse>().await.unwrap().version;
@@ -96,7 +96,7 @@ async fn connections_end_staggered() {
     server.publish(&[("a", "1")]);
     let mut streams = Vec::new();
     for _ in 0..20 {
-        let client = Client::connect(server.address).await;
+        let client = Http2Client::connect(server.address).await;
         let mut stream = client.open(ADS_SOTW).await.unwrap();
         stream.send(&SotwRequest::first(CDS, &[]));
         stream.next::<SotwResponse>().await.unwrap();
@@ -135,7 +135,7 @@ struct HealthResponse {
 #[tokio::test]
 async fn health_is_told_for_the_server_and_its_services() {
     let server = Running::start(quick()).await;
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let ads = "envoy.service.discovery.v3.AggregatedDiscoveryService";
     for (service, expected) in [("", Ok(1)), (ads, Ok(1)), ("nobody", Err(5))] {
         let service = service.to_owned();
@@ -166,13 +166,13 @@ struct ReflectionRequest {
 #[derive(Clone, PartialEq, Message)]
 struct ReflectionResponse {
     #[prost(message, optional, tag = "4")]
-    files: Option<Files>,
+    files: Option<DescriptorFiles>,
     #[prost(message, optional, tag = "6")]
     services: Option<Services>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Files {
+struct DescriptorFiles {
     #[prost(bytes = "vec", repeated, tag = "1")]
     files: Vec<Vec<u8>>,
 }
@@ -186,7 +186,7 @@ struct Services {
 #[tokio::test]
 async fn reflection_shows_what_is_served() {
     let server = Running::start(Config::default()).await;
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     for version in ["v1", "v1alpha"] {
         let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
         let mut stream = client.open(&path).await.unwrap();
@@ -210,7 +210,7 @@ async fn every_metric_moves() {
     let metrics = Metrics::registered(&mut registry);
     let server = Running::with(quick(), OneAudience("all".into()), None, metrics).await;
     server.publish(&[("a", "1")]);
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let one: SotwResponse = stream.next().await.unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chancery_core::{Node, Pending, TypeUrl};
 use chancery_server::{ByNode, Config, Limits, Metrics, Times};
-use common::client::{Client, http1};
+use common::client::{Http2Client, http1};
 use common::{CDS, Running, snapshot, within};
 use http::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,7 +32,7 @@ async fn a_poll_is_answered_once_and_is_current_then() {
     // S-018, S-019, S-020
     let server = Running::start(brief()).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let poll = r#"{"node": {"id": "n"}, "typeUrl": "something/else", "later": 1}"#;
     let response = client.request(Method::POST, CLUSTERS, &[JSON], poll).await;
     assert_eq!(response.status(), 200);
@@ -57,7 +57,7 @@ async fn a_poll_that_is_held_hears_of_a_change_at_once() {
     let times = Times { rest_hold: Duration::from_secs(3600), ..Times::default() };
     let server = Running::start(Config { times, ..Config::default() }).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let first = client.request(Method::POST, CLUSTERS, &[JSON], "{}").await;
     let poll = format!(r#"{{"version_info": "{}"}}"#, version_in(first.body()));
     let waiting = client.request(Method::POST, CLUSTERS, &[JSON], &poll);
@@ -76,7 +76,7 @@ async fn a_client_is_held_for_less_than_it_waits() {
     let times = Times { rest_hold: Duration::from_secs(3600), ..Times::default() };
     let server = Running::start(Config { times, ..Config::default() }).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let first = client.request(Method::POST, CLUSTERS, &[JSON], "{}").await;
     let poll = format!(r#"{{"version_info": "{}"}}"#, version_in(first.body()));
     let headers = [JSON, ("x-envoy-expected-rq-timeout-ms", "100")];
@@ -96,7 +96,7 @@ async fn a_poll_for_what_is_pending_is_answered_when_the_source_can_tell_or_time
         snapshot
     };
     server.store.publish("all", pending());
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let asked = client.request(Method::POST, CLUSTERS, &[JSON], "{}");
     let (told, ()) = tokio::join!(asked, async {
         // The other future has sent its request when this one is polled.
@@ -117,7 +117,7 @@ async fn what_is_no_poll_is_refused_by_its_status() {
     // S-004, S-010, S-018
     let server = Running::start(brief()).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let charset = ("content-type", "application/json; charset=utf-8");
     let text = ("content-type", "text/plain");
     for (method, path, header, body, expected) in [
@@ -138,7 +138,7 @@ async fn what_is_no_poll_is_refused_by_its_status() {
     }
     let v2 = Running::start(Config { v2: true, ..brief() }).await;
     v2.publish(&[]);
-    let client = Client::connect(v2.address).await;
+    let client = Http2Client::connect(v2.address).await;
     let response = client.request(Method::POST, "/v2/discovery:clusters", &[JSON], "{}").await;
     assert_eq!(response.status(), 200);
 }
@@ -146,7 +146,7 @@ async fn what_is_no_poll_is_refused_by_its_status() {
 #[tokio::test]
 async fn an_answer_over_http2_says_its_date_and_length_and_has_no_body_where_none_is_asked_for() {
     let server = Running::start(brief()).await;
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     for (method, has_body) in [(Method::GET, true), (Method::HEAD, false)] {
         let response = client.request(method, "/", &[], "").await;
         let (head, body) = response.into_parts();
@@ -160,7 +160,7 @@ async fn an_answer_over_http2_says_its_date_and_length_and_has_no_body_where_non
 #[tokio::test]
 async fn nobody_gets_a_tunnel() {
     let server = Running::start(brief()).await;
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let response = client.request(Method::CONNECT, "elsewhere:80", &[], "").await;
     assert_eq!(response.status(), 404);
 }
@@ -182,7 +182,7 @@ async fn a_body_at_the_limit_is_read_and_one_past_it_is_refused() {
     let limits = Limits { max_request_bytes: 100, ..Limits::default() };
     let server = Running::start(Config { limits, ..brief() }).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     for (size, expected) in [(100, 200), (101, 413)] {
         let body = format!("{{}}{}", " ".repeat(size - 2));
         let response = client.request(Method::POST, CLUSTERS, &[JSON], &body).await;
@@ -208,7 +208,7 @@ async fn a_poll_is_for_the_audience_of_its_node() {
     let policy = ByNode(|node: &Node| node.cluster.as_str().into());
     let server = Running::with(brief(), policy, None, Metrics::default()).await;
     server.store.publish("one", snapshot(&[("a", "1")]));
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let poll = |cluster: &str| format!(r#"{{"node": {{"id": "n", "cluster": "{cluster}"}}}}"#);
     let one = client.request(Method::POST, CLUSTERS, &[JSON], &poll("one")).await;
     assert_eq!(one.status(), 200);
@@ -223,7 +223,7 @@ async fn a_client_that_accepts_nothing_does_not_loop_at_full_speed() {
     // S-022
     let server = Running::start(brief()).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let before = std::time::Instant::now();
     for _ in 0..5 {
         let response = client.request(Method::POST, CLUSTERS, &[JSON], "{}").await;

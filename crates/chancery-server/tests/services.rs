@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 use chancery_server::{Config, Limits, OneAudience, Peer, Server, Times};
-use common::client::Client;
+use common::client::Http2Client;
 use common::message::{SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, Running, within};
 use http::Method;
@@ -36,9 +36,9 @@ struct Echo {
 
 /// Messages as they are.
 #[derive(Clone, Copy)]
-struct Raw;
+struct BytesCodec;
 
-impl Codec for Raw {
+impl Codec for BytesCodec {
     type Encode = Bytes;
     type Decode = Bytes;
     type Encoder = Self;
@@ -51,7 +51,7 @@ impl Codec for Raw {
     }
 }
 
-impl Encoder for Raw {
+impl Encoder for BytesCodec {
     type Item = Bytes;
     type Error = Status;
     fn encode(&mut self, item: Bytes, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
@@ -60,7 +60,7 @@ impl Encoder for Raw {
     }
 }
 
-impl Decoder for Raw {
+impl Decoder for BytesCodec {
     type Item = Bytes;
     type Error = Status;
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
@@ -127,7 +127,7 @@ impl tonic::codegen::Service<http::Request<tonic::body::Body>> for Echo {
     fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
         let echo = self.clone();
         Box::pin(async move {
-            let mut grpc = Grpc::new(Raw);
+            let mut grpc = Grpc::new(BytesCodec);
             Ok(match request.uri().path() {
                 ECHO => grpc.streaming(echo, request).await,
                 WAIT => grpc.unary(echo, request).await,
@@ -148,7 +148,7 @@ fn text(text: &str) -> String {
 }
 
 /// Waits for the server to notice something, which pings let it do.
-async fn until(client: &mut Client, holds: impl Fn() -> bool) {
+async fn until(client: &mut Http2Client, holds: impl Fn() -> bool) {
     within(async {
         while !holds() {
             client.ping().await;
@@ -161,7 +161,7 @@ async fn until(client: &mut Client, holds: impl Fn() -> bool) {
 async fn a_service_of_the_program_streams_beside_discovery() {
     let server = server(Config::default(), &Echo::default()).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut discovery = client.open(ADS_SOTW).await.unwrap();
     let mut echo = client.open(ECHO).await.unwrap();
     for round in ["one", "two", "three"] {
@@ -181,7 +181,7 @@ async fn a_service_of_the_program_streams_beside_discovery() {
 #[tokio::test]
 async fn only_calls_of_grpc_get_to_a_service() {
     let server = server(Config::default(), &Echo::default()).await;
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let plain = client.request(Method::POST, ECHO, &[], "").await;
     assert_eq!(plain.status(), 404);
     assert_eq!(
@@ -197,7 +197,7 @@ async fn a_call_counts_as_a_stream_until_its_body_ends() {
     let limits = Limits { max_streams: 1, ..Limits::default() };
     let echo = Echo::default();
     let server = server(Config { limits, ..Config::default() }, &echo).await;
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     let call = client.open(ECHO).await.unwrap();
     assert_eq!(client.open(ADS_SOTW).await.err().unwrap().0, 8, "one past the limit");
     assert_eq!(client.open(ECHO).await.err().unwrap().0, 8);
@@ -212,7 +212,7 @@ async fn a_call_counts_as_a_stream_until_its_body_ends() {
 async fn the_limit_of_a_connection_holds_for_calls_too() {
     let limits = Limits { max_streams_per_connection: 2, ..Limits::default() };
     let server = server(Config { limits, ..Config::default() }, &Echo::default()).await;
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     client.ping().await;
     let _calls = [client.open(ECHO).await.unwrap(), client.open(ECHO).await.unwrap()];
     let third = client.open(ECHO);
@@ -226,7 +226,7 @@ async fn the_limit_of_a_connection_holds_for_calls_too() {
 
 /// Another connection is served meanwhile.
 async fn client_pings(server: &Running) {
-    let mut other = Client::connect(server.address).await;
+    let mut other = Http2Client::connect(server.address).await;
     for _ in 0..10 {
         other.ping().await;
     }
@@ -238,9 +238,9 @@ async fn at_shutdown_open_calls_end_and_those_that_are_answered_soon_are_answere
     let times = Times { drain: Duration::from_millis(10), ..Times::default() };
     let echo = Echo::default();
     let server = server(Config { times, ..Config::default() }, &echo).await;
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     let mut idle = client.open(ECHO).await.unwrap();
-    let slow = Client::connect(server.address).await;
+    let slow = Http2Client::connect(server.address).await;
     let message = text("answer");
     let answer = tokio::spawn(async move { slow.call(WAIT, &message).await });
     until(&mut client, || echo.open.load(Ordering::SeqCst) == 2).await;
@@ -280,6 +280,6 @@ async fn a_service_of_the_program_comes_before_one_of_the_server() {
     let policy = OneAudience("all".into());
     let make = |store| Server::new(store, policy, Config::default()).with_service(OwnHealth);
     let server = Running::of(make, None).await;
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     assert_eq!(client.open("/grpc.health.v1.Health/Watch").await.err().unwrap().0, 9);
 }

@@ -10,7 +10,7 @@ use chancery_server::{
     AudienceName, ByNode, Client as Asking, Config, Metrics, Observer, Policy, Refusal, Server,
     StreamEvent, StreamEventKind,
 };
-use common::client::Client;
+use common::client::Http2Client;
 use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse, Status};
 use common::{ADS_DELTA, ADS_SOTW, CDS, CLUSTERS_SOTW, EDS, Running, cluster, snapshot, within};
 
@@ -24,7 +24,7 @@ async fn a_client_follows_the_state_of_the_world() {
     let config = Config { control_plane: "server-1".to_owned(), ..Config::default() };
     let server = Running::start(config).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let one: SotwResponse = stream.next().await.unwrap();
@@ -44,7 +44,7 @@ async fn a_client_follows_changes() {
     // S-003
     let server = Running::start(Config::default()).await;
     server.publish(&[("a", "1"), ("b", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_DELTA).await.unwrap();
     let node = SotwRequest::first(CDS, &[]).node;
     stream.send(&DeltaRequest { node, type_url: CDS.to_owned(), ..DeltaRequest::default() });
@@ -71,7 +71,7 @@ async fn a_stream_of_one_type_knows_its_type() {
     // S-001, S-006
     let server = Running::start(Config::default()).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(CLUSTERS_SOTW).await.unwrap();
     stream.send(&SotwRequest { type_url: String::new(), ..SotwRequest::first(CDS, &[]) });
     assert_eq!(stream.next::<SotwResponse>().await.unwrap().type_url, CDS);
@@ -90,7 +90,7 @@ async fn a_stream_of_one_type_knows_its_type() {
 async fn what_does_not_exist_is_unimplemented() {
     // S-004, S-010
     let server = Running::start(Config::default()).await;
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     for path in [
         "/envoy.service.route.v3.VirtualHostDiscoveryService/StreamVirtualHosts",
         "/envoy.service.discovery.v2.AggregatedDiscoveryService/StreamAggregatedResources",
@@ -108,7 +108,7 @@ async fn v2_is_served_under_its_own_names_if_enabled() {
     let mut snapshot = snapshot(&[]);
     snapshot.insert(&v2, cluster("a", "1"));
     server.store.publish("all", snapshot);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let path = "/envoy.service.discovery.v2.AggregatedDiscoveryService/StreamAggregatedResources";
     let mut stream = client.open(path).await.unwrap();
     stream.send(&SotwRequest::first(v2.as_str(), &[]));
@@ -121,7 +121,7 @@ async fn v2_is_served_under_its_own_names_if_enabled() {
 async fn a_client_of_an_audience_without_snapshot_waits_for_it() {
     // S-047, S-057
     let server = Running::start(Config::default()).await;
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     // The server has answered a ping, so it has read what was sent before.
@@ -135,7 +135,7 @@ async fn a_client_of_an_audience_without_snapshot_waits_for_it() {
 async fn a_client_that_closes_its_half_gets_what_there_is() {
     let server = Running::start(Config::default()).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     stream.close();
@@ -190,7 +190,7 @@ async fn observers_hear_what_happens_on_a_stream() {
         snapshot
     };
     server.store.publish("edge", versioned("1", "v1"));
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let one: SotwResponse = stream.next().await.unwrap();
@@ -222,7 +222,7 @@ async fn observers_hear_what_happens_on_a_stream() {
 async fn a_client_that_does_not_say_who_it_is_is_told_so() {
     // S-024
     let server = Running::with(Config::default(), by_cluster(), None, Metrics::default()).await;
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest { node: None, ..SotwRequest::first(CDS, &[]) });
     let (code, text) = stream.next::<SotwResponse>().await.unwrap_err();
@@ -249,7 +249,7 @@ async fn clients_move_when_the_policy_changes_its_mind() {
     let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
     server.store.publish("one", snapshot(&[("a", "1")]));
     server.store.publish("two", snapshot(&[("b", "2")]));
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let mut last: SotwResponse = stream.next().await.unwrap();
@@ -278,10 +278,10 @@ async fn a_client_that_stops_reading_delays_only_itself_and_resumes_at_the_newes
     let server = Running::start(Config::default()).await;
     let big = "x".repeat(200_000);
     server.publish(&[("a", &big)]);
-    let slow = Client::connect(server.address).await;
+    let slow = Http2Client::connect(server.address).await;
     let mut stalled = slow.open(ADS_SOTW).await.unwrap();
     stalled.send(&SotwRequest::first(CDS, &[]));
-    let quick = Client::connect(server.address).await;
+    let quick = Http2Client::connect(server.address).await;
     let mut stream = quick.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     let mut last: SotwResponse = stream.next().await.unwrap();
@@ -309,7 +309,7 @@ async fn nothing_of_a_stream_is_left_when_its_client_goes() {
         |store| Server::new(store, by_cluster(), Config::default()).with_observer(observer);
     let server = Running::of(server, None).await;
     server.store.publish("edge", snapshot(&[("a", "1")]));
-    let mut client = Client::connect(server.address).await;
+    let mut client = Http2Client::connect(server.address).await;
     for _ in 0..50 {
         let mut stream = client.open(ADS_SOTW).await.unwrap();
         stream.send(&SotwRequest::first(CDS, &[]));
@@ -336,7 +336,7 @@ async fn every_client_ends_at_the_newest_whenever_it_was_woken() {
     server.publish(&[("a", "first")]);
     let mut following = Vec::new();
     for _ in 0..4 {
-        let client = Client::connect(server.address).await;
+        let client = Http2Client::connect(server.address).await;
         for _ in 0..25 {
             let mut stream = client.open(ADS_SOTW).await.unwrap();
             following.push(tokio::spawn(async move {

@@ -11,8 +11,8 @@ use chancery_server::{
     AudienceName, ByNode, Client as Asking, Config, Limits, Listener, Metrics, OneAudience, Peer,
     Policy, Refusal, Server, Store, Times, Tls,
 };
-use common::authority::{Authority, files, replace};
-use common::client::{Client, http1};
+use common::authority::{CertificateAuthority, files, replace};
+use common::client::{Http2Client, http1};
 use common::message::{SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, Running, snapshot, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,7 +29,7 @@ async fn serve(tls: Arc<Tls>, policy: impl Policy, times: Times) -> Running {
     server
 }
 
-async fn subscribe(client: &Client) -> SotwResponse {
+async fn subscribe(client: &Http2Client) -> SotwResponse {
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     stream.next().await.unwrap()
@@ -38,12 +38,12 @@ async fn subscribe(client: &Client) -> SotwResponse {
 #[tokio::test]
 async fn both_versions_of_http_are_spoken_over_tls() {
     let directory = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     authority.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), false)).unwrap();
     let server = serve(tls, OneAudience("all".into()), Times::default()).await;
     let io = authority.connect(server.address, None, "h2").await.unwrap();
-    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&Http2Client::over(io).await).await.resources.len(), 1);
     let io = authority.connect(server.address, None, "http/1.1").await.unwrap();
     let head = "POST /v3/discovery:clusters HTTP/1.1\r\ncontent-type: application/json";
     assert!(http1(io, head, "{}").await.starts_with("HTTP/1.1 200 OK"));
@@ -52,7 +52,7 @@ async fn both_versions_of_http_are_spoken_over_tls() {
 #[tokio::test]
 async fn who_stalls_in_a_handshake_keeps_no_other_from_one() {
     let directory = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     authority.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), false)).unwrap();
     // A handshake may take longer than this test; there is room for one.
@@ -67,7 +67,7 @@ async fn who_stalls_in_a_handshake_keeps_no_other_from_one() {
         stalled.push(TcpStream::connect(server.address).await.unwrap());
     }
     let io = authority.connect(server.address, None, "h2").await.unwrap();
-    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&Http2Client::over(io).await).await.resources.len(), 1);
     // They may still end their own.
     let mut late = stalled.remove(0);
     late.write_all(b"no handshake at all").await.unwrap();
@@ -88,7 +88,7 @@ impl Policy for Asked {
 async fn a_client_must_show_a_certificate_of_the_authority_if_there_is_one() {
     // S-137
     let directory = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     authority.write_to(directory.path());
     let asked = Arc::new(Mutex::new(None));
     let tls = Tls::load(files(directory.path(), true)).unwrap();
@@ -96,11 +96,11 @@ async fn a_client_must_show_a_certificate_of_the_authority_if_there_is_one() {
     let identity = authority.sign();
     let shown = CertificateDer::from_pem_slice(identity.0.as_bytes()).unwrap();
     let io = authority.connect(server.address, Some(identity), "h2").await.unwrap();
-    subscribe(&Client::over(io).await).await;
+    subscribe(&Http2Client::over(io).await).await;
     let peer = asked.lock().unwrap().clone().unwrap();
     assert!(peer.tls && peer.is_trusted());
     assert_eq!(peer.certificates, [shown.to_vec()]);
-    for identity in [None, Some(Authority::new().sign())] {
+    for identity in [None, Some(CertificateAuthority::new().sign())] {
         // In TLS 1.3 the client hears of the refusal with the first bytes.
         let Ok(io) = authority.connect(server.address, identity, "h2").await else { continue };
         assert!(http1_refused(io).await);
@@ -116,13 +116,13 @@ async fn http1_refused(io: TlsStream<TcpStream>) -> bool {
 #[tokio::test]
 async fn certificates_are_replaced_while_the_server_runs() {
     let directory = tempfile::tempdir().unwrap();
-    let (old, new) = (Authority::new(), Authority::new());
+    let (old, new) = (CertificateAuthority::new(), CertificateAuthority::new());
     old.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), true)).unwrap();
     let times = Times { tls_reload: Duration::from_millis(10), ..Times::default() };
     let server = serve(Arc::clone(&tls), OneAudience("all".into()), times).await;
     let io = old.connect(server.address, Some(old.sign()), "h2").await.unwrap();
-    let before = Client::over(io).await;
+    let before = Http2Client::over(io).await;
     new.write_to(directory.path());
     within(async {
         while new.connect(server.address, Some(new.sign()), "h2").await.is_err() {
@@ -133,14 +133,14 @@ async fn certificates_are_replaced_while_the_server_runs() {
     // The server's certificate is read before the authority, which may be a moment later.
     tls.reload().unwrap();
     let io = new.connect(server.address, Some(new.sign()), "h2").await.unwrap();
-    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&Http2Client::over(io).await).await.resources.len(), 1);
     assert_eq!(subscribe(&before).await.resources.len(), 1, "connections outlive this");
 }
 
 #[tokio::test]
 async fn certificates_that_cannot_be_used_change_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     authority.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), false)).unwrap();
     let server = serve(Arc::clone(&tls), OneAudience("all".into()), Times::default()).await;
@@ -153,13 +153,13 @@ async fn certificates_that_cannot_be_used_change_nothing() {
     std::fs::remove_file(directory.path().join("cert.pem")).unwrap();
     assert!(tls.reload().is_err());
     let io = authority.connect(server.address, None, "h2").await.unwrap();
-    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&Http2Client::over(io).await).await.resources.len(), 1);
 }
 
 #[tokio::test]
 async fn a_handshake_that_takes_too_long_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     authority.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), false)).unwrap();
     let times = Times { handshake_timeout: Duration::from_secs(1), ..Times::default() };
@@ -167,7 +167,7 @@ async fn a_handshake_that_takes_too_long_is_given_up() {
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     assert_eq!(within(silent.read(&mut [0])).await.unwrap_or(0), 0);
     let io = authority.connect(server.address, None, "h2").await.unwrap();
-    assert_eq!(subscribe(&Client::over(io).await).await.resources.len(), 1);
+    assert_eq!(subscribe(&Http2Client::over(io).await).await.resources.len(), 1);
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn a_unix_socket_serves_the_same() {
     let server = Server::new(store, Asked(Arc::clone(&asked)), Config::default());
     let serving = tokio::spawn(server.serve(vec![listener], stop.clone().cancelled_owned()));
     let io = UnixStream::connect(&path).await.unwrap();
-    let client = Client::over(io).await;
+    let client = Http2Client::over(io).await;
     assert_eq!(subscribe(&client).await.resources.len(), 1);
     assert!(asked.lock().unwrap().clone().unwrap().is_trusted());
     assert!(Listener::unix(&path).is_err(), "somebody listens there");

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_server::{Config, Metrics, OneAudience, Times, Tls};
-use common::authority::{Authority, files};
-use common::client::{Client, Stream};
+use common::authority::{CertificateAuthority, files};
+use common::client::{GrpcStream, Http2Client};
 use common::message::{SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, EDS, PATIENCE, Running, within};
 use prometheus_client::registry::Registry;
@@ -20,14 +20,14 @@ use tokio::net::TcpStream;
 /// Larger than the buffers of sockets.
 const LARGE: usize = 24 << 20;
 
-async fn subscribed(client: &Client) -> Stream {
+async fn subscribed(client: &Http2Client) -> GrpcStream {
     let mut stream = client.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
     stream
 }
 
 /// The response, which has to be what was published.
-async fn has(stream: &mut Stream, clusters: &[(&str, &str)]) -> SotwResponse {
+async fn has(stream: &mut GrpcStream, clusters: &[(&str, &str)]) -> SotwResponse {
     let response: SotwResponse = stream.next().await.unwrap();
     let found = response.clusters();
     assert_eq!(found.len(), clusters.len());
@@ -53,14 +53,14 @@ fn text(size: usize) -> String {
 #[tokio::test]
 async fn small_and_large_responses_arrive_whole_over_tls() {
     let directory = tempfile::tempdir().unwrap();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     authority.write_to(directory.path());
     let tls = Tls::load(files(directory.path(), false)).unwrap();
     let server = tls_server(tls).await;
     let large = text(LARGE);
     server.publish(&[("a", "1")]);
     let io = authority.connect(server.address, None, "h2").await.unwrap();
-    let client = Client::over(io).await;
+    let client = Http2Client::over(io).await;
     let mut stream = subscribed(&client).await;
     for clusters in [[("a", "1")], [("a", &*large)], [("a", "2")], [("a", &*large)]] {
         server.publish(&clusters);
@@ -82,7 +82,7 @@ async fn tls_server(tls: Arc<Tls>) -> Running {
 async fn many_streams_of_one_connection_and_types_of_one_stream_all_hear() {
     let server = Running::start(Config::default()).await;
     server.publish(&[("a", "1")]);
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut streams = Vec::new();
     for _ in 0..200 {
         let mut stream = subscribed(&client).await;
@@ -100,9 +100,9 @@ async fn many_streams_of_one_connection_and_types_of_one_stream_all_hear() {
 }
 
 /// A peer that reads when the test says so.
-struct Raw(TcpStream);
+struct RawPeer(TcpStream);
 
-impl Raw {
+impl RawPeer {
     /// Subscribes with windows that never fill, as Envoy does.
     async fn subscribe(server: &Running) -> Self {
         let mut io = within(TcpStream::connect(server.address)).await.unwrap();
@@ -168,11 +168,11 @@ async fn a_peer_that_stalls_and_reads_again_gets_every_byte_and_the_newest_after
     let server = Running::start(Config::default()).await;
     let large = text(LARGE);
     server.publish(&[("a", &large)]);
-    let mut stalled = Raw::subscribe(&server).await;
+    let mut stalled = RawPeer::subscribe(&server).await;
     let mut first = [0];
     within(stalled.0.peek(&mut first)).await.unwrap();
     // Meanwhile another is served at once, with what is new each time.
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     let mut stream = subscribed(&client).await;
     let response = has(&mut stream, &[("a", &large)]).await;
     stream.send(&SotwRequest::ack(&response, &[]));
@@ -194,7 +194,7 @@ async fn a_peer_that_stalls_while_the_server_stops_gets_every_byte_and_the_statu
     let server = Running::start(Config { times, ..Config::default() }).await;
     let large = text(LARGE);
     server.publish(&[("a", &large)]);
-    let mut stalled = Raw::subscribe(&server).await;
+    let mut stalled = RawPeer::subscribe(&server).await;
     within(stalled.0.peek(&mut [0])).await.unwrap();
     let stopping = tokio::spawn(server.stopped());
     assert!(stalled.message().await.clusters()[0].1 == large, "it was damaged");
@@ -214,7 +214,7 @@ async fn a_peer_that_stalls_while_the_server_stops_gets_every_byte_and_the_statu
 async fn a_peer_that_half_closes_ends_its_connection() {
     let (server, registry) = counted().await;
     server.publish(&[("a", "1")]);
-    let mut half = Raw::subscribe(&server).await;
+    let mut half = RawPeer::subscribe(&server).await;
     assert_eq!(half.message().await.clusters().len(), 1);
     within(half.0.shutdown()).await.unwrap();
     // No reset: what the server said before can be read.
@@ -227,12 +227,12 @@ async fn a_peer_that_resets_ends_its_connection_even_in_the_middle_of_a_response
     let (server, registry) = counted().await;
     server.publish(&[("a", &text(LARGE))]);
     for _ in 0..4 {
-        let reset = Raw::subscribe(&server).await;
+        let reset = RawPeer::subscribe(&server).await;
         within(reset.0.peek(&mut [0])).await.unwrap();
         // Bytes that are not read make closing a reset.
         drop(reset);
     }
-    let client = Client::connect(server.address).await;
+    let client = Http2Client::connect(server.address).await;
     has(&mut subscribed(&client).await, &[("a", &text(LARGE))]).await;
     drop(client);
     within(nobody_is_left(&registry)).await;
@@ -264,7 +264,7 @@ async fn a_quiet_peer_that_answers_is_asked_again_and_kept() {
         ..Times::default()
     };
     let server = Running::start(Config { times, ..Config::default() }).await;
-    let mut quiet = Raw::subscribe(&server).await;
+    let mut quiet = RawPeer::subscribe(&server).await;
     let mut asked = 0;
     while asked < 3 {
         // It answers what it is asked, and says nothing else.

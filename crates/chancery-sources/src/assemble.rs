@@ -1,8 +1,9 @@
 //! From documents to the entries of one layer.
 //!
 //! A layer is put together from all its files, or from what the catalog holds of it and the files
-//! that changed. The second costs what changed and knows no faults: where files contradict each
-//! other, the first has to say how. Nothing here reads a file.
+//! that changed. The second way costs only what changed, and finds no faults: where files
+//! contradict each other, the layer is put together from all files to name the fault. Nothing here
+//! reads a file.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::path::Path;
@@ -22,10 +23,10 @@ pub(crate) struct WholeLayer {
     pub(crate) is_contested: bool,
 }
 
-/// The entries of a layer that change with some of its files.
+/// The changed entries of a layer, of which some files changed.
 pub(crate) type Edits = BTreeMap<Key, Option<Entry>>;
 
-/// Each layer as its files have it, or the faults in them.
+/// The layers as their files have them, or the faults in these files.
 pub(crate) fn whole_layers(
     Reading { listing, documents }: &Reading,
 ) -> BTreeMap<Layer, Result<WholeLayer, Vec<Fault>>> {
@@ -39,7 +40,7 @@ pub(crate) fn whole_layers(
     files.into_iter().map(whole).collect()
 }
 
-/// A layer as these files have it. A name that is defined twice is a fault with both places.
+/// The layer that these files make. A name that is defined twice is a fault with both places.
 pub(crate) fn whole_layer<'a>(
     layer: &Layer,
     files: impl Iterator<Item = (&'a Arc<Path>, &'a Document)> + Clone,
@@ -59,8 +60,8 @@ pub(crate) fn whole_layer<'a>(
     if faults.is_empty() { Ok(whole) } else { Err(faults) }
 }
 
-/// The entries that change with these files, in a layer that is not contested. Returns `None` where
-/// the whole layer has to be put together.
+/// The entries that change with these files, in a layer that is not contested. Returns `None` if
+/// the layer has to be put together from all its files.
 pub(crate) fn edited(content: &LayerContent, files: &[FileEdit]) -> Option<Edits> {
     let is_faulty = |edit: &FileEdit| edit.new.as_ref().is_some_and(|new| !new.faults.is_empty());
     if files.iter().any(is_faulty) {
@@ -121,7 +122,7 @@ impl WholeLayer {
     }
 }
 
-/// Returns true if the same file says the same kind of thing of the name again.
+/// Returns true if both entries come from the same file and have the same form.
 fn is_rewritten(there: &Entry, entry: &Entry) -> bool {
     let file = |entry: &Entry| match &entry.origin {
         Origin::File { path, .. } => Some(Arc::clone(path)),
@@ -130,7 +131,7 @@ fn is_rewritten(there: &Entry, entry: &Entry) -> bool {
     there.form == entry.form && file(there) == file(entry)
 }
 
-/// The resources of the two states of a file, without those that are the same at its start and at
+/// The resources of a file before and after a change, without the equal ones at its start and at
 /// its end.
 fn differing(edit: &FileEdit) -> (&[LoadedResource], &[LoadedResource]) {
     let (old, new) = (resources(edit.old.as_ref()), resources(edit.new.as_ref()));

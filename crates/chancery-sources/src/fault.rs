@@ -9,24 +9,24 @@ use chancery_proto::document::{self, Position};
 
 use crate::layer_name::InvalidLayerName;
 
-/// One thing that is wrong, with its place. All faults of a load are reported at once.
+/// One fault, with its place. All faults of a load are reported at once.
 ///
-/// Displays as `FILE:LINE:COLUMN: PATH: MESSAGE`, without what is not known.
+/// Displays as `FILE:LINE:COLUMN: PATH: MESSAGE`, without the parts that are not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The part that it holds back.
     pub scope: Scope,
-    /// The file or directory, as it is found below the one given.
+    /// The file or directory, below the directory as it was given.
     pub file: PathBuf,
     /// The place in the file.
     pub position: Option<Position>,
     /// The field, as in `resources[0].name`; empty if it is not about a field.
     pub path: String,
-    /// The words for it: what was found, and what was expected.
+    /// The description: what was found, and what was expected.
     pub message: String,
     /// Advice, if anything is known to help.
     pub hint: Option<String>,
-    /// The same for people, with the line it is in.
+    /// The fault for people, with the line it is in.
     rendered: Option<String>,
 }
 
@@ -43,18 +43,18 @@ pub enum Scope {
     Directory,
 }
 
-/// One thing that is worth knowing and holds nothing back.
+/// Something that an operator should know and that holds nothing back.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Warning {
     /// The file, if it is about one.
     pub file: Option<PathBuf>,
     /// The line in it, if known.
     pub line: Option<u32>,
-    /// The words for it.
+    /// The description.
     pub message: String,
 }
 
-/// The faults of files that do not need a look into them, and those between files.
+/// The faults of files that are found without parsing them, and those between files.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Wrong {
     #[error("the directory is not there")]
@@ -111,7 +111,7 @@ impl Wrong {
         }
     }
 
-    /// This, as a fault of a file or directory.
+    /// Makes a fault of a file or directory.
     pub(crate) fn at(self, scope: Scope, file: &Path, position: Option<Position>) -> Fault {
         let hint = self.hint().map(str::to_owned);
         let message = match &self {
@@ -148,8 +148,8 @@ impl Fault {
         }
     }
 
-    /// The fault as people read it at a terminal: over several lines, with the line of the file it
-    /// is in, unless that may hold a secret (S-138).
+    /// The fault for a terminal: over several lines, with the line of the file it is in, unless
+    /// that may hold a secret (S-138).
     pub fn render(&self) -> String {
         if let Some(rendered) = &self.rendered {
             return rendered.clone();
@@ -167,12 +167,12 @@ impl Fault {
 }
 
 impl Warning {
-    /// About a whole file or directory.
+    /// A warning about a whole file or directory.
     pub(crate) fn of_file(file: &Path, message: impl Into<String>) -> Self {
         Self { file: Some(file.to_owned()), line: None, message: message.into() }
     }
 
-    /// About no file in particular.
+    /// A warning about no file in particular.
     pub(crate) fn general(message: impl Into<String>) -> Self {
         Self { file: None, line: None, message: message.into() }
     }

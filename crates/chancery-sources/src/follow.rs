@@ -1,4 +1,5 @@
-//! The thread that follows a directory: it wakes up, waits for quiet, loads and reports.
+//! The thread that follows a directory: it wakes up, waits until nothing changes, loads and
+//! reports.
 //!
 //! ```text
 //!           event or sweep             quiet, or bound            nothing moved
@@ -23,7 +24,7 @@ use crate::report::LoadReport;
 use crate::watch::change_log::ChangeLog;
 use crate::watch::{Wakeup, Watcher};
 
-/// A directory being followed. It is, until this is dropped.
+/// A directory that is followed until this is dropped.
 #[derive(Debug)]
 pub struct Following {
     wakeup: Wakeup,
@@ -33,9 +34,9 @@ pub struct Following {
 }
 
 impl Directory {
-    /// Follows the directory on a thread of its own, which begins with a load: what changed since
-    /// the last one is not lost. `report` is called after that load, and then after each with news:
-    /// other content, other faults, or a warning.
+    /// Follows the directory on a thread of its own. It begins with a load, so that no change since
+    /// the last one is missed. `report` is called after that load, and after each later load with
+    /// new content, other faults or a warning.
     ///
     /// # Errors
     /// If there can be no thread. If the system reports no events, sweeps find the changes, and
@@ -44,7 +45,8 @@ impl Directory {
         mut self,
         report: impl FnMut(&LoadReport) + Send + 'static,
     ) -> io::Result<Following> {
-        // Room for one: the follower does not ask why it was woken, so one is as good as many.
+        // There is room for one: the follower does not ask why it was woken, so one wake-up is as
+        // good as many.
         let (sender, wakeups) = sync_channel(1);
         let wakeup = Wakeup(sender);
         let changes = self.change_log.clone();
@@ -78,7 +80,7 @@ impl Directory {
 }
 
 impl Following {
-    /// Has the directory read now, whether or not something seems to have changed.
+    /// Makes the follower read the directory now, even if nothing seems to have changed.
     pub fn reload(&self) {
         self.changes.record_anywhere();
         self.wakeup.notify();
@@ -86,14 +88,15 @@ impl Following {
 
     /// Stops, and waits until nothing is reported any more.
     pub fn stop(mut self) {
-        self.end();
+        self.join();
     }
 
-    fn end(&mut self) {
+    fn join(&mut self) {
         self.stopped.store(true, Ordering::Release);
         self.wakeup.notify();
         if let Some(thread) = self.thread.take() {
-            // A panic was in what `report` does; it has been printed, and nothing more is reported.
+            // A panic can only be one of `report`. It has been printed, and nothing more is
+            // reported.
             let _ = thread.join();
         }
     }
@@ -101,7 +104,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        self.end();
+        self.join();
     }
 }
 
@@ -116,16 +119,16 @@ struct Follower<F> {
     pause: Duration,
 }
 
-/// Why there is something to do.
+/// The reason why the follower is woken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Woken {
-    /// The system, or the caller, said so.
+    /// The system or the caller sent a wake-up.
     Notified,
-    /// A sweep found it.
+    /// A sweep found a change.
     Swept,
 }
 
-/// The follower is to end.
+/// The error that ends the follower: it was stopped.
 struct Stopped;
 
 impl<F: FnMut(&LoadReport)> Follower<F> {
@@ -135,7 +138,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
 
     fn turn(&mut self) -> Result<(), Stopped> {
         let report = self.load()?;
-        self.tell(&report);
+        self.report_news(&report);
         let woken = self.idle()?;
         self.settle(woken)
     }
@@ -150,7 +153,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         Ok(self.directory.load_moving())
     }
 
-    fn tell(&mut self, report: &LoadReport) {
+    fn report_news(&mut self, report: &LoadReport) {
         let same = self.faults.as_ref() == Some(&report.faults);
         if !same || !report.layers().is_empty() || !report.warnings.is_empty() {
             (self.report)(report);
@@ -166,7 +169,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             }
             let begun = Instant::now();
             let moved = self.directory.has_moved();
-            // A sweep of a large directory must not become the work of the machine.
+            // A sweep of a large directory must not keep the machine busy.
             self.pause = self.directory.options.sweep.max(begun.elapsed() * SWEEP_SHARE);
             if moved {
                 return Ok(Woken::Swept);
@@ -177,11 +180,11 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         }
     }
 
-    /// Waits until the directory is quiet, or has not been for too long.
+    /// Waits until the directory stops changing, within a bound.
     fn settle(&self, woken: Woken) -> Result<(), Stopped> {
         let (quiet, bound) = (self.directory.options.settle, self.directory.options.settle_bound);
         let begun = Instant::now();
-        // Where no event reports a change, two equal scans mean quiet.
+        // Where no event reports a change, two equal scans mean that nothing changes.
         let mut seen = (woken == Woken::Swept).then(|| self.directory.peek());
         loop {
             let left = bound.saturating_sub(begun.elapsed());
@@ -205,5 +208,5 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 }
 
-/// A sweep takes at most one part in this many of the time.
+/// The reciprocal of the share of time that sweeps may take.
 const SWEEP_SHARE: u32 = 20;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use chancery_core::percent::{self, InvalidEncoding};
 
-/// Why a directory name stands for no group or node.
+/// The reason why a directory name stands for no group or node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidLayerName {
-    /// A `%` that no two hexadecimal digits follow.
+    /// A `%` that is not followed by two hexadecimal digits.
     #[error("`{0}` has a `%` without two hexadecimal digits after it")]
     Escape(Box<str>),
     /// The decoded name is no text.

@@ -1,7 +1,7 @@
 //! The layers of the directory, and the change sets that loads make of them.
 //!
-//! A layer with a fault is held back. Where it is not known which overlays there are, those that
-//! were there before are held back too, and not removed.
+//! A layer with a fault is held back. If it is unknown which overlays exist, the earlier ones are
+//! held back too, and not removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::scan::listing::Listing;
 
 /// The layers of the directory, as they were committed last.
 pub(crate) struct DirectoryLayers {
-    /// The layers that are there, or are held back.
+    /// The layers that exist or are held back.
     known: BTreeSet<Layer>,
     /// The layers in which the v2 form of a resource is left out.
     contested: BTreeSet<Layer>,
@@ -31,16 +31,16 @@ pub(crate) type LayerReadings = BTreeMap<Layer, LayerReading>;
 
 /// The result of reading one layer.
 pub(crate) enum LayerReading {
-    /// All of it.
+    /// The whole layer was read.
     Whole(WholeLayer),
-    /// The entries that change.
+    /// Some entries of the layer changed.
     Edits(Edits),
-    /// Its files have faults.
+    /// The files of the layer have faults.
     Faulty,
 }
 
 impl DirectoryLayers {
-    /// No layers: nothing was read so far.
+    /// The layers of a directory that was not read yet.
     pub(crate) fn new() -> Self {
         Self {
             known: BTreeSet::new(),
@@ -56,7 +56,7 @@ impl DirectoryLayers {
         self.faults.clear();
         let all = assemble::whole_layers(reading).into_iter();
         all.map(|(layer, whole)| {
-            let reading = self.whole(&layer, whole);
+            let reading = self.note_faults(&layer, whole);
             (layer, reading)
         })
         .collect()
@@ -78,7 +78,9 @@ impl DirectoryLayers {
                     self.faults.remove(layer);
                     LayerReading::Edits(edits)
                 }
-                None => self.whole(layer, assemble::whole_layer(layer, reading.of_layer(layer))),
+                None => {
+                    self.note_faults(layer, assemble::whole_layer(layer, reading.of_layer(layer)))
+                }
             };
             readings.insert(layer.clone(), read);
         }
@@ -90,7 +92,7 @@ impl DirectoryLayers {
         self.faults.values().flatten()
     }
 
-    /// The layers that are there, or are held back.
+    /// The layers that exist or are held back.
     pub(crate) fn known(&self) -> &BTreeSet<Layer> {
         &self.known
     }
@@ -109,7 +111,11 @@ impl DirectoryLayers {
             let nothing = || LayerReading::Whole(WholeLayer::default());
             let read = readings.remove(&layer).unwrap_or_else(nothing);
             let is_faulty = has_fault(&Scope::Layer(layer.clone()));
-            self.change(&mut changes, layer, if is_faulty { LayerReading::Faulty } else { read });
+            self.add_reading(
+                &mut changes,
+                layer,
+                if is_faulty { LayerReading::Faulty } else { read },
+            );
         }
         let (groups, nodes) = (has_fault(&Scope::Groups), has_fault(&Scope::Nodes));
         for layer in gone {
@@ -127,7 +133,8 @@ impl DirectoryLayers {
                 (false, false) => changes.remove_layer(&layer),
             }
         }
-        // All that existed at the last look are held back by name; of others there is no sign.
+        // The layers of the last listing are held back by name. Others may exist, so all groups or
+        // all nodes are held back.
         self.groups_unlisted &= listing.groups_unlisted;
         self.nodes_unlisted &= listing.nodes_unlisted;
         set_hold(&mut changes, Hold::UnlistedGroups, self.groups_unlisted);
@@ -139,12 +146,16 @@ impl DirectoryLayers {
     pub(crate) fn changes_of_edits(&mut self, readings: LayerReadings) -> ChangeSet {
         let mut changes = ChangeSet::new(AUTHOR);
         for (layer, read) in readings {
-            self.change(&mut changes, layer, read);
+            self.add_reading(&mut changes, layer, read);
         }
         changes
     }
 
-    fn whole(&mut self, layer: &Layer, whole: Result<WholeLayer, Vec<Fault>>) -> LayerReading {
+    fn note_faults(
+        &mut self,
+        layer: &Layer,
+        whole: Result<WholeLayer, Vec<Fault>>,
+    ) -> LayerReading {
         match whole {
             Ok(whole) => {
                 self.faults.remove(layer);
@@ -157,7 +168,7 @@ impl DirectoryLayers {
         }
     }
 
-    fn change(&mut self, changes: &mut ChangeSet, layer: Layer, read: LayerReading) {
+    fn add_reading(&mut self, changes: &mut ChangeSet, layer: Layer, read: LayerReading) {
         match read {
             LayerReading::Faulty => return changes.hold(Hold::Layer(layer)),
             LayerReading::Whole(whole) => {

@@ -1,4 +1,4 @@
-//! A directory of resources as a source: read whole, and followed.
+//! A directory of resources as a source: it is read whole, and its changes are followed.
 //!
 //! ```text
 //!   DIR --scan--> Listing --read--> Documents --assemble--> ChangeSet --commit--> Catalog
@@ -29,9 +29,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The directory shows nothing to anybody: it commits what it read to a
-//! [`Catalog`](chancery_catalog::Catalog), and reports to its caller what that changed. Nothing here
-//! knows a socket, a stream or a configuration file; documents are parsed by `chancery-proto`.
+//! The directory serves no clients: it commits what it read to a
+//! [`Catalog`](chancery_catalog::Catalog), and reports to its caller what changed there. Nothing
+//! here knows a socket, a stream or a configuration file; documents are parsed by `chancery-proto`.
 //!
 //! Invariants: nothing is committed from a half-read directory; a fault holds back its layer and no
 //! others; a directory that disappears deletes nothing.

@@ -6,26 +6,26 @@ use std::time::Duration;
 /// The settings of reading and following a directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The directory. All files below it are configuration.
+    /// The directory. All files below it are read as configuration.
     pub directory: PathBuf,
-    /// Files and directories that are none of ours, by name or by path below the directory: an
-    /// Envoy bootstrap that lies beside the resources, say. Default: none.
+    /// Files and directories that are not read, by name or by path below the directory: for example
+    /// an Envoy bootstrap that lies beside the resources. Default: none.
     pub ignore: Vec<PathBuf>,
     /// True to offer resources under their v2 types too (S-010). Default: false.
     pub v2: bool,
-    /// A larger file is a fault. Default: 64 MiB.
+    /// The limit for the size of a file in bytes. A larger file is a fault. Default: 64 MiB.
     pub max_file_bytes: u64,
-    /// More files than this, and nothing is loaded. Default: 100,000.
+    /// The limit for the number of files. With more of them, nothing is loaded. Default: 100,000.
     pub max_files: usize,
-    /// The time a changed directory must be quiet before it is read. Default: 100 ms.
+    /// The time without changes after which a changed directory is read. Default: 100 ms.
     pub settle: Duration,
-    /// The longest time to wait for a directory to become quiet. Default: 500 ms, so that a
-    /// change is live within a second.
+    /// The longest time to wait for that. Default: 500 ms, so that a change is served within a
+    /// second.
     pub settle_bound: Duration,
     /// The way changes are noticed. Default: by events.
     pub watch: Watch,
-    /// The time between two looks at all files for changes that no event reported. A sweep reads no
-    /// file, only its size and times; it may take 1/20 of the time. Default: 2 s.
+    /// The time between two sweeps, which look at all files for changes that no event reported. A
+    /// sweep reads only sizes and times, not content, and may take 1/20 of the time. Default: 2 s.
     pub sweep: Duration,
 }
 

@@ -9,7 +9,7 @@ use crate::fault::{Fault, Warning};
 /// The report of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadReport {
-    /// Everything that is wrong now, by file and place.
+    /// The present faults, by file and place.
     pub faults: Vec<Fault>,
     /// The warnings that the load before did not have.
     pub warnings: Vec<Warning>,
@@ -17,7 +17,7 @@ pub struct LoadReport {
     pub files: usize,
     /// The number of resources in the files without a fault.
     pub resources: usize,
-    /// The revision of the catalog that came of the load; `None` if the load changed nothing.
+    /// The revision of the catalog that the load made; `None` if the load changed nothing.
     pub revision: Option<Arc<Revision>>,
 }
 
@@ -27,7 +27,7 @@ impl LoadReport {
         self.revision.as_ref().map_or(&[], |revision| &revision.layers)
     }
 
-    /// Of the audiences that somebody asked for, those that see something else now.
+    /// The audiences that see something else now, of those that were asked for.
     pub fn changed(&self) -> &[Audience] {
         self.revision.as_ref().map_or(&[], |revision| &revision.changed)
     }

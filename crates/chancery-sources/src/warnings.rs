@@ -16,7 +16,7 @@ pub(crate) struct WarningsSeen {
 
 impl WarningsSeen {
     /// Takes the warnings about all files. Returns those that are new.
-    pub(crate) fn all(&mut self, Reading { listing, documents }: &Reading) -> Vec<Warning> {
+    pub(crate) fn new_of_scan(&mut self, Reading { listing, documents }: &Reading) -> Vec<Warning> {
         let warnings = documents.iter().flat_map(|document| &document.warnings);
         replace(&mut self.of_files, warnings.chain(&listing.warnings).cloned().collect())
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chancery_core::{Node, Variant};
 use chancery_testkit::client::{Client, Interest, Quirks};
 use chancery_testkit::{TestEventKind, TestServer};
-use common::{Stream, clusters, endpoints, holds, judge, snapshot};
+use common::{ReferenceStream, clusters, endpoints, holds, judge, snapshot};
 use tokio::net::TcpStream;
 
 fn client(variant: Variant, id: &str) -> Client {
@@ -20,9 +20,9 @@ fn client(variant: Variant, id: &str) -> Client {
     client
 }
 
-async fn connect(server: &TestServer, client: &mut Client) -> Stream {
+async fn connect(server: &TestServer, client: &mut Client) -> ReferenceStream {
     let io = TcpStream::connect(server.address()).await.unwrap();
-    let mut stream = Stream::open(io, client.variant()).await.unwrap();
+    let mut stream = ReferenceStream::open(io, client.variant()).await.unwrap();
     client.open();
     stream.flush(client).unwrap();
     stream

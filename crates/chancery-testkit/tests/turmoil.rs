@@ -14,7 +14,7 @@ use std::time::Duration;
 use chancery_core::{Node, Snapshot, Variant};
 use chancery_server::{Config, Listener, OneAudience, Server, Store};
 use chancery_testkit::client::{Client, Interest, Quirks};
-use common::{Ended, Stream, clusters, endpoints, holds, judge, snapshot};
+use common::{Ended, ReferenceStream, clusters, endpoints, holds, judge, snapshot};
 use tokio::net::UnixStream;
 use turmoil::Sim;
 use turmoil::net::{TcpListener, TcpStream};
@@ -104,7 +104,7 @@ async fn converse(world: &World) -> Result<std::convert::Infallible, Ended> {
     let io = tokio::time::timeout(Duration::from_secs(2), connect).await;
     let io = io.map_err(|_| Ended::Lost("cannot connect".to_owned()))?.map_err(lost)?;
     let variant = world.client.lock().unwrap().variant();
-    let mut stream = Stream::open(io, variant).await?;
+    let mut stream = ReferenceStream::open(io, variant).await?;
     world.note("opened");
     let mut client = world.client.lock().unwrap().clone();
     client.open();

@@ -10,11 +10,11 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct FileStamps {
     paths: Vec<PathBuf>,
-    last: Mutex<Vec<Option<Stamp>>>,
+    last: Mutex<Vec<Option<WriteStamp>>>,
 }
 
 /// The time of the last write, and the file itself: one that is moved into place may have any age.
-type Stamp = (SystemTime, u64);
+type WriteStamp = (SystemTime, u64);
 
 impl FileStamps {
     /// The files as they are now.
@@ -35,7 +35,7 @@ impl FileStamps {
 }
 
 /// `None` if there is no such file.
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<WriteStamp> {
     let file = fs::metadata(path).ok()?;
     Some((file.modified().ok()?, identity(&file)))
 }

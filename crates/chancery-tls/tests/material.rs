@@ -9,9 +9,9 @@ use chancery_tls::{FileStamps, TlsError, authorities, identity};
 use rcgen::{CertificateParams, KeyPair};
 
 /// A directory with a certificate and its key.
-struct Files(tempfile::TempDir);
+struct CertificateFiles(tempfile::TempDir);
 
-impl Files {
+impl CertificateFiles {
     fn new() -> Self {
         let files = Self(tempfile::tempdir().unwrap());
         files.write("cert.pem", &files.write_key("key.pem"));
@@ -51,7 +51,7 @@ fn says(error: &TlsError, words: &[&str]) {
 
 #[test]
 fn a_certificate_and_its_key_make_an_identity() {
-    let files = Files::new();
+    let files = CertificateFiles::new();
     files.identity().unwrap();
     files.write_key("key.pem");
     let error = files.identity().unwrap_err();
@@ -61,7 +61,7 @@ fn a_certificate_and_its_key_make_an_identity() {
 
 #[test]
 fn a_file_that_is_missing_or_has_nothing_in_it_is_named() {
-    let files = Files::new();
+    let files = CertificateFiles::new();
     files.write("cert.pem", "nothing");
     says(&files.identity().unwrap_err(), &["cert.pem", "has no certificate"]);
     fs::remove_file(files.path("cert.pem")).unwrap();
@@ -72,7 +72,7 @@ fn a_file_that_is_missing_or_has_nothing_in_it_is_named() {
 
 #[test]
 fn one_broken_authority_fails_the_file() {
-    let files = Files::new();
+    let files = CertificateFiles::new();
     let good = fs::read_to_string(files.path("cert.pem")).unwrap();
     assert_eq!(authorities(&files.path("cert.pem")).unwrap().len(), 1);
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
@@ -82,7 +82,7 @@ fn one_broken_authority_fails_the_file() {
 
 #[test]
 fn a_file_that_was_written_replaced_or_removed_has_changed() {
-    let files = Files::new();
+    let files = CertificateFiles::new();
     let paths = [files.path("cert.pem"), files.path("key.pem")];
     let stamps = FileStamps::new(paths.iter().map(PathBuf::as_path));
     assert!(!stamps.changed());

@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::config::ServeFlags;
-use crate::get::Get;
-use crate::watch::Watch;
+use crate::get::GetArgs;
+use crate::watch::WatchArgs;
 
 /// An xDS management server for Envoy proxies and gRPC services, and tools for any xDS server.
 #[derive(Debug, Parser)]
@@ -22,8 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     // The help of each is the documentation of its struct.
     Serve(Box<ServeFlags>),
-    Get(Box<Get>),
-    Watch(Box<Watch>),
+    Get(Box<GetArgs>),
+    Watch(Box<WatchArgs>),
     Bench(Box<Bench>),
 }
 

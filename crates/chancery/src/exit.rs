@@ -52,13 +52,13 @@ impl Failure {
         clap::Error::raw(ErrorKind::ArgumentConflict, why).into()
     }
 
-    /// Adds the usage of the command to a misuse that is told without it.
+    /// Adds the usage of the command to a misuse that has none.
     #[must_use]
     pub(crate) fn with_usage(self, command: &mut clap::Command) -> Self {
-        Self { misuse: self.misuse.map(|told| told.format(command)), ..self }
+        Self { misuse: self.misuse.map(|error| error.format(command)), ..self }
     }
 
-    /// The same failure as a broken one: it keeps the command from answering the question.
+    /// Returns the same failure as one that kept the command from answering the question.
     #[must_use]
     pub(crate) fn breaks(self) -> Self {
         Self { kind: FailureKind::Broken, ..self }
@@ -90,9 +90,9 @@ impl Failure {
 
 /// The command line makes no sense; clap says why in its own words.
 impl From<clap::Error> for Failure {
-    fn from(told: clap::Error) -> Self {
+    fn from(error: clap::Error) -> Self {
         let kind = FailureKind::Misuse;
-        Self { kind, misuse: Some(told), details: String::new(), error: None, hint: None }
+        Self { kind, misuse: Some(error), details: String::new(), error: None, hint: None }
     }
 }
 
@@ -117,8 +117,8 @@ impl From<anyhow::Error> for Failure {
 /// The misuse or the details, then `chancery: outer: inner`, then the hint on a line of its own.
 impl Display for Failure {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if let Some(told) = &self.misuse {
-            write!(f, "{}", told.render())?;
+        if let Some(error) = &self.misuse {
+            write!(f, "{}", error.render())?;
         }
         f.write_str(&self.details)?;
         if let Some(error) = &self.error {

@@ -1,7 +1,7 @@
 //! The `chancery` command: the daemon and the tools around it.
 //!
 //! This crate wires the others together and is the only one that knows flags, the environment,
-//! `chancery.yaml`, signals and exit codes. Nobody depends on it.
+//! `chancery.yaml`, signals and exit codes. No other crate depends on it.
 
 mod admin;
 mod ask;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Failure> {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(told) if told.use_stderr() => return Err(told.into()),
+        Err(error) if error.use_stderr() => return Err(error.into()),
         Err(help) => {
             help.print().ok();
             return Ok(());

@@ -21,7 +21,7 @@ async fn a_stream_moves_with_its_group_and_is_not_sent_what_it_has() {
     ]);
     let mut server = Server::start(&dir, &[]);
     let (mut one, mut other) =
-        (Stream::open(&server, "one").await, Stream::open(&server, "two").await);
+        (ClusterStream::open(&server, "one").await, ClusterStream::open(&server, "two").await);
     assert!(!one.response().await.has("canary"));
     assert!(!other.response().await.has("canary"));
 
@@ -38,7 +38,7 @@ async fn a_stream_moves_with_its_group_and_is_not_sent_what_it_has() {
 async fn a_resource_that_moves_into_an_overlay_is_never_missing() {
     let dir = directory(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &cluster("b", 1))]);
     let server = Server::start(&dir, &[]);
-    let mut stream = Stream::open(&server, "n").await;
+    let mut stream = ClusterStream::open(&server, "n").await;
     assert!(stream.response().await.has("a"));
     for round in 0..5 {
         let own = dir.path().join("nodes/n");
@@ -62,7 +62,7 @@ async fn told_to_stop_the_server_ends_its_streams_and_itself() {
     let dir =
         directory(&[("a.yaml", &cluster("a", 1)), ("chancery.yaml", "limits: {drain: 0s}\n")]);
     let mut server = Server::start(&dir, &[]);
-    let mut stream = Stream::open(&server, "n").await;
+    let mut stream = ClusterStream::open(&server, "n").await;
     stream.response().await;
     server.signal("TERM");
     stream.end().await;
@@ -78,7 +78,7 @@ async fn told_twice_the_server_waits_for_nobody() {
         ("chancery.yaml", "limits: {drain: 1h, grace: 1h}\n"),
     ]);
     let mut server = Server::start(&dir, &[]);
-    let mut stream = Stream::open(&server, "n").await;
+    let mut stream = ClusterStream::open(&server, "n").await;
     stream.response().await;
     server.signal("TERM");
     eventually(|| {
@@ -91,7 +91,7 @@ async fn told_twice_the_server_waits_for_nobody() {
 }
 
 /// An aggregated stream that asks for all clusters and accepts whatever comes.
-struct Stream {
+struct ClusterStream {
     send: SendStream<Bytes>,
     receive: RecvStream,
     read: BytesMut,
@@ -100,7 +100,7 @@ struct Stream {
 /// A response that the client got.
 struct Response(Bytes);
 
-impl Stream {
+impl ClusterStream {
     async fn open(server: &Server, node: &str) -> Self {
         within("a stream to open", Self::opened(server, node)).await
     }

@@ -11,7 +11,7 @@ use std::process::{Output, Stdio};
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::TestServer;
 use daemon::{Running, chancery, directory};
-use raw::Raw;
+use raw::RawServer;
 use serde_json::Value;
 
 /// A server of the one cluster `good`.
@@ -55,7 +55,7 @@ fn events(run: &Output) -> Vec<(String, String, String)> {
 async fn everything_is_answered_with_a_rejection_and_what_is_good() {
     for nameless in NAMELESS {
         for way in WAYS {
-            let server = Raw::start(&[nameless, GOOD]).await;
+            let server = RawServer::start(&[nameless, GOOD]).await;
             let got = run(&[&["get", "cds", "--server", &server.address], way].concat()).await;
             let told = text(&got.stderr);
             assert_eq!(got.status.code(), Some(2), "{told}");
@@ -69,7 +69,7 @@ async fn everything_is_answered_with_a_rejection_and_what_is_good() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_but_a_rejection_is_no_empty_answer() {
     for nameless in NAMELESS {
-        let server = Raw::start(&[nameless]).await;
+        let server = RawServer::start(&[nameless]).await;
         let got = run(&["get", "cds", "--server", &server.address]).await;
         assert_eq!((got.status.code(), text(&got.stdout).as_str()), (Some(2), ""));
         assert!(text(&got.stderr).contains("rejected"), "{got:?}");
@@ -81,7 +81,7 @@ async fn nothing_but_a_rejection_is_no_empty_answer() {
 async fn a_name_is_answered_with_a_rejection() {
     for nameless in NAMELESS {
         for way in WAYS {
-            let server = Raw::start(&[nameless]).await;
+            let server = RawServer::start(&[nameless]).await;
             let words = ["get", "cds", "a", "--server", &server.address, "--timeout", "60s"];
             let got = run(&[&words, way].concat()).await;
             let told = text(&got.stderr);
@@ -94,7 +94,7 @@ async fn a_name_is_answered_with_a_rejection() {
 /// C-063
 #[tokio::test(flavor = "multi_thread")]
 async fn who_rejects_everything_is_told_so_by_an_empty_server_too() {
-    let mut server = Raw::start(&[]).await;
+    let mut server = RawServer::start(&[]).await;
     let words = ["get", "cds", "--server", &server.address, "--nack", "a test"];
     let got = run(&words).await;
     let told = text(&got.stderr);
@@ -107,7 +107,7 @@ async fn who_rejects_everything_is_told_so_by_an_empty_server_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_tells_of_a_rejection_without_a_name() {
     for nameless in NAMELESS {
-        let server = Raw::start(&[nameless]).await;
+        let server = RawServer::start(&[nameless]).await;
         for (name, event) in [("*", "ambient"), ("a", "error")] {
             let address = &server.address;
             let words = ["watch", "cds", name, "--server", address, "-o", "json", "--count", "1"];

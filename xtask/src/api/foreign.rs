@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tidy::{Finding, RepositoryTree};
+use crate::findings::Finding;
+use crate::repository::RepositoryTree;
 
 /// The page with the table.
 const PAGE: &str = "docs/stability.md";

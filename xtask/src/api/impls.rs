@@ -38,7 +38,7 @@ impl Traits {
     pub(super) fn lines(self) -> impl Iterator<Item = ApiLine> {
         let simple = self.simple.into_iter().map(|(header, traits)| {
             let traits = traits.into_iter().collect::<Vec<_>>().join(" + ");
-            header.line(&traits, "")
+            header.impl_line(&traits, "")
         });
         simple.chain(self.lines)
     }
@@ -48,7 +48,7 @@ impl Traits {
             self.simple.entry(header).or_default().insert(name.to_owned());
         } else {
             let body = format!(" {{ {} }}", associated.join(", "));
-            self.lines.push(header.line(name, &body));
+            self.lines.push(header.impl_line(name, &body));
         }
     }
 
@@ -118,7 +118,7 @@ impl Traits {
 }
 
 impl ImplHeader {
-    fn line(&self, traits: &str, body: &str) -> ApiLine {
+    fn impl_line(&self, traits: &str, body: &str) -> ApiLine {
         let Self { generics, subject, clause, .. } = self;
         let start = prefix(&self.conditions);
         let text = format!("{start}impl{generics} {traits} for {subject}{clause}{body}");

@@ -24,6 +24,7 @@ mod macros;
 mod modules;
 mod names;
 mod public;
+mod reexports;
 mod scope;
 mod spell;
 #[cfg(test)]
@@ -37,7 +38,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::tidy::{Finding, RepositoryTree, metadata};
+use crate::findings::Finding;
+use crate::repository::{RepositoryTree, metadata};
 use listing::{ApiLine, Rank, difference, written};
 use modules::CrateSource;
 use names::{Mentions, NameReplacer};
@@ -129,7 +131,8 @@ fn interface(library: &Library, read: modules::ReadFile<'_>) -> Result<Interface
 
 fn lines(scope: &CrateScope<'_>, mentions: &mut Mentions) -> BTreeSet<ApiLine> {
     let public = public::public(scope);
-    let mut lines: BTreeSet<ApiLine> = public.lines(scope, mentions).into_iter().collect();
+    let mut lines: BTreeSet<ApiLine> =
+        reexports::lines(&public, scope, mentions).into_iter().collect();
     let mut traits = impls::Traits::default();
     for (id, place) in &public.items {
         let module = scope.source.items[*id].module;

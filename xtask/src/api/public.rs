@@ -5,10 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::conditions::{Conditions, prefix};
-use super::listing::{ApiLine, Rank};
+use super::conditions::Conditions;
 use super::modules::{Glob, ItemId, Meaning, ModuleId, NameMeaning};
-use super::names::{Mentions, NameReplacer};
 use super::scope::{CrateScope, PathTarget};
 
 /// A path from the root of the crate, and the conditions under which it exists.
@@ -33,51 +31,6 @@ pub(super) struct Public {
     pub(super) items: BTreeMap<ItemId, PublicPath>,
     pub(super) modules: BTreeMap<ModuleId, PublicPath>,
     pub(super) reexports: Vec<Reexport>,
-}
-
-impl Public {
-    /// The lines of modules and of names that lead elsewhere.
-    pub(super) fn lines(&self, scope: &CrateScope<'_>, mentions: &mut Mentions) -> Vec<ApiLine> {
-        let mut lines = Vec::new();
-        for place in self.modules.values().filter(|place| !place.path.is_empty()) {
-            let text = format!("{}pub mod {}", prefix(&place.conditions), place.path.join("::"));
-            lines.push(ApiLine::new(&place.path, Rank::Declaration, text));
-        }
-        for reexport in &self.reexports {
-            let place = &reexport.place;
-            let mut target = self.path_of(&reexport.target, scope, mentions);
-            target.push_str(if reexport.is_glob { "::*" } else { "" });
-            let start = prefix(&place.conditions);
-            let name = place.path.join("::");
-            let is_same = !reexport.is_glob && target.rsplit("::").next() == Some(&name);
-            let rename = if is_same { String::new() } else { format!(" as {name}") };
-            let text = format!("{start}pub use {target}{rename}");
-            lines.push(ApiLine::new(&place.path, Rank::Declaration, text));
-        }
-        lines
-    }
-
-    /// The path at which the target of a `pub use` is shown.
-    fn path_of(
-        &self,
-        target: &PathTarget,
-        scope: &CrateScope<'_>,
-        mentions: &mut Mentions,
-    ) -> String {
-        let item =
-            |id, mentions| NameReplacer::new(scope, self, 0, mentions).path_of(id).join("::");
-        match target {
-            PathTarget::Module(id) => {
-                self.modules.get(id).map_or_else(String::new, |place| place.path.join("::"))
-            }
-            PathTarget::Item(id) => item(*id, mentions),
-            PathTarget::Variant(id, name) => format!("{}::{name}", item(*id, mentions)),
-            PathTarget::Foreign(path) => {
-                mentions.note_foreign(path);
-                path.join("::")
-            }
-        }
-    }
 }
 
 /// Walks from the root through everything public, one level of modules after the other.

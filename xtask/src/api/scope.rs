@@ -99,7 +99,7 @@ type VisitedNames = Vec<(ModuleId, String)>;
 impl CrateScope<'_> {
     /// All that a path of a module means; nothing if it is not known.
     pub(super) fn resolve(&self, module: ModuleId, path: &[String]) -> Vec<ResolvedPath> {
-        self.follow(module, path, &mut VisitedNames::new())
+        self.resolve_path(module, path, &mut VisitedNames::new())
     }
 
     /// The type, trait or constant that a path in a signature means. `str` is the type, although
@@ -135,7 +135,7 @@ impl CrateScope<'_> {
         }
     }
 
-    fn follow(
+    fn resolve_path(
         &self,
         module: ModuleId,
         path: &[String],
@@ -230,7 +230,7 @@ impl CrateScope<'_> {
                 Meaning::Module(id) => targets.push(PathTarget::Module(*id)),
                 Meaning::Item(id) => targets.push(PathTarget::Item(*id)),
                 Meaning::Use(path) => {
-                    let ends = self.follow(module, path, following).into_iter();
+                    let ends = self.resolve_path(module, path, following).into_iter();
                     targets.extend(ends.map(|resolved| resolved.target));
                 }
             }
@@ -250,7 +250,7 @@ impl CrateScope<'_> {
     ) -> Vec<PathTarget> {
         let mut targets = Vec::new();
         for glob in &self.source.modules[module].globs {
-            for resolved in self.follow(module, &glob.path, following) {
+            for resolved in self.resolve_path(module, &glob.path, following) {
                 match resolved.target {
                     PathTarget::Module(id) => targets.extend(self.lookup(id, name, following)),
                     PathTarget::Item(id) if self.is_variant(id, name) => {

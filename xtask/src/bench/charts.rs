@@ -14,7 +14,7 @@ const BELOW: &str = "docs/benchmarks";
 const BESIDE: &str = "benchmarks";
 
 /// The definition of one chart: its comparison, and the quantities on its axes.
-struct Chart {
+struct ChartSpec {
     file: &'static str,
     title: &'static str,
     /// The varied quantity. If there is none, the chart shows the share of clients that have their
@@ -25,29 +25,29 @@ struct Chart {
     axis: &'static str,
 }
 
-const CHARTS: [Chart; 4] = [
-    Chart {
+const CHARTS: [ChartSpec; 4] = [
+    ChartSpec {
         file: "cpu-over-streams.svg",
         title: "CPU of one change, over streams",
         x: Some("streams"),
         y: "cpu_ms_per_change",
         axis: "CPU, ms",
     },
-    Chart {
+    ChartSpec {
         file: "last-over-streams.svg",
         title: "A change until the last client, over streams",
         x: Some("streams"),
         y: "last_ms",
         axis: "last client, ms",
     },
-    Chart {
+    ChartSpec {
         file: "cpu-over-resources.svg",
         title: "CPU of one change, over resources",
         x: Some("resources"),
         y: "cpu_ms_per_change",
         axis: "CPU, ms",
     },
-    Chart {
+    ChartSpec {
         file: "cold-start.svg",
         title: "Cold start: share of clients that have everything",
         x: None,
@@ -89,7 +89,7 @@ pub(crate) fn draw(
     Ok(())
 }
 
-impl Chart {
+impl ChartSpec {
     /// The label of the horizontal axis.
     fn across(&self) -> &'static str {
         self.x.unwrap_or("clients, %")

@@ -99,7 +99,7 @@ impl Daemon {
     /// Waits until it is ready, and returns the time since its start.
     pub(crate) fn ready(&mut self) -> Result<Duration> {
         while self.begin.elapsed() < PATIENCE {
-            if self.server.ended() {
+            if self.server.has_ended() {
                 bail!("`chancery serve` ended before it was ready");
             }
             if asked(self.admin).is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::lab::Side;
+use super::side::Side;
 use super::specs::{SPECS, Spec, spec};
 
 /// One comparison: the runs of every side, and the goals they decide.
@@ -115,7 +115,7 @@ pub(crate) struct Figure {
 
 impl Series {
     /// One figure of every run.
-    pub(crate) fn all(&self, figure: Figure) -> Vec<f64> {
+    pub(crate) fn of_each_run(&self, figure: Figure) -> Vec<f64> {
         let values = self.runs.iter().filter_map(|run| run.get(figure.name)?.as_f64());
         values.map(|value| value / figure.per).collect()
     }
@@ -129,7 +129,7 @@ impl Series {
     }
 
     pub(crate) fn median(&self, figure: Figure) -> Option<f64> {
-        median(&self.all(figure))
+        median(&self.of_each_run(figure))
     }
 
     fn json(&self) -> Value {
@@ -152,7 +152,7 @@ impl Goal {
             let fault = side.failed.clone()?;
             Some(format!("{}: {fault}", side.side))
         });
-        let (us, them) = (ours.all(of), theirs.all(of));
+        let (us, them) = (ours.of_each_run(of), theirs.of_each_run(of));
         let value = median(&us).zip(median(&them)).map(|(us, them)| us / them);
         let pairs: Vec<f64> = us.iter().zip(&them).map(|(us, them)| us / them).collect();
         let (beside, unit) = (theirs.name(), of.unit.to_owned());
@@ -170,7 +170,7 @@ impl Goal {
     }
 
     /// The line of this goal for the terminal.
-    pub(crate) fn line(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let met = if self.met() { "met" } else { "NOT met" };
         let value = self.value.map_or_else(|| "no value".to_owned(), |value| format!("{value:.3}"));
         let why = self.why.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();

@@ -11,6 +11,7 @@ use super::figures::{Comparison, Series};
 use super::options::BenchOptions;
 use super::programs::Programs;
 use super::server::ServerProcess;
+use super::side::Side;
 
 /// Everything a comparison needs.
 pub(crate) struct Lab {
@@ -19,18 +20,6 @@ pub(crate) struct Lab {
     pub(crate) options: BenchOptions,
     /// The directory for the files that a run writes.
     pub(crate) dir: PathBuf,
-}
-
-/// A server to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Chancery,
-    Tcp,
-    TcpDraining,
-    H2,
-    GoSnapshot,
-    GoLinear,
-    RustControlPlane,
 }
 
 /// The run, which is the same for every side.
@@ -45,48 +34,6 @@ pub(crate) struct Scenario {
     pub(crate) changes: bool,
     /// The name of the varied quantity, and its value.
     pub(crate) x: Option<(&'static str, f64)>,
-}
-
-impl Side {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Chancery => "Chancery",
-            Self::Tcp => "TCP loop",
-            Self::TcpDraining => "TCP loop that reads ACKs",
-            Self::H2 => "bare h2",
-            Self::GoSnapshot => "go-control-plane, snapshot cache",
-            Self::GoLinear => "go-control-plane, linear cache",
-            Self::RustControlPlane => "rust-control-plane",
-        }
-    }
-
-    fn program(self, programs: &Programs) -> Result<&Path> {
-        let path = match self {
-            Self::Chancery => Ok(&programs.library),
-            Self::Tcp | Self::TcpDraining => Ok(&programs.tcp),
-            Self::H2 => Ok(&programs.h2),
-            Self::GoSnapshot | Self::GoLinear => programs.go.as_ref(),
-            Self::RustControlPlane => programs.rust_control_plane.as_ref(),
-        };
-        path.map(PathBuf::as_path).map_err(|why| anyhow::anyhow!("{why}"))
-    }
-
-    fn flags(self) -> &'static str {
-        match self {
-            Self::TcpDraining => " --drain",
-            Self::GoSnapshot => " --cache snapshot",
-            Self::GoLinear => " --cache linear",
-            // A stream for each node, and some more: it is the driver that numbers them.
-            Self::RustControlPlane => " --nodes 50",
-            _ => "",
-        }
-    }
-
-    /// Returns true if the driver must count exactly the payload that the server states. The
-    /// payload of other servers may differ by a little.
-    fn exact(self) -> bool {
-        matches!(self, Self::Tcp | Self::TcpDraining)
-    }
 }
 
 impl Lab {
@@ -138,14 +85,14 @@ impl Lab {
         for round in 1..=self.options.runs {
             for (series, (side, scenario)) in all.iter_mut().zip(jobs) {
                 if series.failed.is_none() {
-                    self.once(round, *side, scenario, series);
+                    self.measure_once(round, *side, scenario, series);
                 }
             }
         }
         all
     }
 
-    fn once(&self, round: usize, side: Side, scenario: &Scenario, series: &mut Series) {
+    fn measure_once(&self, round: usize, side: Side, scenario: &Scenario, series: &mut Series) {
         let x = scenario.x.map(|(name, x)| format!(" {x} {name}")).unwrap_or_default();
         let runs = self.options.runs;
         let label = format!("run {round}/{runs} {} {}{x}", scenario.verb, side.name());

@@ -25,6 +25,7 @@ mod machine;
 mod options;
 mod programs;
 mod server;
+mod side;
 mod specs;
 
 use std::path::Path;
@@ -103,13 +104,13 @@ fn compared(lab: &Lab, goals: &[&str], compare: goals::Compare) -> Comparison {
     comparison.took = begin.elapsed().as_secs();
     comparison.at = machine::now(&lab.root);
     for goal in &comparison.goals {
-        println!("   {}", goal.line());
+        println!("   {}", goal.summary());
     }
     comparison
 }
 
 fn summary(done: &[Comparison]) -> String {
-    let lines = done.iter().flat_map(|comparison| &comparison.goals).map(figures::Goal::line);
+    let lines = done.iter().flat_map(|comparison| &comparison.goals).map(figures::Goal::summary);
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -59,7 +59,7 @@ impl ServerProcess {
     }
 
     /// Returns true if the server ended by itself.
-    pub(crate) fn ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 }

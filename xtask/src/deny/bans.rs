@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Package;
 use super::rules::{Rules, Skip};
-use crate::tidy::Finding;
+use crate::findings::Finding;
 
 /// Skips that are older than half a year are worth a look.
 const OLD: i64 = 183;

@@ -4,7 +4,7 @@
 
 use super::rules::Rules;
 use super::{Package, spdx};
-use crate::tidy::Finding;
+use crate::findings::Finding;
 
 pub(super) fn check(rules: &Rules, packages: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();

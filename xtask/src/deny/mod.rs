@@ -28,8 +28,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use self::rules::Rules;
+use crate::findings::report;
 use crate::steps::{cargo, output};
-use crate::tidy::report;
 
 /// Checks every package that is built for one of the targets of `deny.toml`.
 pub(crate) fn deny(root: &Path) -> Result<()> {
@@ -137,7 +137,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tidy::Finding;
+    use crate::findings::Finding;
 
     /// A package of the default registry, without dependencies.
     pub(super) fn published(name: &str, version: &str) -> Package {

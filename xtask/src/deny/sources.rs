@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Package;
-use crate::tidy::Finding;
+use crate::findings::Finding;
 
 /// The default registry: a dependency that names no registry is of this one.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {

@@ -4,7 +4,7 @@
 //! a later Rust would raise that of its users unseen. A package that does not say is not checked.
 
 use super::Package;
-use crate::tidy::Finding;
+use crate::findings::Finding;
 
 /// A version of Rust, as numbers that compare.
 type Rust = Vec<u32>;

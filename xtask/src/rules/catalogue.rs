@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::citations::is_row;
-use crate::tidy::{Finding, RepositoryTree};
+use crate::findings::Finding;
+use crate::repository::RepositoryTree;
 
 /// The pages in the order of docs/conformance.md.
 const PAGES: [&str; 3] = ["docs/rules/server.md", "docs/rules/client.md", "docs/rules/vectors.md"];

@@ -19,7 +19,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::tidy::{RepositoryTree, report};
+use crate::findings::report;
+use crate::repository::RepositoryTree;
 use catalogue::Catalogue;
 
 /// Writes docs/conformance.md.
@@ -27,7 +28,7 @@ pub(crate) fn conformance(root: &Path) -> Result<()> {
     let tree = RepositoryTree::read(root)?;
     let (catalogue, faults) = Catalogue::read(&tree);
     report("conformance", &faults)?;
-    let page = table::page(&catalogue, &proofs::all(&tree));
+    let page = table::page(&catalogue, &proofs::in_repository(&tree));
     fs::write(root.join(table::PAGE), page).context(table::PAGE)?;
     println!("conformance: {} is written", table::PAGE);
     Ok(())

@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::citations::cited;
-use crate::tidy::lexer::{code, comments};
-use crate::tidy::sources::{function_length, function_name};
-use crate::tidy::{RepositoryFile, RepositoryTree};
+use crate::functions::{function_length, function_name};
+use crate::lexer::{code, comments};
+use crate::repository::{RepositoryFile, RepositoryTree};
 
 /// The tests of each row, as `crate/path/file.rs::name`.
 pub(crate) type Proofs = BTreeMap<String, BTreeSet<String>>;
 
-pub(crate) fn all(tree: &RepositoryTree) -> Proofs {
+pub(crate) fn in_repository(tree: &RepositoryTree) -> Proofs {
     let mut proofs = Proofs::new();
     for file in tree.files.iter().filter(|file| file.is_rust()) {
         of_file(file, &mut proofs);
@@ -139,6 +139,6 @@ mod tests {
             RepositoryTree::of(&[("crates/core/tests/a.rs", text), ("xtask/src/b.rs", text)]);
         let test = BTreeSet::from(["core/tests/a.rs::one".to_owned()]);
         let expected = ["S-001", "S-002"].map(|row| (row.to_owned(), test.clone()));
-        assert_eq!(all(&tree), Proofs::from(expected));
+        assert_eq!(in_repository(&tree), Proofs::from(expected));
     }
 }

@@ -5,8 +5,9 @@
 //! names" says more than "How many". Not here: the words of the sentences, which are for people to
 //! judge.
 
-use super::lexer::comments;
-use super::{Finding, RepositoryTree};
+use super::RepositoryTree;
+use crate::findings::Finding;
+use crate::lexer::comments;
 
 /// The words that no comment begins with.
 const HEADLESS: [&str; 6] = ["What", "Whether", "Who", "Whom", "Which", "How"];

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::lexer::comments;
-use super::{Finding, RepositoryFile, RepositoryTree};
+use crate::findings::Finding;
+use crate::lexer::comments;
+use crate::repository::{RepositoryFile, RepositoryTree};
 use crate::rules::catalogue::{Catalogue, RuleLevel, RuleRow};
 use crate::rules::proofs::{self, Proofs};
 use crate::rules::{citations, table};
@@ -14,7 +15,7 @@ pub(crate) fn check(tree: &RepositoryTree) -> Vec<Finding> {
     if !findings.is_empty() {
         return findings;
     }
-    let proofs = proofs::all(tree);
+    let proofs = proofs::in_repository(tree);
     findings.extend(catalogue.rows().filter_map(|row| proved(row, &proofs)));
     let known = catalogue.by_id();
     findings.extend(tree.files.iter().flat_map(|file| unknown(file, &known)));
@@ -94,7 +95,7 @@ mod tests {
             [("docs/rules/client.md", "# Client\n"), ("docs/rules/vectors.md", "# Vectors\n")];
         let files: Vec<_> = rules.into_iter().chain(empty).collect();
         let tree = RepositoryTree::of(&files);
-        let page = table::page(&Catalogue::read(&tree).0, &proofs::all(&tree));
+        let page = table::page(&Catalogue::read(&tree).0, &proofs::in_repository(&tree));
         let page = [(table::PAGE, page.as_str())];
         let text = |finding| match finding {
             Finding::Fault(text) => text,

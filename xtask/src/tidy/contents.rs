@@ -2,7 +2,8 @@
 //!
 //! Lock files of cargo are exempt from the last: cargo writes the name of its index there.
 
-use super::{Finding, RepositoryFile, RepositoryTree};
+use crate::findings::Finding;
+use crate::repository::{RepositoryFile, RepositoryTree};
 
 /// Registry hosts, in two parts so that this file does not name them.
 const HOSTS: [(&str, &str); 8] = [

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Finding;
+use crate::findings::Finding;
 
 const TABLE: &str = include_str!("../../data/dependencies.txt");
 

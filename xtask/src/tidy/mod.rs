@@ -10,34 +10,23 @@
 //!   api            docs/api is what the sources say, and docs/stability.md names its crates
 //! ```
 //!
-//! A check is a pure function from text to findings; reading files is done here alone. All faults
-//! are listed at once. Notes are worth a look and fail nothing.
+//! A check is a pure function from text to findings; `repository.rs` reads the files. All faults are
+//! listed at once. Notes are worth a look and fail nothing.
 
 mod comments;
 mod conformance;
 mod contents;
 mod dependencies;
-pub(crate) mod lexer;
-pub(crate) mod sources;
+mod sources;
 mod waits;
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use anyhow::Result;
 
 use crate::api;
-use crate::steps::{cargo, output};
-
-/// The result of a check at one place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
-    /// A fault, which fails the run.
-    Fault(String),
-    /// A note, which fails nothing.
-    Note(String),
-}
+use crate::findings::report;
+use crate::repository::{RepositoryTree, metadata};
 
 /// Runs every check, and lists all findings.
 pub(crate) fn tidy(root: &Path) -> Result<()> {
@@ -51,94 +40,5 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     findings.extend(api::check(&tree, &metadata));
     report("tidy", &findings)?;
     println!("tidy: {} files are in order", tree.files.len());
-    Ok(())
-}
-
-/// The members of the workspace, as cargo knows them.
-pub(crate) fn metadata(root: &Path) -> Result<Value> {
-    let text = output(&mut cargo(root, &["metadata", "--no-deps", "--format-version", "1"]))?;
-    serde_json::from_str(&text).context("`cargo metadata`")
-}
-
-/// Prints all findings; faults are an error.
-pub(crate) fn report(check: &str, findings: &[Finding]) -> Result<()> {
-    let mut faults = 0;
-    for finding in findings {
-        match finding {
-            Finding::Note(text) => println!("note: {text}"),
-            Finding::Fault(text) => {
-                faults += 1;
-                println!("fault: {text}");
-            }
-        }
-    }
-    if faults > 0 {
-        bail!("{check} found {faults} faults");
-    }
-    Ok(())
-}
-
-/// Every file of the repository, by its path below the root.
-pub(crate) struct RepositoryTree {
-    pub(crate) files: Vec<RepositoryFile>,
-}
-
-/// One file, read once.
-pub(crate) struct RepositoryFile {
-    /// The path below the root, with `/`.
-    pub(crate) path: String,
-    pub(crate) bytes: Vec<u8>,
-}
-
-impl RepositoryFile {
-    /// The text of the file, or nothing if it is not text.
-    pub(crate) fn text(&self) -> Option<&str> {
-        std::str::from_utf8(&self.bytes).ok().filter(|text| !text.contains('\0'))
-    }
-
-    pub(crate) fn is_rust(&self) -> bool {
-        self.path.ends_with(".rs")
-    }
-}
-
-/// Directories with files that were built or fetched.
-const NOT_OURS: [&str; 4] = [".git", "target", "node_modules", "__pycache__"];
-
-impl RepositoryTree {
-    pub(crate) fn read(root: &Path) -> Result<Self> {
-        let mut files = Vec::new();
-        walk(root, "", &mut files)?;
-        files.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Self { files })
-    }
-
-    /// The text of one file.
-    pub(crate) fn text(&self, path: &str) -> Option<&str> {
-        self.files.iter().find(|file| file.path == path)?.text()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let file = |(path, text): &(&str, &str)| RepositoryFile {
-            path: (*path).to_owned(),
-            bytes: text.as_bytes().to_vec(),
-        };
-        Self { files: files.iter().map(file).collect() }
-    }
-}
-
-fn walk(dir: &Path, below: &str, files: &mut Vec<RepositoryFile>) -> Result<()> {
-    for entry in fs::read_dir(dir).with_context(|| dir.display().to_string())? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
-        let kind = entry.file_type()?;
-        if kind.is_dir() && !NOT_OURS.contains(&name.as_str()) {
-            walk(&entry.path(), &path, files)?;
-        } else if kind.is_file() {
-            let bytes = fs::read(entry.path()).with_context(|| path.clone())?;
-            files.push(RepositoryFile { path, bytes });
-        }
-    }
     Ok(())
 }

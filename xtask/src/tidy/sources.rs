@@ -3,8 +3,10 @@
 //! Sizes are lines as an editor counts them, tests included. A file may be larger for a reason,
 //! which is listed in `data/large-files.txt`; a function may not.
 
-use super::lexer::code;
-use super::{Finding, RepositoryFile, RepositoryTree};
+use crate::findings::Finding;
+use crate::functions::{function_length, function_name};
+use crate::lexer::code;
+use crate::repository::{RepositoryFile, RepositoryTree};
 
 /// A file with more lines than the first gives a note, with more than the second a fault.
 const FILE_NOTE: usize = 500;
@@ -89,39 +91,6 @@ fn functions(path: &str, code: &str) -> Vec<Finding> {
             })
         })
         .collect()
-}
-
-/// The name of the function that starts on this line of code.
-pub(crate) fn function_name(line: &str) -> Option<&str> {
-    let at = line.find("fn ")?;
-    let before = &line[..at];
-    if before.ends_with(|char: char| char.is_alphanumeric() || char == '_') {
-        return None;
-    }
-    let name = line[at + 3..].trim_start();
-    let end = name.find(|char: char| !(char.is_alphanumeric() || char == '_'))?;
-    (end > 0).then(|| &name[..end])
-}
-
-/// The number of lines of a function, from its first to its closing brace; none if it has no body.
-pub(crate) fn function_length(lines: &[&str]) -> Option<usize> {
-    let mut depth = 0_usize;
-    let mut brackets = 0_usize;
-    for (index, line) in lines.iter().enumerate() {
-        for char in line.chars() {
-            match char {
-                '(' | '[' => brackets += 1,
-                ')' | ']' => brackets = brackets.saturating_sub(1),
-                ';' if depth == 0 && brackets == 0 => return None,
-                '{' | '}' if depth == 0 && brackets > 0 => {}
-                '{' => depth += 1,
-                '}' if depth <= 1 => return Some(index + 1),
-                '}' => depth -= 1,
-                _ => {}
-            }
-        }
-    }
-    None
 }
 
 fn unfinished(path: &str, text: &str, code: &str) -> Vec<Finding> {

@@ -4,8 +4,9 @@
 //! that tests share, such as `daemon::Program` and the `within` of each crate. The bounds are made
 //! there, and reviewers look after them.
 
-use super::lexer::code;
-use super::{Finding, RepositoryFile, RepositoryTree};
+use crate::findings::Finding;
+use crate::lexer::code;
+use crate::repository::{RepositoryFile, RepositoryTree};
 
 /// Calls that wait for ever for a program or a peer.
 const WAITS: [&str; 4] = ["Command::new(", ".wait_with_output(", ".recv()", ".accept()"];

@@ -60,7 +60,7 @@ impl FrameHeader {
         [a, b, c, self.kind, self.flags, s, t, u, v]
     }
 
-    pub(super) fn has(self, flag: u8) -> bool {
+    pub(super) fn has_flag(self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 }

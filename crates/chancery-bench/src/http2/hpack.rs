@@ -31,7 +31,7 @@ pub(super) fn decode(mut block: &[u8]) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     while let Some(first) = block.first().copied() {
         if first & 0x80 != 0 {
-            let (name, value) = entry(integer(&mut block, 7)?)?;
+            let (name, value) = static_entry(integer(&mut block, 7)?)?;
             fields.push(Field { name: name.to_owned(), value: value.to_owned() });
         } else if first & 0xe0 == 0x20 {
             integer(&mut block, 5)?; // an update of the table's size
@@ -39,7 +39,7 @@ pub(super) fn decode(mut block: &[u8]) -> Option<Vec<Field>> {
             let index = integer(&mut block, if first & 0x40 == 0 { 4 } else { 6 })?;
             let name = match index {
                 0 => text(&mut block)?,
-                index => entry(index)?.0.to_owned(),
+                index => static_entry(index)?.0.to_owned(),
             };
             fields.push(Field { name, value: text(&mut block)? });
         }
@@ -112,7 +112,7 @@ fn byte(block: &mut &[u8]) -> Option<u8> {
     Some(*first)
 }
 
-fn entry(index: usize) -> Option<(&'static str, &'static str)> {
+fn static_entry(index: usize) -> Option<(&'static str, &'static str)> {
     STATIC.get(index.checked_sub(1)?).copied()
 }
 

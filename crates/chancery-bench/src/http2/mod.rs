@@ -12,5 +12,5 @@ mod frame;
 mod hpack;
 mod huffman;
 
-pub(super) use connection::{Event, Http2Connection, Http2Error, SendWindow, WINDOW_STEP};
+pub(super) use connection::{Http2Connection, Http2Error, Http2Event, SendWindow, WINDOW_STEP};
 pub(super) use hpack::{Field, request_block};

@@ -31,7 +31,7 @@ pub(crate) async fn run(rounds: &Rounds, settings: RunSettings<'_>) -> Result<Re
             waited = WaitEnd::Interrupted;
             break;
         }
-        waited = one(&mut run, &mut trigger, &mut meter, round + 1).await;
+        waited = run_round(&mut run, &mut trigger, &mut meter, round + 1).await;
         let receipts = run.measurements.state().take_receipts();
         if waited == WaitEnd::Reached && round >= rounds.warmup {
             latencies.add(receipts);
@@ -89,7 +89,12 @@ impl RoundLatencies {
 }
 
 /// One round: a change, until all clients have received it.
-async fn one(run: &mut Run, trigger: &mut Trigger, meter: &mut Meter, round: usize) -> WaitEnd {
+async fn run_round(
+    run: &mut Run,
+    trigger: &mut Trigger,
+    meter: &mut Meter,
+    round: usize,
+) -> WaitEnd {
     meter.begin_part();
     if let Err(error) = trigger.make_change(&run.measurements).await {
         run.errors.push(format!("round {round}: {error}"));

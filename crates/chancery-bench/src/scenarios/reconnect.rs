@@ -12,7 +12,7 @@ use crate::settings::RunSettings;
 use crate::table::{
     CPU_PER_STREAM, Column, DRIVER, FIRST_LAST, FIRST_MEDIAN, MESSAGES, PEAK, REMARK, STREAMS,
 };
-use crate::xds::{Expect, Protocol, Subscription, parse_type};
+use crate::xds::{Expect, PlannedSubscription, Protocol, parse_type};
 
 /// Runs the scenario: one client records names and versions, and then all clients connect with
 /// them.
@@ -56,7 +56,7 @@ pub(crate) const COLUMNS: &[Column] = &[
 
 /// The subscriptions with the versions of all that the server has of them; nothing if the server
 /// did not answer in time.
-async fn recorded(settings: RunSettings<'_>) -> Result<Option<Vec<Subscription>>, Error> {
+async fn recorded(settings: RunSettings<'_>) -> Result<Option<Vec<PlannedSubscription>>, Error> {
     let mut subscriptions = settings.subscriptions.clone();
     let mut run = Run::open(settings).await?;
     if run.wait_connected().await? != WaitEnd::Reached
@@ -75,7 +75,7 @@ async fn recorded(settings: RunSettings<'_>) -> Result<Option<Vec<Subscription>>
 }
 
 /// The subscription whose answer shows that the server has handled the ones before.
-fn probe(again: &Reconnect, settings: &RunSettings<'_>) -> Result<Subscription, Error> {
+fn probe(again: &Reconnect, settings: &RunSettings<'_>) -> Result<PlannedSubscription, Error> {
     let asked = |url: &_| settings.subscriptions.iter().any(|other| other.url == *url);
     let usual = ["cds", "lds", "rtds"].iter().filter_map(|short| parse_type(short).ok());
     let url = again.probe.clone().or_else(|| usual.into_iter().find(|url| !asked(url)));
@@ -84,7 +84,7 @@ fn probe(again: &Reconnect, settings: &RunSettings<'_>) -> Result<Subscription, 
         return Err(Error::Options(why.to_owned()));
     };
     let (names, initial_versions) = (Vec::new(), Vec::new());
-    Ok(Subscription { url, names, initial_versions, expect: Expect::Response, probe: true })
+    Ok(PlannedSubscription { url, names, initial_versions, expect: Expect::Response, probe: true })
 }
 
 /// Waits until every probe is answered; or, if the server does not answer them, until it is idle.

@@ -15,6 +15,6 @@ mod stream;
 pub(super) mod types;
 
 pub use plan::Node;
-pub(super) use plan::{AckMode, Expect, Plan, Subscription};
-pub(super) use session::Session;
+pub(super) use plan::{AckMode, Expect, PlannedSubscription, RequestPlan};
+pub(super) use session::XdsSession;
 pub use types::{Protocol, parse_type};

@@ -11,7 +11,7 @@ use crate::http2;
 
 /// The requests that all clients of a run have in common.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct RequestPlan {
     pub(crate) protocol: Protocol,
     /// The subscriptions in the order in which they are sent. Changes are waited for in the first.
     pub(crate) subscriptions: Vec<EncodedSubscription>,
@@ -55,7 +55,7 @@ pub(crate) enum Expect {
 
 /// A subscription of every client to one type, before it is encoded.
 #[derive(Clone, Debug)]
-pub(crate) struct Subscription {
+pub(crate) struct PlannedSubscription {
     pub(crate) url: TypeUrl,
     pub(crate) names: Vec<String>,
     /// The names and versions of the resources that the client has already.
@@ -86,11 +86,11 @@ pub(crate) enum AckMode {
     Silent,
 }
 
-impl Plan {
+impl RequestPlan {
     /// A plan of one stream for each client.
     pub(crate) fn aggregated(
         protocol: Protocol,
-        subscriptions: Vec<Subscription>,
+        subscriptions: Vec<PlannedSubscription>,
         node: Node,
         (secure, authority): (bool, &str),
     ) -> Self {
@@ -108,7 +108,7 @@ impl Plan {
     /// A type has no service of its own.
     pub(crate) fn per_type(
         protocol: Protocol,
-        subscriptions: Vec<Subscription>,
+        subscriptions: Vec<PlannedSubscription>,
         node: Node,
         (secure, authority): (bool, &str),
     ) -> Result<Self, String> {
@@ -129,7 +129,7 @@ impl Plan {
     }
 }
 
-impl Subscription {
+impl PlannedSubscription {
     fn encoded(&self, protocol: Protocol) -> EncodedSubscription {
         let (mut first_request, mut repeated) = (Vec::new(), Vec::new());
         let url = self.url.as_str().as_bytes();
@@ -227,12 +227,12 @@ mod tests {
     use super::*;
     use crate::xds::proto::fields;
 
-    fn subscription(initial_versions: &[(&str, &str)]) -> Subscription {
+    fn subscription(initial_versions: &[(&str, &str)]) -> PlannedSubscription {
         let initial_versions =
             initial_versions.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         let names = vec!["a".to_owned(), "b".to_owned()];
         let url = types::parse_type("eds").unwrap();
-        Subscription { url, names, initial_versions, expect: Expect::Response, probe: false }
+        PlannedSubscription { url, names, initial_versions, expect: Expect::Response, probe: false }
     }
 
     fn numbers(bytes: &[u8]) -> Vec<u32> {

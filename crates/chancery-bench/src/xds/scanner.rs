@@ -57,7 +57,7 @@ impl Scanner {
     }
 
     /// Returns true if the response may end here.
-    pub(super) fn whole(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.state == ScanState::Key && self.shift == 0
     }
 
@@ -97,13 +97,13 @@ impl Scanner {
         self.state = match self.state {
             ScanState::Key => key(number)?,
             ScanState::Length(_) if number > u32::MAX.into() => return Err(NotAResponse),
-            ScanState::Length(field) => self.begin(field, number),
+            ScanState::Length(field) => self.begin_field(field, number),
             _ => ScanState::Key,
         };
         Ok(())
     }
 
-    fn begin(&mut self, field: u64, length: u64) -> ScanState {
+    fn begin_field(&mut self, field: u64, length: u64) -> ScanState {
         match field {
             RESOURCE => {
                 self.fields.resources += 1;
@@ -192,7 +192,7 @@ mod tests {
             let mut scanner = Scanner::default();
             scanner.feed(&bytes[..cut]).unwrap();
             scanner.feed(&bytes[cut..]).unwrap();
-            assert!(scanner.whole());
+            assert!(scanner.is_complete());
             assert_eq!(scanner.fields, expected(), "cut at {cut}");
         }
         let mut scanner = Scanner::default();
@@ -207,7 +207,7 @@ mod tests {
         let bytes = response();
         let mut scanner = Scanner::default();
         scanner.feed(&bytes[..bytes.len() - 1]).unwrap();
-        assert!(!scanner.whole());
+        assert!(!scanner.is_complete());
         scanner.clear();
         scanner.feed(&bytes).unwrap();
         assert_eq!(scanner.fields, expected());

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::plan::{AckMode, Expect, Plan, acknowledge};
+use super::plan::{AckMode, Expect, RequestPlan, acknowledge};
 use super::scanner::{ResponseFields, Scanner};
 use crate::bytes::take;
 use crate::http2::{Http2Connection, SendWindow, WINDOW_STEP};
@@ -67,7 +67,7 @@ impl XdsStream {
         id: u32,
         window: SendWindow,
         ack_mode: AckMode,
-        plan: &Plan,
+        plan: &RequestPlan,
     ) -> Self {
         let planned = &plan.streams[id as usize / 2 % plan.streams.len()];
         let subscriptions = planned.subscriptions.clone();
@@ -112,9 +112,9 @@ impl XdsStream {
     pub(super) fn read(
         &mut self,
         bytes: &mut &[u8],
-        plan: &Plan,
+        plan: &RequestPlan,
     ) -> Result<Option<ReceivedResponse>, &'static str> {
-        if self.left == 0 && !self.begin(bytes)? {
+        if self.left == 0 && !self.read_prefix(bytes)? {
             return Ok(None);
         }
         let now = take(bytes, self.left as usize);
@@ -127,7 +127,7 @@ impl XdsStream {
             return Ok(None);
         }
         self.have = 0;
-        if !self.scanner.whole() {
+        if !self.scanner.is_complete() {
             return Err(DAMAGED);
         }
         self.response(plan).map(Some)
@@ -137,7 +137,7 @@ impl XdsStream {
     pub(super) fn send_first_requests(
         &mut self,
         http2: &mut Http2Connection,
-        plan: &Plan,
+        plan: &RequestPlan,
         out: &mut Vec<u8>,
     ) {
         let mut node = Some(plan.node.encoded(self.client));
@@ -159,7 +159,7 @@ impl XdsStream {
         &mut self,
         at: u16,
         http2: &mut Http2Connection,
-        plan: &Plan,
+        plan: &RequestPlan,
         out: &mut Vec<u8>,
     ) {
         if self.ack_mode == AckMode::Silent {
@@ -223,7 +223,7 @@ impl XdsStream {
     }
 
     /// Reads the prefix of a message (compression and length); returns true if it is whole.
-    fn begin(&mut self, bytes: &mut &[u8]) -> Result<bool, &'static str> {
+    fn read_prefix(&mut self, bytes: &mut &[u8]) -> Result<bool, &'static str> {
         let have = usize::from(self.have);
         let now = take(bytes, PREFIX - have);
         self.prefix[have..have + now.len()].copy_from_slice(now);
@@ -243,7 +243,7 @@ impl XdsStream {
         Ok(true)
     }
 
-    fn response(&mut self, plan: &Plan) -> Result<ReceivedResponse, &'static str> {
+    fn response(&mut self, plan: &RequestPlan) -> Result<ReceivedResponse, &'static str> {
         let ResponseFields { type_url, resources, resource_bytes, removed, .. } =
             &self.scanner.fields;
         let known = |subscription: &super::plan::EncodedSubscription| {
@@ -269,7 +269,12 @@ impl XdsStream {
 }
 
 /// Adds resources to a first answer; returns true if with them all first answers are complete.
-fn add_resources(incomplete: &mut Vec<IncompleteAnswer>, at: u16, came: u32, plan: &Plan) -> bool {
+fn add_resources(
+    incomplete: &mut Vec<IncompleteAnswer>,
+    at: u16,
+    came: u32,
+    plan: &RequestPlan,
+) -> bool {
     let Some(index) = incomplete.iter().position(|incomplete| incomplete.at == at) else {
         return false;
     };

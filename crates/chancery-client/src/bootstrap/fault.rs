@@ -4,12 +4,12 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// The reason why there is no bootstrap. The environment is at fault, or the author of the
-/// bootstrap.
+/// The reason why there is no bootstrap: either the environment or the author of the bootstrap has
+/// to change something.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootstrapError {
-    /// There is none.
+    /// No bootstrap was given or found.
     #[error(
         "there is no bootstrap; give one in code, name its file in `GRPC_XDS_BOOTSTRAP`, or put the \
          JSON itself into `GRPC_XDS_BOOTSTRAP_CONFIG`"
@@ -23,7 +23,7 @@ pub enum BootstrapError {
         /// The cause.
         source: io::Error,
     },
-    /// It is no JSON.
+    /// The bootstrap is no JSON.
     #[error("{} is no JSON: {problem}", whose(.origin.as_deref()))]
     Json {
         /// The place where it was found; `None` if it was given in code.
@@ -31,7 +31,7 @@ pub enum BootstrapError {
         /// The problem, with line and column.
         problem: String,
     },
-    /// No client can work with it.
+    /// The bootstrap is JSON that no client can work with.
     #[error("{} cannot be used: {}", whose(.origin.as_deref()), list(.faults))]
     Invalid {
         /// The place where it was found; `None` if it was given in code.
@@ -56,7 +56,7 @@ impl BootstrapError {
         if faults.is_empty() { Ok(()) } else { Err(Self::Invalid { origin, faults }) }
     }
 
-    /// Returns all faults; none if the bootstrap was not read that far.
+    /// Returns all faults. There are none if the text is no JSON or was not read at all.
     pub fn faults(&self) -> &[Fault] {
         match self {
             Self::Invalid { faults, .. } => faults,

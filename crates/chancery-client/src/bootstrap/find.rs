@@ -18,7 +18,7 @@ impl BootstrapReader {
         self.discover_in(given, |name| std::env::var_os(name))
     }
 
-    /// The first one that is found counts: if it is broken, the next one is not read.
+    /// The first place with a bootstrap counts: if that one is broken, the next place is not tried.
     fn discover_in(
         &self,
         given: Option<Bootstrap>,

@@ -1,9 +1,9 @@
-//! The bootstrap: all that a client knows before it asks anybody: its servers, its authorities and
-//! its node.
+//! The bootstrap: all that a client knows before it sends its first request. It names the servers,
+//! the authorities and the node.
 //!
 //! Everything is plain data. JSON and code make the same values, and the same faults are found in
 //! both ([`Bootstrap::check`]). The servers are fixed from then on: a client has no way to add one,
-//! so that no server can send it, with its credentials, to another (C-084).
+//! so no server can send it, with its credentials, to another server (C-084).
 
 mod address;
 mod fault;
@@ -64,14 +64,14 @@ pub use server::XdsServer;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bootstrap {
-    /// `xds_servers`: the servers for names without an authority, and of authorities without
-    /// servers, in the order of preference. At least one.
+    /// `xds_servers`: the servers for names without an authority, and for those of authorities that
+    /// list no servers, in the order of preference. At least one.
     pub servers: Vec<XdsServer>,
     /// `node`: the node that this client is. [`Bootstrap::node_for`] fills in the fields about the
     /// software.
     pub node: Node,
     /// `authorities`: the authorities that are responsible for names of their own. The empty name
-    /// is one like any other.
+    /// may be one of them.
     pub authorities: BTreeMap<Arc<str>, Authority>,
     /// `client_default_listener_resource_name_template`: the listener of a target without an
     /// authority. By default the target itself.
@@ -91,7 +91,7 @@ pub struct Authority {
     /// `client_listener_resource_name_template`: the listener of a target with this authority. By
     /// default one of the target's name.
     pub client_template: Option<Template>,
-    /// `fallback_on_reachability_only`: the rule by which the next server is asked.
+    /// `fallback_on_reachability_only`: the rule for falling back to the next server.
     pub fallback: Fallback,
 }
 

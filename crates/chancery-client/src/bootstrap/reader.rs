@@ -34,8 +34,8 @@ use crate::credentials::{CallCredentials, ChannelCredentials, Identity, Plugins,
 pub struct BootstrapReader {
     /// True if `call_creds` are read and used. By default they are.
     pub call_creds: bool,
-    /// True if `fallback_on_reachability_only` is read and obeyed. By default it is not: it is
-    /// still a proposal (gRFC A95).
+    /// True if `fallback_on_reachability_only` is read and obeyed. By default it is not, because it
+    /// is still a proposal (gRFC A95).
     pub fallback_on_reachability_only: bool,
     /// The types of credentials that are known beyond the built-in ones. By default there are none.
     pub plugins: Plugins,
@@ -56,7 +56,7 @@ impl BootstrapReader {
         self.read(None, json)
     }
 
-    /// Reads one server, as load-balancing policies name those to report to (C-014).
+    /// Reads one server, as a load-balancing policy names the one to report to (C-014).
     ///
     /// # Errors
     /// If it is no JSON, or no client could ask such a server.
@@ -81,14 +81,14 @@ impl BootstrapReader {
         if !root.is_object(&mut faults) {
             return Err(BootstrapError::Invalid { origin, faults });
         }
-        let bootstrap = self.whole(&root, &mut faults);
+        let bootstrap = self.read_bootstrap(&root, &mut faults);
         for fault in bootstrap.faults() {
             add(&mut faults, fault);
         }
         BootstrapError::unless_empty(origin, faults).map(|()| bootstrap)
     }
 
-    fn whole(&self, root: &JsonField<'_>, faults: &mut Vec<Fault>) -> Bootstrap {
+    fn read_bootstrap(&self, root: &JsonField<'_>, faults: &mut Vec<Fault>) -> Bootstrap {
         let client = template(root, "client_default_listener_resource_name_template", faults);
         let server = template(root, "server_listener_resource_name_template", faults);
         Bootstrap {
@@ -268,8 +268,8 @@ fn tls_files(config: Option<&JsonField<'_>>, faults: &mut Vec<Fault>) -> TlsFile
 
 /// Reads the features that are known, and ignores the others (C-005).
 ///
-/// The client speaks v3 without `xds_v3`, and does what `ignore_resource_deletion` asks for without
-/// it (C-070).
+/// `xds_v3` and `ignore_resource_deletion` have no effect: the client always speaks v3, and always
+/// does what the second asks for (C-070).
 fn features(server: &JsonField<'_>, faults: &mut Vec<Fault>) -> ServerFeatures {
     let mut features = ServerFeatures::default();
     for feature in server.list("server_features", faults) {

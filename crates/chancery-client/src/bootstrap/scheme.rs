@@ -1,6 +1,6 @@
-//! The kind of a server, which the scheme of its URI says.
+//! The kind of a server, which is stated by the scheme of its URI.
 //!
-//! There is no other place that says it. A URI without one of these schemes is a name of gRPC.
+//! It is stated nowhere else. A URI without one of these schemes is a name of gRPC.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,8 @@ pub(crate) enum Scheme {
     Files(PathBuf),
 }
 
-/// `http://HOST:PORT,HOST:PORT/PREFIX`: addresses of which any will do, and the text before the
-/// paths of the protocol.
+/// A URI of the form `http://HOST:PORT,HOST:PORT/PREFIX`: some addresses, each of which will do,
+/// and the text before the paths of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RestUri {
     pub(crate) addresses: Vec<Address>,

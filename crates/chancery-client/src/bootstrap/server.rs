@@ -12,9 +12,9 @@ use crate::credentials::{Alpn, CallCredentials, ChannelCredentials, Credentials}
 /// connection (C-075).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct XdsServer {
-    /// `server_uri`: the address, whose scheme says the kind of the server. Any name of gRPC;
-    /// `http://…` and `https://…` for REST; `file:…` and `path:…` for a file or a directory of
-    /// files.
+    /// `server_uri`: the address, whose scheme states the kind of the server. It is any name of
+    /// gRPC, `http://…` or `https://…` for REST, or `file:…` or `path:…` for a file or a directory
+    /// of files.
     pub uri: String,
     /// The first of `channel_creds` that is known. By default TLS, with the certificate authorities
     /// of the system.
@@ -26,7 +26,7 @@ pub struct XdsServer {
 }
 
 impl XdsServer {
-    /// Returns its credentials as they are while a client runs. Nothing is read yet.
+    /// Returns the credentials that are used while a client runs. Nothing is read yet.
     pub fn credentials(&self, alpn: Alpn) -> Credentials {
         Credentials::new(&self.uri, &self.channel, &self.calls, alpn)
     }
@@ -36,7 +36,7 @@ impl XdsServer {
         Scheme::of(&self.uri, &self.channel)
     }
 
-    /// Returns the key that tells it from other servers, as the machine keeps it.
+    /// Returns the key by which the machine tells this server from others.
     pub fn key(&self) -> ServerKey {
         let calls = self.calls.iter().map(|call| format!(" + {call}"));
         let credentials = calls.fold(self.channel.to_string(), |text, call| text + &call);

@@ -1,5 +1,5 @@
-//! Calls that the client makes: how they begin, and how they end. They are the same for discovery
-//! and for load reports.
+//! Calls that the client makes: their beginning and their end, which are the same for discovery and
+//! for load reports.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -57,8 +57,8 @@ impl Caller {
         connection::connect(address, &self.credentials, &self.options).await
     }
 
-    /// Begins a call, in the time that a connection may take. The server need not have said anything
-    /// for the first message to go out, but it must allow for one more stream.
+    /// Begins a call, in the time that a connection may take. The first message can be sent before
+    /// the server has answered, but the server must allow for one more stream.
     pub(crate) async fn open(
         &self,
         sender: SendRequest<Bytes>,
@@ -66,7 +66,7 @@ impl Caller {
     ) -> Result<(ResponseReader, MessageWriter), ErrorDetail> {
         let limit = self.options.connect_timeout;
         let allowed = sender.current_max_send_streams();
-        match timeout(limit, self.begin(sender, path)).await {
+        match timeout(limit, self.begin_call(sender, path)).await {
             Ok(begun) => begun,
             Err(_) => Err(unavailable(format!(
                 "no stream within {limit:?}; the server allows for {allowed} at once"
@@ -75,12 +75,12 @@ impl Caller {
     }
 
     /// Returns the time for which a server may leave no room for a request. It is less than a
-    /// server has for a response as a rule: it cannot answer what it has not read.
+    /// server usually has for a response: it cannot answer what it has not read.
     pub(crate) fn patience(&self) -> Duration {
         self.options.connect_timeout / 2
     }
 
-    async fn begin(
+    async fn begin_call(
         &self,
         sender: SendRequest<Bytes>,
         path: &str,
@@ -116,8 +116,8 @@ impl Caller {
 }
 
 impl ResponseReader {
-    /// Reads the next message. The error says how the call ended: every call ends with one.
-    /// Dropping the future loses nothing.
+    /// Reads the next message. Every call ends with an error, which says how it ended. Dropping the
+    /// future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Bytes, ErrorDetail> {
         loop {
             let messages = match &mut self.state {
@@ -130,7 +130,7 @@ impl ResponseReader {
             };
             return match messages.next().await {
                 Ok(Incoming::Message(message)) => Ok(message),
-                Ok(Incoming::End) => Err(end(messages).await),
+                Ok(Incoming::End) => Err(final_status(messages).await),
                 Ok(Incoming::CutShort) => Err(internal("a response ends in its middle".to_owned())),
                 Ok(Incoming::Malformed(error)) => Err(internal(error.to_string())),
                 Err(error) => Err(unavailable(error_chain(&error))),
@@ -152,7 +152,7 @@ async fn answered(response: &mut ResponseFuture) -> Result<RecvStream, ErrorDeta
 }
 
 /// Returns the status of a call whose last message was read.
-async fn end(messages: &mut MessageReader) -> ErrorDetail {
+async fn final_status(messages: &mut MessageReader) -> ErrorDetail {
     match messages.trailers().await {
         Ok(Some(trailers)) => status::of(&trailers).map_or_else(
             || internal("the stream ended without a status".to_owned()),

@@ -32,7 +32,7 @@ pub(crate) async fn connect(
     let limit = options.connect_timeout;
     let io = dial::connect(&options.dial, address, credentials, limit).await?;
     let handshake = Builder::new()
-        // There are none until the server says how many: see `greeted`.
+        // No stream may be opened until the server says how many it takes: see `greeted`.
         .initial_max_send_streams(0)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -74,7 +74,7 @@ impl Http2Connection {
 type Begun = (SendRequest<Bytes>, h2::client::Connection<Box<dyn Io>, Bytes>);
 
 /// Waits until the server has said how many streams it takes. A peer that accepts connections and
-/// says nothing is no server, and no resource is missing because of it (C-065).
+/// sends nothing counts as unreachable, so no resource is missing because of it (C-065).
 async fn greeted((sender, mut connection): Begun) -> Result<Begun, h2::Error> {
     std::future::poll_fn(|cx| {
         let ended = Pin::new(&mut connection).poll(cx);
@@ -90,14 +90,14 @@ async fn greeted((sender, mut connection): Begun) -> Result<Begun, h2::Error> {
     Ok((sender, connection))
 }
 
-/// Ends when the peer does not answer.
+/// Sends pings, and ends when the peer does not answer one.
 async fn dead(pings: Option<PingPong>, interval: Duration, patience: Duration) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     loop {
         sleep(interval).await;
         match timeout(patience, pings.ping(Ping::opaque())).await {
             Ok(Ok(_)) => {}
-            // The connection itself has the error.
+            // The connection itself reports the error.
             Ok(Err(_)) => return std::future::pending().await,
             Err(_) => return,
         }

@@ -46,7 +46,7 @@ impl MessageReader {
                 return Ok(if is_whole { Incoming::End } else { Incoming::CutShort });
             };
             let chunk = chunk?;
-            // An error here is one of the connection, which the next read tells.
+            // An error here is one of the connection, which the next read returns.
             let _ = self.body.flow_control().release_capacity(chunk.len());
             self.messages.push(chunk);
         }
@@ -88,12 +88,12 @@ impl MessageWriter {
         Ok(())
     }
 
-    /// Says that there are no more messages. Nobody is left to be told if this fails.
+    /// Ends the messages. An error means that the peer has gone, so it is ignored.
     pub(crate) fn finish(&mut self) {
         let _ = self.0.send_data(Bytes::new(), true);
     }
 
-    /// Ends the call with trailers. Nobody is left to be told if this fails.
+    /// Ends the call with trailers. An error means that the peer has gone, so it is ignored.
     pub(crate) fn end(mut self, trailers: HeaderMap) {
         let _ = self.0.send_trailers(trailers);
     }

@@ -1,5 +1,5 @@
-//! Calls of gRPC over `h2`, on which both sides speak: those that the client makes of its servers,
-//! and those that others make of it.
+//! Calls of gRPC over `h2`, in both directions: those that the client makes of its servers, and
+//! those that others make of it.
 //!
 //! ```text
 //!   [client]: credentials, connection, head --+
@@ -7,7 +7,7 @@
 //!   [server]: listener, connection, head -----+
 //! ```
 //!
-//! Not here: what is said on a call, and when.
+//! Not here: the messages of a call and their time.
 
 pub(crate) mod client;
 pub(crate) mod connection;

@@ -1,5 +1,6 @@
-//! Calls that others make of the client: connections are accepted, and each call goes to whoever
-//! answers it. The number of connections, of calls on each and the length of a message are bounded.
+//! Calls that others make of the client. Connections are accepted, and each call is given to the
+//! function that answers it. The number of connections, of calls on each and the length of a
+//! message are bounded.
 
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ impl IncomingCall {
     pub(crate) fn refuse(mut self, error: &ErrorDetail) {
         let mut head = head();
         head.headers_mut().extend(status::trailers(error));
-        // Nobody is left to be told if this fails.
+        // An error means that the caller has gone, so it is ignored.
         let _ = self.respond.send_response(head, true);
     }
 
@@ -55,7 +56,7 @@ impl IncomingCall {
     }
 }
 
-/// Has calls answered for as long as it runs.
+/// Accepts connections and has their calls answered, for as long as the future runs.
 pub(crate) async fn serve<F>(
     listener: TcpListener,
     limits: CallLimits,
@@ -67,7 +68,7 @@ pub(crate) async fn serve<F>(
     loop {
         let is_full = connections.len() >= limits.connections;
         tokio::select! {
-            Some(ended) = connections.join_next() => note(ended),
+            Some(ended) = connections.join_next() => log_panic(ended),
             accepted = listener.accept(), if !is_full => match accepted {
                 Ok((socket, _)) => {
                     connections.spawn(connection(socket, limits, answer.clone()));
@@ -105,12 +106,12 @@ async fn connection<F>(
                 Some(Err(error)) => return debug!("a connection ended: {error}"),
                 None => return,
             },
-            Some(ended) = calls.join_next() => note(ended),
+            Some(ended) = calls.join_next() => log_panic(ended),
         }
     }
 }
 
-/// Returns the call, unless it is none of gRPC, and answers that.
+/// Returns the call. One that is no call of gRPC is answered here instead.
 fn incoming(
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
@@ -135,8 +136,8 @@ fn head() -> Response<()> {
     head
 }
 
-/// A call that panics breaks no other.
-fn note(ended: Result<(), JoinError>) {
+/// Logs that a call panicked, which breaks no other call.
+fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         warn!("a call was not answered: {error}");
     }
@@ -144,7 +145,7 @@ fn note(ended: Result<(), JoinError>) {
 
 /// The time that a connection may take to begin.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// The wait after a connection could not be accepted, for want of files as a rule.
+/// The wait after a connection could not be accepted, usually because no file descriptor was left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The length of the headers of a call, in bytes.
+/// The limit for the headers of a call, in bytes.
 const HEADERS: u32 = 16 * 1024;

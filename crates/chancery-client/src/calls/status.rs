@@ -13,7 +13,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Option<ErrorDetail> {
     })
 }
 
-/// Returns the status that an answer of HTTP without one of gRPC stands for; `None` for 200.
+/// Returns the status that stands for an HTTP response without a gRPC status; `None` for 200.
 pub(crate) fn of_http(status: StatusCode) -> Option<ErrorDetail> {
     let code = match status {
         StatusCode::OK => return None,
@@ -53,7 +53,7 @@ pub(crate) fn spelled_out(detail: ErrorDetail) -> ErrorDetail {
     ErrorDetail { message, ..detail }
 }
 
-/// Undoes the percent-encoding of `grpc-message`; what is no encoding stays.
+/// Undoes the percent-encoding of `grpc-message`. Text that is not encoded stays as it is.
 fn decoded(text: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

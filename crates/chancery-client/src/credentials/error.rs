@@ -9,7 +9,7 @@ use chancery_core::ErrorDetail;
 
 use super::TlsError;
 
-/// The reason why credentials cannot be used. The environment is at fault.
+/// The reason why credentials cannot be used. The fault is in the environment, not in the program.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CredentialsError {
@@ -32,7 +32,7 @@ pub enum CredentialsError {
         /// The problem, without the content of the file.
         problem: &'static str,
     },
-    /// The connection is in the clear, where secrets are never sent.
+    /// The connection is not encrypted, and secrets are never sent over such a connection.
     #[error("`{server}` is spoken to in the clear, where `call_creds` are never sent; use `tls`")]
     Insecure {
         /// The URI of the server.

@@ -8,12 +8,12 @@ use http::header::AUTHORIZATION;
 use tokio_rustls::rustls::ClientConfig;
 
 use super::plugin::{CallPlugin, ChannelPlugin, PluginCredentials, PluginFuture};
-use super::tls::Tls;
+use super::tls::ReloadingTls;
 use super::token::TokenFile;
 use super::{CallCredentials, ChannelCredentials, CredentialsError};
 
-/// The credentials of one server, kept for as long as the server is used. They are made from plain
-/// data, and no file is read for that: a client may start before its files are there.
+/// The credentials of one server, kept for as long as the server is used. Making them reads no
+/// file: a client may start before its files exist.
 #[derive(Debug)]
 pub struct Credentials {
     server: String,
@@ -36,7 +36,7 @@ pub enum Alpn {
 #[derive(Debug)]
 enum LiveChannel {
     Insecure,
-    Tls(Tls),
+    Tls(ReloadingTls),
     Plugin(PluginCredentials<dyn ChannelPlugin>),
 }
 
@@ -62,7 +62,9 @@ impl Credentials {
             server: server.to_owned(),
             channel: match channel {
                 ChannelCredentials::Insecure => LiveChannel::Insecure,
-                ChannelCredentials::Tls(files) => LiveChannel::Tls(Tls::new(files.clone())),
+                ChannelCredentials::Tls(files) => {
+                    LiveChannel::Tls(ReloadingTls::new(files.clone()))
+                }
                 ChannelCredentials::Plugin(plugged) => LiveChannel::Plugin(plugged.clone()),
             },
             calls: calls.iter().map(call).collect(),
@@ -70,8 +72,8 @@ impl Credentials {
         }
     }
 
-    /// Returns the configuration of TLS for the next connection; `None` means that it is in the
-    /// clear. Call it before each connection, because files may have been replaced (C-008).
+    /// Returns the TLS configuration of the next connection; `None` means that it is not encrypted.
+    /// Call it before each connection, because files may have been replaced (C-008).
     ///
     /// # Errors
     /// If neither the files as they are now nor those that were read before can be used.
@@ -81,7 +83,7 @@ impl Credentials {
             LiveChannel::Tls(tls) => tls.config().await.map_err(Arc::new)?,
             LiveChannel::Plugin(plugged) => named(plugged.kind(), plugged.plugin().tls()).await?,
         };
-        // The clone is cheap: all that is large in it is shared, and so are its sessions.
+        // The clone is cheap: its large parts and its sessions are shared.
         let mut config = ClientConfig::clone(&config);
         config.alpn_protocols = self.alpn.protocols();
         Ok(Some(Arc::new(config)))
@@ -89,7 +91,7 @@ impl Credentials {
 
     /// Returns the headers of the next stream. Call it before each stream, because tokens expire.
     ///
-    /// The time is that of the calendar, by which tokens expire.
+    /// `now` is the time of day, because tokens expire by it.
     ///
     /// # Errors
     /// If there is no token, or if it would go over an insecure connection.

@@ -1,4 +1,5 @@
-//! Credentials: the proof that a client gives of itself, and the proof that it wants of a server.
+//! Credentials: the proof of its identity that a client gives, and the proof that it demands of a
+//! server.
 //!
 //! [`ChannelCredentials`] and [`CallCredentials`] are plain data, as a bootstrap has it.
 //! [`Credentials`] are made of them while a client runs: files are read again, tokens are kept
@@ -23,7 +24,7 @@ pub use tls::TlsError;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChannelCredentials {
-    /// `insecure`: the connection is in the clear.
+    /// `insecure`: the connection is not encrypted.
     Insecure,
     /// `tls`: the connection is encrypted and the server is verified. The client is verified too if
     /// it has an identity.
@@ -32,7 +33,7 @@ pub enum ChannelCredentials {
     Plugin(PluginCredentials<dyn ChannelPlugin>),
 }
 
-/// The files of TLS, and how often they are read.
+/// The files of TLS, and the interval at which they are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// `ca_certificate_file`: the certificate authorities of servers, as PEM. By default those of
@@ -41,7 +42,7 @@ pub struct TlsFiles {
     /// `certificate_file` and `private_key_file`: the identity of the client. By default it has
     /// none.
     pub identity: Option<Identity>,
-    /// `refresh_interval`: the time for which new connections use the files that were read before.
+    /// `refresh_interval`: the time for which new connections use the files as they were read last.
     /// By default ten minutes. Connections that are open keep what they were made with.
     pub refresh_interval: Duration,
 }
@@ -59,7 +60,7 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CallCredentials {
-    /// `jwt_token_file`: a token in a file, which another program keeps fresh.
+    /// `jwt_token_file`: a token in a file, which another program renews.
     JwtTokenFile(PathBuf),
     /// Credentials of a type that the program registers.
     Plugin(PluginCredentials<dyn CallPlugin>),
@@ -78,7 +79,7 @@ impl Default for TlsFiles {
     }
 }
 
-/// The type and its configuration, which tell it from others.
+/// The type and its configuration, by which credentials are told apart.
 impl fmt::Display for ChannelCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -89,7 +90,7 @@ impl fmt::Display for ChannelCredentials {
     }
 }
 
-/// The type and its configuration, which tell it from others.
+/// The type and its configuration, by which credentials are told apart.
 impl fmt::Display for CallCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

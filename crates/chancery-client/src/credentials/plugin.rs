@@ -16,10 +16,9 @@ use tokio_rustls::rustls::ClientConfig;
 pub type PluginFuture<'a, T> =
     Pin<Box<dyn Future<Output = Result<T, Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
-/// Channel credentials of the program's own. They are always secure: the connection is one of TLS.
+/// Channel credentials of the program's own. They are always secure: the connection uses TLS.
 pub trait ChannelPlugin: Send + Sync {
-    /// Returns the configuration of TLS for the next connection. The versions of HTTP in it are
-    /// replaced.
+    /// Returns the TLS configuration of the next connection. Its ALPN protocols are replaced.
     fn tls(&self) -> PluginFuture<'_, Arc<ClientConfig>>;
 
     /// Returns the headers of the next stream. By default there are none.
@@ -129,7 +128,7 @@ pub struct Plugins {
     calls: BTreeMap<String, Make<dyn CallPlugin>>,
 }
 
-/// Makes a plugin of a configuration, or says what is wrong with it.
+/// Makes a plugin of a configuration, or returns the fault of the configuration.
 type Make<P> = Arc<dyn Fn(&Value) -> Result<Arc<P>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
 impl Plugins {

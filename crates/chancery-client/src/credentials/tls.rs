@@ -1,9 +1,9 @@
 //! TLS with files that are replaced while a client runs (C-008).
 //!
-//! Nothing is read before a connection needs it. From then on, what was read serves new connections
-//! for as long as the interval says; the first one after it has the files read again. A part that
-//! cannot be used, the authorities or the certificate with its key, stays what it was, and the next
-//! connection tries again: so a certificate that is replaced before its key does no harm.
+//! Files are first read for the first connection. New connections use what was read until the
+//! interval is over; then the next connection reads the files again. If one part cannot be used
+//! (the authorities, or the certificate with its key), the old one stays and the next connection
+//! tries again. So a certificate that is replaced before its key does no harm.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,13 +18,13 @@ use super::TlsFiles;
 
 pub use chancery_tls::TlsError;
 
-/// TLS as it is at present.
-pub(super) struct Tls {
+/// The TLS of one server, from files that may be replaced.
+pub(super) struct ReloadingTls {
     files: TlsFiles,
     held: Mutex<Option<Held>>,
 }
 
-/// The material that new connections use, and the configuration made of it.
+/// The material for new connections, and the configuration made from it.
 #[derive(Clone)]
 struct Held {
     config: Arc<ClientConfig>,
@@ -42,7 +42,7 @@ struct Material<R, I> {
 
 type Read = Material<Result<Arc<RootCertStore>, TlsError>, Result<Arc<CertifiedKey>, TlsError>>;
 
-impl Tls {
+impl ReloadingTls {
     pub(super) fn new(files: TlsFiles) -> Self {
         Self { files, held: Mutex::new(None) }
     }
@@ -80,7 +80,7 @@ impl Tls {
         let config = Arc::new(material.config()?);
         let newer = Held { config: Arc::clone(&config), material, read_at };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of two connections that read at the same time, the later one is right.
+        // Of two connections that read the files at the same time, the later one counts.
         if held.as_ref().is_none_or(|held| held.read_at <= newer.read_at) {
             *held = Some(newer);
         }
@@ -88,7 +88,7 @@ impl Tls {
     }
 }
 
-/// The part that was read, or else the one from before.
+/// The part that was read, or the old one if it could not be read.
 fn or_kept<T>(
     read: Result<T, TlsError>,
     before: Option<T>,
@@ -118,7 +118,7 @@ impl TlsFiles {
 }
 
 impl Material<Arc<RootCertStore>, Arc<CertifiedKey>> {
-    /// A configuration of its own for each reading, because sessions must not outlive an identity.
+    /// Makes a configuration for each reading, because sessions must not outlive an identity.
     fn config(&self) -> Result<ClientConfig, TlsError> {
         let builder = ClientConfig::builder_with_provider(chancery_tls::provider())
             .with_safe_default_protocol_versions()
@@ -134,7 +134,7 @@ impl Material<Arc<RootCertStore>, Arc<CertifiedKey>> {
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for ReloadingTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Tls").field(&self.files).finish()
     }

@@ -1,8 +1,7 @@
 //! The files of a disk cache: bodies by their hash, one index, and a lock.
 //!
-//! A file is written beside its place and moved there, so it is there as a whole or not at all.
-//! Only the index is sure to survive a loss of power; a body that does not is found out by its
-//! hash.
+//! A file is written under another name and then renamed, so it is there as a whole or not at all.
+//! Only the index is sure to survive a loss of power; a body that is damaged is found by its hash.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -33,7 +32,7 @@ impl CacheFiles {
             .write(true)
             .mode(0o600)
             .open(root.join("lock"))?;
-        // A client that ends may still have something to write.
+        // A client that is ending may still hold the lock while it writes.
         for _ in 0..TRIES {
             match lock.try_lock() {
                 Ok(()) => return Ok(Self { root: root.to_owned(), _lock: lock }),
@@ -53,7 +52,7 @@ impl CacheFiles {
     }
 
     pub(super) fn put_index(&self, text: &[u8]) -> io::Result<()> {
-        self.put(&self.root.join(INDEX), text, true)?;
+        self.put_file(&self.root.join(INDEX), text, true)?;
         File::open(&self.root)?.sync_all()
     }
 
@@ -68,10 +67,10 @@ impl CacheFiles {
     }
 
     pub(super) fn put_body(&self, hash: u128, body: &[u8]) -> io::Result<()> {
-        self.put(&self.body_path(hash), body, false)
+        self.put_file(&self.body_path(hash), body, false)
     }
 
-    /// Removes all bodies but these. An error is no harm: the next call tries again.
+    /// Removes all bodies but these. An error does no harm: the next call tries again.
     pub(super) fn keep_bodies(&self, kept: &BTreeSet<u128>) {
         let Ok(found) = fs::read_dir(self.root.join(BODIES)) else { return };
         for entry in found.flatten() {
@@ -87,7 +86,7 @@ impl CacheFiles {
         self.root.join(BODIES).join(format!("{hash:032x}"))
     }
 
-    fn put(&self, path: &Path, content: &[u8], is_sure: bool) -> io::Result<()> {
+    fn put_file(&self, path: &Path, content: &[u8], is_sure: bool) -> io::Result<()> {
         let beside = path.with_extension("new");
         let mut options = OpenOptions::new();
         let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&beside)?;

@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::DiskCache;
 use super::files::CacheFiles;
 
-/// The servers that a client asks, as hashes, and the node that it is.
+/// The servers of a client and its node, as hashes.
 pub(super) struct ServerHashes {
     node: u128,
     hashes: BTreeMap<ServerId, u128>,
@@ -30,7 +30,7 @@ pub(super) struct ServerHashes {
 #[derive(Default)]
 pub(super) struct CacheIndex {
     entries: BTreeMap<(TypeUrl, ResourceName), IndexEntry>,
-    /// The bodies that are on disk, and were whole when they were read or written.
+    /// The bodies that are on disk, and were intact when they were read or written.
     written: BTreeSet<u128>,
     /// The index as it is on disk.
     index: Vec<u8>,
@@ -40,7 +40,7 @@ pub(super) struct CacheIndex {
 #[derive(Clone)]
 struct IndexEntry {
     version: Arc<str>,
-    /// True if that is the resource's own version, and not the response's.
+    /// True if `version` is the resource's own, and not the response's.
     is_own: bool,
     server: ServerId,
     hash: u128,
@@ -86,7 +86,8 @@ impl ServerHashes {
         asked.find(|id| self.hashes.get(id) == Some(&hash))
     }
 
-    /// Returns the first line of the index. The word in it is older than the name of the cache.
+    /// Returns the first line of the index. It begins with a word from the time when this cache had
+    /// another name.
     pub(super) fn head(&self) -> String {
         format!("chancery-stock 1 {:032x}", self.node)
     }
@@ -137,7 +138,7 @@ impl CacheIndex {
         self.fit(settings.max_bytes);
     }
 
-    /// Removes resources beyond the limit, first those that are not watched.
+    /// Removes resources until the rest is within the limit. Those that are not watched go first.
     fn fit(&mut self, limit: usize) {
         let mut total: usize = self.entries.values().map(|entry| entry.length).sum();
         for watched in [false, true] {

@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::files::CacheFiles;
 use super::index::{CacheIndex, ServerHashes, checked};
 
-/// All that reading the cache needs.
+/// The parameters for reading the cache.
 pub(super) struct CacheLoader<'a> {
     pub(super) disk: &'a CacheFiles,
     pub(super) servers: &'a ServerHashes,
     pub(super) reader: &'a Reader,
-    /// True if secrets are used.
+    /// True if secrets are read too.
     pub(super) secrets: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct CacheLoader<'a> {
 pub(super) struct LoadedCache {
     pub(super) index: CacheIndex,
     pub(super) resources: Vec<(TypeUrl, CachedResource)>,
-    /// The reasons why some of it cannot be used.
+    /// The reasons why parts of it cannot be used.
     pub(super) faults: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl CacheLoader<'_> {
             return loaded;
         }
         for line in lines {
-            match self.line(line, &mut loaded.index) {
+            match self.read_line(line, &mut loaded.index) {
                 Ok(found) => loaded.resources.push(found),
                 Err(fault) => loaded.faults.push(fault),
             }
@@ -59,7 +59,7 @@ impl CacheLoader<'_> {
     }
 
     /// Reads the resource of one line.
-    fn line(
+    fn read_line(
         &self,
         line: &[u8],
         index: &mut CacheIndex,

@@ -1,15 +1,15 @@
-//! The cache of a client on disk, with which its next run begins although no server can be reached.
+//! The cache of a client on disk. The next run begins with it, even if no server can be reached.
 //!
 //! ```text
-//!   start: [disk] --index, bodies--> checked --> the machine, before anybody is asked
-//!   then:  the machine --what is held, at most once a second--> [CacheIndex] --> [disk]
+//!   start: [disk] --index, bodies--> checked --> the machine, before its first request
+//!   then:  the machine --its cache, at most once a second--> [CacheIndex] --> [disk]
 //! ```
 //!
-//! Only resources from a server that this client would ask for them, under the same credentials,
-//! are used. Resources that are not watched any more are kept: a program that ends drops its
-//! watches first. A resource is removed when its server says that it does not exist.
+//! A resource is used only if it came from a server that this client would ask for it, under the
+//! same credentials. Resources that are not watched any more are kept, because a program that ends
+//! drops its watches first. A resource is removed when its server says that it does not exist.
 //!
-//! Nothing here decides about the protocol, and no error here stops a client: errors are logged.
+//! No decision of the protocol is made here, and no error here stops a client: errors are logged.
 
 mod files;
 mod index;
@@ -33,9 +33,9 @@ use load::{CacheLoader, LoadedCache};
 /// The directory in which a client keeps its cache for the next run.
 ///
 /// The next client with the same directory, node and servers begins with these resources: watches
-/// hear of them at once, with their versions, and servers of delta hear which versions the client
-/// has. Bodies are stored by their hash, everything is checked when it is read, and files are
-/// replaced, never changed. Resources with a time to live are not kept.
+/// get them at once, with their versions, and delta servers are told which versions the client has.
+/// Bodies are stored by their hash, everything is checked when it is read, and files are replaced,
+/// never changed. Resources with a time to live are not kept.
 ///
 /// ```
 /// use chancery_client::Options;
@@ -46,14 +46,15 @@ use load::{CacheLoader, LoadedCache};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskCache {
-    /// The directory, which is for this client alone and is made if need be. A second client in it
-    /// has no cache on disk. [`Clients`](crate::Clients) have a directory each in it.
+    /// The directory, which belongs to this client alone and is made if it does not exist. A second
+    /// client with the same directory runs without a cache on disk. [`Clients`](crate::Clients)
+    /// give each client a directory of its own in it.
     pub directory: PathBuf,
-    /// True if secrets (`sds`) are kept too. By default they are not. Files are readable by their
-    /// owner alone.
+    /// True if secrets (`sds`) are kept too. By default they are not. Only the owner of the files
+    /// can read them.
     pub secrets: bool,
-    /// The limit of the bodies, in bytes. By default 256 MiB. Resources that are not watched are
-    /// removed first.
+    /// The limit for all bodies together, in bytes. By default 256 MiB. Resources that are not
+    /// watched are removed first.
     pub max_bytes: usize,
     /// The shortest time from one write to the next. By default a second.
     pub interval: Duration,
@@ -101,7 +102,7 @@ impl ClosedDiskCache {
         Self { settings, servers: ServerHashes::of(setup), reader }
     }
 
-    /// Reads the directory and hands its resources to the machine. `None` means that nothing can be
+    /// Reads the directory and gives its resources to the machine. Returns `None` if nothing can be
     /// kept.
     pub(crate) async fn open(self, engine: Arc<Engine>) -> Option<OpenDiskCache> {
         let Self { settings, servers, reader } = self;

@@ -1,4 +1,4 @@
-//! The machine while it runs: a lock, a clock, and the wakers of those who wait.
+//! The machine while it runs: a lock, a clock, and the wakers of the tasks that wait.
 //!
 //! ```text
 //!   a task, a watch, a handle --update--> [state]: the machine, under the lock
@@ -7,11 +7,13 @@
 //!   wakers of tasks and watches, the keeper <-- woken when the lock is free
 //! ```
 //!
-//! Nothing is queued here: a stream asks for a request when it has room for one, a watch for an event
-//! when it is polled. The code of the program never runs under the lock (C-053): not its wakers,
-//! its decoders or its log, and not the `Drop` of its values ([`crate::drop_later`]).
+//! Nothing is queued here: a stream takes its next request when it has room for one, and a watch
+//! takes its next event when it is polled. The code of the program never runs under the lock
+//! (C-053): not its wakers, its decoders or its log, and not the `Drop` of its values
+//! ([`crate::drop_later`]).
 //!
-//! If a task of the client panics, the client is broken for good, and every watch hears so (C-074).
+//! If a task of the client panics, the client is broken for good, and every watch gets an error
+//! (C-074).
 
 mod state;
 
@@ -46,7 +48,7 @@ pub(crate) struct Engine {
     reject: Option<String>,
 }
 
-/// The next thing a watch hears.
+/// The next thing that a watch gets.
 pub(crate) enum NextEvent {
     Event(WatchEvent),
     /// The client is broken, for this reason.
@@ -55,8 +57,8 @@ pub(crate) enum NextEvent {
     Ended,
 }
 
-/// The lock. When it is given back, the values of the program are dropped that the machine let go
-/// of: the fields are dropped in this order.
+/// The lock. Its fields are dropped in this order, so the values of the program that the machine
+/// has dropped are dropped after the lock is released.
 struct EngineGuard<'a> {
     state: MutexGuard<'a, EngineState>,
     _deferral: Deferral,
@@ -74,25 +76,25 @@ impl Engine {
         }
     }
 
-    /// Reads the machine. No code of the program may run in here.
+    /// Reads the machine. No code of the program may run in `inspect`.
     pub(crate) fn inspect<T>(&self, inspect: impl FnOnce(&Machine) -> T) -> T {
         inspect(&self.lock().machine)
     }
 
-    /// Returns the numbers that were counted, and the state of the machine.
+    /// Returns the counted metrics, with the state of the machine.
     pub(crate) fn metrics(&self) -> Metrics {
         let state = self.lock();
         state.counts.metrics(&state.machine)
     }
 
-    /// Changes the machine, and wakes all whom that concerns. No code of the program may run in
-    /// here.
+    /// Changes the machine, and wakes the tasks and watches that this concerns. No code of the
+    /// program may run in `update`.
     pub(crate) fn update<T>(&self, update: impl FnOnce(&mut Machine, Time) -> T) -> T {
         let now = self.now();
         self.update_state(|state| update(&mut state.machine, now))
     }
 
-    /// Does the same with the state that is kept beside the machine.
+    /// Changes the machine and the state that is kept beside it, and wakes as `update` does.
     fn update_state<T>(&self, update: impl FnOnce(&mut EngineState) -> T) -> T {
         let mut state = self.lock();
         let answer = update(&mut state);
@@ -113,7 +115,8 @@ impl Engine {
             response.reject(why);
         }
         let (now, server) = (self.now(), stream.stream.server);
-        // Under one lock: another stream may have the same place a moment later.
+        // Both steps happen under one lock, because another stream may have the same place a moment
+        // later.
         let events = self
             .update_state(|state| state.is_open(stream).then(|| state.handle(now, server, input)));
         let Some(events) = events else { return false };
@@ -143,7 +146,7 @@ impl Engine {
         self.cache_changed.notified().await;
     }
 
-    /// Hands over the resources that an earlier run had in its cache.
+    /// Gives the machine the resources of the cache of an earlier run.
     pub(crate) fn restore(&self, resources: Vec<(TypeUrl, CachedResource)>) {
         self.update(|machine, _| {
             for (type_url, resource) in resources {
@@ -161,7 +164,7 @@ impl Engine {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Has all streams end once everything is said that is due now.
+    /// Has all streams end once their due requests are sent.
     pub(crate) fn begin_close(&self) {
         let wakers = self.lock().begin_close();
         wakers.into_iter().for_each(Waker::wake);
@@ -170,7 +173,7 @@ impl Engine {
     /// Waits until there is no stream.
     pub(crate) async fn streams_ended(&self) {
         poll_fn(|cx| {
-            // Dropped after the lock is given back: a waker may own the task that waits.
+            // This is dropped after the lock is released: a waker may own the task that waits.
             let _replaced;
             let mut state = self.lock();
             if !state.has_live_stream() {
@@ -182,20 +185,22 @@ impl Engine {
         .await;
     }
 
-    /// Lets the machine see the time.
+    /// Gives the machine the present time.
     fn time_passed(&self) {
         let events = self.update(|machine, now| machine.handle(now, Input::TimePassed));
         self.event_log.events(&events);
     }
 
-    /// Returns the next request of a stream that has room for one; `None` if there will be none.
+    /// Returns the next request of a stream that has room for one; `None` if the stream sends no
+    /// more.
     pub(crate) fn poll_request(
         &self,
         stream: &StreamHandle,
         cx: &Context<'_>,
     ) -> Poll<Option<Request>> {
         let now = self.now();
-        // A request begins the time that its resources have, and may make room for what is to be read.
+        // The time for the resources of a request begins with it, and it may allow the stream to be
+        // read again.
         self.update_state(|state| state.poll_request(now, stream, cx))
     }
 
@@ -209,7 +214,7 @@ impl Engine {
     pub(crate) fn poll_read(&self, stream: &StreamHandle, cx: &Context<'_>) -> Poll<bool> {
         let mut state = self.lock();
         let Some(slot) = state.slot(stream) else { return Poll::Ready(false) };
-        // The waker stays also while the stream may be read: its task has to hear of a close.
+        // The waker stays even if the stream may be read, because its task has to learn of a close.
         register(&mut slot.reader, cx);
         if state.machine.may_read(&stream.stream) { Poll::Ready(true) } else { Poll::Pending }
     }
@@ -235,7 +240,7 @@ impl Engine {
 
     pub(crate) fn unwatch(&self, id: WatchId) {
         self.update(|machine, now| machine.unwatch(now, id));
-        // Dropped after the lock is given back: a waker may own the task that waits.
+        // This is dropped after the lock is released: a waker may own the task that waits.
         let waker = self.lock().watches.remove(&id);
         drop(waker);
     }
@@ -258,12 +263,12 @@ impl Engine {
                 }
             }
         });
-        // Dropped after the lock is given back: a waker may own the task that waits.
+        // This is dropped after the lock is released: a waker may own the task that waits.
         drop(replaced);
         next
     }
 
-    /// Says that a watch has applied the events it has heard.
+    /// Notes that a watch has applied the events it has taken.
     pub(crate) fn applied(&self, id: WatchId) {
         self.update(|machine, _| machine.applied(id));
     }
@@ -273,10 +278,10 @@ impl Engine {
         poll_fn(|cx| self.lock().poll_stream_to_open(server, cx)).await
     }
 
-    /// Waits until the machine has to see the time, or until that has become earlier.
+    /// Waits until the machine has to be given the time, or until that has to happen earlier.
     pub(crate) async fn wait_for_deadline(&self) {
         let deadline = self.lock().note_deadline();
-        // A time that no clock will ever show does not come.
+        // A time beyond the range of the clock never comes.
         match deadline.and_then(|at| self.began.checked_add(at.0)) {
             Some(at) => {
                 let is_over = timeout_at(at, self.earlier_deadline.notified()).await.is_err();
@@ -304,7 +309,8 @@ impl Engine {
         Time(self.began.elapsed())
     }
 
-    /// The machine is a value, and the keeper tells of a panic that happened under the lock.
+    /// Takes the lock, also after a panic: the machine is a plain value, and the keeper reports the
+    /// panic.
     fn lock(&self) -> EngineGuard<'_> {
         let _deferral = Deferral::begin();
         EngineGuard { state: self.state.lock().unwrap_or_else(PoisonError::into_inner), _deferral }

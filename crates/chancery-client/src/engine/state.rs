@@ -1,5 +1,5 @@
 //! The state under the lock of an engine: the machine, its streams and their tasks, and the wakers
-//! of those who wait.
+//! of the tasks that wait.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
@@ -41,7 +41,7 @@ pub(super) struct Closing {
 #[derive(Default)]
 pub(super) struct StreamSlot {
     number: u64,
-    /// True while there is a stream of the network.
+    /// True while the stream exists on the network.
     pub(super) is_live: bool,
     writer: Option<Waker>,
     pub(super) reader: Option<Waker>,
@@ -58,7 +58,7 @@ struct StreamsToOpen {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamHandle {
     pub(crate) stream: StreamId,
-    /// Tells the stream from those that had the same place before.
+    /// The number that tells the stream from earlier ones in the same place.
     number: u64,
 }
 
@@ -77,7 +77,7 @@ impl EngineState {
         }
     }
 
-    /// Gives an input to the machine, and counts what comes of it.
+    /// Gives an input to the machine, and counts the events that follow.
     pub(super) fn handle(&mut self, now: Time, server: ServerId, input: Input) -> Vec<Event> {
         let was_connected = self.machine.is_connected(server);
         let events = self.machine.handle(now, input);
@@ -124,7 +124,8 @@ impl EngineState {
         Poll::Pending
     }
 
-    /// Does what the machine wants, and returns the wakers of those whom that concerns.
+    /// Carries out the effects of the machine, and returns the wakers of the tasks and watches that
+    /// they concern.
     pub(super) fn run_effects(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
         while let Some(effect) = self.machine.poll() {
@@ -173,7 +174,7 @@ impl EngineState {
         self.streams.values().any(|slot| slot.is_live)
     }
 
-    /// Returns true if the machine has to see the time before the keeper would wake.
+    /// Returns true if the machine has to be given the time before the keeper would wake.
     pub(super) fn has_earlier_deadline(&mut self) -> bool {
         let deadline = self.machine.deadline();
         deadline.is_some_and(|at| self.deadline.is_none_or(|known| at < known))
@@ -209,7 +210,7 @@ impl StreamSlot {
     }
 }
 
-/// Keeps the waker of a task that waits, and returns the one that it replaces, if that is another.
+/// Keeps the waker of a task that waits. Returns the one that it replaces, if that is another one.
 pub(super) fn register(place: &mut Option<Waker>, cx: &Context<'_>) -> Option<Waker> {
     match place {
         Some(waker) if waker.will_wake(cx.waker()) => None,

@@ -62,7 +62,7 @@ impl EventLog {
                         self.rejected(&Rejected { stream, type_url, version, nonce, flaws });
                     }
                 }
-                other if self.may() => self.event(other),
+                other if self.may() => self.log_event(other),
                 _ => {}
             }
         }
@@ -97,8 +97,8 @@ impl EventLog {
         }
     }
 
-    /// Logs a response that was accepted. That happens all the time, and nobody reads it as a rule:
-    /// it must not use up the lines.
+    /// Logs a response that was accepted, at level debug. That happens all the time, so a line that
+    /// nobody reads must not use up the budget.
     fn accepted(
         &self,
         server: ServerId,
@@ -127,7 +127,7 @@ impl EventLog {
         }
     }
 
-    fn event(&self, event: &Event) {
+    fn log_event(&self, event: &Event) {
         let (node, uri) = (self.node(), |server| self.uri(server));
         match event {
             Event::Opened(stream) => {
@@ -158,7 +158,7 @@ impl EventLog {
             Event::Reverted { authority, server } => {
                 info!(node, %authority, server = uri(*server), "back at a better server");
             }
-            // These have lines of their own.
+            // These events have lines of their own.
             Event::Received { .. } | Event::StateChanged { .. } => {}
         }
     }

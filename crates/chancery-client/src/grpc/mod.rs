@@ -1,8 +1,8 @@
 //! Discovery and load reports over gRPC.
 //!
 //! For discovery, each server has one connection, with one stream for all types or one for each.
-//! Its driver is a task. It connects when the machine wants a stream and there is no connection
-//! that takes one, and closes the connection with its last stream (C-039). Load reports have a
+//! Its driver is a task. It connects when the machine wants a stream and no open connection takes
+//! another one, and closes the connection with its last stream (C-039). Load reports have a
 //! connection of their own ([`report_stream`]).
 
 mod report_stream;
@@ -73,9 +73,9 @@ impl GrpcDriver {
         }
     }
 
-    /// Makes a connection for the streams that wait for it, and for those that are wanted while it
-    /// is made. It stops if all of them are closed meanwhile. An error ends all of them at once:
-    /// one after the other they would wait for as many times as long.
+    /// Makes a connection for the streams that wait for it, and for those that the machine wants
+    /// meanwhile. It stops if all of them are closed. An error ends all of them together, so that
+    /// they do not wait for one connection after the other.
     async fn connect(
         &self,
         engine: &Engine,

@@ -1,7 +1,8 @@
-//! The stream of load reports to one server, on a connection of its own: an error of discovery does
-//! not concern it (C-130).
+//! The stream of load reports to one server. It has a connection of its own, so that errors of
+//! discovery do not concern it (C-130).
 //!
-//! Not here: when there is a stream and what is said on it, which the machine decides.
+//! Not here: the decisions when there is a stream and which message comes next, which the machine
+//! makes.
 
 use std::future::pending;
 use std::pin::pin;
@@ -60,7 +61,7 @@ impl ReportStream {
         let driver = pin!(driver);
         tokio::select! {
             error = self.converse(connection.sender()) => error,
-            // The reader knows more of how the connection ended.
+            // The reader returns a better error for the end of the connection.
             () = async { driver.await; pending().await } => ErrorDetail::default(),
         }
     }
@@ -71,8 +72,8 @@ impl ReportStream {
             Err(error) => return error,
         };
         self.driver.opened();
-        // If writing stops, the reader knows more of it, or the server has to end the stream that
-        // the client has ended.
+        // If writing stops, either the reader returns the error, or the server has to end the
+        // stream that the client has ended.
         let write = async {
             let error = self.write(out).await;
             sleep(LAST_WORD).await;
@@ -85,7 +86,7 @@ impl ReportStream {
         }
     }
 
-    /// Writes reports until the last one, or until nothing can be written any more.
+    /// Writes reports until the last one is sent, or until the stream takes no more.
     async fn write(&self, mut out: MessageWriter) -> ErrorDetail {
         loop {
             if out.room(1).await.is_none() {
@@ -96,13 +97,13 @@ impl ReportStream {
                 return nobody_reports();
             };
             if out.send(framed(&encode_load_report(&report))).is_err() {
-                self.driver.unsaid(&report);
+                self.driver.report_unsent(&report);
                 return unwritable();
             }
         }
     }
 
-    /// Reads responses until the stream ends, which it does with an error of some kind.
+    /// Reads responses until the stream ends, and returns the error with which it does.
     async fn read(&self, mut inbox: ResponseReader) -> ErrorDetail {
         loop {
             let message = match inbox.next().await {

@@ -1,8 +1,9 @@
-//! One stream of discovery: requests when there is room for them, responses when they may be read.
+//! One stream of discovery: requests are written when there is room for them, and responses are
+//! read when the machine allows it.
 //!
 //! The first request does not wait for the server's headers (C-030). A response is read when the
-//! watches have applied the one before (C-038), while requests go out all the time. A server that
-//! does not read them counts as one that cannot be reached: no resource is missing because of it
+//! watches have applied the one before (C-038); requests are sent meanwhile. A server that does not
+//! read requests counts as one that cannot be reached, so no resource is missing because of it
 //! (C-065).
 
 use std::future::{pending, poll_fn};
@@ -67,11 +68,12 @@ impl StreamTask {
         self.caller.open(sender, path).await
     }
 
-    /// Writes requests until the server leaves no room for them. Anything else that stops the
-    /// writing is seen by the reader, which knows more of it and goes on.
+    /// Writes requests until the server leaves no room for them. Any other error in writing is left
+    /// to the reader, which learns the reason.
     async fn write(&self, mut out: MessageWriter) -> ErrorDetail {
         loop {
-            // A request is made when there is room for it, so that it is true when it is sent.
+            // A request is made only when there is room for it, so that it is current when it is
+            // sent.
             let may_ask = || self.engine.may_request(&self.handle);
             match self.room(&mut out, 1, may_ask).await {
                 SendRoom::For(_) => {}
@@ -98,7 +100,7 @@ impl StreamTask {
         pending().await
     }
 
-    /// Waits for room for some of these bytes; not for ever, if there is something to send.
+    /// Waits for room for some of these bytes. The wait has a bound if there is something to send.
     async fn room(
         &self,
         out: &mut MessageWriter,
@@ -116,7 +118,7 @@ impl StreamTask {
         }
     }
 
-    /// Reads responses until the stream ends, which it does with an error of some kind.
+    /// Reads responses until the stream ends, and returns the error with which it does.
     async fn read(&self, mut inbox: ResponseReader) -> ErrorDetail {
         loop {
             let message = match inbox.next().await {

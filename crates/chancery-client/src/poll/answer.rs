@@ -1,13 +1,13 @@
-//! The answer to a poll, whatever is polled.
+//! The answer to a poll, of a REST server or of a file.
 
 use chancery_core::client::{ErrorKind, Response};
 
 /// The answer to a poll.
 pub(crate) enum PollAnswer {
-    /// All there is.
+    /// The poll was answered with all resources.
     Response(Response),
-    /// There is nothing new.
+    /// The resources are the same as before.
     Unchanged,
-    /// Nothing can be used, for this reason.
+    /// The answer cannot be used, for this reason.
     Unusable(ErrorKind, String),
 }

@@ -1,7 +1,7 @@
 //! Servers that are polled: those of REST, and files. For the machine each type is a stream of its
-//! own, on which it sends a request when it is time to, and which brings a response.
+//! own, on which it sends a request when one is due and gets a response.
 //!
-//! Not here: the time and the content of requests, which the machine decides (C-044).
+//! Not here: the decisions when to poll and for which names, which the machine makes (C-044).
 
 mod answer;
 pub(crate) mod files;
@@ -18,7 +18,7 @@ use crate::engine::{Engine, StreamHandle};
 use crate::errors::unavailable;
 use crate::tasks::pass_panic_on;
 use answer::PollAnswer;
-use files::Files;
+use files::PolledFiles;
 use rest::Rest;
 
 /// Polls one server.
@@ -30,7 +30,7 @@ pub(crate) struct PollDriver {
 /// A server that is polled.
 pub(crate) enum PolledServer {
     Rest(Box<Rest>),
-    Files(Files),
+    Files(PolledFiles),
 }
 
 /// Polls one type of a server.

@@ -1,7 +1,7 @@
 //! Envoy's types as values, with the feature `envoy-types`.
 //!
-//! A body is checked to be of its type and no further. A program that demands more has a
-//! [`ResourceType`] of its own, which may decode one of these first.
+//! A body is only checked to be of its type. A program that checks more has a [`ResourceType`] of
+//! its own, which may decode one of these first.
 
 use bytes::Bytes;
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;

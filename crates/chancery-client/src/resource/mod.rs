@@ -18,8 +18,8 @@ use crate::drop_later::DropLater;
 
 /// A type of resources, decoded and checked.
 ///
-/// A body that is rejected here is rejected for the server, which hears the reason. The other
-/// resources of the same response are used.
+/// An error of [`decode`](Self::decode) rejects the resource, and the server is sent the reason.
+/// The other resources of the same response are used.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -56,11 +56,11 @@ pub struct Received<T> {
     pub value: Arc<T>,
     /// Its name and bytes.
     pub resource: Arc<Resource>,
-    /// Its own version, where the protocol has one; else that of the response it came in.
+    /// The version of the resource, if the protocol has one; otherwise that of its response.
     pub version: Arc<str>,
     /// The URI of the server that it came from.
     pub server: Arc<str>,
-    /// The same server, as [`Client::server`](crate::Client::server) knows it.
+    /// The id of that server, for [`Client::server`](crate::Client::server).
     pub server_id: ServerId,
 }
 
@@ -97,8 +97,8 @@ fn decoded<T: ResourceType>(name: &str, body: &Bytes) -> Result<DecodedBody, Str
     Ok(DecodedBody(Arc::new(value)))
 }
 
-/// Returns the value of a resource. It was decoded when it came, unless nobody watched it as a `T`
-/// then.
+/// Returns the value of a resource. It was decoded when it arrived, unless it was not watched as a
+/// `T` then.
 pub(crate) fn value<T: ResourceType>(cached: &CachedResource) -> Result<Arc<T>, String> {
     let decoded = cached.decoded.as_ref().and_then(|decoded| decoded.0.downcast_ref::<DropLater>());
     if let Some(value) = decoded.and_then(DropLater::get) {

@@ -1,6 +1,8 @@
-//! The state of a client: the resources it watches, as values, and as CSDS tells it (C-136, C-139).
+//! The state of a client: the resources it watches, as values, and in the form of CSDS (C-136,
+//! C-139).
 //!
-//! CSDS tells no secrets (S-138). Not here: bytes (`chancery_proto`), and calls (`server`).
+//! The form of CSDS contains no secrets (S-138). Not here: bytes (`chancery_proto`), and calls
+//! (`server`).
 
 mod server;
 
@@ -28,27 +30,27 @@ pub struct WatchedResource {
     pub type_url: TypeUrl,
     /// Its name.
     pub name: ResourceName,
-    /// Its state, as CSDS names it.
+    /// Its state, by the names of CSDS.
     pub state: ResourceState,
     /// The value in the cache.
     pub cached: Option<CachedResource>,
-    /// The error that watches have heard last, while it is true.
+    /// The last error that watches got, while it is true.
     pub error: Option<Arc<WatchError>>,
     /// The version that was rejected last.
     pub rejection: Option<Rejection>,
 }
 
-/// Returns all resources that are watched. They are copied, which is cheap, so that the lock is not
-/// held while somebody looks at them.
+/// Returns all resources that are watched. They are copied, which is cheap, so that the caller does
+/// not hold the lock.
 pub(crate) fn resources(engine: &Engine) -> Vec<WatchedResource> {
     engine.inspect(|machine| machine.resources().map(WatchedResource::from).collect())
 }
 
-/// Returns the state of all that is watched, as CSDS tells it.
+/// Returns the state of all that is watched, in the form of CSDS.
 pub(crate) fn client_config(engine: &Engine, scope: &str) -> ClientConfig {
     let node = engine.inspect(|machine| Arc::clone(&machine.setup().node));
     let viewer = Viewer::new(&Schema::bundled());
-    // The clock of the machine began this long ago.
+    // The clock of the machine started this long ago.
     let clock = Clock { now: SystemTime::now(), passed: engine.now().0 };
     let resources = resources(engine).into_iter().map(|resource| resource.shown(&viewer, &clock));
     ClientConfig {
@@ -58,14 +60,14 @@ pub(crate) fn client_config(engine: &Engine, scope: &str) -> ClientConfig {
     }
 }
 
-/// Turns the time of the machine into time of the day.
+/// Converts the time of the machine to the time of day.
 struct Clock {
     now: SystemTime,
     passed: Duration,
 }
 
 impl Clock {
-    fn at(&self, time: Time) -> Option<SystemTime> {
+    fn time_of_day(&self, time: Time) -> Option<SystemTime> {
         self.now.checked_sub(self.passed.saturating_sub(time.0))
     }
 }
@@ -95,18 +97,18 @@ impl WatchedResource {
             name: self.name.shared(),
             version_info: cached.map_or_else(|| "".into(), |cached| Arc::clone(&cached.version)),
             xds_config: cached.and_then(body),
-            last_updated: cached.and_then(|cached| clock.at(cached.last_updated)),
+            last_updated: cached.and_then(|cached| clock.time_of_day(cached.last_updated)),
             client_status: Some(self.state),
             error_state,
             type_url: self.type_url,
         }
     }
 
-    /// Returns the error. A rejection has a time and a version; other errors have a reason alone.
+    /// Returns the error. A rejection has a time and a version; other errors only have a reason.
     fn failure(&self, clock: &Clock) -> Option<UpdateFailureState> {
         match &self.rejection {
             Some(rejection) if self.state == ResourceState::Nacked => Some(UpdateFailureState {
-                last_update_attempt: clock.at(rejection.at),
+                last_update_attempt: clock.time_of_day(rejection.at),
                 details: rejection.why.to_string(),
                 version_info: rejection.version.to_string(),
             }),

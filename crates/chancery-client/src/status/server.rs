@@ -1,4 +1,4 @@
-//! CSDS: tools that ask hear the state of clients, once or as often as they ask (C-136).
+//! CSDS: a server that sends tools the state of clients when they ask for it (C-136).
 //!
 //! Each response answers one request, on a stream too; there are no responses about changes.
 
@@ -17,8 +17,8 @@ use crate::calls::status;
 
 /// Answers tools that ask for the state of clients, until it is dropped.
 ///
-/// An answer shows the configuration of the program, without its secrets: an address beyond
-/// loopback is for those who may see that.
+/// An answer shows the configuration of the program, without its secrets. Choose an address beyond
+/// loopback only if all who can reach it may see that.
 ///
 /// ```no_run
 /// use chancery_client::{Bootstrap, Client, Options};
@@ -58,7 +58,7 @@ impl StatusServer {
     /// Listens on an address; port 0 is any free one. `clients` is called for each answer.
     ///
     /// # Errors
-    /// If nobody can listen there.
+    /// If the address cannot be bound.
     pub async fn start(
         at: SocketAddr,
         clients: impl Fn() -> Vec<ClientConfig> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Watches: what becomes of one resource, or of all that have a type or a collection in common.
+//! Watches of one resource, of all resources of a type, or of a collection.
 
 mod xds_config;
 
@@ -22,29 +22,30 @@ pub use xds_config::XdsConfigWatch;
 
 /// An event of a watch.
 ///
-/// All of its kinds are here, and there will be no other within one major version: a program that
-/// does not handle one of them uses what it should not.
+/// There will be no further kind within one major version, and the enum is exhaustive on purpose: a
+/// program that ignores one of them uses resources that it should not.
 #[derive(Clone, Debug)]
 pub enum Event<T> {
-    /// There is a new value. Or there is none, and the one before must not be used any more.
+    /// The resource has a new value, or none, and then the one before must not be used any more.
     Changed {
         /// The name of the resource.
         name: Arc<str>,
         /// The value, or the reason why there is none.
         value: Result<Received<T>, Arc<WatchError>>,
     },
-    /// Something is wrong, and the value that was there can be used; `None` says that it is over.
+    /// There is an error, and the value that was there can still be used; `None` says that the
+    /// error is over.
     Ambient {
-        /// The name of the resource. For trouble with the servers of a collection or of all
+        /// The name of the resource. If the error is one of the servers of a collection or of all
         /// resources of a type, it is the name that is watched.
         name: Arc<str>,
         /// The error.
         error: Option<Arc<WatchError>>,
     },
-    /// All resources have been told that `*` or a collection had when it was first asked for.
+    /// The watch has got all resources that `*` or the collection had when it was first asked for.
     Complete,
-    /// Nothing can be watched: the name is none, nobody is responsible for it, or the client itself
-    /// has come to an end. This is the last event of the watch.
+    /// The watch cannot work: its name is malformed, no server is responsible for it, or the client
+    /// itself has ended. This is the last event of the watch.
     Failed {
         /// The reason.
         error: Arc<WatchError>,
@@ -56,16 +57,16 @@ pub enum Event<T> {
 /// It is a [`Stream`] of events, and [`next`](Self::next) is the same without a trait. It ends after
 /// [`Event::Failed`], and when the client is closed.
 ///
-/// There is no queue: a slow program misses intermediate values, and hears what is true now. While
+/// There is no queue: a slow program misses intermediate values, and gets the present one. While
 /// there is an event that the program has not taken, the server that caused it is not read any
-/// further, for at most [`patience`](crate::options::Settings::patience) (C-038). An event counts as
-/// applied when it is taken. Drop a watch that nobody reads.
+/// further, for at most [`patience`](crate::options::Settings::patience) (C-038). An event counts
+/// as applied when it is taken. Drop a watch that is no longer read.
 pub struct Watch<T> {
     raw: RawWatch,
     of: PhantomData<fn() -> T>,
 }
 
-/// A watch of resources as bytes. All that [`Watch`] says of events is true of it.
+/// A watch of resources as bytes. Its events are as those of [`Watch`].
 pub struct RawWatch {
     session: Arc<Session>,
     type_url: TypeUrl,
@@ -89,7 +90,7 @@ impl<T: ResourceType> Stream for Watch<T> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<T>>> {
         let event = ready!(self.raw.poll_taken(cx));
-        Poll::Ready(event.map(|event| self.raw.event(event, resource::value::<T>)))
+        Poll::Ready(event.map(|event| self.raw.typed_event(event, resource::value::<T>)))
     }
 }
 
@@ -109,7 +110,7 @@ impl RawWatch {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Takes the next event, which counts as applied then.
+    /// Takes the next event, which counts as applied from then on.
     fn poll_taken(&mut self, cx: &Context<'_>) -> Poll<Option<WatchEvent>> {
         let event = ready!(self.poll_event(cx));
         match &event {
@@ -119,7 +120,7 @@ impl RawWatch {
         Poll::Ready(event)
     }
 
-    /// Takes the next event, which counts as applied when [`applied`](Self::applied) says so.
+    /// Takes the next event, which counts as applied once [`applied`](Self::applied) is called.
     pub(crate) fn poll_event(&mut self, cx: &Context<'_>) -> Poll<Option<WatchEvent>> {
         if self.ended {
             return Poll::Ready(None);
@@ -142,7 +143,7 @@ impl RawWatch {
         self.session.engine.applied(self.id);
     }
 
-    fn event<T>(
+    fn typed_event<T>(
         &self,
         event: WatchEvent,
         value_of: impl Fn(&CachedResource) -> Result<Arc<T>, String>,
@@ -162,8 +163,8 @@ impl RawWatch {
         }
     }
 
-    /// The error of a resource that came before anybody watched it as a value of this type, and that
-    /// is none.
+    /// The error of a resource that was received before it was watched as a value of this type, and
+    /// cannot be decoded as one.
     fn unreadable(&self, cached: &CachedResource, why: &str) -> WatchError {
         let (short, name) = (self.type_url.short(), cached.resource.name());
         let text = format!("{short} `{name}` cannot be used: {why}").into();
@@ -187,7 +188,7 @@ impl Stream for RawWatch {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<()>>> {
         let event = ready!(self.poll_taken(cx));
-        Poll::Ready(event.map(|event| self.event(event, |_| Ok(Arc::new(())))))
+        Poll::Ready(event.map(|event| self.typed_event(event, |_| Ok(Arc::new(())))))
     }
 }
 

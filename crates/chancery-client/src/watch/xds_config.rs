@@ -20,7 +20,7 @@ use crate::session::Session;
 
 /// A watch of one listener with its routes, clusters and endpoints, until it is dropped.
 ///
-/// It is a [`Stream`] of configs. Each config is whole: it has all resources that the listener
+/// It is a [`Stream`] of configs. Each config is complete: it has all resources that the listener
 /// leads to, or the reason why one of them fails. A config stays in use until the next one.
 pub struct XdsConfigWatch {
     session: Arc<Session>,
@@ -61,16 +61,16 @@ impl XdsConfigWatch {
         follow
     }
 
-    /// Waits for the next config; `None` once the client has come to an end. An error is one of the
-    /// listener or its routes, and no config before it may be used any more.
+    /// Waits for the next config; `None` once the client has ended. An error is one of the listener
+    /// or its routes; then no earlier config may be used any more.
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<XdsConfigResult> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Keeps a cluster that a call still uses, although no route leads to it any more, until it is
-    /// released as often.
+    /// Keeps a cluster that a call still uses although no route leads to it any more. It is kept
+    /// until it is released as many times as it was held.
     pub fn hold(&mut self, cluster: ResourceName) {
         self.dependencies.hold_cluster(cluster);
         self.watch_what_is_needed();
@@ -167,8 +167,8 @@ impl Ready {
         }
     }
 
-    /// Keeps the waker of the task that waits. The one before is dropped when the lock is given
-    /// back, as it may own that task.
+    /// Keeps the waker of the task that waits. The one before is dropped after the lock is
+    /// released, because it may own that task.
     fn register(&self, cx: &Context<'_>) {
         let replaced = self.lock().task.replace(cx.waker().clone());
         drop(replaced);

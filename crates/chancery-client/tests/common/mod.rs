@@ -21,7 +21,7 @@ mod within;
 use within::within;
 
 /// An authority that signs certificates for `localhost`.
-pub(crate) struct Authority {
+pub(crate) struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) pem: String,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Pair {
     pub(crate) key: String,
 }
 
-impl Authority {
+impl CertificateAuthority {
     pub(crate) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -69,7 +69,10 @@ pub(crate) struct Echo {
 
 impl Echo {
     /// Shows a certificate of `authority`; verifies clients by `clients`, if there are any.
-    pub(crate) async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
+    pub(crate) async fn start(
+        authority: &CertificateAuthority,
+        clients: Option<&CertificateAuthority>,
+    ) -> Self {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let pair = authority.sign();
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -157,12 +160,12 @@ async fn listen() -> TcpListener {
 }
 
 /// The files of a client.
-pub(crate) struct Files {
+pub(crate) struct ClientFiles {
     directory: tempfile::TempDir,
 }
 
-impl Files {
-    pub(crate) fn new(authority: &Authority, pair: &Pair) -> Self {
+impl ClientFiles {
+    pub(crate) fn new(authority: &CertificateAuthority, pair: &Pair) -> Self {
         let files = Self { directory: tempfile::tempdir().unwrap() };
         files.write("ca", &authority.pem);
         files.write("cert", &pair.cert);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     /// Returns the number that may be sent now.
-    fn said(pace: &mut TokenBucket, now: u64, limit: RateLimit) -> usize {
+    fn taken_at(pace: &mut TokenBucket, now: u64, limit: RateLimit) -> usize {
         let now = Time(Duration::from_millis(now));
         let may = |pace: &TokenBucket| pace.next_token(limit) <= now;
         std::iter::from_fn(|| may(pace).then(|| pace.take(now, limit))).take(1000).count()
@@ -61,12 +61,12 @@ mod tests {
     #[test]
     fn a_burst_may_be_said_and_then_one_at_a_time() {
         let (mut pace, limit) = (TokenBucket::default(), RateLimit::default());
-        assert_eq!(said(&mut pace, 0, limit), 100);
-        assert_eq!(said(&mut pace, 99, limit), 0);
-        assert_eq!(said(&mut pace, 100, limit), 1);
-        assert_eq!(said(&mut pace, 1_150, limit), 10);
-        assert_eq!(said(&mut pace, 1_200, limit), 1, "what is left of an interval counts");
-        assert_eq!(said(&mut pace, 3_600_000, limit), 100, "a bucket does not overflow");
+        assert_eq!(taken_at(&mut pace, 0, limit), 100);
+        assert_eq!(taken_at(&mut pace, 99, limit), 0);
+        assert_eq!(taken_at(&mut pace, 100, limit), 1);
+        assert_eq!(taken_at(&mut pace, 1_150, limit), 10);
+        assert_eq!(taken_at(&mut pace, 1_200, limit), 1, "what is left of an interval counts");
+        assert_eq!(taken_at(&mut pace, 3_600_000, limit), 100, "a bucket does not overflow");
     }
 
     /// C-045: whatever the settings say.
@@ -74,10 +74,10 @@ mod tests {
     fn no_setting_overflows_or_stops_for_good() {
         let none = RateLimit { burst: 0, interval: Duration::from_millis(10) };
         let mut pace = TokenBucket::default();
-        assert_eq!((said(&mut pace, 0, none), said(&mut pace, 10, none)), (1, 1));
+        assert_eq!((taken_at(&mut pace, 0, none), taken_at(&mut pace, 10, none)), (1, 1));
         let free = RateLimit { burst: 1, interval: Duration::ZERO };
-        assert_eq!(said(&mut TokenBucket::default(), 0, free), 1000);
+        assert_eq!(taken_at(&mut TokenBucket::default(), 0, free), 1000);
         let vast = RateLimit { burst: u32::MAX, interval: Duration::MAX };
-        assert_eq!(said(&mut TokenBucket::default(), 0, vast), 1000);
+        assert_eq!(taken_at(&mut TokenBucket::default(), 0, vast), 1000);
     }
 }

@@ -32,7 +32,7 @@ pub struct Machine {
     variant: Variant,
     scope: Scope,
     settings: Arc<Settings>,
-    identity: Identity,
+    identity: ClientIdentity,
     features: Features,
     snapshot: Option<Arc<Snapshot>>,
     subscriptions: Subscriptions,
@@ -49,7 +49,7 @@ pub struct Machine {
 
 /// The identity of the client, which its first message states (S-023).
 #[derive(Debug)]
-enum Identity {
+enum ClientIdentity {
     Unknown,
     Anonymous,
     Known(Arc<Node>),
@@ -62,7 +62,7 @@ impl Machine {
             variant,
             scope,
             settings,
-            identity: Identity::Unknown,
+            identity: ClientIdentity::Unknown,
             features: Features::default(),
             snapshot: None,
             subscriptions: Subscriptions::default(),
@@ -200,30 +200,32 @@ impl Machine {
     /// message may change the dynamic parameters, and nothing else (S-025).
     fn identify(&mut self, node: Option<&Arc<Node>>, events: &mut Vec<Event>) {
         match (&self.identity, node) {
-            (Identity::Unknown, Some(node)) if !node.id.is_empty() => {
+            (ClientIdentity::Unknown, Some(node)) if !node.id.is_empty() => {
                 self.features = node.features();
-                self.identity = Identity::Known(Arc::clone(node));
+                self.identity = ClientIdentity::Known(Arc::clone(node));
                 events.push(Event::Identified(Arc::clone(node)));
             }
-            (Identity::Unknown, _) => {
-                self.identity = Identity::Anonymous;
+            (ClientIdentity::Unknown, _) => {
+                self.identity = ClientIdentity::Anonymous;
                 events.push(Event::Anonymous);
             }
-            (Identity::Known(known), Some(node)) if node.id == known.id => {
+            (ClientIdentity::Known(known), Some(node)) if node.id == known.id => {
                 if node.dynamic_parameters != known.dynamic_parameters {
                     let changed = Node {
                         dynamic_parameters: node.dynamic_parameters.clone(),
                         ..(**known).clone()
                     };
                     let changed = Arc::new(changed);
-                    self.identity = Identity::Known(Arc::clone(&changed));
+                    self.identity = ClientIdentity::Known(Arc::clone(&changed));
                     events.push(Event::ParametersChanged(changed));
                 }
             }
-            (Identity::Known(_) | Identity::Anonymous, Some(node)) if !node.id.is_empty() => {
+            (ClientIdentity::Known(_) | ClientIdentity::Anonymous, Some(node))
+                if !node.id.is_empty() =>
+            {
                 events.push(Event::IdentityIgnored { claimed: node.id.clone() });
             }
-            (Identity::Known(_) | Identity::Anonymous, _) => {}
+            (ClientIdentity::Known(_) | ClientIdentity::Anonymous, _) => {}
         }
     }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::server::Settings;
-use crate::server::subscription::{GivenClusters, ReadResponse, Subscription, Verdict};
+use crate::server::subscription::{GivenClusters, ReadResponse, ResponseVerdict, Subscription};
 use crate::{ResourceName, Time};
 
 /// The clusters that the client was given and cannot use yet.
@@ -66,7 +66,7 @@ impl Warming {
     /// If its verdict is unknown, the clusters may warm, and the client asks for their endpoints
     /// then.
     pub(super) fn clusters_read(&mut self, now: Time, answered: &ReadResponse) {
-        let rejected = answered.verdict == Verdict::Rejected;
+        let rejected = answered.verdict == ResponseVerdict::Rejected;
         self.batches.retain(|batch| batch.nonce != answered.nonce || !rejected);
         for batch in self.batches.iter_mut().filter(|one| one.nonce == answered.nonce) {
             batch.acked = Some(now);

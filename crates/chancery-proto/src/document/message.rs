@@ -147,20 +147,20 @@ impl<'n> MessageReader<'_, 'n> {
                 Dialect::Text => self.map_entries(entry, node),
             };
         }
-        if field.is_list() { self.list(&kind, node) } else { self.one(&kind, node) }
+        if field.is_list() { self.list(&kind, node) } else { self.read_value(&kind, node) }
     }
 
     fn list(&mut self, kind: &Kind, node: &'n TreeNode<'_>) -> Option<Field> {
         let TreeValue::Sequence(nodes) = node.value() else {
             if self.dialect == Dialect::Text {
-                return self.one(kind, node).map(|value| Field::List(vec![value]));
+                return self.read_value(kind, node).map(|value| Field::List(vec![value]));
             }
             return self.mismatch(node, Mismatch::Expected("a list".to_owned()));
         };
         let mut values = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             self.path.push(PathStep::Index(index));
-            values.extend(self.one(kind, node));
+            values.extend(self.read_value(kind, node));
             self.path.pop();
         }
         (values.len() == nodes.len()).then_some(Field::List(values))
@@ -174,7 +174,7 @@ impl<'n> MessageReader<'_, 'n> {
         self.depth += 1;
         for entry in entries {
             self.path.push(PathStep::Key(&entry.key));
-            let value = self.one(&value_kind, &entry.node);
+            let value = self.read_value(&value_kind, &entry.node);
             if let (Some(key), Some(value)) = (self.map_key(&key_kind, entry), value)
                 && map.insert(key, value).is_some()
             {
@@ -212,7 +212,7 @@ impl<'n> MessageReader<'_, 'n> {
     }
 
     /// Reads one value, which is neither a list nor a map.
-    pub(super) fn one(&mut self, kind: &Kind, node: &'n TreeNode<'_>) -> Option<Field> {
+    pub(super) fn read_value(&mut self, kind: &Kind, node: &'n TreeNode<'_>) -> Option<Field> {
         match kind {
             Kind::Message(descriptor) => self.message(descriptor, node).map(Field::Message),
             kind => match scalar::scalar(kind, node, self.dialect) {

@@ -21,7 +21,7 @@ type Fit<T> = Result<T, Mismatch>;
 
 /// Reads a value of a kind that is not a message.
 pub(super) fn scalar(kind: &Kind, node: &TreeNode<'_>, dialect: Dialect) -> Fit<Field> {
-    let whole = |type_name, min, max| whole(node, dialect, type_name, min, max);
+    let whole = |type_name, min, max| whole_number(node, dialect, type_name, min, max);
     match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
             whole("int32", i32::MIN.into(), i32::MAX.into()).map(|number| Field::I32(number as i32))
@@ -63,7 +63,13 @@ pub(super) fn map_key(kind: &Kind, text: &str) -> Fit<MapKey> {
 }
 
 /// Reads a whole number, which JSON writes as a number or as a text.
-fn whole(node: &TreeNode<'_>, dialect: Dialect, name: &str, min: i128, max: i128) -> Fit<i128> {
+fn whole_number(
+    node: &TreeNode<'_>,
+    dialect: Dialect,
+    name: &str,
+    min: i128,
+    max: i128,
+) -> Fit<i128> {
     let expected = || Mismatch::Expected(format!("a whole number ({name})"));
     let number = match node.value() {
         TreeValue::Number(text) => integer(text).ok_or_else(|| no_whole_number(text, &expected)),

@@ -31,7 +31,7 @@ impl<'n> MessageReader<'_, 'n> {
             Special::ListValue => self.list_value(descriptor, node),
             Special::Wrapper => {
                 let kind = descriptor.get_field(1)?.kind();
-                self.one(&kind, node).map(|value| message_with(descriptor, [(1, value)]))
+                self.read_value(&kind, node).map(|value| message_with(descriptor, [(1, value)]))
             }
         }
     }
@@ -74,7 +74,7 @@ impl<'n> MessageReader<'_, 'n> {
         self.depth += 1;
         for entry in entries {
             self.path.push(PathStep::Key(&entry.key));
-            if let Some(value) = self.one(&value_kind, &entry.node) {
+            if let Some(value) = self.read_value(&value_kind, &entry.node) {
                 fields.insert(prost_reflect::MapKey::String(entry.key.to_string()), value);
             }
             self.path.pop();
@@ -98,7 +98,7 @@ impl<'n> MessageReader<'_, 'n> {
             _ => 3,
         };
         let kind = descriptor.get_field(number)?.kind();
-        let value = self.one(&kind, node)?;
+        let value = self.read_value(&kind, node)?;
         if value.as_f64().is_some_and(|number| !number.is_finite()) {
             return self.mismatch(node, Mismatch::Expected("a finite number".to_owned()));
         }

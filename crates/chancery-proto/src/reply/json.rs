@@ -1,4 +1,4 @@
-//! DecodedBody the answer to a REST poll
+//! Reads the answer to a REST poll
 //! ([C-044](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#rest-json-polling-subscriptions)),
 //! as [`crate::json`] or another server writes it.
 //!

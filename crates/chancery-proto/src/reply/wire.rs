@@ -1,4 +1,4 @@
-//! DecodedBody the two responses of gRPC by hand. Resources are most of their bytes, and are not copied
+//! Reads the two responses of gRPC by hand. Resources are most of their bytes, and are not copied
 //! before they are checked.
 //!
 //! A fault in the bytes of one wrapper is an error of that resource alone.

@@ -30,12 +30,12 @@ impl TextWriter<'_> {
                 self.block(&name, |writer| writer.message(&message, depth + 1));
             }
             AnyContent::Opaque(bytes) => {
-                self.line("type_url", &quoted(type_url.as_bytes()));
-                self.line("value", &quoted(&bytes));
+                self.write_line("type_url", &quoted(type_url.as_bytes()));
+                self.write_line("value", &quoted(&bytes));
             }
             AnyContent::Withheld => {
-                self.line("type_url", &quoted(type_url.as_bytes()));
-                self.line("value", &quoted(REDACTED.as_bytes()));
+                self.write_line("type_url", &quoted(type_url.as_bytes()));
+                self.write_line("value", &quoted(REDACTED.as_bytes()));
             }
         }
     }
@@ -53,7 +53,9 @@ impl TextWriter<'_> {
         for (field, value) in fields(message) {
             let (name, kind) = (field.name(), field.kind());
             match value {
-                _ if self.viewer.withholds(&field) => self.line(name, &quoted(REDACTED.as_bytes())),
+                _ if self.viewer.withholds(&field) => {
+                    self.write_line(name, &quoted(REDACTED.as_bytes()))
+                }
                 Value::List(values) => {
                     values.iter().for_each(|value| self.value(name, Some(&kind), value, depth));
                 }
@@ -68,7 +70,7 @@ impl TextWriter<'_> {
                         let key = key_of(key);
                         let key = if text { quoted(key.as_bytes()) } else { key };
                         self.block(name, |writer| {
-                            writer.line("key", &key);
+                            writer.write_line("key", &key);
                             writer.value("value", values.as_ref(), value, depth);
                         });
                     }
@@ -100,10 +102,10 @@ impl TextWriter<'_> {
             // No list or map contains another list or map.
             Value::List(_) | Value::Map(_) => return,
         };
-        self.line(name, &text);
+        self.write_line(name, &text);
     }
 
-    fn line(&mut self, name: &str, value: &str) {
+    fn write_line(&mut self, name: &str, value: &str) {
         self.indented(format_args!("{name}: {value}"));
     }
 

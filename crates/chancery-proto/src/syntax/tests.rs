@@ -282,7 +282,7 @@ struct Config {
     limits: Limits,
     groups: BTreeMap<String, Vec<Rule>>,
     #[serde(rename = "log")]
-    log: Log,
+    log: LogFormat,
     ratio: f64,
 }
 
@@ -302,7 +302,7 @@ enum Rule {
 
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum Log {
+enum LogFormat {
     #[default]
     Text,
     Json,
@@ -318,7 +318,7 @@ fn configuration_is_any_type() {
     assert_eq!(config.groups["a"], [Rule::Any, Rule::Cluster("x".to_owned())]);
     let metadata = Rule::Metadata { key: "k".to_owned(), value: Some(-1) };
     assert_eq!(config.groups["b"], [metadata]);
-    assert_eq!(config.log, Log::Json);
+    assert_eq!(config.log, LogFormat::Json);
     assert_eq!(from_yaml::<Config>("").unwrap(), Config::default());
     assert_eq!(from_yaml::<Config>("# nothing\n---\n").unwrap(), Config::default());
     assert_eq!(from_yaml::<Vec<u8>>("[1, 0x10]").unwrap(), [1, 16]);

@@ -90,12 +90,12 @@ impl<'a> YamlReader<'a> {
                 let position = Position::new(mark.line(), mark.col() + 1);
                 self.fault(format!("no YAML: {}", error.info()), position)
             })?;
-            self.event(event, &span)?;
+            self.take_event(event, &span)?;
         }
         Ok(())
     }
 
-    fn event(&mut self, event: Event<'a>, span: &Span) -> YamlResult {
+    fn take_event(&mut self, event: Event<'a>, span: &Span) -> YamlResult {
         let position = Position::new(span.start.line(), span.start.col() + 1);
         match event {
             Event::Scalar(text, style, anchor, tag) => {

@@ -63,7 +63,7 @@ struct DeltaDiscoveryRequest {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Wrapper {
+struct WrapperMessage {
     #[prost(string, tag = "1")]
     version: String,
     #[prost(message, optional, tag = "2")]
@@ -105,7 +105,7 @@ struct DeltaMessage {
     #[prost(string, tag = "1")]
     version: String,
     #[prost(message, repeated, tag = "2")]
-    resources: Vec<Wrapper>,
+    resources: Vec<WrapperMessage>,
     #[prost(string, tag = "5")]
     nonce: String,
     #[prost(string, repeated, tag = "6")]
@@ -214,7 +214,7 @@ fn a_wrapped_sotw_entry_is_of_the_type_of_the_wrapper() {
     let outer = &message.resources[0];
     assert_eq!(outer.type_url, "type.googleapis.com/envoy.service.discovery.v3.Resource");
     assert_eq!(message.type_url, CLUSTER);
-    let inner = Wrapper::decode(&*outer.value).unwrap();
+    let inner = WrapperMessage::decode(&*outer.value).unwrap();
     assert_eq!(inner.ttl, Some(SpanMessage { seconds: 1, nanos: 500_000_000 }));
     assert_eq!(inner.resource.unwrap().type_url, CLUSTER);
 }

@@ -49,14 +49,14 @@ impl Source {
 }
 
 /// A connection's task with streams that wait for sources.
-struct Task {
+struct ConnectionTask {
     streams: StreamSet<Boxed>,
     open: Rc<Cell<usize>>,
     /// The number of streams that may still be polled in this poll of the task.
     budget: Rc<Cell<usize>>,
 }
 
-impl Task {
+impl ConnectionTask {
     fn new() -> Self {
         Self { streams: StreamSet::new(), open: Rc::default(), budget: Rc::default() }
     }
@@ -99,7 +99,7 @@ impl Task {
 #[test]
 fn a_wake_at_any_time_is_followed_by_a_poll() {
     loom::model(|| {
-        let (mut task, source) = (Task::new(), Arc::<Source>::default());
+        let (mut task, source) = (ConnectionTask::new(), Arc::<Source>::default());
         task.insert(&source, 1);
         let other = thread::spawn(move || source.advance());
         task.run(usize::MAX);
@@ -110,7 +110,7 @@ fn a_wake_at_any_time_is_followed_by_a_poll() {
 #[test]
 fn a_wake_while_the_stream_is_polled_is_followed_by_another_poll() {
     loom::model(|| {
-        let (mut task, source) = (Task::new(), Arc::<Source>::default());
+        let (mut task, source) = (ConnectionTask::new(), Arc::<Source>::default());
         task.insert(&source, 2);
         let other = thread::spawn(move || (0..2).for_each(|_| source.advance()));
         task.run(usize::MAX);
@@ -123,7 +123,7 @@ fn streams_that_share_a_bit_lose_no_wake_to_each_other() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let (mut task, sources) = (Task::new(), [0, 1].map(|_| Arc::<Source>::default()));
+        let (mut task, sources) = (ConnectionTask::new(), [0, 1].map(|_| Arc::<Source>::default()));
         sources.iter().for_each(|source| task.insert(source, 1));
         let others = sources.map(|source| thread::spawn(move || source.advance()));
         task.run(usize::MAX);
@@ -136,7 +136,7 @@ fn a_task_without_budget_polls_the_other_streams_later() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let (mut task, sources) = (Task::new(), [0, 1].map(|_| Arc::<Source>::default()));
+        let (mut task, sources) = (ConnectionTask::new(), [0, 1].map(|_| Arc::<Source>::default()));
         sources.iter().for_each(|source| task.insert(source, 1));
         let other = thread::spawn(move || sources.iter().for_each(|source| source.advance()));
         task.run(1);

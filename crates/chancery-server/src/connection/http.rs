@@ -54,7 +54,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http<I> {
         }
     }
 
-    /// HTTP/1.1 has no ping, so its peers are never given up.
+    /// Sends a ping over HTTP/2. HTTP/1.1 has no ping, so its peers are never given up.
     pub(super) fn send_ping(&mut self) {
         if let Self::Http2(http) = self {
             http.send_ping();

@@ -41,12 +41,17 @@ impl Keepalive {
         self.deadline
     }
 
-    /// Decides when the deadline has come. The last bytes of the peer came at `heard`.
-    pub(super) fn on_deadline(&mut self, heard: Instant, now: Instant) -> Option<KeepaliveAction> {
+    /// Returns the action that is due at the deadline. The last bytes of the peer came at
+    /// `last_read`.
+    pub(super) fn on_deadline(
+        &mut self,
+        last_read: Instant,
+        now: Instant,
+    ) -> Option<KeepaliveAction> {
         if self.ping_sent {
             return Some(KeepaliveAction::GiveUp);
         }
-        self.deadline = heard + self.interval;
+        self.deadline = last_read + self.interval;
         if self.deadline > now {
             return None;
         }
@@ -55,7 +60,7 @@ impl Keepalive {
         Some(KeepaliveAction::Ping)
     }
 
-    /// Says that the peer answered.
+    /// Notes that the peer answered.
     pub(super) fn pong_received(&mut self, now: Instant) {
         self.ping_sent = false;
         self.deadline = now + self.interval;
@@ -77,15 +82,18 @@ mod tests {
         };
         let begun = Instant::now();
         let mut keepalive = Keepalive::new(&times, begun).unwrap();
-        let heard = begun + Duration::from_secs(4);
-        assert_eq!(keepalive.on_deadline(heard, begun + interval), None, "it sent something");
-        assert_eq!(keepalive.deadline(), heard + interval);
-        assert_eq!(keepalive.on_deadline(heard, heard + interval), Some(KeepaliveAction::Ping));
-        assert_eq!(keepalive.deadline(), heard + interval + timeout);
-        keepalive.pong_received(heard + interval);
+        let last_read = begun + Duration::from_secs(4);
+        assert_eq!(keepalive.on_deadline(last_read, begun + interval), None, "it sent something");
+        assert_eq!(keepalive.deadline(), last_read + interval);
+        assert_eq!(
+            keepalive.on_deadline(last_read, last_read + interval),
+            Some(KeepaliveAction::Ping)
+        );
+        assert_eq!(keepalive.deadline(), last_read + interval + timeout);
+        keepalive.pong_received(last_read + interval);
         let asked = keepalive.deadline();
-        assert_eq!(asked, heard + interval + interval);
-        assert_eq!(keepalive.on_deadline(heard + interval, asked), Some(KeepaliveAction::Ping));
+        assert_eq!(asked, last_read + interval + interval);
+        assert_eq!(keepalive.on_deadline(last_read + interval, asked), Some(KeepaliveAction::Ping));
         assert_eq!(
             keepalive.on_deadline(asked, keepalive.deadline()),
             Some(KeepaliveAction::GiveUp),

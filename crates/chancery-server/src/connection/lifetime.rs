@@ -87,7 +87,7 @@ impl Lifetime {
         self
     }
 
-    /// Says that the peer answered a ping.
+    /// Notes that the peer answered a ping.
     pub(super) fn pong_received(&mut self) {
         if let Some(keepalive) = &mut self.keepalive {
             keepalive.pong_received(Instant::now());
@@ -105,12 +105,12 @@ impl Lifetime {
         true
     }
 
-    /// The next action that is due. The last bytes of the peer came at `heard`.
+    /// The next action that is due. The last bytes of the peer came at `last_read`.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         times: &Times,
-        heard: Instant,
+        last_read: Instant,
     ) -> Poll<LifetimeAction> {
         if let LifetimeStage::Serving = self.stage
             && self.stop.as_mut().poll(cx).is_ready()
@@ -124,7 +124,7 @@ impl Lifetime {
                 timer.as_mut().reset(at);
             }
             ready!(timer.as_mut().poll(cx));
-            if let Some(change) = self.due(at, times, heard) {
+            if let Some(change) = self.due(at, times, last_read) {
                 return Poll::Ready(change);
             }
         }
@@ -142,13 +142,13 @@ impl Lifetime {
         [keepalive, own].into_iter().flatten().min()
     }
 
-    /// The action for which `at` was the time.
-    fn due(&mut self, at: Instant, times: &Times, heard: Instant) -> Option<LifetimeAction> {
+    /// The action that was due at `at`.
+    fn due(&mut self, at: Instant, times: &Times, last_read: Instant) -> Option<LifetimeAction> {
         let now = Instant::now();
         if let Some(keepalive) = &mut self.keepalive
             && keepalive.deadline() == at
         {
-            return match keepalive.on_deadline(heard, now)? {
+            return match keepalive.on_deadline(last_read, now)? {
                 KeepaliveAction::Ping => Some(LifetimeAction::Ping),
                 KeepaliveAction::GiveUp => {
                     self.keepalive = None;

@@ -35,11 +35,12 @@ use lifetime::{Lifetime, LifetimeAction};
 use responder::Responder;
 use stream::Http2Stream;
 
-/// The rest of a connection: it is served while this is polled. Boxed, so that a task keeps no
-/// more than a pointer.
+/// The service of a connection until its end. It is boxed, so that a task keeps no more than a
+/// pointer.
 pub(crate) type ConnectionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Waits for the first bytes of a connection whose handshake is done. `None`: no client is there.
+/// Waits for the first bytes of a connection whose handshake is done. Returns `None` if no client
+/// is there.
 pub(crate) async fn open<I>(
     mut io: I,
     peer: Peer,

@@ -42,11 +42,11 @@ pub(super) async fn read_version(
 mod tests {
     use super::*;
 
-    async fn version(said: &[u8]) -> io::Result<(HttpVersion, Vec<u8>)> {
-        // In pieces of five bytes.
+    async fn version(bytes: &[u8]) -> io::Result<(HttpVersion, Vec<u8>)> {
+        // The bytes come in pieces of five.
         let (mut client, mut server) = tokio::io::duplex(5);
-        let says = async move { tokio::io::AsyncWriteExt::write_all(&mut client, said).await };
-        tokio::join!(async move { read_version(&mut server).await }, says).0
+        let write = async move { tokio::io::AsyncWriteExt::write_all(&mut client, bytes).await };
+        tokio::join!(async move { read_version(&mut server).await }, write).0
     }
 
     #[tokio::test]
@@ -61,8 +61,8 @@ mod tests {
 
     #[tokio::test]
     async fn less_than_a_request_is_no_client() {
-        for said in [&b""[..], b"GET /", b"PRI * HTTP/2.0\r\n\r\n"] {
-            assert!(version(said).await.is_err());
+        for bytes in [&b""[..], b"GET /", b"PRI * HTTP/2.0\r\n\r\n"] {
+            assert!(version(bytes).await.is_err());
         }
     }
 }

@@ -134,7 +134,8 @@ impl ResponseSender {
         }
     }
 
-    /// Sends the held chunk, if there is one, when there is room. True: it was the last one.
+    /// Sends the held chunk, if there is one, when there is room. Returns true if it was the last
+    /// one.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, h2::Error>> {
         let Some(chunk) = self.chunk.take() else { return Poll::Ready(Ok(false)) };
         if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
@@ -146,16 +147,18 @@ impl ResponseSender {
         Poll::Ready(Ok(last))
     }
 
-    /// Waits for a reset: beside new data, nothing else can happen to the stream.
+    /// Waits for a reset, the only thing that can happen to the stream apart from new data.
     fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         self.to.poll_reset(cx).map(|why| Err(why?.into()))
     }
 
-    /// Holds a chunk, and asks for room for it. Not before: unused room is missing to the other
-    /// streams of the connection. For one byte, because h2 asks for the rest.
+    /// Holds a chunk, and asks h2 for room for it. It does not ask earlier, because the other
+    /// streams of the connection lack the room that is given out. It asks for one byte, because h2
+    /// asks for the rest.
     fn hold(&mut self, chunk: Bytes) {
         if !chunk.is_empty() {
-            // Takes the waker out: room that is there at once would wake the stream for nothing.
+            // This takes the waker out of h2: room that is there at once would wake the stream for
+            // nothing.
             let _ = self.to.poll_reset(&mut Context::from_waker(Waker::noop()));
             self.to.reserve_capacity(1);
         }

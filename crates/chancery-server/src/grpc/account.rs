@@ -1,6 +1,6 @@
 //! The account of one stream: each event becomes a log line, metrics, and a call of the observers.
 //!
-//! Bodies are never logged and given to nobody (S-138).
+//! Bodies are neither logged nor given to observers (S-138).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use crate::event::{StreamEvent, StreamEventKind};
 use crate::metrics::{Metrics, StreamLabels, TypeCounters, TypeLabels, observe};
 use crate::policy::{Client, Peer};
-use crate::shared::{Shared, StreamPermit};
+use crate::shared::{ServerState, StreamPermit};
 use crate::store::AudienceName;
 
 /// One stream, as logs, metrics and observers see it.
@@ -29,7 +29,8 @@ pub(crate) struct Account {
     audience: Option<AudienceName>,
     /// The time at which the snapshot that the client should see was published.
     published: Option<Instant>,
-    /// The types of the stream, a handful. A list, because an idle stream should cost little memory.
+    /// The types of the stream, a handful. They are a list, because an idle stream should cost
+    /// little memory.
     types: Vec<(TypeUrl, TypeStats)>,
     /// The status with which the server ended the stream.
     ended: Option<i32>,
@@ -40,7 +41,8 @@ struct TypeStats {
     counters: TypeCounters,
     /// The time of the first request, until it is answered.
     asked: Option<Instant>,
-    /// The time at which the last response had been published, until the client accepts it.
+    /// The time at which the content of the last response was published, until the client accepts
+    /// it.
     published: Option<Instant>,
     warned_of_size: bool,
 }
@@ -142,7 +144,7 @@ impl Account {
         Client { node: self.node.as_deref(), peer: &self.peer }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<ServerState> {
         self.permit.shared()
     }
 
@@ -162,7 +164,8 @@ impl Account {
         self.observe(StreamEventKind::Subscribed { type_url, wildcard, names });
     }
 
-    /// Some clients never name a resource. Nobody would notice that they wait.
+    /// Logs that the client names no resource. Some clients never do, and nothing else would show
+    /// that they wait.
     fn unnamed(&self, type_url: &TypeUrl, resources: usize) {
         let (stream, node, of) = (self.id, self.node_id(), type_url.short());
         info!(

@@ -18,7 +18,7 @@ use tonic::Status;
 
 use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit, SendPermits};
-use super::session::Session;
+use super::session::StreamSession;
 use super::status::{draining, trailers};
 use crate::activity::ConnectionActivity;
 use crate::config::Limits;
@@ -28,8 +28,7 @@ use crate::request::RequestBody;
 const REQUESTS_AT_ONCE: usize = 64;
 /// The number of bytes of responses that are gathered before they are sent.
 const BYTES_AT_ONCE: usize = 64 * 1024;
-/// The time that a client which has sent nothing yet gets for its first request when the connection
-/// drains.
+/// The time for the first request of a client that has sent nothing when the connection drains.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 /// The shortest time of the timer: a deadline in the past must not make the stream spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
@@ -38,7 +37,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 pub(crate) struct StreamBody {
     permits: Arc<SendPermits>,
     messages: RequestMessages<RequestBody>,
-    session: Session,
+    session: StreamSession,
     out: Frames,
     permit: Option<PermitState>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -76,7 +75,7 @@ impl StreamBody {
     pub(super) fn new(
         permits: Arc<SendPermits>,
         requests: RequestBody,
-        session: Session,
+        session: StreamSession,
         activity: Arc<ConnectionActivity>,
     ) -> Self {
         let limit = session.shared().config.limits.max_request_bytes;
@@ -123,7 +122,7 @@ impl StreamBody {
         Poll::Ready(chunk)
     }
 
-    /// Does everything that is due, once and as of one moment. True: there may be more.
+    /// Does everything that is due, once and as of one moment. Returns true if there may be more.
     fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
         let now = Instant::now();
         let more = self.take_requests(cx, now)?;
@@ -147,7 +146,7 @@ impl StreamBody {
         matches!(self.stage, StreamBodyStage::Open) && staying && !self.is_due(cx, now)
     }
 
-    /// Takes the requests that have arrived. True: there may be more.
+    /// Takes the requests that have arrived. Returns true if there may be more.
     fn take_requests(&mut self, cx: &mut Context<'_>, now: Instant) -> Result<bool, Status> {
         for _ in 0..REQUESTS_AT_ONCE {
             let StreamBodyStage::Open = self.stage else { return Ok(false) };
@@ -181,15 +180,16 @@ impl StreamBody {
         true
     }
 
-    /// Ends the stream when the connection drains, but not before its first answer, if that comes in
-    /// time: clients take a stream that ends without an answer for an outage (S-112).
+    /// Ends the stream when the connection drains. It waits for the first answer, within a bound,
+    /// because clients take a stream that ends without an answer for an outage (S-112).
     fn check_drain(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
         if let DrainState::No(activity) = &self.drain {
             if !activity.is_draining() {
                 return Ok(());
             }
             let grace = self.session.shared().config.times.grace;
-            let grace = if self.session.is_unheard() { grace.min(FIRST_WORD) } else { grace };
+            let grace =
+                if self.session.awaits_first_request() { grace.min(FIRST_WORD) } else { grace };
             self.drain = DrainState::Until(Box::pin(tokio::time::sleep(grace)));
         }
         let DrainState::Until(over) = &mut self.drain else { return Ok(()) };
@@ -203,10 +203,10 @@ impl StreamBody {
     fn give_up(&mut self) {
         self.permit = None;
         self.out = Frames::default();
-        self.end(Status::resource_exhausted("too many clients ask for large responses"));
+        self.end_with(Status::resource_exhausted("too many clients ask for large responses"));
     }
 
-    fn end(&mut self, status: Status) {
+    fn end_with(&mut self, status: Status) {
         self.session.ends(&status);
         self.stage = StreamBodyStage::Ending(status);
     }
@@ -229,7 +229,7 @@ impl StreamBody {
             }
             rounds += 1;
             match self.work(cx) {
-                Err(status) => self.end(status),
+                Err(status) => self.end_with(status),
                 Ok(false) if !matches!(self.stage, StreamBodyStage::Ended) => return Poll::Pending,
                 Ok(_) if rounds == 8 => {
                     // Other streams get the thread.

@@ -71,8 +71,8 @@ fn refusal(error: FrameError) -> Status {
 /// the message.
 ///
 /// A shared part is copied only if it is so small that a chunk of its own would cost more. The part
-/// that is the stream's own comes last: the connection takes it only when it has sent nearly all that
-/// is before it, so being asked for more tells that the client took the large parts.
+/// that is the stream's own comes last: the connection takes it only when it has sent nearly all
+/// that is before it, so a poll for more shows that the client took the large parts.
 pub(crate) fn frame(shared: &[Bytes], own: &[u8], out: &mut Frames) -> usize {
     let size = shared.iter().map(Bytes::len).sum::<usize>() + own.len();
     let small = shared.iter().map(Bytes::len).filter(|length| *length <= COPIED);
@@ -93,7 +93,7 @@ pub(crate) fn frame(shared: &[Bytes], own: &[u8], out: &mut Frames) -> usize {
     size
 }
 
-/// Up to this size shared bytes are copied next to the header.
+/// The size in bytes up to which shared parts are copied next to the header.
 const COPIED: usize = 8 * 1024;
 
 /// Frames that wait to be sent. Small ones lie together in one chunk.

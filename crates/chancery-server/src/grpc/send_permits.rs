@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The time for which a client can keep others waiting by not reading. Some take longer on a slow
-/// network; then a few more responses than the limit are sent at once.
+/// The longest time for which a permit counts, so that a client that does not read delays the
+/// others no longer. On a slow network a client takes longer; then a few more responses than the
+/// limit are sent at once.
 const MAX_HOLD: Duration = Duration::from_millis(20);
 
 /// The time for which a stream waits for a permit. After a longer wait its client would have given up, so the
@@ -228,16 +229,16 @@ mod tests {
         // S-111
         let permits = SendPermits::new(1);
         let mut waiting: Vec<_> = (0..600).map(|_| permits.request()).collect();
-        let mut came = 0;
+        let mut granted = 0;
         for waiting in &mut waiting {
             // Nobody reads, so each permit lasts as long as it can.
             match poll_fn(|cx| waiting.poll(cx)).await {
                 Ok(permit) => std::mem::forget(permit),
                 Err(PermitTimeout) => continue,
             }
-            came += 1;
+            granted += 1;
         }
         let leases = MAX_WAIT.as_millis() / MAX_HOLD.as_millis();
-        assert!((leases - 50..=leases + 1).contains(&came), "{came}");
+        assert!((leases - 50..=leases + 1).contains(&granted), "{granted}");
     }
 }

@@ -16,21 +16,21 @@ use tonic::Status;
 use super::account::Account;
 use super::framing::{Frames, frame};
 use crate::policy::Peer;
-use crate::shared::{Shared, StreamPermit};
+use crate::shared::{ServerState, StreamPermit};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
-pub(crate) struct Session {
+pub(crate) struct StreamSession {
     account: Account,
     variant: Variant,
     machine: server::Machine,
     watch: Option<Watch>,
     answered: bool,
-    /// True if its audience had a snapshot.
+    /// True if the stream was given a snapshot.
     shown: bool,
 }
 
-impl Session {
+impl StreamSession {
     pub(crate) fn open(
         permit: StreamPermit,
         peer: Arc<Peer>,
@@ -76,7 +76,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds the next response, if there is one; `false` if not.
+    /// Adds the next response. Returns false if there is none.
     pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> bool {
         let Some(response) = self.machine.poll(self.time(now)) else {
             if let Some(event) = self.machine.landed() {
@@ -93,28 +93,28 @@ impl Session {
         true
     }
 
-    /// When to ask for responses again if nothing happens before.
+    /// The time at which to ask for responses again, if nothing happens before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.machine.deadline().map(|time| self.account.started() + time.0)
     }
 
-    /// Returns true if the client got its first answer (S-112), or needs none because it holds what is
-    /// current. Ask when nothing is due.
+    /// Returns true if the client got its first answer (S-112), or needs none because it holds what
+    /// is current. The result is right only when nothing is due.
     pub(crate) fn is_answered(&self) -> bool {
         self.answered || self.shown
     }
 
     /// Returns true if no request has come yet.
-    pub(crate) fn is_unheard(&self) -> bool {
+    pub(crate) fn awaits_first_request(&self) -> bool {
         self.watch.is_none()
     }
 
-    /// Says with which status the stream is ended.
+    /// Notes the status with which the stream is ended.
     pub(crate) fn ends(&mut self, status: &Status) {
         self.account.ends(status.code() as i32);
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<ServerState> {
         self.account.shared()
     }
 
@@ -156,7 +156,8 @@ impl Session {
         Ok(())
     }
 
-    /// Without a snapshot the client waits, or keeps what it has.
+    /// Gives the machine the snapshot of the audience. Without a snapshot the client waits, or
+    /// keeps what it has.
     fn see(&mut self, state: AudienceState, now: Instant) -> Result<(), Status> {
         if state.reassigned {
             let before = self.watch.as_ref().map(|watch| watch.audience().clone());

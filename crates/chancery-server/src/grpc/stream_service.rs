@@ -7,21 +7,21 @@ use tonic::Status;
 
 use super::body::StreamBody;
 use super::send_permits::SendPermits;
-use super::session::Session;
+use super::session::StreamSession;
 use super::status::draining;
 use crate::activity::RequestContext;
 use crate::request::RequestBody;
 use crate::routes::StreamRoute;
-use crate::shared::{Shared, StreamPermit};
+use crate::shared::{ServerState, StreamPermit};
 
 /// Opens discovery streams.
 pub(crate) struct StreamService {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     permits: Arc<SendPermits>,
 }
 
 impl StreamService {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: &Arc<ServerState>) -> Self {
         let permits = Arc::new(SendPermits::new(shared.config.limits.max_big_responses));
         Self { shared: Arc::clone(shared), permits }
     }
@@ -38,7 +38,7 @@ impl StreamService {
     ) -> Result<Response<StreamBody>, Status> {
         let permit = self.admit(context)?;
         let (variant, only) = (route.variant, route.type_url.clone());
-        let session = Session::open(permit, Arc::clone(&context.peer), variant, only);
+        let session = StreamSession::open(permit, Arc::clone(&context.peer), variant, only);
         let activity = Arc::clone(&context.activity);
         let body =
             StreamBody::new(Arc::clone(&self.permits), request.into_body(), session, activity);

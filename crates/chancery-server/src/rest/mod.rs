@@ -21,7 +21,7 @@ use crate::http_error::http_error;
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
 use crate::request::RequestBody;
-use crate::shared::{Shared, StreamPermit};
+use crate::shared::{ServerState, StreamPermit};
 use crate::store::Watch;
 
 mod repeats;
@@ -29,14 +29,14 @@ use repeats::RepeatedPolls;
 
 /// Answers polls.
 pub(crate) struct PollService {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     repeats: RepeatedPolls,
 }
 
 /// One poll.
 struct RestPoll<'a> {
     service: &'a PollService,
-    shared: &'a Shared,
+    shared: &'a ServerState,
     context: &'a RequestContext,
     type_url: &'a TypeUrl,
 }
@@ -45,7 +45,7 @@ struct RestPoll<'a> {
 type ErrorResponse = Box<Response<Bytes>>;
 
 impl PollService {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: &Arc<ServerState>) -> Self {
         Self { shared: Arc::clone(shared), repeats: RepeatedPolls::default() }
     }
 
@@ -124,8 +124,8 @@ impl RestPoll<'_> {
 
     /// The time for which the client may be held: less than that after which it gives up (S-021).
     fn hold_time(&self, headers: &HeaderMap) -> Duration {
-        let told = headers.get("x-envoy-expected-rq-timeout-ms").and_then(|it| it.to_str().ok());
-        let patience = told.and_then(|text| text.parse().ok()).map(Duration::from_millis);
+        let timeout = headers.get("x-envoy-expected-rq-timeout-ms").and_then(|it| it.to_str().ok());
+        let patience = timeout.and_then(|text| text.parse().ok()).map(Duration::from_millis);
         let most = self.shared.config.times.rest_hold;
         patience.map_or(most, |patience| most.min(patience.mul_f64(0.8)))
     }
@@ -195,7 +195,7 @@ impl RestPoll<'_> {
         version: &str,
         resources: &[Arc<chancery_core::Resource>],
     ) -> Result<Response<Bytes>, ErrorResponse> {
-        let Shared { schema, config, metrics, .. } = self.shared;
+        let ServerState { schema, config, metrics, .. } = self.shared;
         let json =
             response_to_json(schema, self.type_url, version, &config.control_plane, resources)
                 .map_err(|error| {

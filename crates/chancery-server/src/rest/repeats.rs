@@ -1,4 +1,4 @@
-//! Polls that were answered with the same again and again.
+//! Polls that were answered with the same response again and again.
 //!
 //! A poll is no session, so this is only a memory of the last responses: bounded, and lost without
 //! harm. It holds hashes, not names.

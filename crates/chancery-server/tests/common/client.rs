@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::within;
 
 /// A connection over HTTP/2.
-pub(crate) struct Client {
+pub(crate) struct Http2Client {
     send: SendRequest<Bytes>,
     pings: PingPong,
     /// Ends with the connection.
@@ -23,13 +23,13 @@ pub(crate) struct Client {
 }
 
 /// A gRPC stream.
-pub(crate) struct Stream {
+pub(crate) struct GrpcStream {
     send: SendStream<Bytes>,
     receive: RecvStream,
     read: BytesMut,
 }
 
-impl Client {
+impl Http2Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let io = TcpStream::connect(address).await.unwrap();
         io.set_nodelay(true).unwrap();
@@ -44,7 +44,7 @@ impl Client {
     }
 
     /// Opens a stream; `Err` is the status of a refusal.
-    pub(crate) async fn open(&self, path: &str) -> Result<Stream, (i32, String)> {
+    pub(crate) async fn open(&self, path: &str) -> Result<GrpcStream, (i32, String)> {
         let request = Request::post(path)
             .header("content-type", "application/grpc")
             .header("te", "trailers")
@@ -57,7 +57,7 @@ impl Client {
         assert_eq!(head.headers["content-type"], "application/grpc");
         match head.headers.get("grpc-status") {
             Some(_) => Err(status(&head.headers)),
-            None => Ok(Stream { send, receive, read: BytesMut::new() }),
+            None => Ok(GrpcStream { send, receive, read: BytesMut::new() }),
         }
     }
 
@@ -66,7 +66,7 @@ impl Client {
         &self,
         path: &str,
         message: &impl Message,
-    ) -> Result<Stream, (i32, String)> {
+    ) -> Result<GrpcStream, (i32, String)> {
         let request = Request::post(path).header("content-type", "application/grpc");
         let mut sender = within(self.send.clone().ready()).await.unwrap();
         let (response, mut send) = sender.send_request(request.body(()).unwrap(), false).unwrap();
@@ -74,7 +74,7 @@ impl Client {
         let (head, receive) = within(response).await.unwrap().into_parts();
         match head.headers.get("grpc-status") {
             Some(_) => Err(status(&head.headers)),
-            None => Ok(Stream { send, receive, read: BytesMut::new() }),
+            None => Ok(GrpcStream { send, receive, read: BytesMut::new() }),
         }
     }
 
@@ -119,7 +119,7 @@ impl Client {
     }
 }
 
-impl Stream {
+impl GrpcStream {
     pub(crate) fn send(&mut self, message: &impl Message) {
         self.send_bytes(&message.encode_to_vec());
     }

@@ -1,11 +1,13 @@
 //! A directory as a source: it is loaded, and committed to a [`Catalog`].
 //!
-//! A load is committed only if nothing moved while it was read. Where the system reports changes,
-//! only what changed is read, and the rest is as it was: [`Directory::attempt`] is the place where
-//! that is decided and proved. A layer with a fault is held back. A directory that cannot be listed
-//! at all, is not there, or lost all its files at once changes nothing: more often than not that is a
-//! volume not mounted yet, or a script between `rm` and `cp`. Files taken out one by one are taken out
-//! on purpose, and the last one too; so is an overlay that goes while other files stay.
+//! A load is committed only if nothing changed while it was read. Where the system reports changes,
+//! only the changed files are read, and the rest is taken over: [`Directory::attempt`] decides when
+//! that is safe. A layer with a fault is held back.
+//!
+//! A directory that cannot be listed, does not exist or lost all its files at once changes nothing:
+//! usually that is a volume that is not mounted yet, or a script between `rm` and `cp`. Files that
+//! are removed one by one are removed on purpose, including the last one; so is an overlay that is
+//! removed while other files stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,7 +24,7 @@ use crate::read::cache::Cache;
 use crate::read::document::Document;
 use crate::read::{FileEdit, Reading};
 use crate::report::LoadReport;
-use crate::scan::listing::{FileChange, Identity, Listing};
+use crate::scan::listing::{FileChange, FileIdentity, Listing};
 use crate::scan::patch;
 use crate::scan::scan;
 use crate::warnings::WarningsSeen;
@@ -33,25 +35,26 @@ use crate::watch::change_log::{ChangeLog, ChangedPlaces};
 pub struct Directory {
     pub(crate) options: Options,
     pub(crate) watcher: Option<Watcher>,
-    /// Why there are no events, if there should be.
+    /// The reason why there are no events, if there should be some.
     pub(crate) no_events: Option<Warning>,
     pub(crate) change_log: ChangeLog,
     schema: Schema,
     cache: Cache,
     catalog: Catalog,
-    /// The last reading, to see what moved since.
+    /// The last reading, with which the next one is compared.
     last: Option<Reading>,
-    /// True if that is in the catalog.
+    /// True if the last reading is in the catalog.
     published: bool,
     layers: DirectoryLayers,
-    /// The number of files when all was last well, and their directory; forgotten when
-    /// it goes, so that the one that comes after it is another, whatever its identity.
-    filled: Option<(Option<Identity>, usize)>,
+    /// The number of files at the last load without faults, and the identity of their directory. It
+    /// is `None` once that directory is gone, so that the next one at the same place counts as
+    /// another one, even if it has the same identity.
+    filled: Option<(Option<FileIdentity>, usize)>,
     warnings: WarningsSeen,
 }
 
 impl Directory {
-    /// A directory nothing was read from yet.
+    /// A directory that was not read yet.
     pub fn new(options: Options, schema: Schema) -> Self {
         Self {
             options,
@@ -69,8 +72,8 @@ impl Directory {
         }
     }
 
-    /// Commits into this catalog, which other sources commit into too. Each layer belongs to one of
-    /// them: those of the directory are base, and the overlays it has files for.
+    /// Commits into this catalog, into which other sources may commit too. Each layer belongs to
+    /// one source: those of the directory are base, and the overlays for which it has files.
     #[must_use]
     pub fn with_catalog(self, catalog: Catalog) -> Self {
         Self { catalog, ..self }
@@ -81,7 +84,7 @@ impl Directory {
         self.catalog.clone()
     }
 
-    /// Reads the directory. This blocks, and waits a while for a directory that moves.
+    /// Reads the directory. This blocks, and waits for a while if the directory is changing.
     pub fn load(&mut self) -> LoadReport {
         for _ in 0..PATIENCE {
             match self.attempt() {
@@ -92,7 +95,7 @@ impl Directory {
         self.load_moving()
     }
 
-    /// Loads the directory, or what changed in it, unless something moves meanwhile.
+    /// Loads the directory or its changes. Returns `None` if something changes meanwhile.
     pub(crate) fn attempt(&mut self) -> Option<LoadReport> {
         let recorded = self.change_log.take();
         let report = match self.changes(&recorded) {
@@ -108,7 +111,8 @@ impl Directory {
         report
     }
 
-    /// Reads a directory that never comes to rest. What is torn shows as a fault in its layer.
+    /// Reads a directory that does not stop changing. A file that was half written is a fault of
+    /// its layer.
     pub(crate) fn load_moving(&mut self) -> LoadReport {
         let reading = self.read();
         let mut report = self.take(reading);
@@ -117,7 +121,7 @@ impl Directory {
         report
     }
 
-    /// Returns true if something moved since the last load. The next one looks everywhere then.
+    /// Returns true if something changed since the last load. The next load reads everything then.
     pub(crate) fn has_moved(&self) -> bool {
         let moved = self.last.as_ref().is_none_or(|last| last.listing != self.peek());
         if moved {
@@ -126,7 +130,7 @@ impl Directory {
         moved
     }
 
-    /// Returns true if files may hold something else without showing it. The next load reads them.
+    /// Returns true if files may have changed without a new stamp. The next load reads these files.
     pub(crate) fn is_unsure(&self) -> bool {
         let places = self.last.as_ref().map(|last| &last.listing.places);
         for path in self.cache.unsure() {
@@ -138,12 +142,12 @@ impl Directory {
         !self.cache.unsure().is_empty()
     }
 
-    /// Lists what is there, unread.
+    /// Lists the directory without reading its files.
     pub(crate) fn peek(&self) -> Listing {
         scan(&self.options)
     }
 
-    /// Reads all there is. The places found are watched before anything in them is read.
+    /// Reads everything. The places are watched before anything in them is read.
     fn read(&mut self) -> Reading {
         let listing = self.peek();
         if let Some(watcher) = &mut self.watcher {
@@ -153,20 +157,20 @@ impl Directory {
         Reading { listing, documents }
     }
 
-    /// Publishes what was read, if that is still what is there.
+    /// Publishes what was read, if the directory is still the same.
     fn conclude(&mut self, reading: Reading) -> Option<LoadReport> {
         (self.peek() == reading.listing).then(|| self.take(reading))
     }
 
-    /// The changes at these places since the last load; `None` if all has to be looked at.
+    /// The changes at these places since the last load; `None` if everything has to be read.
     fn changes(&self, at: &ChangedPlaces) -> Option<Vec<FileChange>> {
         let reports_all = self.watcher.as_ref().is_some_and(Watcher::reports_everything);
         let last = self.last.as_ref().filter(|_| reports_all && self.published)?;
-        patch::look(&last.listing, &self.options, at)
+        patch::changed_files(&last.listing, &self.options, at)
     }
 
-    /// Reads what changed, and publishes it if it is still what is there, and nothing else
-    /// happened: everything else is then as it was read before.
+    /// Reads the changed files, and publishes them if they are still the same and nothing else
+    /// changed. All other files are then as they were read before.
     fn attempt_changes(
         &mut self,
         at: &ChangedPlaces,
@@ -196,7 +200,7 @@ impl Directory {
         Some(self.cache.read_one(found, &self.options, &self.schema))
     }
 
-    /// Publishes what was read.
+    /// Publishes a whole reading.
     fn take(&mut self, reading: Reading) -> LoadReport {
         let layers = self.layers.read_all(&reading);
         let mut report = self.report(&reading.listing);
@@ -204,7 +208,7 @@ impl Directory {
             let changes = self.layers.changes_of_all(&reading.listing, layers, &report.faults);
             self.publish(changes, &mut report);
         }
-        report.warnings = self.warnings.all(&reading);
+        report.warnings = self.warnings.new_of_scan(&reading);
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
         report
@@ -234,7 +238,7 @@ impl Directory {
         report
     }
 
-    /// The faults there are now. With a fault of the whole directory, nothing is committed.
+    /// The present faults. With a fault of the whole directory, nothing is committed.
     fn report(&mut self, listing: &Listing) -> LoadReport {
         let mut report = LoadReport { files: listing.files.len(), ..LoadReport::default() };
         report.faults.clone_from(&listing.faults);

@@ -1,4 +1,4 @@
-//! Loads of what changed and of everything, while things move.
+//! Loads of changes and of everything, while the directory changes.
 
 use std::fs;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -56,13 +56,13 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
         documents[0].resources[0].resource.name().to_string()
     };
     assert_eq!(name(&mut directory), "a");
-    // As far as the stamp tells, nothing happened.
+    // The stamp shows no change.
     fs::write(dir.path().join("a.json"), cluster("b")).unwrap();
     assert_eq!(name(&mut directory), "b");
     assert!(directory.is_unsure());
 }
 
-/// A directory that was read with somebody listening, as following one does it.
+/// A directory that was read while its events are recorded, as a follower does.
 struct Listening {
     dir: tempfile::TempDir,
     directory: Directory,
@@ -74,7 +74,7 @@ impl Listening {
         Self::below("", files)
     }
 
-    /// With the files in a directory below the temporary one.
+    /// A directory with these files, at a place below the temporary one.
     fn below(place: &str, files: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (sender, wakeups) = sync_channel(1);
@@ -88,13 +88,13 @@ impl Listening {
         it
     }
 
-    /// A file with a cluster named as it.
+    /// Writes a file with a cluster of the same name.
     fn write(&self, file: &str) {
         fs::create_dir_all(self.dir.path().join(file).parent().unwrap()).unwrap();
         fs::write(self.dir.path().join(file), cluster(file)).unwrap();
     }
 
-    /// The changes that events reported; `None` is anything.
+    /// The recorded places, and their changes; `None` stands for anything.
     fn recorded(&self) -> (ChangedPlaces, Option<Vec<FileChange>>) {
         self.wakeups.recv_timeout(Duration::from_secs(60)).unwrap();
         let watcher = self.directory.watcher.as_ref().unwrap();
@@ -148,7 +148,7 @@ fn what_happens_elsewhere_while_a_change_is_read_holds_it_back() {
         step(&it);
         assert_eq!(it.directory.attempt_changes(&recorded, changes.unwrap()), None);
         assert!(!it.names().contains(&"changed".to_owned()));
-        // All of it, and from the start again.
+        // Everything, and then again from the start.
         it.directory.change_log.put_back(recorded);
         assert!(it.directory.attempt().is_some());
         assert!(it.names().contains(&"changed".to_owned()));

@@ -1,8 +1,8 @@
 //! The parsed files of the directory. A file that did not change is not read again.
 //!
 //! A file is read again when its stamp changed, or when the stamp could not have shown a change,
-//! and parsed again only when its content changed. What is remembered belongs to a path, so a
-//! cache holds no more than the directory does.
+//! and parsed again only when its content changed. The cache is kept by path, so it holds no more
+//! files than the directory does.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -18,19 +18,19 @@ use crate::fault::{Scope, Wrong};
 use crate::options::Options;
 use crate::read::document::{Document, Parsing};
 use crate::read::workers;
-use crate::scan::listing::{FoundFile, Stamp};
+use crate::scan::listing::{FileStamp, FoundFile};
 
 /// The content of the files when they were last read.
 #[derive(Default)]
 pub(crate) struct Cache {
     files: HashMap<Arc<Path>, CachedFile>,
-    /// The files that may hold something else by now without showing it.
+    /// The files that may have changed without a new stamp.
     unsure: BTreeSet<Arc<Path>>,
 }
 
 #[derive(Clone)]
 struct CachedFile {
-    stamp: Stamp,
+    stamp: FileStamp,
     read_at: SystemTime,
     hash: u128,
     document: Arc<Document>,
@@ -62,7 +62,7 @@ impl Cache {
         self.keep(found, fresh)
     }
 
-    /// Forgets a file that is not there any more.
+    /// Forgets a file that does not exist any more.
     pub(crate) fn forget(&mut self, path: &Path) {
         self.files.remove(path);
         self.unsure.remove(path);
@@ -121,12 +121,13 @@ fn fresh(
     Ok(CachedFile { stamp, read_at, hash, document })
 }
 
-/// The whole file, if it is no larger than `limit`, whatever its size was a moment ago.
-fn read(path: &Path, stamp: Stamp, limit: u64) -> Result<Vec<u8>, Wrong> {
+/// Reads the whole file, if it is not larger than `limit`. Its size may have changed since it was
+/// listed.
+fn read(path: &Path, stamp: FileStamp, limit: u64) -> Result<Vec<u8>, Wrong> {
     if stamp.bytes > limit {
         return Err(Wrong::TooLarge { limit });
     }
-    // One more than there should be, so that the end is found without growing.
+    // There is room for one byte more than expected, so that the end is found without growing.
     let mut bytes = Vec::with_capacity(usize::try_from(stamp.bytes).unwrap_or_default() + 1);
     let whole = |bytes: &mut Vec<u8>| -> io::Result<usize> {
         File::open(path)?.take(limit.saturating_add(1)).read_to_end(bytes)

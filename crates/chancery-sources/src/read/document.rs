@@ -1,9 +1,9 @@
 //! The content of one file, parsed as a whole or piece by piece.
 //!
-//! A piece is a document of a YAML stream. A file of thousands of them costs what changed in it:
-//! pieces that were there before are taken over. Only where every piece is good, and they do not
-//! contradict each other, is the file what its pieces are; whatever else is read as a whole, which
-//! alone finds faults.
+//! A piece is a document of a YAML stream. After a change in a file of thousands of them, only the
+//! changed pieces are parsed, and the others are taken over. The pieces are put together only if
+//! each of them is good and they do not contradict each other; any other file is parsed as a whole,
+//! which alone finds faults.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ pub(crate) struct Document {
     pub(crate) resources: Vec<LoadedResource>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) warnings: Vec<Warning>,
-    /// The pieces it was made of, if it was.
+    /// The pieces of the file, if it was parsed piece by piece.
     parts: Vec<DocumentPart>,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct LoadedResource {
     pub(crate) type_url: TypeUrl,
     pub(crate) resource: Arc<Resource>,
     pub(crate) position: Position,
-    /// The same under its v2 type, if it has one and v2 is served.
+    /// The resource under its v2 type, if it has one and v2 is served.
     pub(crate) v2: Option<(TypeUrl, Arc<Resource>)>,
 }
 
 impl LoadedResource {
-    /// The entry of the resource, and of its v2 form, for a resource of this file.
+    /// The entries of the resource and of its v2 form.
     pub(crate) fn entries(&self, file: &Arc<Path>) -> impl Iterator<Item = (Key, Entry)> {
         let origin = Origin::File { path: Arc::clone(file), position: self.position };
         let written = Entry::new(Arc::clone(&self.resource), origin.clone());
@@ -69,7 +69,7 @@ pub(crate) struct Parsing<'a> {
     pub(crate) schema: &'a Schema,
 }
 
-/// A piece that was read, its lines counted from its start.
+/// A parsed piece. Its lines are counted from its own start.
 #[derive(Clone)]
 struct DocumentPart {
     hash: u128,
@@ -77,13 +77,13 @@ struct DocumentPart {
 }
 
 impl Document {
-    /// A file of which only this is known.
+    /// A file of which only a fault is known.
     pub(crate) fn wrong(fault: Fault) -> Self {
         Self { faults: vec![fault], ..Self::default() }
     }
 
-    /// Returns true if the difference does not matter: it is the same document, or neither holds
-    /// anything for the same reasons.
+    /// Returns true if the difference does not matter: it is the same document, or both have no
+    /// resources, for the same faults.
     pub(crate) fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         let nothing = self.resources.is_empty() && other.resources.is_empty();
         Arc::ptr_eq(self, other) || (nothing && self.faults == other.faults)
@@ -102,12 +102,12 @@ impl Parsing<'_> {
         let pieces = text.and_then(|text| document::pieces(self.found.format, text));
         match pieces.and_then(|pieces| self.together(&pieces, known)) {
             Some(document) => Ok(document),
-            None => self.whole(bytes),
+            None => self.parse_caught(bytes),
         }
     }
 
-    /// A text by itself. A parser that panics on it is a fault of this file and costs no other.
-    fn whole(self, bytes: &[u8]) -> Result<Document, Wrong> {
+    /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
+    fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
         let Self { found, v2, schema } = self;
         let parse = AssertUnwindSafe(|| document::parse(schema, found.format, bytes));
         let Parsed { resources, faults } = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
@@ -137,7 +137,7 @@ impl Parsing<'_> {
         Ok(document)
     }
 
-    /// The pieces of a text as one; `None` if one has a fault, or two define the same.
+    /// Joins the pieces of a text; `None` if one has a fault, or two define the same resource.
     fn together(self, pieces: &[Piece<'_>], known: &[DocumentPart]) -> Option<Document> {
         let mut document = Document { parts: self.parts(pieces, known)?, ..Document::default() };
         for (piece, part) in pieces.iter().zip(&document.parts) {
@@ -158,7 +158,7 @@ impl Parsing<'_> {
         names.into_iter().all(|name| seen.insert(name)).then_some(document)
     }
 
-    /// The document of each piece, parsed before or now. Returns `None` if one has a fault.
+    /// The documents of all pieces, parsed before or now. Returns `None` if one has a fault.
     fn parts(self, pieces: &[Piece<'_>], known: &[DocumentPart]) -> Option<Vec<DocumentPart>> {
         let hashes: Vec<u128> =
             pieces.iter().map(|piece| xxh3_128(piece.text.as_bytes())).collect();
@@ -170,7 +170,7 @@ impl Parsing<'_> {
         let read = workers::map(&rest, |(piece, hash)| match moved.get(hash) {
             Some(part) => Some((*part).clone()),
             None => {
-                let document = self.whole(piece.text.as_bytes()).ok()?;
+                let document = self.parse_caught(piece.text.as_bytes()).ok()?;
                 let part = DocumentPart { hash: *hash, document: Arc::new(document) };
                 part.document.faults.is_empty().then_some(part)
             }
@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scan::listing::Stamp;
+    use crate::scan::listing::FileStamp;
     use chancery_catalog::Layer;
 
     fn found() -> FoundFile {
@@ -198,11 +198,12 @@ mod tests {
             path: Path::new("a.yaml").into(),
             layer: Layer::Base,
             format: Format::Yaml,
-            stamp: Stamp::of(&metadata),
+            stamp: FileStamp::of(&metadata),
         }
     }
 
-    /// A document of a stream: a cluster gRPC has something against, and some that are less.
+    /// A document of a stream: mostly a cluster that gRPC warns of, and sometimes one with a fault
+    /// or none at all.
     fn piece() -> impl Strategy<Value = String> {
         let cluster = "\"@type\": t/envoy.config.cluster.v3.Cluster";
         let good = (0..12u8, 1..3u8).prop_map(move |(name, seconds)| {
@@ -240,7 +241,7 @@ mod tests {
             let mut before = None;
             for text in texts {
                 let text = text.join("---\n");
-                let whole = parsing.whole(text.as_bytes()).unwrap();
+                let whole = parsing.parse_caught(text.as_bytes()).unwrap();
                 let document = parsing.document(text.as_bytes(), before.as_ref()).unwrap();
                 prop_assert_eq!(told(&document), told(&whole));
                 before = Some(document);

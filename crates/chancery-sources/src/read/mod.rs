@@ -16,7 +16,7 @@ use crate::scan::listing::{FileChange, Listing};
 #[derive(Default)]
 pub(crate) struct Reading {
     pub(crate) listing: Listing,
-    /// In the order of the listed files.
+    /// The documents, in the order of the listed files.
     pub(crate) documents: Vec<Arc<Document>>,
 }
 

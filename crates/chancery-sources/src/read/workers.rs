@@ -1,6 +1,6 @@
-//! The same work on many things, on as many threads as there are cores.
+//! The same work on many items, on as many threads as there are cores.
 //!
-//! The results are those that one thread would have, in the same order.
+//! The results are the same as those of one thread, in the same order.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
         }
     };
     let mut done = thread::scope(|scope| {
-        // Where there can be no more threads, those that are do it all.
+        // If no more threads can be started, those that run do all the work.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, worker).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut done = worker();
@@ -36,7 +36,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// A thread for fewer items than this costs more than it saves.
+/// The number of items for which a thread of its own is worth its cost.
 const FEWEST: usize = 16;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The result of a scan: files, layers, faults, and the places to watch.
 //!
-//! Two listings are equal when nothing that matters moved between the scans: that is how a load
+//! Two listings are equal when nothing that matters changed between the scans. That is how a load
 //! knows that what it read belongs together, and how a sweep finds a change that no event reported.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ pub(crate) struct Listing {
     /// True if it is unknown which nodes have overlays.
     pub(crate) nodes_unlisted: bool,
     /// The top directory itself.
-    pub(crate) top: Option<Identity>,
+    pub(crate) top: Option<FileIdentity>,
     /// The places to watch.
     pub(crate) places: Places,
 }
@@ -41,26 +41,26 @@ pub(crate) struct Listing {
 /// A file that holds resources.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FoundFile {
-    /// The path below the directory as it was given, through whatever symlinks.
+    /// The path below the directory as it was given, which may lead through symlinks.
     pub(crate) path: Arc<Path>,
     pub(crate) layer: Layer,
     pub(crate) format: Format,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
 }
 
-/// A file that came, changed or went.
+/// A file that was added, changed or removed.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FileChange {
     /// The path as in the listing.
     pub(crate) path: Arc<Path>,
-    /// The file as it is now; `None` if it went.
+    /// The file as it is now; `None` if it was removed.
     pub(crate) now: Option<FoundFile>,
 }
 
 /// The identity of a file or directory, whatever its name. The system reuses inode numbers, so
 /// the time of birth is part of it where the filesystem has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     device: u64,
     inode: u64,
     born: Option<SystemTime>,
@@ -68,8 +68,8 @@ pub(crate) struct Identity {
 
 /// The metadata that changes when a file does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    identity: Identity,
+pub(crate) struct FileStamp {
+    identity: FileIdentity,
     pub(crate) bytes: u64,
     modified: (i64, i64),
     changed: (i64, i64),
@@ -78,13 +78,13 @@ pub(crate) struct Stamp {
 /// The places where a change can alter what a scan finds. All are reached without symlinks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Directories of ours: whatever happens in them matters. Each comes with its layer, if it
-    /// belongs to one and is found once.
+    /// The directories in which every change matters. Each has its layer, if it belongs to one and
+    /// is found once.
     pub(crate) directories: BTreeMap<PathBuf, Option<LayerDirectory>>,
-    /// Symlinks and their targets, and the top directory itself: they matter, their neighbours do
-    /// not.
+    /// The symlinks and their targets, and the top directory. Changes of these matter, and changes
+    /// beside them do not.
     pub(crate) entries: BTreeSet<PathBuf>,
-    /// The top directory, if it is there.
+    /// The top directory, if it exists.
     pub(crate) top: Option<PathBuf>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Places {
 pub(crate) struct LayerDirectory {
     /// The directory, as it is reached below the one given.
     pub(crate) shown: PathBuf,
-    pub(crate) identity: Identity,
+    pub(crate) identity: FileIdentity,
     pub(crate) layer: Layer,
 }
 
@@ -114,7 +114,8 @@ impl Listing {
         self.place(path).ok()
     }
 
-    /// Takes over a change. Returns the index of the file, and the file that was listed there.
+    /// Takes over a change. Returns the index of the file, and the file that was at that path
+    /// before.
     pub(crate) fn apply(
         &mut self,
         FileChange { path, now }: FileChange,
@@ -134,25 +135,25 @@ impl Listing {
     }
 }
 
-impl Identity {
+impl FileIdentity {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino(), born: metadata.created().ok() }
     }
 }
 
-impl Stamp {
+impl FileStamp {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
-            identity: Identity::of(metadata),
+            identity: FileIdentity::of(metadata),
             bytes: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 
-    /// Returns true if a write after this moment is sure to show in the stamp. File times are coarse: two
-    /// writes in the same tick of the filesystem's clock have the same ones. Only the time of the
-    /// last change counts, which nobody can set.
+    /// Returns true if a write after this moment is sure to change the stamp. File systems keep
+    /// times coarsely: two writes within one tick of their clock get the same time. Only the time
+    /// of the last status change counts, which no program can set.
     pub(crate) fn is_telling(&self, read_at: SystemTime) -> bool {
         let since_epoch = read_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (seconds, _) = self.changed;
@@ -161,7 +162,7 @@ impl Stamp {
     }
 }
 
-/// The coarsest clock of a filesystem in use, and some skew.
+/// The tick of the coarsest clock of a file system in use, and some skew.
 const COARSEST_TICK: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn a_stamp_taken_right_after_a_write_is_not_trusted() {
         let dir = tempfile::tempdir().unwrap();
-        let stamp = Stamp::of(&dir.path().metadata().unwrap());
+        let stamp = FileStamp::of(&dir.path().metadata().unwrap());
         let changed = Duration::new(stamp.changed.0.unsigned_abs(), 0);
         let after = |seconds| SystemTime::UNIX_EPOCH + changed + Duration::from_secs(seconds);
         assert!(!stamp.is_telling(after(0)));

@@ -1,12 +1,13 @@
-//! Finds the files of a directory: which there are, whose they are, and where to watch.
+//! Finds the files of a directory, the layer of each, and the places to watch.
 //!
-//! Nothing is read here but directories and links. Symlinks are followed. A cycle is a fault and
-//! never a loop, because no directory is entered twice for one layer. Hidden files are skipped,
-//! and with them the `..data` machinery of a mounted ConfigMap: its files are found once, through
-//! their visible links.
+//! Only directories and links are read here. Symlinks are followed. A cycle is a fault and never a
+//! loop, because no directory is entered twice for one layer. Hidden files are skipped, and so is
+//! the `..data` directory of a mounted ConfigMap: its files are found once, through their visible
+//! links.
 //!
-//! Skipped without a word: hidden files and directories, and what editors leave behind (`x~`,
-//! `#x#`, `x.tmp`, `x.swp`). Files of unknown extensions are named in a warning.
+//! Files and directories that are skipped without a warning: hidden ones, and those that editors
+//! leave behind (`x~`, `#x#`, `x.tmp`, `x.swp`). Files of unknown extensions are named in a
+//! warning.
 
 pub(crate) mod listing;
 pub(crate) mod patch;
@@ -25,10 +26,10 @@ use chancery_proto::document::Format;
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::layer_name;
 use crate::options::Options;
-use crate::scan::listing::{FoundFile, Identity, LayerDirectory, Listing, Stamp};
+use crate::scan::listing::{FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing};
 use crate::scan::skipped::{is_ignored, is_skipped};
 
-/// Scans the directory. Everything wrong is in the listing.
+/// Scans the directory. All faults are in the listing.
 pub(crate) fn scan(options: &Options) -> Listing {
     let mut scan =
         Scan { options, listing: Listing::default(), entered: BTreeMap::new(), within: Vec::new() };
@@ -42,16 +43,16 @@ struct Scan<'a> {
     options: &'a Options,
     listing: Listing,
     /// The directories entered so far, for each layer.
-    entered: BTreeMap<(Layer, Identity), PathBuf>,
-    /// The directories around the one being read.
-    within: Vec<(Identity, PathBuf)>,
+    entered: BTreeMap<(Layer, FileIdentity), PathBuf>,
+    /// The directories that lead to the one being read.
+    within: Vec<(FileIdentity, PathBuf)>,
 }
 
 /// A file or directory found on the way.
 struct ScannedEntry {
-    /// As it is reached below the directory given.
+    /// The path below the directory as it was given.
     shown: PathBuf,
-    /// The same without symlinks.
+    /// The same path without symlinks.
     real: PathBuf,
     metadata: Metadata,
 }
@@ -80,7 +81,7 @@ impl Scan<'_> {
             }
             Err(error) => return self.fault(Wrong::Unreadable(error), Scope::Directory, shown),
         };
-        self.listing.top = Some(Identity::of(&metadata));
+        self.listing.top = Some(FileIdentity::of(&metadata));
         self.listing.places.top = Some(path.end.clone());
         let top = ScannedEntry { shown: shown.clone(), real: path.end, metadata };
         self.enter(&top, &Layer::Base, |scan, entry| scan.at_top(&top, &entry));
@@ -95,11 +96,12 @@ impl Scan<'_> {
         let kind = match name.to_str() {
             Some("groups") => Overlays::Groups,
             Some("nodes") => Overlays::Nodes,
-            _ => return self.entry(top, entry, &Layer::Base),
+            _ => return self.layer_entry(top, entry, &Layer::Base),
         };
         let faults = self.listing.faults.len();
         let Some(spot) = self.spot(top, entry, &kind.scope()) else {
-            // A place that vanished is gone; of one that cannot be looked at nothing is known.
+            // A place that does not exist has no overlays; of one that cannot be read, they are
+            // unknown.
             if self.listing.faults.len() > faults {
                 self.unlisted(kind);
             }
@@ -115,7 +117,7 @@ impl Scan<'_> {
     /// The directory `groups` or `nodes`.
     fn overlays(&mut self, at: &ScannedEntry, kind: Overlays) {
         let Some(entries) = self.open(at, &kind.scope(), None) else { return self.unlisted(kind) };
-        self.within.push((Identity::of(&at.metadata), at.shown.clone()));
+        self.within.push((FileIdentity::of(&at.metadata), at.shown.clone()));
         for entry in entries {
             self.overlay(at, &entry, kind);
         }
@@ -159,7 +161,7 @@ impl Scan<'_> {
 
     /// A directory of one layer.
     fn directory(&mut self, at: &ScannedEntry, layer: &Layer) {
-        self.enter(at, layer, |scan, entry| scan.entry(at, &entry, layer));
+        self.enter(at, layer, |scan, entry| scan.layer_entry(at, &entry, layer));
     }
 
     fn enter(
@@ -168,7 +170,7 @@ impl Scan<'_> {
         layer: &Layer,
         mut each: impl FnMut(&mut Self, DirEntry),
     ) {
-        let identity = Identity::of(&at.metadata);
+        let identity = FileIdentity::of(&at.metadata);
         let scope = Scope::Layer(layer.clone());
         let top = self.within.is_empty();
         let scope = if top { Scope::Directory } else { scope };
@@ -188,14 +190,14 @@ impl Scan<'_> {
         self.within.pop();
     }
 
-    /// The entries of a directory, sorted by name. Tells why not.
+    /// Opens a directory and returns its entries, sorted by name. If that fails, notes the fault.
     fn open(
         &mut self,
         at: &ScannedEntry,
         scope: &Scope,
         home: Option<LayerDirectory>,
     ) -> Option<Vec<DirEntry>> {
-        let identity = Identity::of(&at.metadata);
+        let identity = FileIdentity::of(&at.metadata);
         if let Some((_, outer)) = self.within.iter().find(|(outer, _)| *outer == identity) {
             let outer = outer.clone();
             self.fault(Wrong::Cycle(outer), scope.clone(), &at.shown);
@@ -207,7 +209,7 @@ impl Scan<'_> {
         }
         let again = self.listing.places.directories.insert(at.real.clone(), home).is_some();
         if again {
-            // FoundFile twice, it is nobody's alone.
+            // A directory that is found twice belongs to no layer alone.
             self.listing.places.directories.insert(at.real.clone(), None);
         }
         let entries = fs::read_dir(&at.shown).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -225,7 +227,7 @@ impl Scan<'_> {
     }
 
     /// A file or directory of one layer.
-    fn entry(&mut self, parent: &ScannedEntry, entry: &DirEntry, layer: &Layer) {
+    fn layer_entry(&mut self, parent: &ScannedEntry, entry: &DirEntry, layer: &Layer) {
         let ignores = !self.options.ignore.is_empty();
         if ignores && is_ignored(self.options, &parent.shown.join(entry.file_name())) {
             return;
@@ -238,8 +240,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Looks at an entry, through symlinks. `None` if it is not there (any more), or not to be
-    /// looked at.
+    /// Looks at an entry, through symlinks. Returns `None` if it does not exist (any more), or is
+    /// to be skipped.
     fn spot(
         &mut self,
         parent: &ScannedEntry,
@@ -270,7 +272,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Notes a file, or the fault of what is neither a file nor a directory.
+    /// Adds a file, or the fault of an entry that is neither a file nor a directory.
     fn found(&mut self, spot: &ScannedEntry, layer: &Layer) {
         let Some(format) = Format::of_path(&spot.shown) else {
             let message = "ignored: not `.yaml`, `.yml`, `.json`, `.pb_text` or `.pb`";
@@ -293,7 +295,7 @@ impl Scan<'_> {
             path: spot.shown.as_path().into(),
             layer: layer.clone(),
             format,
-            stamp: Stamp::of(&spot.metadata),
+            stamp: FileStamp::of(&spot.metadata),
         });
     }
 
@@ -318,5 +320,5 @@ impl Overlays {
     }
 }
 
-/// Directories within directories. Paths end at 4,096 bytes on Linux anyway.
+/// The number of directories within each other. Paths end at 4,096 bytes on Linux anyway.
 const MAX_DEPTH: usize = 64;

@@ -20,7 +20,7 @@ pub(crate) struct SymlinkPath {
 
 /// Follows `path`, which is relative to `from`, a directory reached without symlinks.
 ///
-/// `None` if it never ends.
+/// Returns `None` if the links never end.
 pub(crate) fn resolve(from: &Path, path: &Path) -> Option<SymlinkPath> {
     let mut end = from.to_owned();
     let mut links = Vec::new();
@@ -28,9 +28,9 @@ pub(crate) fn resolve(from: &Path, path: &Path) -> Option<SymlinkPath> {
     push_front(&mut ahead, path);
     while let Some(step) = ahead.pop_front() {
         match step {
-            Step::Root => end = PathBuf::from("/"),
-            Step::Up => drop(end.pop()),
-            Step::Down(name) => {
+            PathStep::Root => end = PathBuf::from("/"),
+            PathStep::Up => drop(end.pop()),
+            PathStep::Down(name) => {
                 let next = end.join(name);
                 let Ok(target) = fs::read_link(&next) else {
                     end = next;
@@ -47,19 +47,19 @@ pub(crate) fn resolve(from: &Path, path: &Path) -> Option<SymlinkPath> {
     Some(SymlinkPath { links, end })
 }
 
-enum Step {
+enum PathStep {
     Root,
     Up,
     Down(OsString),
 }
 
-fn push_front(ahead: &mut VecDeque<Step>, path: &Path) {
+fn push_front(ahead: &mut VecDeque<PathStep>, path: &Path) {
     for component in path.components().rev() {
         match component {
-            Component::RootDir | Component::Prefix(_) => ahead.push_front(Step::Root),
+            Component::RootDir | Component::Prefix(_) => ahead.push_front(PathStep::Root),
             Component::CurDir => {}
-            Component::ParentDir => ahead.push_front(Step::Up),
-            Component::Normal(name) => ahead.push_front(Step::Down(name.to_owned())),
+            Component::ParentDir => ahead.push_front(PathStep::Up),
+            Component::Normal(name) => ahead.push_front(PathStep::Down(name.to_owned())),
         }
     }
 }

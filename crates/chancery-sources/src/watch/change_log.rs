@@ -1,20 +1,19 @@
-//! The places where something happened since the directory was read last.
+//! The places that changed since the directory was read last.
 //!
-//! The watcher records events here until a load takes them. An event says where to look and not
-//! what is there, so the same place twice is one place, and too many places are the whole
-//! directory.
+//! The watcher records events here until a load takes them. An event only says where to look, so
+//! two events of one place are one entry, and too many places stand for the whole directory.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The places where something happened.
+/// The places that may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangedPlaces {
-    /// Anywhere, for all that is known.
+    /// Any place may have changed.
     Anywhere,
-    /// At these paths, which are reached without symlinks, and nowhere else.
+    /// Only these paths may have changed. They are reached without symlinks.
     At(BTreeSet<PathBuf>),
 }
 
@@ -31,7 +30,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Recorded {
     places: ChangedPlaces,
-    /// The number of times that somebody opened the top directory.
+    /// The number of times that the top directory was opened.
     looks: u64,
     /// The newest sync cookie whose event arrived.
     cookie: u64,
@@ -55,31 +54,31 @@ impl ChangedPlaces {
 }
 
 impl ChangeLog {
-    /// Something happened at this path.
+    /// Records that something changed at this path.
     pub(crate) fn record(&self, path: PathBuf) {
         self.lock().places.add(path);
     }
 
-    /// Something may have happened, and nobody knows where.
+    /// Records that something may have changed at an unknown place.
     pub(crate) fn record_anywhere(&self) {
         self.lock().places = ChangedPlaces::Anywhere;
         self.0.looked.notify_all();
     }
 
-    /// Somebody opened the top directory.
+    /// Records that the top directory was opened.
     pub(crate) fn record_look(&self) {
         self.lock().looks += 1;
         self.0.looked.notify_all();
     }
 
-    /// The event of this sync cookie arrived.
+    /// Records that the event of this sync cookie arrived.
     pub(crate) fn record_cookie(&self, cookie: u64) {
         let mut recorded = self.lock();
         recorded.cookie = recorded.cookie.max(cookie);
         self.0.looked.notify_all();
     }
 
-    /// A copy of the places that no load took so far.
+    /// A copy of the places that no load has taken.
     pub(crate) fn pending(&self) -> ChangedPlaces {
         self.lock().places.clone()
     }
@@ -89,7 +88,7 @@ impl ChangeLog {
         std::mem::take(&mut self.lock().places)
     }
 
-    /// Puts places back that were taken by a load that published nothing.
+    /// Puts places back, after a load that published nothing.
     pub(crate) fn put_back(&self, places: ChangedPlaces) {
         match places {
             ChangedPlaces::Anywhere => self.record_anywhere(),
@@ -97,30 +96,31 @@ impl ChangeLog {
         }
     }
 
-    /// Waits until the event of the cookie that `look` creates arrives. The system reports events in
-    /// their order, so all that happened before is in the log then. Returns true if it arrived, and
-    /// the event of opening the directory too: without that one, the watch is on a directory that
-    /// is not there any more.
+    /// Waits until the event of the cookie that `look` creates arrives. The system reports events
+    /// in their order, so all earlier changes are in the log then. Returns true if that event
+    /// arrived, and the event of opening the directory too: without the second one, the watch is on
+    /// a directory that is not at this path any more.
     pub(crate) fn catch_up(&self, look: impl FnOnce() -> Option<u64>) -> bool {
         let before = self.lock().looks;
         let Some(cookie) = look() else { return false };
         let arrived = |it: &Recorded| it.cookie >= cookie && it.looks != before;
-        // Where events are lost, the cookie may be among them.
+        // If events were lost, the cookie may be among them.
         let waits = |it: &mut Recorded| !arrived(it) && it.places != ChangedPlaces::Anywhere;
         let waited = self.0.looked.wait_timeout_while(self.lock(), LONGEST, waits);
         arrived(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Nothing that can panic runs under this lock.
+    /// Takes the lock. No code panics with the lock held.
     fn lock(&self) -> MutexGuard<'_, Recorded> {
         self.0.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// More places than this are the whole directory: looking at each costs more than a scan then.
+/// The number of places above which the whole directory is read: looking at each of them would cost
+/// more than a scan.
 const MOST: usize = 1024;
 
-/// The time the system may take to report a cookie. After it, a load reads everything instead.
+/// The time that the system may take to report a cookie. After it, a load reads everything.
 const LONGEST: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -181,7 +181,7 @@ mod tests {
                 Some(2)
             })
         });
-        // It waits for its own, and this is what was still under way before it.
+        // It waits for its own cookie; this event was still under way before it.
         ours.record("a".into());
         ours.record_cookie(2);
         assert!(recorded.join().unwrap());

@@ -1,13 +1,13 @@
-//! The watcher of the places that matter: it records where something happened.
+//! The watcher of the places that matter. It records which of them may have changed.
 //!
-//! Only the place of an event matters and not its kind: a load reads whatever is there by then
-//! (level-triggered). So an event becomes a place and one wake-up, and many events become one as
-//! well.
+//! Only the place of an event matters and not its kind, because a load reads whatever is there by
+//! then (level-triggered). So an event becomes a place and one wake-up, and many events become one
+//! wake-up as well.
 //!
 //! Directories are watched, never files: a watch on a file reports nothing once the file is
-//! replaced. Reading causes events too (`Access`), which must not wake the reader. One of them is of
-//! use: if opening the top directory causes an event, the watch is on the directory that is there.
-//! A sync cookie ([`SyncCookies`]) proves that all events of what happened before have arrived.
+//! replaced. Reading causes events too (`Access`), which must not wake the reader. One of these is
+//! useful: if opening the top directory causes an event, the watch is on the directory that exists
+//! now. A sync cookie ([`SyncCookies`]) proves that the events of all earlier changes have arrived.
 
 pub(crate) mod change_log;
 pub(crate) mod sync_cookies;
@@ -23,7 +23,7 @@ use notify::event::{AccessKind, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::fault::Warning;
-use crate::scan::listing::{Identity, Places};
+use crate::scan::listing::{FileIdentity, Places};
 use crate::scan::skipped::is_skipped;
 use crate::watch::change_log::ChangeLog;
 use crate::watch::sync_cookies::{SyncCookies, cookie_of};
@@ -37,21 +37,23 @@ pub(crate) struct Watcher {
     inner: RecommendedWatcher,
     changes: ChangeLog,
     places: Arc<Mutex<Places>>,
-    /// `None` if none can be created: then it is never known that all events have arrived.
+    /// The sync cookies, if they can be created. Without them it is never known that all events
+    /// have arrived.
     cookies: Option<SyncCookies>,
-    watched: BTreeMap<PathBuf, Identity>,
+    watched: BTreeMap<PathBuf, FileIdentity>,
     trouble: BTreeMap<PathBuf, String>,
 }
 
 impl Wakeup {
     pub(crate) fn notify(&self) {
-        // Full: it is woken already. Closed: the follower has ended.
+        // If the channel is full, the follower is woken already; if it is closed, the follower has
+        // ended.
         let _ = self.0.try_send(());
     }
 }
 
 impl Watcher {
-    /// Watches nothing yet.
+    /// A watcher that watches no place yet.
     pub(crate) fn new(wakeup: Wakeup, changes: ChangeLog) -> notify::Result<Self> {
         let places = Arc::new(Mutex::new(Places::default()));
         let cookies = SyncCookies::new().ok();
@@ -73,32 +75,32 @@ impl Watcher {
         Ok(Self { inner, changes, places, cookies, watched, trouble })
     }
 
-    /// Waits for the events of all that happened until now. Returns true if they are in the log.
+    /// Waits for the events of all earlier changes. Returns true if they are in the log.
     pub(crate) fn catch_up(&self) -> bool {
         let top = self.places.lock().unwrap_or_else(PoisonError::into_inner).top.clone();
         let (Some(top), Some(cookies)) = (top, &self.cookies) else { return false };
         self.changes.catch_up(|| fs::read_dir(top).ok().and_then(|_| cookies.create()))
     }
 
-    /// Returns true if every change causes an event. Only Linux reports that a directory is opened,
-    /// without which that is not known.
+    /// Returns true if every change causes an event. That is known only on Linux, the only system
+    /// that reports the opening of a directory.
     pub(crate) fn reports_everything(&self) -> bool {
         cfg!(target_os = "linux") && self.cookies.is_some() && self.trouble.is_empty()
     }
 
-    /// Watches these places and no others. Every place is added again each time: a watch belongs
-    /// to a directory and not to its path, and ends with it unseen.
+    /// Watches these places and no others. Every place is added again each time, because a watch
+    /// belongs to a directory and not to its path, and ends with the directory without a notice.
     pub(crate) fn watch(&mut self, places: &Places) {
         *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places.clone();
         let around = places.entries.iter().filter_map(|entry| entry.parent().map(Path::to_owned));
-        let wanted: BTreeMap<PathBuf, Identity> = around
+        let wanted: BTreeMap<PathBuf, FileIdentity> = around
             .chain(places.directories.keys().cloned())
-            .filter_map(|path| Some((Identity::of(&fs::metadata(&path).ok()?), path)))
+            .filter_map(|path| Some((FileIdentity::of(&fs::metadata(&path).ok()?), path)))
             .map(|(identity, path)| (path, identity))
             .collect();
         for (path, identity) in &self.watched {
             if wanted.get(path) != Some(identity) {
-                // It may have ended by itself.
+                // The watch may have ended already.
                 let _ = self.inner.unwatch(path);
             }
         }
@@ -156,7 +158,7 @@ fn record(changes: &ChangeLog, places: &Places, event: notify::Result<Event>) ->
     news
 }
 
-/// Returns true if what happened to this path can alter what a scan finds.
+/// Returns true if a change of this path can alter what a scan finds.
 fn matters(places: &Places, kind: EventKind, path: &Path) -> bool {
     let in_place = match kind {
         EventKind::Access(_) => return false,
@@ -168,7 +170,7 @@ fn matters(places: &Places, kind: EventKind, path: &Path) -> bool {
     ours || places.directories.contains_key(path) || places.entries.contains(path)
 }
 
-/// Returns true if a file of this name is read. A log that somebody writes beside it is not.
+/// Returns true if a file of this name is read. A log that some program writes beside it is not.
 fn is_ours(path: &Path) -> bool {
     Format::of_path(path).is_some() && !path.file_name().is_some_and(is_skipped)
 }

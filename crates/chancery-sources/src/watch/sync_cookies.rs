@@ -1,11 +1,13 @@
-//! Sync cookies: files of our own that are created to see their events arrive (Watchman's word).
+//! Sync cookies: files that are created only to see their events arrive (the word is Watchman's).
 //!
-//! The system reports the events of all watched places in their order. A cookie is a file that
-//! nobody else can create: once its event has arrived, so have those of all that happened before.
+//! The system reports the events of all watched places in their order. A cookie is a file that only
+//! this process can create: once its event has arrived, the events of all earlier changes have
+//! arrived too.
 //!
-//! The directory is among the temporary ones, has a random name, and belongs to this user alone. It is
-//! locked for as long as its process lives, which the system ends even for one that is killed: the
-//! next start removes those that nobody holds ([`SyncCookies::new`]).
+//! Cookies have a directory among the temporary ones, with a random name, which belongs to this
+//! user alone. It is locked while its process lives. The system releases the lock even of a process
+//! that is killed, so the next start can remove directories that no process holds
+//! ([`SyncCookies::new`]).
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -14,17 +16,19 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Creates cookies. Their directory is removed when this is dropped.
+/// Creates cookies. Dropping this removes their directory.
 #[derive(Debug)]
 pub(crate) struct SyncCookies {
     directory: PathBuf,
     last: AtomicU64,
-    /// Locked. `None` where directories cannot be locked: there nobody removes those of others.
+    /// The locked directory. `None` where directories cannot be locked; there no process removes
+    /// those of others.
     _held: Option<File>,
 }
 
 impl SyncCookies {
-    /// A new directory, among the temporary ones of the system. Those of dead processes go.
+    /// Makes a directory among the temporary ones of the system, and removes those of dead
+    /// processes.
     pub(crate) fn new() -> io::Result<Self> {
         Self::below(&std::env::temp_dir())
     }
@@ -34,12 +38,12 @@ impl SyncCookies {
         let temporary = temporary.canonicalize()?;
         let (directory, held) = made(&temporary)?;
         let cookies = Self { directory, last: AtomicU64::default(), _held: held };
-        // Only what is found to be in nobody's way is removed, so nothing depends on it.
+        // Nothing depends on this: it only removes directories that nobody needs.
         let _ = clear(&temporary, fs::metadata(&cookies.directory)?.uid());
         Ok(cookies)
     }
 
-    /// The directory they are created in.
+    /// The directory in which cookies are created.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -80,8 +84,8 @@ fn made(temporary: &Path) -> io::Result<(PathBuf, Option<File>)> {
     Err(last)
 }
 
-/// Locks a new directory. Another process that is just starting may have taken it for a leftover:
-/// then it is gone, or held.
+/// Locks a new directory. Another process that is starting may have taken it for one of a dead
+/// process. Then it is removed, or locked by that process, which is an error.
 fn locked(directory: &Path) -> io::Result<Option<File>> {
     let held = File::open(directory)?;
     match held.try_lock() {
@@ -92,11 +96,12 @@ fn locked(directory: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes what killed processes of this user left.
+/// Removes the directories that killed processes of this user left.
 fn clear(temporary: &Path, user: u32) -> io::Result<()> {
     for entry in fs::read_dir(temporary)?.take(MOST_ENTRIES).flatten() {
         let is_named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        // It is not followed if it is a symlink, and nobody else may replace one that is ours.
+        // `metadata` does not follow a symlink here, and no other user can replace a directory of
+        // ours.
         let is_ours = entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
         if is_named && is_ours {
             let _ = remove(&entry.path());
@@ -122,16 +127,17 @@ fn remove(directory: &Path) -> io::Result<()> {
     fs::remove_dir(directory)
 }
 
-/// Their names begin with this.
+/// The beginning of the names of these directories.
 const PREFIX: &str = "chancery-signs-";
 
 /// The number of names that are tried.
 const ATTEMPTS: usize = 16;
 
-/// The number of temporary files that are looked at, so that a start takes no time for them.
+/// The number of temporary files that are looked at, so that they do not slow down a start.
 const MOST_ENTRIES: usize = 10_000;
 
-/// The number of cookies there can be: one, because each goes before the next comes.
+/// The limit for the cookies of a directory. There is one at most, because each is removed before
+/// the next is created.
 const MOST_COOKIES: usize = 2;
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ impl Conversation {
                 Ok(())
             }
             ScriptLine::Wait(time) => {
-                self.wait(time);
+                self.pass_time(time);
                 Ok(())
             }
             line => {
@@ -102,7 +102,7 @@ impl Conversation {
     fn happen(&mut self, line: ScriptLine) -> Result<(), String> {
         match line {
             ScriptLine::Settings(words) => {
-                words.iter().try_for_each(|(key, value)| self.set(key, value))
+                words.iter().try_for_each(|(key, value)| self.apply_setting(key, value))
             }
             ScriptLine::Commit(edits) => {
                 self.commit(edits);
@@ -122,7 +122,7 @@ impl Conversation {
         }
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+    fn apply_setting(&mut self, key: &str, value: &str) -> Result<(), String> {
         let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number"));
         let settings = &mut self.settings;
         match key {
@@ -187,7 +187,7 @@ impl Conversation {
             (Some(type_url), _) | (None, Scope::Only(type_url)) => type_url.as_str().to_owned(),
             (None, Scope::Aggregated) => String::new(),
         };
-        let said = stream.answer(&key, &line)?;
+        let said = stream.answer_fields(&key, &line)?;
         let version = line.version.as_ref().map(|label| self.version_of(&key, label));
         let said = ResolvedLabels { version: version.unwrap_or(said.version), ..said };
         self.handle(Input::Request(said.request(variant, node, line)));
@@ -265,7 +265,7 @@ impl Conversation {
     }
 
     /// Lets time pass, and polls the server at each of its deadlines.
-    fn wait(&mut self, time: Duration) {
+    fn pass_time(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(wake) = self.deadline().filter(|wake| *wake <= end) {
             let before = self.text.len();
@@ -313,7 +313,7 @@ impl ScriptStream {
     }
 
     /// The fields of a request that answers as the line says.
-    fn answer(&mut self, key: &str, line: &RequestLine) -> Result<ResolvedLabels, String> {
+    fn answer_fields(&mut self, key: &str, line: &RequestLine) -> Result<ResolvedLabels, String> {
         let mut accepted = self.accepted.get(key).cloned().unwrap_or_default();
         let mut nonce = line.nonce.as_ref().map_or_else(|| "".into(), |label| self.nonce_of(label));
         let mut error = line.error.clone();

@@ -24,7 +24,7 @@ pub(super) fn response(response: &Response, labels: &mut impl Labels) -> String 
     if response.wrapped && response.variant == chancery_core::Variant::Sotw {
         words.push("wrapped".to_owned());
     }
-    words.extend(response.entries.iter().map(|one| entry(&one)));
+    words.extend(response.entries.iter().map(|one| entry_text(&one)));
     words.extend(response.removed.iter().map(|name| format!("-{name}")));
     words.extend(response.errors.iter().map(error));
     sorted(response.type_url.short(), words)
@@ -101,7 +101,7 @@ fn answered(
     format!("{}{version} n={}", type_url.short(), labels.nonce(nonce))
 }
 
-fn entry(entry: &ResponseEntry) -> String {
+fn entry_text(entry: &ResponseEntry) -> String {
     let version = entry.resource.as_ref().map(|it| format!("@{}", it.version()));
     let mut flags: Vec<_> = entry.aliases.iter().map(|alias| format!("alias={alias}")).collect();
     let marks = [

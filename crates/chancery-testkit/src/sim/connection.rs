@@ -21,7 +21,7 @@ pub(super) struct ClientConnection {
     label: String,
     profile: Arc<Profile>,
     pub(super) client: Client,
-    stream: Option<OpenStream>,
+    stream: Option<SimulatedStream>,
     /// The snapshot that its server publishes.
     published: Arc<Snapshot>,
     /// The time from which the client takes responses off the wire.
@@ -34,7 +34,7 @@ pub(super) struct ClientConnection {
 }
 
 #[derive(Debug)]
-struct OpenStream {
+struct SimulatedStream {
     server: ComparedMachine,
     referee: Referee,
     identified: bool,
@@ -69,7 +69,7 @@ impl ClientConnection {
         let settings: Arc<Settings> = Arc::clone(&self.profile.settings);
         let features = self.profile.node.features();
         let variant = self.client.variant();
-        self.stream = Some(OpenStream {
+        self.stream = Some(SimulatedStream {
             server: ComparedMachine::new(variant, Scope::Aggregated, Arc::clone(&settings)),
             referee: Referee::new(now, variant, settings, features, Arc::clone(published)),
             identified: false,
@@ -116,7 +116,7 @@ impl ClientConnection {
             moved |= self.server_receives(now)?;
             moved |= self.server_sends(now, rng)?;
             moved |= self.client_receives(now)?;
-            moved |= self.follow();
+            moved |= self.subscribe_to_references();
             if !moved {
                 return self.check_waits(now);
             }
@@ -229,7 +229,7 @@ impl ClientConnection {
 
     /// Subscribes to the resources that those of the client refer to. Returns true if that changes
     /// a subscription.
-    fn follow(&mut self) -> bool {
+    fn subscribe_to_references(&mut self) -> bool {
         let mut news = false;
         let steps: &[(&str, &str)] = match self.profile.style {
             SubscriptionStyle::Random => &[],

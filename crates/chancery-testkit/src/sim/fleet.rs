@@ -61,7 +61,7 @@ impl Fleet {
     }
 
     /// Makes the first subscriptions, in any order (S-104).
-    fn begin(&mut self) {
+    fn subscribe_first(&mut self) {
         for member in 0..self.nodes.len() {
             let follows = match self.profile.style {
                 SubscriptionStyle::Random => &[][..],
@@ -258,7 +258,7 @@ impl History for Fleet {
     }
 
     fn live(&mut self, operations: u64) -> Result<(), Fault> {
-        self.begin();
+        self.subscribe_first();
         for _ in 0..operations {
             let pause = *self.rng.one_of(&[0, 10, 500, 4000, 15_000]);
             let pause = self.rng.time(Duration::from_millis(pause + 1));

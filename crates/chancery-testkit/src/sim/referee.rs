@@ -324,7 +324,7 @@ impl Referee {
             // S-095).
             view.given_names.contains(name)
                 && !view.owed.contains(name)
-                && (view.known.contains_key(name) || view.has(name).is_some())
+                && (view.known.contains_key(name) || view.accepted_resource(name).is_some())
         });
         if !matches!(url.short(), "cds" | "eds") || !holds {
             return Ok(()); // A resource that was always rejected is not used.
@@ -399,7 +399,7 @@ impl Referee {
             if known && !again {
                 continue;
             }
-            let has = known || clusters.has(name) == Some(resource);
+            let has = known || clusters.accepted_resource(name) == Some(resource);
             for link in resource.facts().links.iter().filter(|link| link.type_url.short() == "eds")
             {
                 let view = self.views.entry(link.type_url.clone()).or_default();

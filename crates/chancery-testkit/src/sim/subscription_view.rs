@@ -79,7 +79,7 @@ impl SubscriptionView {
     }
 
     /// The resource that the client has under a name if it accepts all unanswered responses.
-    pub(super) fn has(&self, name: &str) -> Option<&Arc<Resource>> {
+    pub(super) fn accepted_resource(&self, name: &str) -> Option<&Arc<Resource>> {
         let under_way = self.unanswered.iter().rev().flat_map(|it| &it.entries);
         let newest = under_way.filter(|(given, _)| **given == *name).map(|(_, it)| it).next();
         newest.or_else(|| self.accepted.get(name))
@@ -109,7 +109,7 @@ impl SubscriptionView {
 
     /// Takes in a SotW request.
     pub(super) fn sotw(&mut self, type_url: &TypeUrl, request: &SotwRequest, set: &ResourceSet) {
-        self.answer(&request.nonce, request.error.is_some(), type_url.rules().full_state);
+        self.take_answer(&request.nonce, request.error.is_some(), type_url.rules().full_state);
         let implied = request.names.is_empty() && !self.named && type_url.rules().legacy_wildcard;
         let star = request.names.contains("*");
         let names = request.names.iter().filter(|name| *name != "*").map(Arc::from).collect();
@@ -136,7 +136,7 @@ impl SubscriptionView {
 
     /// Takes in a delta request.
     pub(super) fn delta(&mut self, type_url: &TypeUrl, request: &DeltaRequest, set: &ResourceSet) {
-        self.answer(&request.nonce, request.error.is_some(), false);
+        self.take_answer(&request.nonce, request.error.is_some(), false);
         let first = self.interest.is_none();
         let before = self.interest.clone().unwrap_or_default();
         let mut interest = before.clone();
@@ -203,7 +203,7 @@ impl SubscriptionView {
 
     /// Takes in an ACK or NACK: the first request with the nonce of an unanswered response is its
     /// answer (S-037). Answers come in order, so older responses will not be answered any more.
-    fn answer(&mut self, nonce: &str, rejected: bool, full_state: bool) {
+    fn take_answer(&mut self, nonce: &str, rejected: bool, full_state: bool) {
         let found = self.unanswered.iter().position(|it| &*it.nonce == nonce);
         let Some(at) = found else { return };
         let Some(answered) = self.unanswered.drain(..=at).next_back() else { return };

@@ -61,12 +61,12 @@ impl World {
     /// Makes one random change, and repairs the references that it breaks.
     pub fn edit(&mut self, rng: &mut Rng) {
         match rng.below(12) {
-            0..=2 => self.change(rng, "cds", 6),
-            3..=4 => self.change(rng, "eds", 6),
-            5 => self.change(rng, "lds", 3),
-            6..=8 => self.change(rng, "rds", 4),
-            9 => self.change(rng, "sds", 3),
-            10 => self.change(rng, "rtds", 2),
+            0..=2 => self.change_resource(rng, "cds", 6),
+            3..=4 => self.change_resource(rng, "eds", 6),
+            5 => self.change_resource(rng, "lds", 3),
+            6..=8 => self.change_resource(rng, "rds", 4),
+            9 => self.change_resource(rng, "sds", 3),
+            10 => self.change_resource(rng, "rtds", 2),
             _ => self.remove(rng),
         }
         self.repair_references(rng);
@@ -93,7 +93,7 @@ impl World {
         snapshot
     }
 
-    fn change(&mut self, rng: &mut Rng, short: &'static str, names: u64) {
+    fn change_resource(&mut self, rng: &mut Rng, short: &'static str, names: u64) {
         let name = format!("{}{}", &short[..1], rng.below(names));
         // An assignment has the name of its cluster.
         let name = if short == "eds" { name.replacen('e', "c", 1) } else { name };

@@ -52,7 +52,7 @@ pub(crate) fn judge(_: &TypeUrl, resource: &Resource) -> Verdict {
 }
 
 /// A gRPC stream that speaks for a reference client.
-pub(crate) struct Stream {
+pub(crate) struct ReferenceStream {
     variant: Variant,
     send: SendStream<Bytes>,
     receive: RecvStream,
@@ -68,7 +68,7 @@ pub(crate) enum Ended {
     Broken(Fault),
 }
 
-impl Stream {
+impl ReferenceStream {
     /// Opens an aggregated stream.
     pub(crate) async fn open<I>(io: I, variant: Variant) -> Result<Self, Ended>
     where

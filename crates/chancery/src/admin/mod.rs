@@ -108,11 +108,11 @@ fn ready(admin: &Admin) -> Response<Full<Bytes>> {
         ReadinessState::Loading | ReadinessState::Draining => StatusCode::SERVICE_UNAVAILABLE,
     };
     let faults = admin.loaded.fault_count();
-    let told = match (state, faults) {
+    let content = match (state, faults) {
         (ReadinessState::Ready, 1..) => format!("{state}, with faults: {faults}; see /config\n"),
         _ => format!("{state}\n"),
     };
-    text(status, told)
+    text(status, content)
 }
 
 fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
@@ -123,13 +123,17 @@ fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
     }
 }
 
-fn text(status: StatusCode, told: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    body(status, "text/plain; charset=utf-8", told)
+fn text(status: StatusCode, content: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    body(status, "text/plain; charset=utf-8", content)
 }
 
 /// A response with this body; hyper leaves the body out of the answer to a HEAD request.
-fn body(status: StatusCode, kind: &'static str, told: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(told.into()));
+fn body(
+    status: StatusCode,
+    kind: &'static str,
+    content: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(content.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response

@@ -1,4 +1,5 @@
-//! The bootstrap of `get` and `watch`: made of flags, or found and completed by them.
+//! The bootstrap of `get` and `watch`: made from the flags alone, or found and then changed by
+//! them.
 
 use std::fs;
 
@@ -21,7 +22,7 @@ pub(super) fn bootstrap(
 ) -> Result<Bootstrap, Failure> {
     let mut bootstrap = if args.servers.is_empty() { found(args)? } else { given(args)? };
     if !args.servers.is_empty() {
-        // A server that flags name is asked for everything.
+        // A server that the flags name is asked for resources of every authority.
         let named = queries.iter().filter_map(Query::authority);
         let named = named.chain(target.and_then(Target::authority));
         bootstrap.authorities = named.map(|name| (name.into(), Authority::default())).collect();
@@ -46,8 +47,8 @@ fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
     read.with_context(|| format!("cannot use `{shown}`")).map_err(Failure::broken)
 }
 
-/// Returns a bootstrap of the servers that flags name. A resource that they take away is gone,
-/// although it was there before.
+/// Returns a bootstrap of the servers that the flags name. A resource that one of them removes
+/// counts as removed, and its last value is not kept.
 fn given(args: &ServerArgs) -> Result<Bootstrap, Failure> {
     if args.token.is_some() && !args.is_secure() && !args.servers.iter().all(|uri| is_https(uri)) {
         return Err(Failure::misuse("`--token` needs TLS: give `--tls` or `--ca` too"));
@@ -77,7 +78,7 @@ fn channel(args: &ServerArgs, uri: &str) -> ChannelCredentials {
     ChannelCredentials::Tls(TlsFiles { ca: args.ca.clone(), identity, ..TlsFiles::default() })
 }
 
-/// Returns true for the only scheme that says TLS by itself.
+/// Returns true for `https`, the only scheme that implies TLS.
 fn is_https(uri: &str) -> bool {
     uri.starts_with("https://")
 }

@@ -6,8 +6,8 @@
 //!   --server, --bootstrap --> [bootstrap] --> Client --> resources --> [render] --> stdout
 //! ```
 //!
-//! Not here: the protocol, which is `chancery-client`'s, and when a command has heard enough, which
-//! it decides itself.
+//! Not here: the protocol, which is in `chancery-client`, and the decision that a command has all
+//! it wants, which it makes itself.
 
 mod bootstrap;
 mod options;
@@ -34,8 +34,8 @@ use crate::exit::Failure;
 use crate::logging;
 use crate::serve;
 
-/// All that is known before anybody is asked.
-pub(crate) struct Plan {
+/// The parameters of `get` and `watch`, which are known before any server is asked.
+pub(crate) struct QueryPlan {
     pub(crate) queries: Vec<Query>,
     pub(crate) viewer: Viewer,
     pub(crate) secrets: bool,
@@ -44,8 +44,8 @@ pub(crate) struct Plan {
     options: Options,
 }
 
-impl Plan {
-    /// Makes a plan of the flags.
+impl QueryPlan {
+    /// Makes a plan from the flags.
     ///
     /// # Errors
     /// If the flags make no sense, or name a file that cannot be used, or a target that is none.
@@ -89,9 +89,9 @@ impl Plan {
         }
     }
 
-    /// Returns the time that all servers together may take for one answer: each to be connected to
-    /// and to allow for a stream, and one of them to answer. No server that comes and goes makes it
-    /// longer.
+    /// Returns the longest time for one answer: the connection to each server in turn, with the
+    /// wait for a stream on it, and then the response of one of them. A server that is reachable
+    /// only at times does not make it longer.
     pub(crate) fn limit(&self) -> Duration {
         let authorities = self.bootstrap.authorities.values();
         let others: usize = authorities.map(|authority| authority.servers.len()).sum();
@@ -102,26 +102,27 @@ impl Plan {
         connects.saturating_add(answer).saturating_add(GRACE)
     }
 
-    /// Returns true if everything is rejected.
+    /// Returns true if every response is rejected.
     pub(crate) fn rejects(&self) -> bool {
         self.options.reject.is_some()
     }
 
-    /// Makes a client that has not asked anybody yet.
+    /// Makes a client, which connects to no server yet.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Client::new(&self.bootstrap, self.options.clone()).map_err(Failure::broken)
     }
 }
 
-/// Makes threads for the client, beside the one that prints: a slow reader of our output must not
-/// make servers believe that we are dead.
+/// Makes the threads of the client. Printing has a thread of its own, so that a slow reader of our
+/// output does not make servers believe that the client is dead.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     Ok(runtime.context("cannot start")?)
 }
 
-/// Returns the outcome of writing: `false` if nobody reads any more, which is no failure.
+/// Returns the outcome of writing. It is `false` if nobody reads the output any more, which is no
+/// failure.
 pub(crate) fn written(wrote: io::Result<()>) -> Result<bool, Failure> {
     match wrote {
         Ok(()) => Ok(true),
@@ -179,23 +180,24 @@ fn options(args: &QueryArgs, queries: &[Query]) -> Options {
     options.settings.missing_after = limit;
     // C-066: the default of the client, unless a time is given.
     options.settings.timeout_after = timeout.unwrap_or(options.settings.timeout_after);
-    // Chance makes a wait longer, too.
+    // The jitter is added to this wait, so that both together are `LONGEST_WAIT` at most.
     options.settings.backoff_max = LONGEST_WAIT.div_f64(1.0 + options.settings.jitter);
     options.settings.seed = process::id().into();
     options
 }
 
-/// The time to hear an answer that comes as late as it may.
+/// The extra time for an answer that comes at the last moment.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The time for a server to be connected to, and then to answer.
+/// The time for a connection to a server, and again for its answer.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// The longest time between a failed attempt to reach a server and the next one. The library waits
-/// longer, as gRPC does, for the sake of servers whose fleet comes back; here a person waits.
+/// longer by default, as gRPC does, to spare a server to which a whole fleet comes back; here a
+/// person waits.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// The time from an answer of a REST server to the next poll: a person waits.
+/// The time from an answer of a REST server to the next poll. It is short, because a person waits.
 const SOON: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ pub(super) struct ProtocolArgs {
     /// Variant of the protocol [default: delta for names that end in /*, because sotw has no
     /// collections; otherwise sotw, which all servers support]
     #[arg(long, value_enum, help_heading = "Protocol")]
-    pub(super) protocol: Option<Protocol>,
+    pub(super) protocol: Option<VariantArg>,
 
     /// Open one stream for each type, on the service of the type, instead of an aggregated stream
     #[arg(long, help_heading = "Protocol")]
@@ -136,18 +136,18 @@ pub(super) struct OutputArgs {
 
 /// The variants of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Protocol {
+pub(super) enum VariantArg {
     /// State of the world
     Sotw,
     /// Incremental
     Delta,
 }
 
-impl From<Protocol> for Variant {
-    fn from(protocol: Protocol) -> Self {
+impl From<VariantArg> for Variant {
+    fn from(protocol: VariantArg) -> Self {
         match protocol {
-            Protocol::Sotw => Self::Sotw,
-            Protocol::Delta => Self::Delta,
+            VariantArg::Sotw => Self::Sotw,
+            VariantArg::Delta => Self::Delta,
         }
     }
 }

@@ -12,8 +12,8 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Makes a query with the name as servers and watches have it (C-025). A name that is none
-    /// stays, for the client to refuse.
+    /// Makes a query with the name in its canonical form, as servers and watches have it (C-025). A
+    /// malformed name stays as it is, and the client refuses it.
     pub(super) fn new(type_url: TypeUrl, name: &str) -> Self {
         let read = ResourceName::read(name);
         Self { type_url, name: read.map_or_else(|_| name.to_owned(), |it| it.as_str().to_owned()) }
@@ -30,7 +30,7 @@ impl Query {
         is_xdstp(&self.name) && path.ends_with("/*")
     }
 
-    /// Returns the authority that it names, if it does.
+    /// Returns the authority in its name, if there is one.
     pub(super) fn authority(&self) -> Option<&str> {
         let rest = self.name.strip_prefix(XDSTP)?;
         Some(rest.split('/').next().unwrap_or(rest))
@@ -44,13 +44,17 @@ impl Query {
 pub(super) fn read(words: &[String]) -> Result<Vec<Query>, String> {
     let Some((first, rest)) = words.split_first() else { return Ok(Vec::new()) };
     if is_xdstp(first) {
-        return words.iter().map(|name| of_name(name)).collect::<Result<_, _>>().map(once);
+        return words
+            .iter()
+            .map(|name| of_name(name))
+            .collect::<Result<_, _>>()
+            .map(without_repeats);
     }
     let types: Vec<_> = first.split(',').map(type_of).collect::<Result<_, _>>()?;
     let everything = [EVERYTHING.to_owned()];
     let names = if rest.is_empty() { &everything } else { rest };
     let all = types.iter().flat_map(|url| names.iter().map(|name| Query::new(url.clone(), name)));
-    Ok(once(all.collect()))
+    Ok(without_repeats(all.collect()))
 }
 
 /// Returns a type by its short name, its URL, or the name of its message.
@@ -84,7 +88,7 @@ fn is_xdstp(text: &str) -> bool {
     text.starts_with(XDSTP)
 }
 
-fn once(all: Vec<Query>) -> Vec<Query> {
+fn without_repeats(all: Vec<Query>) -> Vec<Query> {
     let mut once: Vec<Query> = Vec::with_capacity(all.len());
     let mut seen = std::collections::HashSet::new();
     for query in all {

@@ -17,10 +17,10 @@ use chancery_core::server::{Response, ResponseEntry};
 use chancery_proto::show::{Notation, Viewer};
 use chancery_proto::wire::encode_response;
 
-use super::Plan;
+use super::QueryPlan;
 use crate::exit::Failure;
 
-/// A resource that came.
+/// A resource that was received.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) type_url: TypeUrl,
@@ -33,20 +33,20 @@ pub(crate) struct Row {
 /// Writes resources.
 pub(crate) struct Renderer {
     viewer: Viewer,
-    /// Shows secrets too; a resource that it shows otherwise than `viewer` has some.
+    /// Shows secrets too. A resource has secrets if this shows it differently from `viewer`.
     open: Viewer,
     secrets: bool,
 }
 
 impl Row {
-    pub(crate) fn new(type_url: &TypeUrl, name: Arc<str>, came: Received<()>) -> Self {
-        let Received { resource, version, server, .. } = came;
+    pub(crate) fn new(type_url: &TypeUrl, name: Arc<str>, received: Received<()>) -> Self {
+        let Received { resource, version, server, .. } = received;
         Self { type_url: type_url.clone(), name, version, server, resource }
     }
 }
 
 impl Renderer {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &QueryPlan) -> Self {
         let open = Viewer::new(&plan.schema).with_secrets();
         Self { viewer: plan.viewer.clone(), open, secrets: plan.secrets }
     }
@@ -112,7 +112,7 @@ impl Renderer {
             type_url: type_url.clone(),
             version,
             nonce: "".into(),
-            entries: rows.iter().map(entry).collect(),
+            entries: rows.iter().map(response_entry).collect(),
             removed,
             errors: Vec::new(),
             wrapped: false,
@@ -141,7 +141,7 @@ impl Renderer {
     }
 }
 
-fn entry(row: &Row) -> ResponseEntry {
+fn response_entry(row: &Row) -> ResponseEntry {
     // The version in a wrapper is the resource's own.
     let resource = (*row.resource).clone().with_version(&row.version);
     ResponseEntry {

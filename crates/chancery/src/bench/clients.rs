@@ -11,7 +11,7 @@ use super::values::{named, pair, slow, span};
 
 /// The clients, and the server they connect to.
 #[derive(Args, Clone, Debug)]
-pub(super) struct Clients {
+pub(super) struct ClientArgs {
     /// The server: HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDR", help_heading = "Server")]
     pub(super) server: Server,
@@ -165,7 +165,7 @@ pub(super) enum Variant {
     Delta,
 }
 
-impl Clients {
+impl ClientArgs {
     /// The flags as options.
     pub(super) fn options(&self) -> chancery_bench::Clients {
         chancery_bench::Clients {

@@ -11,7 +11,7 @@ use super::flags;
 use crate::exit::Failure;
 
 /// Draws the runs of some files.
-pub(super) fn run(flags: &flags::Chart) -> Result<(), Failure> {
+pub(super) fn run(flags: &flags::ChartArgs) -> Result<(), Failure> {
     let mut runs = Vec::new();
     for path in &flags.runs {
         let text = fs::read_to_string(path);

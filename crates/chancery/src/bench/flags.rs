@@ -6,7 +6,7 @@ use std::time::Duration;
 use chancery_core::TypeUrl;
 use clap::{Args, Subcommand};
 
-use super::clients::Clients;
+use super::clients::ClientArgs;
 use super::values::{TriggerKind, gap, rate, span};
 
 /// Measure an xDS server over gRPC under load
@@ -25,16 +25,16 @@ pub(crate) struct Bench {
 #[derive(Clone, Debug, Subcommand)]
 pub(super) enum Verb {
     #[command(flatten)]
-    Run(Scenario),
+    Run(ScenarioCommand),
     /// Draw the results that earlier runs saved with --json as an SVG
     ///
     /// The chart has one line for each --label, through the median of the runs at the same place. The
     /// exponent of each line is printed: 1 means that it grows like x, 0 that it does not grow.
-    Chart(Box<Chart>),
+    Chart(Box<ChartArgs>),
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub(super) enum Scenario {
+pub(super) enum ScenarioCommand {
     /// Send one change to many streams, again and again
     ///
     /// The streams subscribe and receive their first answers. Each round then makes a change, and
@@ -80,9 +80,9 @@ pub(super) enum Scenario {
 #[derive(Args, Clone, Debug)]
 pub(super) struct Rounds {
     #[command(flatten)]
-    pub(super) clients: Clients,
+    pub(super) clients: ClientArgs,
     #[command(flatten)]
-    pub(super) change: Change,
+    pub(super) change: ChangeArgs,
 
     /// The number of changes that are measured
     #[arg(long, default_value_t = 30, help_heading = "Rounds")]
@@ -101,9 +101,9 @@ pub(super) struct Rounds {
 #[derive(Args, Clone, Debug)]
 pub(super) struct Churn {
     #[command(flatten)]
-    pub(super) clients: Clients,
+    pub(super) clients: ClientArgs,
     #[command(flatten)]
-    pub(super) change: Change,
+    pub(super) change: ChangeArgs,
 
     /// The number of changes in each second
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = rate)]
@@ -117,7 +117,7 @@ pub(super) struct Churn {
 
 /// A chart of runs.
 #[derive(Args, Clone, Debug)]
-pub(super) struct Chart {
+pub(super) struct ChartArgs {
     /// The file that is written
     pub(super) out: PathBuf,
 
@@ -146,7 +146,7 @@ pub(super) struct Chart {
 #[derive(Args, Clone, Debug)]
 pub(super) struct ColdStart {
     #[command(flatten)]
-    pub(super) clients: Clients,
+    pub(super) clients: ClientArgs,
 
     /// Measure from before the clients connect, instead of from their first requests
     #[arg(long, help_heading = "Rounds")]
@@ -157,7 +157,7 @@ pub(super) struct ColdStart {
 #[derive(Args, Clone, Debug)]
 pub(super) struct Reconnect {
     #[command(flatten)]
-    pub(super) clients: Clients,
+    pub(super) clients: ClientArgs,
 
     /// Measure from before the clients connect, instead of from their first requests
     #[arg(long, help_heading = "Rounds")]
@@ -173,7 +173,7 @@ pub(super) struct Reconnect {
 #[derive(Args, Clone, Debug)]
 pub(super) struct Idle {
     #[command(flatten)]
-    pub(super) clients: Clients,
+    pub(super) clients: ClientArgs,
 
     /// The time for which the streams stay open
     #[arg(long, default_value = "10s", value_parser = span, help_heading = "Rounds")]
@@ -182,7 +182,7 @@ pub(super) struct Idle {
 
 /// The way in which changes are made.
 #[derive(Args, Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct ChangeArgs {
     /// The way to make a change: tcp:HOST:PORT (send `change`, wait for `ok`), exec:COMMAND (run it with
     /// sh, wait for its end) or file:PATH (replace the file by --template)
     #[arg(long, value_name = "HOW", help_heading = "Change")]
@@ -192,9 +192,9 @@ pub(super) struct Change {
     pub(super) template: Option<PathBuf>,
 }
 
-impl Scenario {
+impl ScenarioCommand {
     /// The flags of the clients, which every scenario has.
-    pub(super) fn clients(&self) -> &Clients {
+    pub(super) fn clients(&self) -> &ClientArgs {
         match self {
             Self::FanOut(rounds)
             | Self::WholeState(rounds)
@@ -244,7 +244,7 @@ impl Rounds {
     }
 }
 
-impl Change {
+impl ChangeArgs {
     fn options(&self) -> Result<chancery_bench::Change, String> {
         match (&self.trigger, &self.template) {
             (TriggerKind::Tcp(address), None) => Ok(chancery_bench::Change::Tcp(address.clone())),

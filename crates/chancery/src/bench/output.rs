@@ -7,13 +7,13 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use chancery_bench::{Error, Report};
 
-use super::clients::Clients;
+use super::clients::ClientArgs;
 use super::drawing;
 use crate::exit::Failure;
 
 /// Writes the table, and the chart and the JSON if they are wanted. With JSON on the standard
 /// output, the table goes to the standard error.
-pub(super) fn write(clients: &Clients, table: &str, reports: &[Report]) -> Result<(), Failure> {
+pub(super) fn write(clients: &ClientArgs, table: &str, reports: &[Report]) -> Result<(), Failure> {
     let to_stdout = clients.json.as_deref() == Some(Path::new("-"));
     match to_stdout {
         true => io::stderr().write_all(table.as_bytes()),

@@ -1,4 +1,4 @@
-//! One question, until it has been answered.
+//! One query of `get`, until it is answered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use chancery_client::options::Variant;
 use chancery_client::{Client, Event, RawWatch, TypeUrl, WatchError};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::ask::{self, Plan, Query, Row};
+use crate::ask::{self, Query, QueryPlan, Row};
 
 /// A resource, or the reason why there is none.
 pub(super) type Answer = Result<Row, Trouble>;
@@ -24,7 +24,7 @@ pub(super) struct Trouble {
 
 /// A query that waits for its answer.
 pub(super) struct Question {
-    plan: Arc<Plan>,
+    plan: Arc<QueryPlan>,
     client: Client,
     type_url: TypeUrl,
     name: String,
@@ -40,7 +40,7 @@ pub(super) struct Question {
 type Members = BTreeMap<Arc<str>, Answer>;
 
 impl Question {
-    pub(super) fn new(query: &Query, plan: &Arc<Plan>, client: &Client) -> Self {
+    pub(super) fn new(query: &Query, plan: &Arc<QueryPlan>, client: &Client) -> Self {
         let full = query.type_url.rules().full_state;
         Self {
             plan: Arc::clone(plan),
@@ -54,28 +54,32 @@ impl Question {
         }
     }
 
-    /// Waits for the answer, or for as long as all servers together may take for one. Members come
+    /// Waits for the answer, for no longer than all servers together may take for one. Members come
     /// in the order of their names.
     pub(super) async fn ask(self, mut watch: RawWatch) -> Vec<Answer> {
         let mut found = Members::new();
         let limit = self.plan.limit();
-        let end = match timeout(limit, self.hear(&mut watch, &mut found)).await {
+        let end = match timeout(limit, self.find_answers(&mut watch, &mut found)).await {
             Ok(end) => end,
-            Err(_) => Some(self.silence(self.client.server_of(&self.name), limit)),
+            Err(_) => Some(self.no_answer(self.client.server_of(&self.name), limit)),
         };
         found.into_values().chain(end.map(Err)).collect()
     }
 
-    /// Takes events until they are the answer; or returns the reason why there is none.
-    async fn hear(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
-        if self.is_many { self.many(watch, found).await } else { self.one(watch, found).await }
+    /// Takes events until the answer is complete, or returns the reason why there is none.
+    async fn find_answers(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
+        if self.is_many {
+            self.find_members(watch, found).await
+        } else {
+            self.find_named(watch, found).await
+        }
     }
 
-    async fn one(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
+    async fn find_named(&self, watch: &mut RawWatch, found: &mut Members) -> Option<Trouble> {
         loop {
             match watch.next().await {
                 Some(Event::Changed { name, value }) => {
-                    found.insert(Arc::clone(&name), self.answer(name, value));
+                    found.insert(Arc::clone(&name), self.answer_of(name, value));
                     return None;
                 }
                 Some(Event::Failed { error }) => return Some(self.trouble(&error)),
@@ -85,21 +89,21 @@ impl Question {
         }
     }
 
-    async fn many(&self, watch: &mut RawWatch, members: &mut Members) -> Option<Trouble> {
+    async fn find_members(&self, watch: &mut RawWatch, members: &mut Members) -> Option<Trouble> {
         let mut rejected = None;
         loop {
             match watch.next().await {
                 Some(Event::Changed { name, value }) => {
-                    let answer = self.answer(Arc::clone(&name), value);
+                    let answer = self.answer_of(Arc::clone(&name), value);
                     members.insert(name, answer);
                 }
-                // The members that are good come next.
+                // The members that can be used come next.
                 Some(Event::Ambient { error: Some(error), .. }) if error.is_nameless => {
                     rejected = Some(self.trouble(&error));
                     break;
                 }
-                // Nobody says what there is: no server can be reached, or the server or a file has
-                // a reason.
+                // It is unknown which members there are: no server can be reached, or a server or a
+                // file reports an error.
                 Some(Event::Ambient { name, error: Some(error) })
                     if *name == *self.name || ask::is_failure(error.kind) =>
                 {
@@ -116,7 +120,7 @@ impl Question {
         let server = self.client.server_of(&self.name);
         let patience = self.plan.patience(server);
         if members.is_empty() && rejected.is_none() && took >= patience {
-            return Some(self.silence(server, patience));
+            return Some(self.no_answer(server, patience));
         }
         if !self.is_whole || rejected.is_some() {
             let pause = took.clamp(SHORTEST_PAUSE, patience.max(SHORTEST_PAUSE));
@@ -127,9 +131,9 @@ impl Question {
         rejected
     }
 
-    /// Waits for the rest of a large answer: it may come in several responses, and none says that
-    /// it is the last. A member that has not begun to come in the time of the first response will
-    /// not come; changes of members are no part of the answer, and may never end.
+    /// Waits for the rest of a large answer, which may come in several responses, none of which
+    /// says that it is the last. The wait ends when no new member has come for as long as the first
+    /// response took. Changes of members are no part of the answer, and may never end.
     async fn rest(
         &self,
         watch: &mut RawWatch,
@@ -148,30 +152,31 @@ impl Question {
             }
             match value {
                 Err(error) if error.is_missing() => members.remove(&name),
-                value => members.insert(Arc::clone(&name), self.answer(name, value)),
+                value => members.insert(Arc::clone(&name), self.answer_of(name, value)),
             };
         }
         None
     }
 
-    fn answer(
+    fn answer_of(
         &self,
         name: Arc<str>,
         value: Result<chancery_client::Received<()>, Arc<WatchError>>,
     ) -> Answer {
         match value {
-            Ok(came) => Ok(Row::new(&self.type_url, name, came)),
+            Ok(received) => Ok(Row::new(&self.type_url, name, received)),
             Err(error) => Err(self.trouble(&error)),
         }
     }
 
-    /// A resource that nobody can name leaves the question open.
+    /// Returns the error for the output. If it is about a resource without a name, there is no
+    /// answer, unless the caller wants everything rejected.
     fn trouble(&self, error: &WatchError) -> Trouble {
         let is_open = error.is_nameless && !self.rejects;
         Trouble { text: error.to_string(), is_failure: is_open || ask::is_failure(error.kind) }
     }
 
-    fn silence(&self, server: Option<&XdsServer>, patience: Duration) -> Trouble {
+    fn no_answer(&self, server: Option<&XdsServer>, patience: Duration) -> Trouble {
         let (short, node) = (self.type_url.short(), self.plan.node());
         let uri = server.map_or("", |server| &server.uri);
         let text =

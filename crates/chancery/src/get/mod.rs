@@ -15,13 +15,13 @@ use anyhow::anyhow;
 use tokio::task::JoinSet;
 
 use self::answer::Answer;
-pub(crate) use self::options::Get;
-use crate::ask::{self, Plan, plain};
+pub(crate) use self::options::GetArgs;
+use crate::ask::{self, QueryPlan, plain};
 use crate::exit::Failure;
 
 /// Runs the command.
-pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
-    let plan = Arc::new(Plan::new(&flags.query)?);
+pub(crate) fn run(flags: &GetArgs) -> Result<(), Failure> {
+    let plan = Arc::new(QueryPlan::new(&flags.query)?);
     output::check(flags.output, &plan.queries)?;
     let runtime = ask::runtime()?;
     let answers = runtime.block_on(answers(&plan))?;
@@ -29,16 +29,16 @@ pub(crate) fn run(flags: &Get) -> Result<(), Failure> {
     let (rows, errors): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     let rows: Vec<_> = rows.into_iter().flatten().collect();
     let errors: Vec<_> = errors.into_iter().filter_map(Result::err).collect();
-    let there = rows.len();
-    if there == 0 && errors.is_empty() {
-        // Not on stdout, where a program may look for something else.
+    let found = rows.len();
+    if found == 0 && errors.is_empty() {
+        // It goes to stderr, because a program may read stdout.
         writeln!(io::stderr(), "no resources").ok();
     }
-    if output::write(flags.output, &plan, &rows)? { verdict(there, &errors) } else { Ok(()) }
+    if output::write(flags.output, &plan, &rows)? { verdict(found, &errors) } else { Ok(()) }
 }
 
 /// Returns all answers, in the order of the questions, and of names where one has many.
-async fn answers(plan: &Arc<Plan>) -> Result<Vec<Answer>, Failure> {
+async fn answers(plan: &Arc<QueryPlan>) -> Result<Vec<Answer>, Failure> {
     let client = plan.client()?;
     let mut questions = JoinSet::new();
     for (place, query) in plan.queries.iter().enumerate() {
@@ -57,8 +57,8 @@ async fn answers(plan: &Arc<Plan>) -> Result<Vec<Answer>, Failure> {
     Ok(answers.into_iter().flatten().collect())
 }
 
-/// Returns a failure unless all resources have come. Each reason is told once.
-fn verdict(there: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
+/// Returns a failure unless all resources have come. Each reason is printed once.
+fn verdict(found: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
     let failed = errors.iter().any(|trouble| trouble.is_failure);
     let mut texts: Vec<String> = Vec::new();
     for trouble in errors {
@@ -73,11 +73,11 @@ fn verdict(there: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
         [one] => Err(failure(anyhow!("{one}"))),
         many => {
             let details: String = many.iter().map(|text| format!("{text}\n")).collect();
-            let told = anyhow!("{} of {} did not come", errors.len(), errors.len() + there);
-            Err(failure(told).details(details))
+            let summary = anyhow!("{} of {} did not come", errors.len(), errors.len() + found);
+            Err(failure(summary).details(details))
         }
     }
 }
 
-/// The time for servers to end their streams when the client ends in good order.
+/// The time for servers to end their streams when the client is closed.
 const LAST_WORD: Duration = Duration::from_secs(2);

@@ -11,19 +11,19 @@ use crate::ask::QueryArgs;
 /// everything else to stderr. docs/get.md describes the command.
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
-pub(crate) struct Get {
+pub(crate) struct GetArgs {
     #[command(flatten)]
     pub(super) query: QueryArgs,
 
     /// The format in which resources are printed
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ResourceFormat::Table)]
     #[arg(help_heading = "Output")]
-    pub(super) output: Format,
+    pub(super) output: ResourceFormat,
 }
 
 /// The format of resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum ResourceFormat {
     /// One line for each resource: type, name, version, size and server
     Table,
     /// One YAML document for each resource

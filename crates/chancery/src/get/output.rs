@@ -6,38 +6,42 @@ use chancery_client::TypeUrl;
 use chancery_client::options::Variant;
 use serde_json::Value;
 
-use super::options::Format;
-use crate::ask::{self, Plan, Query, Renderer, Row};
+use super::options::ResourceFormat;
+use crate::ask::{self, Query, QueryPlan, Renderer, Row};
 use crate::exit::Failure;
 
 /// Checks that the resources can be written in this format.
-pub(super) fn check(format: Format, queries: &[Query]) -> Result<(), Failure> {
+pub(super) fn check(format: ResourceFormat, queries: &[Query]) -> Result<(), Failure> {
     let mut types = queries.iter().map(|query| &query.type_url);
     let first = types.next();
-    if format == Format::Binary && types.any(|other| Some(other) != first) {
+    if format == ResourceFormat::Binary && types.any(|other| Some(other) != first) {
         return Err(Failure::misuse("`-o binary` is one response, which has one type"));
     }
     Ok(())
 }
 
 /// Writes resources; `false` if nobody reads any more.
-pub(super) fn write(format: Format, plan: &Plan, rows: &[Row]) -> Result<bool, Failure> {
+pub(super) fn write(
+    format: ResourceFormat,
+    plan: &QueryPlan,
+    rows: &[Row],
+) -> Result<bool, Failure> {
     let renderer = Renderer::new(plan);
-    if format == Format::Table && rows.is_empty() {
+    if format == ResourceFormat::Table && rows.is_empty() {
         return Ok(true);
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     let wrote = match format {
-        Format::Table => out.write_all(renderer.table(rows).as_bytes()),
-        Format::Yaml => each(&mut out, rows, |row, first| {
+        ResourceFormat::Table => out.write_all(renderer.table(rows).as_bytes()),
+        ResourceFormat::Yaml => each(&mut out, rows, |row, first| {
             let mark = if first { "" } else { "---\n" };
             format!("{mark}{}{}", Renderer::comment(row), renderer.yaml(row))
         }),
-        Format::Json => each(&mut out, rows, |row, _| object(&renderer, row)),
-        Format::Text => each(&mut out, rows, |row, _| {
+        ResourceFormat::Json => each(&mut out, rows, |row, _| object(&renderer, row)),
+        ResourceFormat::Text => each(&mut out, rows, |row, _| {
             format!("{}{}", Renderer::comment(row), renderer.text(row))
         }),
-        Format::Binary => out.write_all(&response(&renderer, plan, rows)?),
+        ResourceFormat::Binary => out.write_all(&response(&renderer, plan, rows)?),
     };
     ask::written(wrote.and_then(|()| out.flush()))
 }
@@ -50,7 +54,7 @@ fn each(
     rows.iter().enumerate().try_for_each(|(at, row)| out.write_all(text(row, at == 0).as_bytes()))
 }
 
-/// The keys are promised; new ones may be added at the end.
+/// Returns a resource as JSON. The keys are a promise to users; new ones may be added at the end.
 fn object(renderer: &Renderer, row: &Row) -> String {
     let text = |text: &str| Value::from(text).to_string();
     format!(
@@ -62,7 +66,7 @@ fn object(renderer: &Renderer, row: &Row) -> String {
     )
 }
 
-fn response(renderer: &Renderer, plan: &Plan, rows: &[Row]) -> Result<Vec<u8>, Failure> {
+fn response(renderer: &Renderer, plan: &QueryPlan, rows: &[Row]) -> Result<Vec<u8>, Failure> {
     let types = rows.iter().map(|row| &row.type_url);
     let type_url: Option<&TypeUrl> =
         types.chain(plan.queries.iter().map(|query| &query.type_url)).next();

@@ -44,8 +44,8 @@ impl Assign for Grouping {
     }
 }
 
-/// The groups the rules speak of and the directory does not hold. Their nodes see the files at the
-/// top alone, which may be meant and is more often a slip.
+/// The groups that the rules name and for which the directory has no files. Their nodes see only
+/// the files at the top. That may be meant, but is more often a mistake.
 pub(crate) fn without_files(audiences: &Audiences<Grouping>) -> BTreeSet<String> {
     let (grouping, known) = (audiences.assignment(), audiences.catalog().groups());
     grouping.names().filter(|name| !known.contains(name)).map(str::to_owned).collect()
@@ -64,13 +64,13 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    struct Setup {
+    struct ServedDirectory {
         dir: tempfile::TempDir,
         directory: Directory,
         audiences: Audiences<Grouping>,
     }
 
-    impl Setup {
+    impl ServedDirectory {
         fn new(files: &[&str], rules: &str) -> Self {
             let dir = tempfile::tempdir().unwrap();
             files.iter().for_each(|file| write(dir.path(), file));
@@ -100,7 +100,7 @@ mod tests {
     fn rules_and_directories_say_who_belongs_where() {
         let files = ["a.yaml", "groups/g/b.yaml", "groups/back/c.yaml", "nodes/n/d.yaml"];
         let rules = r#"{"groups": [{"name": "g", "match": {"id": "g-*"}}]}"#;
-        let setup = Setup::new(&files, rules);
+        let setup = ServedDirectory::new(&files, rules);
         let node = |id: &str, cluster: &str| {
             let (id, cluster) = (id.to_owned(), cluster.to_owned());
             setup.audience(Some(&Node { id, cluster, ..Node::default() }))
@@ -116,7 +116,7 @@ mod tests {
     fn groups_without_files_are_known() {
         let rules = r#"{"groups": [{"name": "g", "match": {"id": "g"}},
                                    {"name": "h", "match": {"id": "h"}}]}"#;
-        let mut setup = Setup::new(&["a.yaml", "groups/g/b.yaml"], rules);
+        let mut setup = ServedDirectory::new(&["a.yaml", "groups/g/b.yaml"], rules);
         assert_eq!(without_files(&setup.audiences), ["h".to_owned()].into());
         write(setup.dir.path(), "groups/h/c.yaml");
         setup.directory.load();

@@ -60,7 +60,7 @@ pub(crate) async fn load(
                 let (directory, report) = loaded.context("the first load failed")?;
                 return refuse_faults(&report, partial).map(|()| Some((directory, report)));
             }
-            said = signals.next() => if said == OperatorSignal::Stop {
+            signal = signals.next() => if signal == OperatorSignal::Stop {
                 return Ok(None);
             },
         }
@@ -72,16 +72,16 @@ fn refuse_faults(report: &LoadReport, partial: bool) -> Result<(), Failure> {
     if report.faults.is_empty() || partial {
         return Ok(());
     }
-    let mut told = String::new();
+    let mut details = String::new();
     for fault in &report.faults {
-        told += &fault.render();
-        told += "\n";
+        details += &fault.render();
+        details += "\n";
     }
     let faults = match report.faults.len() {
         1 => "1 fault".to_owned(),
         many => format!("{many} faults"),
     };
     Err(Failure::negative(anyhow!("the configuration has {faults}; nothing is served"))
-        .details(told)
+        .details(details)
         .hint("`--allow-partial` serves what is whole"))
 }

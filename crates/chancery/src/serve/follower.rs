@@ -14,15 +14,15 @@ use crate::admin::Admin;
 use crate::config::{ConfigChange, ConfigFile};
 use crate::finding::Finding;
 
-/// Brings changes to where they take effect, and tells of them.
+/// Applies changes of the directory and of `chancery.yaml`, and logs them.
 pub(crate) struct Follower {
     audiences: Audiences<Grouping>,
     admin: Arc<Admin>,
     metrics: LoadMetrics,
-    state: Mutex<State>,
+    state: Mutex<FollowerState>,
 }
 
-struct State {
+struct FollowerState {
     file: ConfigFile,
     /// The faults that were logged last, so that each is logged once.
     faults: BTreeSet<Finding>,
@@ -33,14 +33,14 @@ struct State {
 }
 
 impl Follower {
-    /// Nothing changed yet.
+    /// A follower that has seen no change yet.
     pub(crate) fn new(
         audiences: Audiences<Grouping>,
         admin: Arc<Admin>,
         metrics: LoadMetrics,
         file: ConfigFile,
     ) -> Self {
-        let state = State {
+        let state = FollowerState {
             file,
             faults: BTreeSet::new(),
             config_fault: None,
@@ -50,7 +50,8 @@ impl Follower {
         Self { audiences, admin, metrics, state: Mutex::new(state) }
     }
 
-    /// The directory was loaded. Rules that were changed with it take effect with it.
+    /// Takes the report of a load. Rules that were changed together with the directory take effect
+    /// with it.
     pub(crate) fn loaded(&self, report: &LoadReport) {
         let mut state = self.lock();
         state.whole = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
@@ -62,12 +63,12 @@ impl Follower {
         if let Some(revision) = &report.revision {
             self.audiences.follow(revision);
         }
-        self.tell(&mut state, report);
+        self.log_report(&mut state, report);
         self.record(&mut state);
     }
 
-    /// Some time has passed: `chancery.yaml` may have changed alone.
-    pub(crate) fn look(&self) {
+    /// Checks `chancery.yaml`, which may have changed alone.
+    pub(crate) fn check_config(&self) {
         let mut state = self.lock();
         let whole = state.whole;
         let Some(changed) = state.file.look(whole) else { return };
@@ -76,7 +77,7 @@ impl Follower {
     }
 
     /// Takes a changed `chancery.yaml`, as far as it can be used.
-    fn configured(&self, state: &mut State, changed: ConfigChange) {
+    fn configured(&self, state: &mut FollowerState, changed: ConfigChange) {
         state.config_fault = match &changed {
             ConfigChange::Usable { .. } => None,
             ConfigChange::Unusable(invalid) => Some(invalid.finding()),
@@ -99,7 +100,7 @@ impl Follower {
         }
     }
 
-    fn tell(&self, state: &mut State, report: &LoadReport) {
+    fn log_report(&self, state: &mut FollowerState, report: &LoadReport) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         if faults == state.faults && report.layers().is_empty() && report.warnings.is_empty() {
             return;
@@ -132,8 +133,8 @@ impl Follower {
         state.faults = faults;
     }
 
-    /// Remembers what is wrong now, for whoever asks.
-    fn record(&self, state: &mut State) {
+    /// Records the present faults for the admin interface.
+    fn record(&self, state: &mut FollowerState) {
         let without_files = without_files(&self.audiences);
         for name in without_files.difference(&state.without_files) {
             warn!("group `{name}` has rules and no files below `groups/{name}`");
@@ -143,7 +144,7 @@ impl Follower {
         self.admin.loaded.record(faults);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FollowerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,8 +8,8 @@
 //!                                     +--> listeners ------------------------------> Server
 //! ```
 //!
-//! No client is listened to before the directory was read whole once; only the admin interface
-//! answers earlier, that it is not ready.
+//! No client is served before the whole directory was read once. Only the admin interface answers
+//! earlier, and says that the server is not ready.
 
 mod audiences;
 mod first;
@@ -45,11 +45,12 @@ use crate::config::{self, Config, ConfigFile, ServeFlags};
 use crate::exit::Failure;
 use crate::logging;
 
-/// The number of tasks that run before a busy thread looks at its sockets. A change goes out to a thousand
-/// clients before the first of their answers is read: the last of them hears of it a third sooner.
+/// The number of tasks that run before a busy thread looks at its sockets. A change is sent to a
+/// thousand clients before the first of their answers is read, so the last client gets it a third
+/// sooner.
 const TASKS_BETWEEN_READS: u32 = 1024;
 
-/// Does what the flags say, until told to stop.
+/// Runs the server as the flags say, until a signal stops it.
 pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
     let config = config::effective(flags)?;
     if flags.print_config {
@@ -72,7 +73,7 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
     ended
 }
 
-/// All that is made before the server runs.
+/// The parts that are made before the server runs.
 struct Parts {
     server: Server,
     listeners: Listeners,
@@ -87,7 +88,7 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
     let (admin, server_metrics, metrics) = admin(directory.catalog());
 
-    // Its failure can wait: what is wrong with the directory is the more useful answer.
+    // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).await.map(|bound| watch(bound, &admin));
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
     let Some((directory, report)) = loaded else { return Ok(()) };
@@ -108,21 +109,21 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     ended
 }
 
-/// Runs until told to stop: the first time in good order, the second time at once.
+/// Runs until a signal. The first one ends the server in order, the second one at once.
 async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let Parts { server, listeners: Listeners { all, tls }, admin, follower, directory } = parts;
-    let heard = Arc::clone(&follower);
-    let following = directory.follow(move |report| heard.loaded(report));
+    let notified = Arc::clone(&follower);
+    let following = directory.follow(move |report| notified.loaded(report));
     let following = following.context("cannot follow the directory")?;
     let stop = CancellationToken::new();
-    let looking = tokio::spawn(look(follower, stop.clone()));
+    let looking = tokio::spawn(watch_config(follower, stop.clone()));
     admin.readiness.advance(ReadinessState::Ready);
 
     let mut served = std::pin::pin!(server.serve(all, stop.clone().cancelled_owned()));
     let ended = loop {
         tokio::select! {
             biased;
-            said = signals.next() => match said {
+            signal = signals.next() => match signal {
                 OperatorSignal::Reload => reload(&following, tls.as_deref()),
                 OperatorSignal::Stop if stop.is_cancelled() => {
                     warn!("told to stop again: cutting what is left");
@@ -142,7 +143,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     ended
 }
 
-/// The admin interface and all that is counted.
+/// The admin interface and all metrics.
 fn admin(catalog: Catalog) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
     let mut registry = Registry::default();
     let server_metrics = chancery_server::Metrics::registered(&mut registry);
@@ -152,7 +153,7 @@ fn admin(catalog: Catalog) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics
     (Arc::new(admin), server_metrics, metrics)
 }
 
-/// Lets the admin interface answer until the token is cancelled.
+/// Serves the admin interface until the token is cancelled.
 fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> CancellationToken {
     let closing = CancellationToken::new();
     if let Some(listener) = listener {
@@ -161,14 +162,14 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> CancellationToken
     closing
 }
 
-/// Looks every so often whether `chancery.yaml` changed.
-async fn look(follower: Arc<Follower>, stop: CancellationToken) {
+/// Checks at an interval if `chancery.yaml` has changed.
+async fn watch_config(follower: Arc<Follower>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         let follower = Arc::clone(&follower);
         // Reading blocks, for long if the file is on another machine.
-        tokio::task::spawn_blocking(move || follower.look()).await.ok();
+        tokio::task::spawn_blocking(move || follower.check_config()).await.ok();
     }
 }
 
@@ -181,5 +182,6 @@ fn reload(following: &Following, tls: Option<&Tls>) {
     }
 }
 
-/// With the looks a change must outlast, a change of `chancery.yaml` alone is live in 0.6 s.
+/// The interval of these checks. A change has to outlast some of them, so a change of
+/// `chancery.yaml` alone takes effect after 0.6 s.
 const EVERY: Duration = Duration::from_millis(200);

@@ -21,7 +21,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Starts to listen: from now on the signals do not end the process by themselves.
+    /// Starts to listen. From now on the signals do not end the process by themselves.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

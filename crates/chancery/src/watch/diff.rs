@@ -8,7 +8,8 @@ use super::colour::{Colour, Paint};
 
 /// Returns the lines that differ, and some around them; empty if there are none.
 pub(super) fn lines(before: &str, after: &str, paint: Paint) -> String {
-    // Texts that have nothing in common would take long; then what is found so far will do.
+    // A diff of texts that have nothing in common would take long. It stops in time, and the lines
+    // found by then are enough.
     let diff = TextDiff::configure().timeout(LONGEST).diff_lines(before, after);
     let mut out = String::new();
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {

@@ -1,4 +1,4 @@
-//! The events that are printed, of four kinds, made of those that a watch hears.
+//! The events that are printed, made from the events of a watch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,23 +20,23 @@ pub(super) struct ResourceEvent {
 
 #[derive(Clone, Debug)]
 pub(super) enum EventKind {
-    /// There is a value, and it is new.
+    /// The resource has a new value.
     Changed(Row),
-    /// There is none any more.
+    /// The resource exists no more.
     Removed(Arc<WatchError>),
-    /// There is none that may be used.
+    /// The resource has no value that may be used.
     Error(Arc<WatchError>),
-    /// Something is wrong although the value may be used; `None` says that it is over.
+    /// There is an error although the value may be used; `None` says that the error is over.
     Ambient(Option<Arc<WatchError>>),
 }
 
 impl ResourceEvent {
-    /// Returns an event that a watch of this client heard, if it is to be told.
+    /// Returns the event to print for an event of a watch of this client, if there is one.
     pub(super) fn of(client: &Client, type_url: &TypeUrl, event: Event<()>) -> Option<Self> {
         let type_url = type_url.clone();
         let (name, kind) = match event {
-            Event::Changed { name, value: Ok(came) } => {
-                let row = Row::new(&type_url, Arc::clone(&name), came);
+            Event::Changed { name, value: Ok(received) } => {
+                let row = Row::new(&type_url, Arc::clone(&name), received);
                 (name, EventKind::Changed(row))
             }
             Event::Changed { name, value: Err(error) } if error.is_missing() => {
@@ -48,11 +48,11 @@ impl ResourceEvent {
             Event::Failed { error } => (Arc::from(""), EventKind::Error(error)),
             Event::Complete => return None,
         };
-        let mut told = Self { type_url, name, kind, wait: None };
-        let outage = told.error().filter(|error| error.kind == ErrorKind::Unreachable);
+        let mut printed = Self { type_url, name, kind, wait: None };
+        let outage = printed.error().filter(|error| error.kind == ErrorKind::Unreachable);
         let server = outage.and_then(|error| error.server);
-        told.wait = server.and_then(|server| client.next_attempt(server));
-        Some(told)
+        printed.wait = server.and_then(|server| client.next_attempt(server));
+        Some(printed)
     }
 
     /// Returns the word for its kind.
@@ -80,7 +80,7 @@ impl ResourceEvent {
         }
     }
 
-    /// Returns the error, and when that may change.
+    /// Returns the text of the error, with the time of the next attempt.
     pub(super) fn why(&self) -> Option<String> {
         let text = &self.error()?.text;
         Some(match self.wait {

@@ -1,12 +1,12 @@
-//! `chancery watch`: asks, and prints events until it is told to stop.
+//! `chancery watch`: asks, and prints events until a signal stops it.
 //!
 //! ```text
 //!   a task for each query: RawWatch --> bounded channel --> [printer]: Output, one event at a time
 //! ```
 //!
 //! A slow reader slows the channel, which slows the tasks, and these the streams. Nothing else
-//! waits for the reader: signals and the end of the time count while an event cannot be written.
-//! Not here: the common part with `get` ([`crate::ask`]).
+//! waits for the reader: signals and the end of `--time` have effect while an event cannot be
+//! written. Not here: the common part with `get` ([`crate::ask`]).
 
 mod colour;
 mod diff;
@@ -25,22 +25,22 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
 use self::event::ResourceEvent;
-pub(crate) use self::options::Watch;
+pub(crate) use self::options::WatchArgs;
 use self::output::Output;
 use self::printer::Printer;
-use crate::ask::{self, Plan};
+use crate::ask::{self, QueryPlan};
 use crate::exit::Failure;
 
 /// Runs the command.
-pub(crate) fn run(flags: &Watch) -> Result<(), Failure> {
-    let plan = Plan::new(&flags.query)?;
+pub(crate) fn run(flags: &WatchArgs) -> Result<(), Failure> {
+    let plan = QueryPlan::new(&flags.query)?;
     let runtime = ask::runtime()?;
     let ended = runtime.block_on(watch(flags, &plan));
     runtime.shutdown_background();
     ended
 }
 
-async fn watch(flags: &Watch, plan: &Plan) -> Result<(), Failure> {
+async fn watch(flags: &WatchArgs, plan: &QueryPlan) -> Result<(), Failure> {
     let client = plan.client()?;
     let mut output = Output::new(flags.output, plan);
     if let Some(path) = &flags.resume {
@@ -49,15 +49,15 @@ async fn watch(flags: &Watch, plan: &Plan) -> Result<(), Failure> {
             client.restore(&type_url, resource);
         }
     }
-    let (mut watching, news) = begin(&client, plan);
-    let mut printer = Printer::start(news, output, flags.count);
+    let (mut watching, events) = start_watches(&client, plan);
+    let mut printer = Printer::start(events, output, flags.count);
     let ended = tokio::select! {
         biased;
         stopped = stopped(flags.time.map(|time| time.0)) => {
             printer.stop();
             stopped
         }
-        ended = printer.ended() => ended,
+        ended = printer.wait_for_outcome() => ended,
         () = printer::deserted() => Ok(()),
     };
     watching.shutdown().await;
@@ -69,31 +69,31 @@ async fn watch(flags: &Watch, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Starts a task for each query.
-fn begin(client: &Client, plan: &Plan) -> (JoinSet<()>, Receiver<ResourceEvent>) {
-    let (tell, news) = channel(AHEAD);
+fn start_watches(client: &Client, plan: &QueryPlan) -> (JoinSet<()>, Receiver<ResourceEvent>) {
+    let (sender, events) = channel(AHEAD);
     let mut watching = JoinSet::new();
     for query in &plan.queries {
         let watch = client.watch_raw(&query.type_url, &query.name);
-        watching.spawn(listen(client.clone(), watch, query.type_url.clone(), tell.clone()));
+        watching.spawn(listen(client.clone(), watch, query.type_url.clone(), sender.clone()));
     }
-    (watching, news)
+    (watching, events)
 }
 
 async fn listen(
     client: Client,
     mut watch: RawWatch,
     type_url: TypeUrl,
-    tell: Sender<ResourceEvent>,
+    sender: Sender<ResourceEvent>,
 ) {
     while let Some(event) = watch.next().await {
         let Some(event) = ResourceEvent::of(&client, &type_url, event) else { continue };
-        if tell.send(event).await.is_err() {
+        if sender.send(event).await.is_err() {
             return;
         }
     }
 }
 
-/// Waits for the end of the time, if there is one, or to be told to stop.
+/// Waits for the end of the time, if there is one, or for a signal.
 async fn stopped(time: Option<Duration>) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen to signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen to signals")?;
@@ -113,5 +113,5 @@ async fn stopped(time: Option<Duration>) -> Result<(), Failure> {
 /// The number of events that may wait to be printed.
 const AHEAD: usize = 64;
 
-/// The time for servers to end their streams when the client ends in good order.
+/// The time for servers to end their streams when the client is closed.
 const LAST_WORD: Duration = Duration::from_secs(2);

@@ -15,14 +15,14 @@ use crate::config::Span;
 /// docs/watch.md describes the command.
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
-pub(crate) struct Watch {
+pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub(super) query: QueryArgs,
 
     /// The format in which events are printed
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Diff)]
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = EventFormat::Diff)]
     #[arg(help_heading = "Output")]
-    pub(super) output: Format,
+    pub(super) output: EventFormat,
 
     /// End after this number of events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -41,7 +41,7 @@ pub(crate) struct Watch {
 
 /// The format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum EventFormat {
     /// One line for each event, and the difference between the last value and the new one
     Diff,
     /// One line for each event

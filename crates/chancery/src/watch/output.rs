@@ -14,27 +14,27 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use super::colour::{Colour, Paint};
 use super::diff;
 use super::event::{EventKind, ResourceEvent};
-use super::options::Format;
-use crate::ask::{self, Plan, Renderer, Row, plain};
+use super::options::EventFormat;
+use crate::ask::{self, QueryPlan, Renderer, Row, plain};
 use crate::exit::Failure;
 
 /// Writes events.
 pub(super) struct Output {
-    format: Format,
+    format: EventFormat,
     renderer: Renderer,
     paint: Paint,
     /// The resources as they were printed last.
-    known: HashMap<(TypeUrl, Arc<str>), Known>,
+    known: HashMap<(TypeUrl, Arc<str>), PrintedResource>,
 }
 
-struct Known {
+struct PrintedResource {
     row: Row,
     /// True if an earlier run printed it, and this one has not.
     restored: bool,
 }
 
 impl Output {
-    pub(super) fn new(format: Format, plan: &Plan) -> Self {
+    pub(super) fn new(format: EventFormat, plan: &QueryPlan) -> Self {
         let renderer = Renderer::new(plan);
         Self { format, renderer, paint: Paint::of_stdout(), known: HashMap::new() }
     }
@@ -49,7 +49,7 @@ impl Output {
             resource: Arc::new(resource.clone()),
         };
         let key = (type_url.clone(), Arc::clone(&row.name));
-        self.known.insert(key, Known { row, restored: true });
+        self.known.insert(key, PrintedResource { row, restored: true });
     }
 
     /// Writes an event, unless it is known from an earlier run.
@@ -59,17 +59,17 @@ impl Output {
             EventKind::Ambient(_) => None,
             _ => self.known.remove(&key),
         };
-        let told = before.as_ref().zip(event.row()).is_some_and(|(before, row)| {
+        let is_known = before.as_ref().zip(event.row()).is_some_and(|(before, row)| {
             before.restored && self.renderer.json(&before.row) == self.renderer.json(row)
         });
-        let text = if told { Vec::new() } else { self.text(event, before.map(|it| it.row))? };
+        let text = if is_known { Vec::new() } else { self.text(event, before.map(|it| it.row))? };
         if let Some(row) = event.row() {
-            // Only those two have a use for it.
-            if told || self.format == Format::Diff {
-                self.known.insert(key, Known { row: row.clone(), restored: told });
+            // A resource is only kept if it was printed by an earlier run, or to make a diff.
+            if is_known || self.format == EventFormat::Diff {
+                self.known.insert(key, PrintedResource { row: row.clone(), restored: is_known });
             }
         }
-        if told {
+        if is_known {
             return Ok(Wrote::Nothing);
         }
         let mut out = io::stdout().lock();
@@ -80,9 +80,9 @@ impl Output {
     fn text(&self, event: &ResourceEvent, before: Option<Row>) -> Result<Vec<u8>, Failure> {
         let now = now();
         Ok(match self.format {
-            Format::Json => self.object(event, &now).into_bytes(),
-            Format::Table => self.line(event, &now, self.paint).into_bytes(),
-            Format::Diff => {
+            EventFormat::Json => self.object(event, &now).into_bytes(),
+            EventFormat::Table => self.line(event, &now, self.paint).into_bytes(),
+            EventFormat::Diff => {
                 let change = before.zip(event.row()).map(|(before, after)| {
                     diff::lines(
                         &self.renderer.yaml(&before),
@@ -92,19 +92,19 @@ impl Output {
                 });
                 (self.line(event, &now, self.paint) + &change.unwrap_or_default()).into_bytes()
             }
-            Format::Yaml => {
+            EventFormat::Yaml => {
                 let body = event.row().map(|row| format!("---\n{}", self.renderer.yaml(row)));
                 (self.comment(event, &now) + &body.unwrap_or_default()).into_bytes()
             }
-            Format::Text => {
+            EventFormat::Text => {
                 let body = event.row().map(|row| self.renderer.text(row));
                 (self.comment(event, &now) + &body.unwrap_or_default()).into_bytes()
             }
-            Format::Binary => self.message(event)?,
+            EventFormat::Binary => self.message(event)?,
         })
     }
 
-    /// The keys are promised; new ones may be added at the end.
+    /// Returns an event as JSON. The keys are a promise to users; new ones may be added at the end.
     fn object(&self, event: &ResourceEvent, now: &str) -> String {
         let text = |text: &str| Value::from(text).to_string();
         let null = || "null".to_owned();
@@ -122,7 +122,7 @@ impl Output {
         )
     }
 
-    /// `TIME TYPE NAME EVENT…`
+    /// Returns an event as a line: `TIME TYPE NAME EVENT…`.
     fn line(&self, event: &ResourceEvent, now: &str, paint: Paint) -> String {
         let (short, name) = (event.type_url.short(), plain(&event.name));
         let time = paint.with(Colour::Faint, clock(now));
@@ -144,7 +144,8 @@ impl Output {
         format!("# {}", self.line(event, now, Paint::None))
     }
 
-    /// Length and message; nothing for what is no change.
+    /// Returns the message of an event after its length. It is empty for an event that changes no
+    /// resource.
     fn message(&self, event: &ResourceEvent) -> Result<Vec<u8>, Failure> {
         let (rows, removed) = match &event.kind {
             EventKind::Changed(row) => (std::slice::from_ref(row), Vec::new()),
@@ -168,7 +169,7 @@ pub(super) enum Wrote {
     ToNobody,
 }
 
-/// As RFC 3339 has it, in UTC.
+/// Returns the present time in UTC, in the form of RFC 3339.
 fn now() -> String {
     let mut text = String::new();
     // A string takes all that is written to it.

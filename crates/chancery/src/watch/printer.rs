@@ -1,4 +1,4 @@
-//! The thread that prints: it waits for the reader of stdout, and nobody waits for it.
+//! The thread that prints. It may wait for the reader of stdout; no other thread waits for it.
 //!
 //! Not here: the look of an event ([`super::output`]).
 
@@ -32,32 +32,36 @@ pub(super) struct Printer {
 
 impl Printer {
     /// Prints events until there were enough, or nobody reads them.
-    pub(super) fn start(news: Receiver<ResourceEvent>, output: Output, count: Option<u64>) -> Self {
-        let (tell, ended) = oneshot::channel();
+    pub(super) fn start(
+        events: Receiver<ResourceEvent>,
+        output: Output,
+        count: Option<u64>,
+    ) -> Self {
+        let (sender, ended) = oneshot::channel();
         let stops = Arc::new(AtomicBool::new(false));
         let is_stopped = Arc::clone(&stops);
         thread::spawn(move || {
-            // Nobody hears it if the program is about to end.
-            tell.send(print(news, output, count, &is_stopped)).ok();
+            // Nobody receives it if the program is about to end.
+            sender.send(print(events, output, count, &is_stopped)).ok();
         });
         Self { ended: Some(ended), stops }
     }
 
     /// Waits for the outcome.
-    pub(super) async fn ended(&mut self) -> Result<(), Failure> {
+    pub(super) async fn wait_for_outcome(&mut self) -> Result<(), Failure> {
         let Some(ended) = &mut self.ended else { return pending().await };
-        let told = ended.await.context("the thread that prints came to an end");
+        let outcome = ended.await.context("the thread that prints came to an end");
         self.ended = None;
-        told.map_err(Failure::from)?
+        outcome.map_err(Failure::from)?
     }
 
-    /// Has it print no further event.
+    /// Makes it print no further event.
     pub(super) fn stop(&self) {
         self.stops.store(true, Ordering::Relaxed);
     }
 
-    /// Waits, once there are no more events, until the last one is written; not for long, as it may
-    /// be that nobody reads it.
+    /// Waits until the last event is written, once there are no more. The wait has a bound, because
+    /// the reader may have stopped reading.
     pub(super) async fn finish(self) {
         if let Some(ended) = self.ended {
             timeout(LAST_EVENT, ended).await.ok();
@@ -66,13 +70,13 @@ impl Printer {
 }
 
 fn print(
-    mut news: Receiver<ResourceEvent>,
+    mut events: Receiver<ResourceEvent>,
     mut output: Output,
     count: Option<u64>,
     stops: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut printed = 0;
-    while let Some(event) = news.blocking_recv() {
+    while let Some(event) = events.blocking_recv() {
         if stops.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -89,7 +93,8 @@ fn print(
     Err(Failure::broken(anyhow!("the client came to an end")))
 }
 
-/// A query that cannot be watched ends the program: it would never notice that its reader has gone.
+/// Returns a failure for a query that cannot be watched. The program has to end then: it would
+/// print nothing more, and would never notice that its reader has gone.
 fn refused(event: &ResourceEvent) -> Result<(), Failure> {
     match &event.kind {
         EventKind::Error(error)
@@ -101,11 +106,11 @@ fn refused(event: &ResourceEvent) -> Result<(), Failure> {
     }
 }
 
-/// Waits until nobody can read stdout any more. If that cannot be known, as of a file, nobody who
-/// reads it goes away either.
+/// Waits until stdout has no reader any more. If that cannot be known, as of a file, it waits for
+/// ever.
 pub(super) async fn deserted() {
     let Ok(stdout) = io::stdout().as_fd().try_clone_to_owned() else { return pending().await };
-    // Nothing is written to it here, so it need not be a pipe, and blocks as before.
+    // Nothing is written through this handle, so it need not be a pipe, and stdout stays blocking.
     let Ok(stdout) = Sender::from_owned_fd_unchecked(stdout) else { return pending().await };
     if stdout.ready(Interest::ERROR).await.is_err() {
         pending().await

@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// The server. It ends when this is dropped.
-pub(crate) struct Raw {
+pub(crate) struct RawServer {
     pub(crate) address: String,
     rejected: mpsc::UnboundedReceiver<String>,
     _task: JoinSet<()>,
 }
 
-impl Raw {
+impl RawServer {
     /// Answers each first request of a type with these resources: their types, and their bodies.
     pub(crate) async fn start(resources: &[(&str, &[u8])]) -> Self {
         let listener = listen().await;

@@ -108,7 +108,7 @@ pub(super) fn series(comparison: &Value) -> String {
     heads.push("runs");
     let rows = all.iter().map(|one| {
         let mut row = vec![one["side"].as_str().unwrap_or_default().to_owned()];
-        row.extend(x_name.map(|_| one["x"].as_f64().map_or_else(String::new, whole)));
+        row.extend(x_name.map(|_| one["x"].as_f64().map_or_else(String::new, rounded)));
         row.extend(columns.iter().map(|column| column.cell(one)));
         row.push(ran(one));
         row
@@ -125,17 +125,17 @@ fn values(series: &Value, name: &str, per: f64) -> Vec<f64> {
 /// changes, and the memory of connections by idle ones.
 fn shown(all: &[Value], name: &str) -> bool {
     const NOT_OF_ROUNDS: [&str; 3] = ["cpu_s", "rss_per_stream", "resource_bytes"];
-    let rounds = all.iter().any(|one| has(one, "last_ms"));
+    let rounds = all.iter().any(|one| has_figure(one, "last_ms"));
     let some = |one| values(one, name, 1.0).iter().any(|value| *value != 0.0);
     all.iter().any(some) && !(rounds && NOT_OF_ROUNDS.contains(&name))
 }
 
 /// The value of the varied quantity, without digits after the point.
-fn whole(number: f64) -> String {
+fn rounded(number: f64) -> String {
     format!("{number:.0}")
 }
 
-fn has(series: &Value, name: &str) -> bool {
+fn has_figure(series: &Value, name: &str) -> bool {
     !values(series, name, 1.0).is_empty()
 }
 

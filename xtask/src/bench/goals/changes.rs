@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use super::CPU;
 use crate::bench::figures::{Comparison, Figure, Goal, Series, exponent};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 use crate::bench::specs::spec;
 
 const SIZES: [u32; 5] = [1_000, 3_000, 10_000, 30_000, 100_000];
@@ -74,11 +75,11 @@ fn growth(comparison: &mut Comparison) {
 
 /// The exponent in x of the CPU of a change, for each turn through all series that is complete.
 pub(super) fn exponents(all: &[Series]) -> Vec<f64> {
-    let turns = all.iter().map(|series| series.all(PER_CHANGE).len()).min().unwrap_or(0);
+    let turns = all.iter().map(|series| series.of_each_run(PER_CHANGE).len()).min().unwrap_or(0);
     let of_turn = |turn: usize| {
         let points: Option<Vec<_>> = all
             .iter()
-            .map(|series| Some((series.x?.1, *series.all(PER_CHANGE).get(turn)?)))
+            .map(|series| Some((series.x?.1, *series.of_each_run(PER_CHANGE).get(turn)?)))
             .collect();
         exponent(&points?)
     };

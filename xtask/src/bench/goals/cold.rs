@@ -4,7 +4,8 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::bench::figures::{Comparison, Goal};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 use crate::bench::specs::spec;
 
 pub(super) fn compare(lab: &Lab) -> Result<Comparison> {

@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use super::{CPU_PER_MESSAGE, better, go};
 use crate::bench::figures::Comparison;
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 
 pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     let scenario = Scenario {

@@ -30,7 +30,7 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
             if series.failed.is_some() {
                 continue;
             }
-            match once(lab, layout, &mut comparison.commands) {
+            match measure_daemon(lab, layout, &mut comparison.commands) {
                 Ok(run) => {
                     println!("   run {round} {}: first {} ms", series.side, run["first_ms"]);
                     series.runs.push(run);
@@ -58,12 +58,13 @@ fn worse(spec: &'static crate::bench::specs::Spec, all: &[Series], settle: f64) 
         let median = |series: &Series| series.median(FIRST).unwrap_or(f64::INFINITY);
         median(one).total_cmp(&median(other))
     };
-    let values = all.iter().max_by(slower).map(|series| series.all(FIRST)).unwrap_or_default();
+    let values =
+        all.iter().max_by(slower).map(|series| series.of_each_run(FIRST)).unwrap_or_default();
     Goal::plain(spec, values.iter().map(|first| first - settle).collect(), "")
 }
 
 /// Runs a fresh daemon on a fresh directory, and changes one file some times.
-fn once(
+fn measure_daemon(
     lab: &Lab,
     layout: Layout,
     commands: &mut Vec<String>,

@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use crate::bench::figures::{Comparison, Figure};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 
 const LAST: Figure = Figure { name: "last_ms", unit: "ms", per: 1.0 };
 const P99: Figure = Figure { name: "receipt_p99_ms", unit: "ms", per: 1.0 };

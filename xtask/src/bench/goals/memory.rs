@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use super::{better, go};
 use crate::bench::figures::{Comparison, Figure, Goal};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 use crate::bench::specs::spec;
 
 const PER_STREAM: Figure = Figure { name: "rss_per_stream", unit: "KB", per: 1_000.0 };
@@ -27,7 +28,7 @@ pub(super) fn idle(lab: &Lab) -> Result<Comparison> {
     let mut comparison =
         lab.compare("Memory of 2,000 idle streams with four types", &sides, &scenario);
     if let Some(spec) = spec("G6", "") {
-        let ours = comparison.series[0].all(PER_STREAM);
+        let ours = comparison.series[0].of_each_run(PER_STREAM);
         comparison.goals.push(Goal::plain(spec, ours, ""));
     }
     if lab.wants(&["G7"]) {
@@ -63,7 +64,7 @@ pub(super) fn names(lab: &Lab) -> Result<Comparison> {
     comparison.commands = Lab::commands(Side::Chancery, &jobs[1].1);
     comparison.series = lab.measure_each(&jobs);
     let each = Figure { unit: "B", per: 1.0, ..PER_STREAM };
-    let [few, many] = [0, 1].map(|index| comparison.series[index].all(each));
+    let [few, many] = [0, 1].map(|index| comparison.series[index].of_each_run(each));
     let pairs = many.iter().zip(&few);
     let values = pairs.map(|(many, few)| (many - few) / (MANY - FEW)).collect();
     if let Some(spec) = spec("G8", "") {

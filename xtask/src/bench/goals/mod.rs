@@ -14,7 +14,8 @@ mod whole_state;
 use anyhow::Result;
 
 use super::figures::{Comparison, Figure, Series};
-use super::lab::{Lab, Side};
+use super::lab::Lab;
+use super::side::Side;
 
 /// The function that makes a comparison.
 pub(crate) type Compare = fn(&Lab) -> Result<Comparison>;

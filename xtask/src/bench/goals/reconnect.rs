@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use super::{CPU, better, go};
 use crate::bench::figures::{Comparison, Figure, Goal};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 use crate::bench::specs::spec;
 
 const SENT: Figure = Figure { name: "resource_bytes", unit: "B", per: 1.0 };
@@ -25,7 +26,7 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     let mut comparison =
         lab.compare("1,000 clients return with 10,000 names each", &sides, &scenario);
     if let Some(spec) = spec("G15", "bytes") {
-        let sent = comparison.series[0].all(SENT);
+        let sent = comparison.series[0].of_each_run(SENT);
         comparison.goals.push(Goal::plain(spec, sent, ""));
     }
     let best = better(&comparison.series, &[1, 2], CPU);

@@ -34,7 +34,7 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
             median(one).total_cmp(&median(other))
         };
         let worst = comparison.series.iter().max_by(slower);
-        let values = worst.map(|series| series.all(READY)).unwrap_or_default();
+        let values = worst.map(|series| series.of_each_run(READY)).unwrap_or_default();
         comparison.goals.push(Goal::plain(spec, values, ""));
     }
     Ok(comparison)

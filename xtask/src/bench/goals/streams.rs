@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use super::changes::{exponents, per_change};
 use crate::bench::figures::{Comparison, Goal};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 use crate::bench::specs::spec;
 
 const SIZES: [u32; 5] = [100, 300, 1_000, 3_000, 10_000];

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use super::{CPU_PER_MESSAGE, PEAK, better, go};
 use crate::bench::figures::{Comparison, Goal};
-use crate::bench::lab::{Lab, Scenario, Side};
+use crate::bench::lab::{Lab, Scenario};
+use crate::bench::side::Side;
 use crate::bench::specs::spec;
 
 pub(super) fn compare(lab: &Lab) -> Result<Comparison> {

@@ -52,7 +52,7 @@ struct PeerSettings {
 
 /// An event on a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Event<'a> {
+pub(crate) enum Http2Event<'a> {
     /// A piece of a body; with `end` it is the last on its stream.
     Data { stream: u32, bytes: &'a [u8], end: bool },
     /// A header block, without fields if it cannot be decoded; with `end` it ends the stream.
@@ -124,7 +124,7 @@ impl Http2Connection {
         &mut self,
         input: &mut &'a [u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Event<'a>>, Http2Error> {
+    ) -> Result<Option<Http2Event<'a>>, Http2Error> {
         loop {
             if usize::from(self.header_read) < HEADER_SIZE && !self.read_header(input, out)? {
                 return Ok(None);
@@ -214,7 +214,8 @@ impl Http2Connection {
         self.payload_left = self.header.length;
         self.padding = 0;
         self.end_reported = false;
-        self.padding_unread = self.header.kind == frame::DATA && self.header.has(frame::PADDED);
+        self.padding_unread =
+            self.header.kind == frame::DATA && self.header.has_flag(frame::PADDED);
         if self.header.kind == frame::DATA {
             self.release_connection_window(out);
         }
@@ -251,7 +252,7 @@ impl Http2Connection {
     }
 
     /// Reads a piece of a DATA frame.
-    fn data<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, Http2Error> {
+    fn data<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Http2Event<'a>>, Http2Error> {
         if self.padding_unread && !self.read_padding_length(input)? {
             return Ok(None);
         }
@@ -260,7 +261,7 @@ impl Http2Connection {
             self.payload_left -= bytes.len() as u32;
             return Ok((!bytes.is_empty()).then(|| self.data_event(bytes)));
         }
-        if self.header.has(frame::END_STREAM) && !self.end_reported {
+        if self.header.has_flag(frame::END_STREAM) && !self.end_reported {
             return Ok(Some(self.data_event(&[])));
         }
         self.payload_left -= take(input, self.payload_left as usize).len() as u32;
@@ -285,13 +286,13 @@ impl Http2Connection {
         }
     }
 
-    fn data_event<'a>(&mut self, bytes: &'a [u8]) -> Event<'a> {
-        let end = self.payload_left == self.padding && self.header.has(frame::END_STREAM);
+    fn data_event<'a>(&mut self, bytes: &'a [u8]) -> Http2Event<'a> {
+        let end = self.payload_left == self.padding && self.header.has_flag(frame::END_STREAM);
         self.end_reported |= end;
         if self.payload_left == 0 {
             self.header_read = 0;
         }
-        Event::Data { stream: self.header.stream, bytes, end }
+        Http2Event::Data { stream: self.header.stream, bytes, end }
     }
 
     /// Keeps the payload of a frame that is not DATA; returns true if it is whole.
@@ -302,7 +303,10 @@ impl Http2Connection {
         self.payload_left == 0
     }
 
-    fn handle_frame<'a>(&mut self, out: &mut Vec<u8>) -> Result<Option<Event<'a>>, Http2Error> {
+    fn handle_frame<'a>(
+        &mut self,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Http2Event<'a>>, Http2Error> {
         self.header_read = 0;
         if matches!(self.header.kind, frame::HEADERS | frame::CONTINUATION) {
             return self.header_block();
@@ -310,15 +314,15 @@ impl Http2Connection {
         let payload = std::mem::take(&mut self.payload);
         let stream = self.header.stream;
         Ok(match self.header.kind {
-            frame::SETTINGS if self.header.has(frame::ACK) => None,
+            frame::SETTINGS if self.header.has_flag(frame::ACK) => None,
             frame::SETTINGS => self.settings(&payload, out)?,
-            frame::PING if self.header.has(frame::ACK) => None,
+            frame::PING if self.header.has_flag(frame::ACK) => None,
             frame::PING if payload.len() == 8 => {
                 frame::write(out, frame::PING, frame::ACK, 0, &payload);
                 None
             }
-            frame::RST_STREAM => Some(Event::Reset { stream, code: number(&payload, 0)? }),
-            frame::GOAWAY => Some(Event::GoAway {
+            frame::RST_STREAM => Some(Http2Event::Reset { stream, code: number(&payload, 0)? }),
+            frame::GOAWAY => Some(Http2Event::GoAway {
                 last: number(&payload, 0)? & WINDOW,
                 code: number(&payload, 4)?,
                 text: printable(payload.get(8..).unwrap_or_default()),
@@ -328,19 +332,19 @@ impl Http2Connection {
         })
     }
 
-    fn window_updated<'a>(&mut self, by: u32) -> Result<Option<Event<'a>>, Http2Error> {
+    fn window_updated<'a>(&mut self, by: u32) -> Result<Option<Http2Event<'a>>, Http2Error> {
         if self.header.stream != 0 {
-            return Ok(Some(Event::StreamWindow { stream: self.header.stream, by }));
+            return Ok(Some(Http2Event::StreamWindow { stream: self.header.stream, by }));
         }
         self.window.add(by)?;
-        Ok(Some(Event::AllStreamWindows { by: 0 }))
+        Ok(Some(Http2Event::AllStreamWindows { by: 0 }))
     }
 
     fn settings<'a>(
         &mut self,
         payload: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Event<'a>>, Http2Error> {
+    ) -> Result<Option<Http2Event<'a>>, Http2Error> {
         let before = i64::from(self.peer.window);
         for entry in payload.chunks_exact(6) {
             let value = number(entry, 2)?;
@@ -356,11 +360,11 @@ impl Http2Connection {
         }
         self.settings_received = true;
         frame::write(out, frame::SETTINGS, frame::ACK, 0, &[]);
-        Ok(Some(Event::AllStreamWindows { by: i64::from(self.peer.window) - before }))
+        Ok(Some(Http2Event::AllStreamWindows { by: i64::from(self.peer.window) - before }))
     }
 
     /// Reads a header block, or a part of it.
-    fn header_block<'a>(&mut self) -> Result<Option<Event<'a>>, Http2Error> {
+    fn header_block<'a>(&mut self) -> Result<Option<Http2Event<'a>>, Http2Error> {
         if self.payload.len() > LARGEST_BLOCK {
             return Err(Http2Error::Frame("headers beyond any use"));
         }
@@ -369,7 +373,7 @@ impl Http2Connection {
         }
         let (stream, flags) =
             self.open_block.take().unwrap_or((self.header.stream, self.header.flags));
-        if !self.header.has(frame::END_HEADERS) {
+        if !self.header.has_flag(frame::END_HEADERS) {
             self.open_block = Some((stream, flags));
             return Ok(None);
         }
@@ -377,14 +381,14 @@ impl Http2Connection {
         // Thousands of streams begin with success; the fields of that are not needed.
         let fine = !end && hpack::begins_with_success(&block);
         let fields = if fine { Some(Vec::new()) } else { hpack::decode(&block) };
-        Ok(Some(Event::Headers { stream, fields, end }))
+        Ok(Some(Http2Event::Headers { stream, fields, end }))
     }
 
     /// Removes padding and priority from a HEADERS frame.
     fn strip_padding(&mut self) -> Result<(), Http2Error> {
         let short = Http2Error::Frame("headers without their beginning");
-        let padded = self.header.has(frame::PADDED);
-        let front = usize::from(padded) + if self.header.has(frame::PRIORITY) { 5 } else { 0 };
+        let padded = self.header.has_flag(frame::PADDED);
+        let front = usize::from(padded) + if self.header.has_flag(frame::PRIORITY) { 5 } else { 0 };
         let pad = if padded { self.payload.first().copied().unwrap_or(0) } else { 0 };
         let end =
             self.payload.len().checked_sub(pad.into()).filter(|end| *end >= front).ok_or(short)?;

@@ -21,13 +21,14 @@ fn events(pieces: &[&[u8]]) -> Result<(Vec<OwnedEvent>, Vec<u8>), Http2Error> {
         let mut input = *piece;
         while let Some(event) = connection.next(&mut input, &mut out)? {
             match (event, events.last_mut()) {
-                (Event::Data { stream, bytes, end }, Some(OwnedEvent::Data(same, all, ended)))
-                    if stream == *same && !*ended =>
-                {
+                (
+                    Http2Event::Data { stream, bytes, end },
+                    Some(OwnedEvent::Data(same, all, ended)),
+                ) if stream == *same && !*ended => {
                     all.extend_from_slice(bytes);
                     *ended = end;
                 }
-                (Event::Data { stream, bytes, end }, _) => {
+                (Http2Event::Data { stream, bytes, end }, _) => {
                     events.push(OwnedEvent::Data(stream, bytes.to_vec(), end));
                 }
                 (other, _) => events.push(OwnedEvent::Other(format!("{other:?}"))),

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use super::plan::{AckMode, Plan};
+use super::plan::{AckMode, RequestPlan};
 use super::status;
 use super::stream::{ReceivedResponse, XdsStream};
-use crate::http2::{Event, Http2Connection, Http2Error};
+use crate::http2::{Http2Connection, Http2Error, Http2Event};
 use crate::measurements::{Measurements, Traffic};
 
 /// A connection and the streams of the clients on it.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct XdsSession {
     http2: Http2Connection,
     streams: Vec<XdsStream>,
-    plan: Arc<Plan>,
+    plan: Arc<RequestPlan>,
     measurements: Arc<Measurements>,
     /// Names and versions of resources are recorded.
     recording: bool,
@@ -23,10 +23,10 @@ pub(crate) struct Session {
     going_away: Option<String>,
 }
 
-impl Session {
+impl XdsSession {
     /// Begins a connection.
     pub(crate) fn open(
-        plan: Arc<Plan>,
+        plan: Arc<RequestPlan>,
         measurements: Arc<Measurements>,
         largest: u32,
         out: &mut Vec<u8>,
@@ -92,7 +92,7 @@ impl Session {
         let fed = loop {
             match self.http2.next(&mut input, out) {
                 Ok(Some(event)) => {
-                    if let Err(broken) = self.event(event, out, &mut traffic) {
+                    if let Err(broken) = self.take_event(event, out, &mut traffic) {
                         break Err(broken);
                     }
                 }
@@ -134,33 +134,35 @@ impl Session {
         }
     }
 
-    fn event(
+    fn take_event(
         &mut self,
-        event: Event<'_>,
+        event: Http2Event<'_>,
         out: &mut Vec<u8>,
         traffic: &mut Traffic,
     ) -> Result<(), Http2Error> {
         match event {
-            Event::Data { stream, bytes, end } => {
+            Http2Event::Data { stream, bytes, end } => {
                 self.data(stream, bytes, out, traffic);
                 if end {
-                    self.end(stream, "the server ended the stream without a status");
+                    self.lose_client(stream, "the server ended the stream without a status");
                 }
             }
-            Event::Headers { stream, fields, end } => {
+            Http2Event::Headers { stream, fields, end } => {
                 if let Some(why) = status::reason(fields.as_deref(), end) {
-                    self.end(stream, &why);
+                    self.lose_client(stream, &why);
                 }
             }
-            Event::Reset { stream, code } => self.end(stream, &status::reset(code)),
-            Event::GoAway { code, text, .. } => self.going_away = Some(status::goaway(code, &text)),
-            Event::StreamWindow { stream, by } => {
+            Http2Event::Reset { stream, code } => self.lose_client(stream, &status::reset(code)),
+            Http2Event::GoAway { code, text, .. } => {
+                self.going_away = Some(status::goaway(code, &text))
+            }
+            Http2Event::StreamWindow { stream, by } => {
                 if let Some(stream) = with_id(&mut self.streams, stream) {
                     stream.resize_window(by.into())?;
                     self.pump(out);
                 }
             }
-            Event::AllStreamWindows { by } => {
+            Http2Event::AllStreamWindows { by } => {
                 self.streams.iter_mut().try_for_each(|stream| stream.resize_window(by))?;
                 self.pump(out);
             }
@@ -192,14 +194,14 @@ impl Session {
                     self.unsent |= stream.has_unsent();
                 }
                 Err(why) => {
-                    self.end(id, why);
+                    self.lose_client(id, why);
                     return;
                 }
             }
         }
     }
 
-    fn end(&mut self, id: u32, why: &str) {
+    fn lose_client(&mut self, id: u32, why: &str) {
         if let Some(stream) = with_id(&mut self.streams, id).filter(|stream| !stream.ended) {
             stream.ended = true;
             self.measurements.client_lost(stream.client, why);

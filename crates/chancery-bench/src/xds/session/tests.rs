@@ -4,27 +4,29 @@ use super::*;
 use crate::bytes::Damage;
 use crate::workload::Readers;
 use crate::xds::proto::{field, fields};
-use crate::xds::{Expect, Node, Protocol, Subscription, types};
+use crate::xds::{Expect, Node, PlannedSubscription, Protocol, types};
 
-struct Client {
-    session: Session,
+struct TestClient {
+    session: XdsSession,
     measurements: Arc<Measurements>,
     /// The frames the client has written: kind, stream, payload.
     sent: Vec<(u8, u32, Vec<u8>)>,
 }
 
-impl Client {
+impl TestClient {
     fn new(protocol: Protocol, expect: u32) -> Self {
         let names = vec!["a".to_owned(), "b".to_owned()];
         let url = types::parse_type("eds").unwrap();
         let expect = if expect == 0 { Expect::Response } else { Expect::Resources(expect) };
         let initial_versions = vec![("a".into(), "1".into())];
-        let subscription = Subscription { url, names, initial_versions, expect, probe: false };
+        let subscription =
+            PlannedSubscription { url, names, initial_versions, expect, probe: false };
         let node = Node { id: "n-{}".into(), cluster: "c".into(), metadata: Vec::new() };
-        let plan = Arc::new(Plan::aggregated(protocol, vec![subscription], node, (false, "a:1")));
+        let plan =
+            Arc::new(RequestPlan::aggregated(protocol, vec![subscription], node, (false, "a:1")));
         let readers = Readers { clients: 1, ..Readers::default() };
         let measurements = Arc::new(Measurements::new(readers, 1, 1));
-        let session = Session::open(plan, Arc::clone(&measurements), 0, &mut Vec::new());
+        let session = XdsSession::open(plan, Arc::clone(&measurements), 0, &mut Vec::new());
         Self { session, measurements, sent: Vec::new() }
     }
 
@@ -100,7 +102,7 @@ fn a_client_subscribes_receives_and_acknowledges() {
         (Protocol::Delta, vec![1, 2, 3, 3, 5], vec![2, 6]),
         (Protocol::Sotw, vec![2, 4, 3, 3], vec![4, 3, 3, 1, 5]),
     ] {
-        let mut client = Client::new(protocol, 0);
+        let mut client = TestClient::new(protocol, 0);
         client.receives(&settings(65_535));
         client.opens(AckMode::Acks);
         client.receives(&frame(0, 0, 1, &response(3)));
@@ -117,7 +119,7 @@ fn a_client_subscribes_receives_and_acknowledges() {
 #[test]
 fn ack_modes_differ_in_the_answer_alone() {
     for (ack_mode, answers) in [(AckMode::Silent, 0), (AckMode::Nacks, 1)] {
-        let mut client = Client::new(Protocol::Delta, 0);
+        let mut client = TestClient::new(Protocol::Delta, 0);
         client.receives(&settings(65_535));
         client.opens(ack_mode);
         client.receives(&frame(0, 0, 1, &response(1)));
@@ -129,7 +131,7 @@ fn ack_modes_differ_in_the_answer_alone() {
 fn responses_are_counted_however_they_are_cut() {
     let bytes = [response(2), response(0), response(1)].concat();
     for cut in 0..=bytes.len() {
-        let mut client = Client::new(Protocol::Delta, 3);
+        let mut client = TestClient::new(Protocol::Delta, 3);
         client.receives(&settings(65_535));
         client.opens(AckMode::Acks);
         client.receives(&frame(0, 0, 1, &bytes[..cut]));
@@ -142,7 +144,7 @@ fn responses_are_counted_however_they_are_cut() {
 
 #[test]
 fn requests_wait_for_the_window_and_come_whole() {
-    let mut client = Client::new(Protocol::Delta, 0);
+    let mut client = TestClient::new(Protocol::Delta, 0);
     client.receives(&settings(7));
     client.opens(AckMode::Acks);
     assert!(client.session.has_unsent());
@@ -169,7 +171,7 @@ fn the_end_of_a_stream_is_reported_in_words_and_once() {
         (frame(0, 0, 1, b"\0\0\0\0\x01\x07"), "no discovery response"),
     ];
     for (bytes, reason) in ends {
-        let mut client = Client::new(Protocol::Delta, 0);
+        let mut client = TestClient::new(Protocol::Delta, 0);
         client.receives(&settings(65_535));
         client.opens(AckMode::Acks);
         client.receives(&bytes);
@@ -182,7 +184,7 @@ fn the_end_of_a_stream_is_reported_in_words_and_once() {
 
 #[test]
 fn a_connection_that_is_ended_says_why() {
-    let mut client = Client::new(Protocol::Delta, 0);
+    let mut client = TestClient::new(Protocol::Delta, 0);
     client.receives(&settings(65_535));
     client.opens(AckMode::Acks);
     client.receives(&frame(7, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 11, b'x']));
@@ -192,7 +194,7 @@ fn a_connection_that_is_ended_says_why() {
 
 #[test]
 fn more_streams_than_the_server_takes_are_not_opened() {
-    let mut client = Client::new(Protocol::Delta, 0);
+    let mut client = TestClient::new(Protocol::Delta, 0);
     client.receives(&frame(4, 0, 0, &[0, 3, 0, 0, 0, 1]));
     client.opens(AckMode::Acks);
     let refused = client.session.open_client(1, AckMode::Acks, &mut Vec::new());
@@ -213,7 +215,7 @@ fn hostile_bytes_never_panic() {
     for round in 0..2000 {
         let mut bytes = valid.clone();
         damage.apply(&mut bytes, 1 + round % 4);
-        let mut client = Client::new(Protocol::Delta, 0);
+        let mut client = TestClient::new(Protocol::Delta, 0);
         client.session.feed(&settings(1000), &mut Vec::new()).unwrap();
         client.session.record_versions();
         client.opens(AckMode::Acks);

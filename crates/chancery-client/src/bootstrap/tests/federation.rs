@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Name, who is asked, and `:authority`; or why not.
+/// The listener of a target, the servers that are asked for it and the `:authority`, or the error.
 fn client(document: &Json, target: &str) -> Result<(String, Vec<String>, String), String> {
     let bootstrap = read(document);
     let target = Target::parse(target).map_err(|error| error.to_string())?;
@@ -11,7 +11,7 @@ fn client(document: &Json, target: &str) -> Result<(String, Vec<String>, String)
     Ok((name, servers, target.data_plane_authority()))
 }
 
-/// Name and who is asked.
+/// The listener of a server, and the servers that are asked for it.
 fn bound(document: &Json, address: &str) -> Result<(String, Vec<String>), String> {
     let bootstrap = read(document);
     let found = bootstrap.listener(address).map_err(|error| error.to_string())?;

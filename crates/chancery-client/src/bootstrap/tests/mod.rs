@@ -177,7 +177,7 @@ fn scatter_entry(entry: &mut Json, junk: &Json) {
     }
 }
 
-/// Everything that is known, once.
+/// A bootstrap in which every known field is set.
 fn full() -> Json {
     json!({
         "xds_servers": [{
@@ -313,7 +313,7 @@ fn the_software_speaks_for_itself() {
     assert_eq!(node.client_features, ads);
     let lrs = bootstrap.node_for(Service::LoadReports);
     assert_eq!(lrs.client_features, ["envoy.lrs.supports_send_all_clusters"]);
-    // Nor can code speak for it.
+    // Code cannot set these fields either.
     let mut bootstrap = bootstrap;
     bootstrap.node.client_features = vec!["everything".to_owned()];
     assert_eq!(bootstrap.node_for(Service::Discovery), node);

@@ -1,4 +1,4 @@
-//! A token in a file, which another program keeps fresh (C-009, gRFC A97).
+//! A token in a file, which another program renews (C-009, gRFC A97).
 //!
 //! ```text
 //!                 read        ahead of its end       30 s before `exp`
@@ -8,8 +8,8 @@
 //!             until a wait is over, which doubles nearly
 //! ```
 //!
-//! Nothing is read before a stream needs it. The client does not verify the token, which the server
-//! does; it reads `exp` alone. The waits have no jitter: a local file is not a server to which many
+//! The file is first read for the first stream. The client reads `exp` and verifies nothing; the
+//! server verifies the token. The waits have no jitter: a local file is not a server to which many
 //! clients would come back at once.
 
 use std::fmt;
@@ -23,17 +23,19 @@ use tokio::io::AsyncReadExt;
 
 use super::CredentialsError;
 
-/// The time before `exp` at which a token counts as expired: clocks differ, and requests take time.
+/// The time before `exp` at which a token counts as expired, because clocks differ and requests
+/// take time.
 const EARLIER: Duration = Duration::from_secs(30);
 
-/// A token that expires within this time is read again, so that no stream waits for it at its end.
+/// The time before its end at which a token is read again, so that no stream waits for a new one.
 const AHEAD: Duration = Duration::from_secs(60);
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const WAIT_FACTOR: f64 = 1.6;
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
-/// A longer file is no token: no server takes headers of that length.
+/// The limit for the file in bytes. A longer file is no token: no server takes headers of that
+/// length.
 const TOKEN_LIMIT: u64 = 64 * 1024;
 
 const FOREIGN: &str = "it has characters that no token has";
@@ -68,11 +70,11 @@ impl TokenFile {
 
     /// Returns the header `authorization` for a stream.
     pub(super) async fn header(&self, now: SystemTime) -> Result<HeaderValue, CredentialsError> {
-        if let Some(answer) = self.state().answer(now) {
+        if let Some(answer) = self.lock().known_answer(now) {
             return answer;
         }
         let read = self.read().await;
-        self.state().take(now, read)
+        self.lock().take(now, read)
     }
 
     async fn read(&self) -> Result<Token, CredentialsError> {
@@ -88,14 +90,14 @@ impl TokenFile {
             .map_err(|problem| CredentialsError::TokenInvalid { path: self.path.clone(), problem })
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, TokenState> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, TokenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl TokenState {
-    /// Returns the answer, if it needs no reading.
-    fn answer(&self, now: SystemTime) -> Option<Result<HeaderValue, CredentialsError>> {
+    /// Returns the header or the error that is known without reading the file.
+    fn known_answer(&self, now: SystemTime) -> Option<Result<HeaderValue, CredentialsError>> {
         if let Some(token) = &self.token
             && token.left(now) > AHEAD
         {
@@ -133,7 +135,7 @@ impl TokenState {
 }
 
 impl TokenFailure {
-    /// Returns true while the file is not read again. A clock that was put back ends the wait.
+    /// Returns true until the file may be read again. A clock that was put back ends the wait.
     fn is_recent(&self, now: SystemTime) -> bool {
         now.duration_since(self.at).is_ok_and(|passed| passed < self.wait)
     }

@@ -1,4 +1,4 @@
-//! A token through its life, by a calendar of the test's own.
+//! Tests of a token from its first use to its end, with a clock of the test.
 
 use std::path::Path;
 

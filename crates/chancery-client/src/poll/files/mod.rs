@@ -7,7 +7,7 @@
 //!
 //! Files are checked at an interval. That finds a move, a swap of symlinks anywhere on the path and
 //! a write in place alike, works on every file system, and costs one `stat` for each type that is
-//! watched. A program that wants to know of a change sooner sets a shorter interval
+//! watched. A program that needs changes sooner sets a shorter interval
 //! ([`Options::file_refresh`](crate::Options::file_refresh)).
 
 mod probe;
@@ -25,7 +25,7 @@ use crate::tasks::blocking;
 use probe::{FileProbe, FileState, ProbeResult, QUIET_TIME};
 
 /// A file, or a directory of files.
-pub(crate) struct Files {
+pub(crate) struct PolledFiles {
     root: PathBuf,
     reader: Reader,
     refresh: Duration,
@@ -34,21 +34,21 @@ pub(crate) struct Files {
 
 /// Polls the file of one type.
 pub(crate) struct FilePoller<'a> {
-    files: &'a Files,
+    files: &'a PolledFiles,
     of: TypeUrl,
     state: Option<FileState>,
     /// The names in the request that was answered with this state.
     names: Names,
 }
 
-impl Files {
+impl PolledFiles {
     pub(crate) fn new(root: PathBuf, context: ServerContext) -> Self {
         let ServerContext { reader, options, .. } = context;
         Self { root, reader, refresh: options.file_refresh, limit: options.max_response_bytes }
     }
 
-    /// Waits until the directory or the file exists. While watches have not heard yet that it does
-    /// not, that is an error.
+    /// Waits until the directory or the file exists. As long as the watches do not know that it
+    /// does not exist, returns an error instead.
     pub(crate) async fn wait(&self, is_known: impl Fn() -> bool) -> Result<(), String> {
         loop {
             let root = self.root.clone();
@@ -68,14 +68,14 @@ impl Files {
 }
 
 impl FilePoller<'_> {
-    /// Checks the file, again and again while somebody writes to it, but not beyond the time of the
-    /// next check. A request with new names is answered although the file is the same.
+    /// Checks the file. While somebody writes to it, the check is repeated, until the time of the
+    /// next check at most. A request with new names is answered even if the file is the same.
     pub(crate) async fn poll(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         let until = Instant::now() + self.files.refresh;
         loop {
             let found = self.probe(request).await?;
             if !matches!(found, ProbeResult::Unsteady) || Instant::now() >= until {
-                return self.answer(request, found);
+                return self.take_result(request, found);
             }
             sleep(QUIET_TIME).await;
         }
@@ -93,7 +93,11 @@ impl FilePoller<'_> {
         blocking(move || probe.run()).await.map_err(|error| error.to_string())
     }
 
-    fn answer(&mut self, request: &SotwRequest, found: ProbeResult) -> Result<PollAnswer, String> {
+    fn take_result(
+        &mut self,
+        request: &SotwRequest,
+        found: ProbeResult,
+    ) -> Result<PollAnswer, String> {
         match found {
             ProbeResult::Gone(why) => Err(why),
             ProbeResult::Unsteady => Ok(PollAnswer::Unchanged),

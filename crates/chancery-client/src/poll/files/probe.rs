@@ -1,4 +1,4 @@
-//! One check of the file of a type: whether it has changed, and what it says.
+//! One check of the file of a type, which finds if the file has changed and reads its content.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::poll::answer::PollAnswer;
 
-/// All that a check needs; it runs on another thread.
+/// The parameters of a check. It runs on another thread.
 pub(super) struct FileProbe {
     pub(super) root: PathBuf,
     pub(super) of: TypeUrl,
@@ -26,7 +26,7 @@ pub(super) struct FileProbe {
 /// The state of a file when it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileState {
-    stamp: Option<Stamp>,
+    stamp: Option<PathStamp>,
     content: u128,
     /// True if a write after the check is sure to change the stamp.
     telling: bool,
@@ -34,7 +34,7 @@ pub(super) struct FileState {
 
 /// The metadata that changes when a file does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp {
+struct PathStamp {
     path: PathBuf,
     file: (u64, u64),
     bytes: u64,
@@ -44,7 +44,7 @@ struct Stamp {
 
 /// The result of a check.
 pub(super) enum ProbeResult {
-    /// Neither the file nor its directory exists.
+    /// The file and its directory do not exist.
     Gone(String),
     /// Somebody writes to the file: it is too early to read it.
     Unsteady,
@@ -62,11 +62,11 @@ impl FileProbe {
         match self.root.metadata() {
             Err(error) => ProbeResult::Gone(format!("cannot be looked at: {error}")),
             Ok(root) if root.is_dir() => match self.find() {
-                Ok((path, format)) => self.at(&path, format),
+                Ok((path, format)) => self.check_file(&path, format),
                 Err(why) => self.nothing(None, why),
             },
             Ok(_) => match Format::of_path(&self.root) {
-                Some(format) => self.at(&self.root, format),
+                Some(format) => self.check_file(&self.root, format),
                 None => {
                     let why = format!("the name of a file must end with {}", endings());
                     self.nothing(None, (ErrorKind::Missing, why))
@@ -97,7 +97,7 @@ impl FileProbe {
         }
     }
 
-    fn at(&self, path: &Path, format: Format) -> ProbeResult {
+    fn check_file(&self, path: &Path, format: Format) -> ProbeResult {
         let now = SystemTime::now();
         let unreadable = |error: io::Error| {
             let why = format!("`{}` cannot be read: {error}", name(path));
@@ -107,7 +107,7 @@ impl FileProbe {
             Ok(metadata) => metadata,
             Err(error) => return unreadable(error),
         };
-        let stamp = Stamp::of(path, &before);
+        let stamp = PathStamp::of(path, &before);
         if let Some(state) = &self.state
             && state.telling
             && state.stamp.as_ref() == Some(&stamp)
@@ -121,7 +121,7 @@ impl FileProbe {
             Ok(bytes) => bytes,
             Err(error) => return unreadable(error),
         };
-        if path.metadata().ok().is_none_or(|after| Stamp::of(path, &after) != stamp) {
+        if path.metadata().ok().is_none_or(|after| PathStamp::of(path, &after) != stamp) {
             return ProbeResult::Unsteady;
         }
         let (content, telling) = (xxh3_128(&bytes), stamp.is_telling(now));
@@ -130,7 +130,7 @@ impl FileProbe {
         if is_same {
             ProbeResult::Same(state)
         } else {
-            ProbeResult::New(state, self.answer(path, format, &bytes))
+            ProbeResult::New(state, self.read_answer(path, format, &bytes))
         }
     }
 
@@ -144,16 +144,16 @@ impl FileProbe {
         Ok(bytes)
     }
 
-    /// Reads the file, which is used as a whole or not at all. Resources that a decoder of the
-    /// program rejects are left out of that.
-    fn answer(&self, path: &Path, format: Format, bytes: &[u8]) -> PollAnswer {
+    /// Reads the file, which is used as a whole or not at all. Only resources that a decoder of the
+    /// program rejects are left out alone.
+    fn read_answer(&self, path: &Path, format: Format, bytes: &[u8]) -> PollAnswer {
         let rejected =
             |why| PollAnswer::Unusable(ErrorKind::Rejected, format!("`{}`: {why}", name(path)));
         if bytes.is_empty() {
             return rejected("is empty; where nothing is meant, an empty list says so".to_owned());
         }
         match self.reader.read_file(&self.of, format, bytes) {
-            Err(faults) => rejected(all(&faults)),
+            Err(faults) => rejected(faults_text(&faults)),
             Ok(response) => {
                 let flaws = response.resources.iter().filter_map(|item| item.as_ref().err());
                 let strange: Vec<_> =
@@ -167,8 +167,8 @@ impl FileProbe {
         }
     }
 
-    /// Returns the result of a check that finds nothing to read. The same reason is an answer once.
-    fn nothing(&self, stamp: Option<Stamp>, (kind, why): Unusable) -> ProbeResult {
+    /// Returns the result of a check that found nothing to read. A reason is an answer only once.
+    fn nothing(&self, stamp: Option<PathStamp>, (kind, why): Unusable) -> ProbeResult {
         let state = FileState { stamp, content: xxh3_128(why.as_bytes()), telling: false };
         match &self.state {
             Some(before) if *before == state => ProbeResult::Same(state),
@@ -177,7 +177,7 @@ impl FileProbe {
     }
 }
 
-impl Stamp {
+impl PathStamp {
     fn of(path: &Path, metadata: &Metadata) -> Self {
         Self {
             path: path.to_owned(),
@@ -188,8 +188,8 @@ impl Stamp {
         }
     }
 
-    /// Returns true if a write after this moment is sure to change the stamp. The times of files
-    /// are coarse: two writes within one tick of the file system's clock have the same.
+    /// Returns true if a write after this moment is sure to change the stamp. File systems keep
+    /// times coarsely: two writes within one tick of their clock get the same time.
     fn is_telling(&self, now: SystemTime) -> bool {
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let changed = u64::try_from(self.changed.0).map(Duration::from_secs);
@@ -197,14 +197,14 @@ impl Stamp {
     }
 }
 
-/// Returns true if the file was written to a moment ago, and may be written to again in a moment:
-/// half of a list is a list too, in YAML.
+/// Returns true if the file was written to so recently that the writer may not be done. In YAML,
+/// half of a list is a valid list.
 fn is_fresh(metadata: &Metadata, now: SystemTime) -> bool {
     let age = metadata.modified().ok().and_then(|at| now.duration_since(at).ok());
     age.is_some_and(|age| age < QUIET_TIME)
 }
 
-fn all(faults: &[Fault]) -> String {
+fn faults_text(faults: &[Fault]) -> String {
     let named = faults.iter().take(FAULTS).map(|fault| {
         let place = fault.position.map(|position| format!("{position}: ")).unwrap_or_default();
         let path = if fault.path.is_empty() { String::new() } else { format!("{}: ", fault.path) };

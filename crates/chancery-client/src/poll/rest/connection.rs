@@ -12,7 +12,7 @@ use crate::dial::Io;
 use crate::errors::error_chain;
 use crate::options::Options;
 
-/// A connection on which polls go out one after the other. It is closed when it is dropped.
+/// A connection on which polls are sent one after the other. It is closed when it is dropped.
 pub(super) struct Http1Connection {
     sender: SendRequest<Full<Bytes>>,
     _driver: JoinSet<()>,
@@ -20,9 +20,9 @@ pub(super) struct Http1Connection {
 
 /// The reason why there is no answer.
 pub(super) enum PollFailure {
-    /// The connection is gone. That says nothing of the server if the connection was kept for long.
+    /// The connection is closed. If it was kept for long, that means nothing for the server.
     Gone(String),
-    /// The server gave none in time, or a bad one.
+    /// The server sent no answer in time, or a bad one.
     Answer(String),
 }
 
@@ -49,13 +49,13 @@ impl Http1Connection {
             .map_err(|error| format!("HTTP: {}", error_chain(&error)))?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
-            // The next poll hears of an error.
+            // The next poll gets the error.
             let _ = connection.await;
         });
         Ok(Self { sender, _driver: driver })
     }
 
-    /// Sends a request and reads the whole answer, within the time for that.
+    /// Sends a request and reads the whole response, within the time for that.
     pub(super) async fn ask(
         &mut self,
         request: Request<Full<Bytes>>,

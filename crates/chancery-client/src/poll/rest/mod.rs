@@ -1,9 +1,9 @@
-//! Discovery over REST: one poll for each type, on a connection that is kept while it can be (C-044).
+//! Discovery over REST: polls for each type, on a connection that is kept if possible (C-044).
 //!
-//! A server may have several addresses. One of them is asked until it fails. A poll has failed when
-//! all of them have; the machine decides what that means (C-067). An empty 404 means that the
-//! server has none of the resources, as some servers say it. Redirects are not followed: any other
-//! status than that, 200 and 304 is a failure.
+//! A server may have several addresses. One of them is asked until it fails. A poll fails when all
+//! addresses have failed; the machine decides what follows (C-067). Some servers answer an empty
+//! 404 if they have none of the resources, so that is a response without resources. Redirects are
+//! not followed: any status other than 200, 304 and this 404 is a failure.
 
 mod connection;
 
@@ -60,7 +60,7 @@ impl Rest {
         self.current.load(Ordering::Relaxed)
     }
 
-    /// Has the next poll ask another address, unless another poll has moved on already.
+    /// Makes the next address the one to ask, unless another poll has done so already.
     fn move_on(&self, from: usize) {
         let next = (from + 1) % self.uri.addresses.len();
         let _ = self.current.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl Rest {
 }
 
 impl RestPoller<'_> {
-    /// Polls the server, at one address after the other.
+    /// Polls the server, at one address after the other until one answers.
     pub(crate) async fn poll(&mut self, request: &SotwRequest) -> Result<PollAnswer, String> {
         let Some(path) = self.rest.context.paths.rest(&self.of) else {
             let why = format!("REST has no path for `{}`", self.of.message_name());
@@ -107,8 +107,8 @@ impl RestPoller<'_> {
         Err(failed.join("; "))
     }
 
-    /// Asks one address. A connection that was kept may be gone without anybody's fault, so that is
-    /// no failure yet.
+    /// Asks one address. A connection that was kept may have been closed for good reasons, so that
+    /// is no failure yet.
     async fn ask(
         &mut self,
         place: usize,
@@ -146,8 +146,7 @@ impl RestPoller<'_> {
         match status {
             StatusCode::OK => self.response(body).await.map(PollAnswer::Response),
             StatusCode::NOT_MODIFIED => Ok(PollAnswer::Unchanged),
-            // A 404 with a body is one of somebody who does not know the path, such as a proxy on
-            // the way.
+            // A 404 with a body is from somebody who does not know the path, such as a proxy.
             StatusCode::NOT_FOUND if body.is_empty() => Ok(PollAnswer::Response(self.nothing())),
             status => Err(format!("it answered with HTTP status {status}")),
         }
@@ -166,7 +165,7 @@ impl RestPoller<'_> {
         }
     }
 
-    /// Reads a response. JSON is slow to read, so a long one is read on a thread for that.
+    /// Reads a response. Reading JSON is slow, so a long response is read on another thread.
     async fn response(&self, body: Bytes) -> Result<Response, String> {
         let (reader, of) = (self.rest.context.reader.clone(), self.of.clone());
         let is_long = body.len() >= LONG;
@@ -189,5 +188,5 @@ const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("chancery/", env!("CARGO_PKG_VERSION")));
 /// The header that tells a server how long it may hold a poll.
 const PATIENCE: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
-/// The length in bytes from which a body is long: some milliseconds of work.
+/// The size in bytes from which a response is long: reading it takes some milliseconds.
 const LONG: usize = 256 * 1024;

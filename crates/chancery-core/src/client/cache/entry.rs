@@ -230,7 +230,7 @@ impl CacheEntry {
         if drops {
             self.cached = None;
         }
-        Some(self.change())
+        Some(self.change_kind())
     }
 
     /// The time to live is over: the value is dropped, wherever there may be more (C-045).
@@ -277,7 +277,7 @@ impl CacheEntry {
     /// An outage of the servers began.
     pub(super) fn begin_outage(&mut self) -> Option<ChangeKind> {
         self.outage_is_newer = true;
-        Some(self.change())
+        Some(self.change_kind())
     }
 
     /// An outage of the servers is over.
@@ -285,7 +285,7 @@ impl CacheEntry {
         let outage_was_newer = std::mem::take(&mut self.outage_is_newer);
         // An error that came after the outage began is what was heard last.
         let is_news = outage_was_newer || self.error.is_none();
-        is_news.then(|| self.change())
+        is_news.then(|| self.change_kind())
     }
 
     /// The servers could not be reached before, and cannot now. That is news if something else was
@@ -295,7 +295,7 @@ impl CacheEntry {
     }
 
     /// Returns what an error changes: with a value it only goes with that.
-    fn change(&self) -> ChangeKind {
+    fn change_kind(&self) -> ChangeKind {
         if self.cached.is_some() { ChangeKind::Ambient } else { ChangeKind::Value }
     }
 }

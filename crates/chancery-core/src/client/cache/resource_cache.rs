@@ -208,7 +208,7 @@ impl ResourceCache {
             Some(cache) => cache.restore(cached, notifier).err(),
             None => Some(cached),
         };
-        left.into_iter().for_each(|cached| self.restored.put(type_url.clone(), cached));
+        left.into_iter().for_each(|cached| self.restored.insert(type_url.clone(), cached));
     }
 }
 

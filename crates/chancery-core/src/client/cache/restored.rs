@@ -13,7 +13,7 @@ use crate::{ResourceName, TypeUrl};
 pub(super) struct RestoredResources(BTreeMap<TypeUrl, BTreeMap<ResourceName, CachedResource>>);
 
 impl RestoredResources {
-    pub(super) fn put(&mut self, type_url: TypeUrl, cached: CachedResource) {
+    pub(super) fn insert(&mut self, type_url: TypeUrl, cached: CachedResource) {
         let name = cached.resource.name().clone();
         self.0.entry(type_url).or_default().insert(name, cached);
     }

@@ -59,19 +59,19 @@ impl CacheSlots {
     ) -> Option<T> {
         let slot = self.all.get_mut(name)?;
         let answer = act(slot);
-        note(&mut self.unresolved, name, slot);
+        update_unresolved(&mut self.unresolved, name, slot);
         Some(answer)
     }
 
     /// Changes one, and makes it first if it is not there.
-    pub(super) fn put<T>(
+    pub(super) fn change_or_insert<T>(
         &mut self,
         name: &ResourceName,
         act: impl FnOnce(&mut CacheSlot) -> T,
     ) -> T {
         let slot = self.all.entry(name.clone()).or_default();
         let answer = act(slot);
-        note(&mut self.unresolved, name, slot);
+        update_unresolved(&mut self.unresolved, name, slot);
         answer
     }
 
@@ -79,7 +79,7 @@ impl CacheSlots {
     pub(super) fn change_all(&mut self, mut act: impl FnMut(&ResourceName, &mut CacheSlot)) {
         for (name, slot) in &mut self.all {
             act(name, slot);
-            note(&mut self.unresolved, name, slot);
+            update_unresolved(&mut self.unresolved, name, slot);
         }
     }
 
@@ -89,7 +89,11 @@ impl CacheSlots {
     }
 }
 
-fn note(unresolved: &mut BTreeSet<ResourceName>, name: &ResourceName, slot: &CacheSlot) {
+fn update_unresolved(
+    unresolved: &mut BTreeSet<ResourceName>,
+    name: &ResourceName,
+    slot: &CacheSlot,
+) {
     if !slot.entry.is_unresolved() {
         unresolved.remove(name);
     } else if !unresolved.contains(name) {

@@ -30,7 +30,7 @@ impl TypeCache {
             (change, AppliedChange::of(slot, change))
         };
         let (change, applied) = if membership == Membership::Joins && !collections.is_empty() {
-            self.slots.put(name, &mut apply)
+            self.slots.change_or_insert(name, &mut apply)
         } else {
             self.slots.change(name, &mut apply)?
         };

@@ -20,7 +20,7 @@ impl TypeCache {
         restored: Option<CachedResource>,
         notifier: &mut Notifier<'_>,
     ) {
-        let is_unknown = self.slots.put(name, |slot| {
+        let is_unknown = self.slots.change_or_insert(name, |slot| {
             if let Some(restored) = restored {
                 slot.entry.restore(restored);
             }
@@ -43,7 +43,7 @@ impl TypeCache {
     ) {
         for cached in restored {
             let name = cached.resource.name().clone();
-            self.slots.put(&name, |slot| slot.entry.restore(cached));
+            self.slots.change_or_insert(&name, |slot| slot.entry.restore(cached));
         }
         let members = || held_members(&self.slots, name);
         let new = || WatchedCollection::new(name.clone(), members());
@@ -90,7 +90,7 @@ impl TypeCache {
         if collections.is_empty() && !self.slots.contains(&name) {
             return Err(cached);
         }
-        if self.slots.put(&name, |slot| slot.entry.restore(cached)) {
+        if self.slots.change_or_insert(&name, |slot| slot.entry.restore(cached)) {
             for collection in &collections {
                 if let Some(collection) = self.collections.get_mut(collection) {
                     collection.members.insert(name.clone());

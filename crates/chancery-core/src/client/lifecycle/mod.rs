@@ -62,7 +62,7 @@ impl<S> Lifecycle<S> {
     }
 
     /// Begins to open the stream, if there is none and its wait is over. Returns true if it did.
-    pub(super) fn begin(&mut self, now: Time) -> bool {
+    pub(super) fn begin_opening(&mut self, now: Time) -> bool {
         let is_due = match self.state {
             LifecycleState::Closed => true,
             LifecycleState::Backoff { until } => until <= now,

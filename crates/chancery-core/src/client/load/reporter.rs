@@ -152,7 +152,7 @@ impl LoadReporter {
     /// Returns true if a stream is to be opened now. It is asked once for each stream: whoever
     /// hears that it is, opens it, and says how that went.
     pub fn is_due(&mut self, now: Time) -> bool {
-        self.is_wanted() && self.life.begin(now)
+        self.is_wanted() && self.life.begin_opening(now)
     }
 
     /// The stream is there, and something can be sent on it.

@@ -19,7 +19,7 @@ use crate::{ResourceName, Time, TypeUrl};
 impl Machine {
     pub(super) fn pass_time(&mut self, now: Time) {
         self.watchers.stop_waiting(now, self.setup.settings.patience);
-        self.servers.hear_silence(now);
+        self.servers.presume_reachable(now);
         while let Some((server, type_url, name)) = self.servers.next_timed_out(now) {
             self.time_out(server, &type_url, &name);
         }

@@ -75,8 +75,8 @@ impl Servers {
     }
 
     /// Servers that have had their time may be there although they say nothing.
-    pub(super) fn hear_silence(&mut self, now: Time) {
-        self.all.iter_mut().for_each(|server| server.hear_silence(now));
+    pub(super) fn presume_reachable(&mut self, now: Time) {
+        self.all.iter_mut().for_each(|server| server.presume_reachable(now));
     }
 
     /// Returns the next resource that did not come in time.

@@ -127,18 +127,18 @@ impl ServerChannel {
 
     /// The server is heard on a stream. Once it is on all of them, it has to say again what did not
     /// count while it was not, or it may have nothing to come back with (C-089).
-    pub(crate) fn heard(&mut self, scope: &Scope) {
+    pub(crate) fn mark_reachable(&mut self, scope: &Scope) {
         if self.streams.get_mut(scope).is_some_and(DiscoveryStream::respond) {
             self.recovered();
         }
     }
 
     /// The server may be there although it says nothing.
-    pub(super) fn hear_silence(&mut self, now: Time) {
+    pub(super) fn presume_reachable(&mut self, now: Time) {
         let variant = self.setup.protocol.variant();
         let mut recovers = false;
         for stream in self.streams.values_mut() {
-            recovers |= stream.hear_silence(now, variant);
+            recovers |= stream.presume_reachable(now, variant);
         }
         if recovers {
             self.recovered();

@@ -168,7 +168,7 @@ impl DiscoveryStream {
 
     /// A server that has had its time may be there although it says nothing. Returns true if there
     /// was an outage until now.
-    pub(super) fn hear_silence(&mut self, now: Time, variant: Variant) -> bool {
+    pub(super) fn presume_reachable(&mut self, now: Time, variant: Variant) -> bool {
         let silent = |open: &&mut OpenStream| open.silence.is_some_and(|until| until <= now);
         let Some(open) = self.life.stream_mut().filter(silent) else { return false };
         open.silence = None;
@@ -216,7 +216,7 @@ impl DiscoveryStream {
             unneeded @ Need::Unneeded { .. } => unneeded,
         };
         match self.need {
-            Need::Needed => self.life.begin(now).then_some(StreamChange::Open),
+            Need::Needed => self.life.begin_opening(now).then_some(StreamChange::Open),
             Need::Unneeded { closes } if closes > now => None,
             Need::Unneeded { .. } => {
                 self.outage = None;

@@ -211,7 +211,7 @@ impl Notifier<'_> {
         change: Option<ChangeKind>,
     ) {
         let Some(change) = change else { return };
-        self.each(watchers, |watcher| watcher.note(name, change));
+        self.each(watchers, |watcher| watcher.note_change(name, change));
     }
 
     /// These watchers have heard of all members that their collection had when it was asked for.

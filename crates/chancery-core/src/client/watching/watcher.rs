@@ -72,7 +72,7 @@ impl Watcher {
         }
     }
 
-    pub(super) fn note(&mut self, name: &ResourceName, change: ChangeKind) {
+    pub(super) fn note_change(&mut self, name: &ResourceName, change: ChangeKind) {
         let pending = self.pending.entry(name.clone()).or_insert(change);
         *pending = change.max(*pending);
     }

@@ -54,7 +54,7 @@ pub(crate) use self::interest::{Interest, Spelling};
 use self::ledger::{ClientCopy, Ledger};
 use self::merge_lookup::MergeLookup;
 use self::pending::SourceWaits;
-pub(crate) use self::receive::{AckOrNack, ReadResponse, Verdict};
+pub(crate) use self::receive::{AckOrNack, ReadResponse, ResponseVerdict};
 pub(crate) use self::respond::NextResponse;
 use crate::server::{Event, Rejection, Settings, Violation};
 use crate::{Api, Features, Resource, Snapshot, Time, TypeUrl, Variant};
@@ -193,7 +193,7 @@ impl Subscription {
             return;
         }
         if let Some(first) = self.first_request.take() {
-            self.begin(&first, snapshot);
+            self.compare_with_first(&first, snapshot);
         }
         if self.shared_step(settings).is_none() {
             self.ledger.advance(now, &self.interest);
@@ -295,7 +295,7 @@ impl Subscription {
 
     /// Compares what the first request says about earlier streams with what the client should see
     /// now.
-    fn begin(&mut self, first: &FirstRequest, snapshot: &Snapshot) {
+    fn compare_with_first(&mut self, first: &FirstRequest, snapshot: &Snapshot) {
         if self.interest.is_by_host() && !self.interest.ever_named() {
             self.subscribe_to_base_hosts(snapshot);
         }

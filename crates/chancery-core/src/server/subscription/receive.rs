@@ -26,13 +26,13 @@ pub(crate) struct AckOrNack<'a> {
 #[derive(Debug)]
 pub(crate) struct ReadResponse {
     pub(crate) nonce: Arc<str>,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: ResponseVerdict,
     contents: Contents,
 }
 
 /// The client's verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ResponseVerdict {
     Accepted,
     Rejected,
     /// The client answered a later response and never this one (S-037).
@@ -72,7 +72,8 @@ impl Subscription {
     ) -> ReadResponse {
         let SentResponse { nonce, version, at, contents } = sent;
         let type_url = self.type_url.clone();
-        let verdict = if error.is_none() { Verdict::Accepted } else { Verdict::Rejected };
+        let verdict =
+            if error.is_none() { ResponseVerdict::Accepted } else { ResponseVerdict::Rejected };
         let answered = ReadResponse { nonce: Arc::clone(&nonce), verdict, contents };
         events.push(match error {
             None => {
@@ -103,7 +104,7 @@ impl Subscription {
         self.set_verdict_unknown(&contents);
         let type_url = self.type_url.clone();
         events.push(Event::Skipped { type_url, nonce: Arc::clone(&nonce) });
-        ReadResponse { nonce, verdict: Verdict::Unknown, contents }
+        ReadResponse { nonce, verdict: ResponseVerdict::Unknown, contents }
     }
 
     /// The event of a nonce that answers no response under way. A request that only changes names

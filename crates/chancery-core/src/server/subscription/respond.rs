@@ -128,12 +128,12 @@ impl Subscription {
         let mut entries = Vec::new();
         if self.interest.wildcard() {
             for resource in self.ledger.target().iter() {
-                entries.push(self.entry(&resource.name().shared(), resource));
+                entries.push(self.segment_of(&resource.name().shared(), resource));
             }
         }
-        entries.extend(self.ledger.kept().map(|(key, resource)| self.entry(key, resource)));
+        entries.extend(self.ledger.kept().map(|(key, resource)| self.segment_of(key, resource)));
         for key in self.interest.names() {
-            entries.extend(self.view(key).map(|resource| self.entry(key, resource)));
+            entries.extend(self.view(key).map(|resource| self.segment_of(key, resource)));
         }
         one_for_each_name(entries)
     }
@@ -202,7 +202,7 @@ impl Subscription {
             (None, ClientCopy::Nothing) => return false,
             (Some(now), ClientCopy::Has(before)) if now == before => return false,
             (Some(resource), _) => {
-                due.entries.push(self.entry(key, resource));
+                due.entries.push(self.segment_of(key, resource));
                 if self.api() == Api::Cds {
                     let is_new = held.is_new() && !self.reconnected;
                     due.given.push((Arc::clone(resource), is_new));
@@ -249,7 +249,7 @@ impl Subscription {
 
     /// The entry of a resource under the name in the client's spelling. A name that is an alias is
     /// listed as one.
-    fn entry(&self, key: &Spelling, resource: &Arc<Resource>) -> Segment {
+    fn segment_of(&self, key: &Spelling, resource: &Arc<Resource>) -> Segment {
         let ttl = self.sends_ttl() && resource.ttl().is_some();
         if !ttl && **key == *resource.name().as_str() {
             return Segment::Resource(Arc::clone(resource));

@@ -159,7 +159,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
         self.lifetime.poll_context()
     }
 
-    /// The time when the peer was last heard of.
+    /// The time of the last bytes from the peer.
     pub(super) fn last_read(&self) -> Instant {
         self.cork.last_read()
     }

@@ -94,7 +94,7 @@ fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
 }
 
 impl ReadySet {
-    /// Says that the connection's task runs, and that `task` wakes it from now on.
+    /// Notes that the connection's task runs, and that `task` wakes it from now on.
     pub(crate) fn start_poll(&self, task: &Waker) {
         self.task.register(task);
         self.bits.fetch_or(AWAKE, Ordering::AcqRel);
@@ -114,10 +114,10 @@ impl ReadySet {
     }
 
     pub(crate) fn wake(&self, subtask: Subtask) {
-        self.set(subtask.bit());
+        self.set_bit(subtask.bit());
     }
 
-    fn set(&self, bit: u64) {
+    fn set_bit(&self, bit: u64) {
         if self.bits.fetch_or(bit, Ordering::AcqRel) == 0 {
             self.task.wake();
         }
@@ -155,7 +155,7 @@ impl Wake for WakeFlag {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.woken.swap(true, Ordering::AcqRel) {
-            self.ready_set.set(self.bit);
+            self.ready_set.set_bit(self.bit);
         }
     }
 }
@@ -169,9 +169,9 @@ mod tests {
 
     /// Counts the wakes of the connection's task.
     #[derive(Default)]
-    struct Task(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Task {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_task_is_woken_once_until_it_sleeps_again() {
-        let (ready_set, task) = (Arc::new(ReadySet::default()), Arc::new(Task::default()));
+        let (ready_set, task) = (Arc::new(ReadySet::default()), Arc::new(WakeCounter::default()));
         let woken = || task.0.load(Ordering::Relaxed);
         ready_set.start_poll(&Waker::from(Arc::clone(&task)));
         assert_eq!(ready_set.take(), None, "no subtask is ready, even if the task was polled");
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn nobody_is_woken_when_the_connection_is_gone() {
-        let (ready_set, task) = (Arc::new(ReadySet::default()), Arc::new(Task::default()));
+        let (ready_set, task) = (Arc::new(ReadySet::default()), Arc::new(WakeCounter::default()));
         ready_set.start_poll(&Waker::from(Arc::clone(&task)));
         assert_eq!(ready_set.take(), None);
         ready_set.close();

@@ -53,7 +53,8 @@ impl<S: Future<Output = ()> + Unpin> StreamSet<S> {
         }
     }
 
-    /// Polls the streams of one bit that are in the range, which begins with such an index.
+    /// Polls the streams that share one bit and are in the range. The range begins with such a
+    /// stream.
     fn poll_bit(&mut self, indices: Range<usize>, has_budget: &impl Fn() -> bool) {
         for index in indices.step_by(STREAM_BITS) {
             if !has_budget() {
@@ -72,7 +73,7 @@ impl<S: Future<Output = ()> + Unpin> StreamSet<S> {
         }
     }
 
-    /// Polls a stream if it was woken. There may be none: a waker outlives its stream.
+    /// Polls a stream if it was woken. It may be gone already: a waker outlives its stream.
     fn poll(&mut self, index: usize) {
         let Some(Some(entry)) = self.entries.get_mut(index) else { return };
         if !entry.waker.is_woken() {
@@ -113,16 +114,16 @@ mod tests {
 
     /// Counts the wakes of the connection's task.
     #[derive(Default)]
-    struct Task(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Task {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Polls as the connection's task does; returns false if no stream was ready.
-    fn run(streams: &mut StreamSet<Boxed>, task: &Arc<Task>) -> bool {
+    fn run(streams: &mut StreamSet<Boxed>, task: &Arc<WakeCounter>) -> bool {
         let ready_set = Arc::clone(streams.ready_set());
         ready_set.start_poll(&Waker::from(Arc::clone(task)));
         let mut any = false;
@@ -134,27 +135,27 @@ mod tests {
     }
 
     /// A stream that counts its polls and never ends.
-    fn endless(polls: &Arc<AtomicUsize>, news: &Arc<Notify>) -> impl Future<Output = ()> + use<> {
-        let (polls, news) = (Arc::clone(polls), Arc::clone(news));
+    fn endless(polls: &Arc<AtomicUsize>, notify: &Arc<Notify>) -> impl Future<Output = ()> + use<> {
+        let (polls, notify) = (Arc::clone(polls), Arc::clone(notify));
         async move {
             loop {
                 polls.fetch_add(1, Ordering::Relaxed);
-                news.notified().await;
+                notify.notified().await;
             }
         }
     }
 
     #[test]
     fn a_change_wakes_the_task_once_and_polls_the_streams_it_concerns() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let parts: Vec<_> = (0..3).map(|_| (Arc::default(), Arc::default())).collect();
-        for (polls, news) in &parts {
-            streams.insert(Box::pin(endless(polls, news)));
+        for (polls, notify) in &parts {
+            streams.insert(Box::pin(endless(polls, notify)));
         }
         assert!(run(&mut streams, &task));
         assert!(!run(&mut streams, &task), "nothing happened");
-        for (_, news) in &parts[..2] {
-            news.notify_one();
+        for (_, notify) in &parts[..2] {
+            notify.notify_one();
         }
         assert_eq!(task.0.load(Ordering::Relaxed), 1);
         assert!(run(&mut streams, &task));
@@ -164,10 +165,10 @@ mod tests {
 
     #[test]
     fn a_stream_woken_while_the_task_runs_is_polled_without_waking_it() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
-        let (polls, news) = (Arc::default(), Arc::<Notify>::default());
-        streams.insert(Box::pin(endless(&polls, &news)));
-        streams.insert(Box::pin(async move { news.notify_one() }));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
+        let (polls, notify) = (Arc::default(), Arc::<Notify>::default());
+        streams.insert(Box::pin(endless(&polls, &notify)));
+        streams.insert(Box::pin(async move { notify.notify_one() }));
         run(&mut streams, &task);
         assert_eq!((polls.load(Ordering::Relaxed), task.0.load(Ordering::Relaxed)), (2, 0));
     }
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_index_is_used_again_and_a_waker_of_its_last_owner_does_no_harm() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let kept = Arc::new(Mutex::new(None));
         let keep = Arc::clone(&kept);
         streams.insert(Box::pin(std::future::poll_fn(move |cx| {
@@ -208,8 +209,8 @@ mod tests {
         let late: Waker = kept.lock().unwrap().take().unwrap();
         late.wake_by_ref();
         run(&mut streams, &task);
-        let (polls, news) = (Arc::default(), Arc::default());
-        streams.insert(Box::pin(endless(&polls, &news)));
+        let (polls, notify) = (Arc::default(), Arc::default());
+        streams.insert(Box::pin(endless(&polls, &notify)));
         run(&mut streams, &task);
         assert_eq!((streams.entries.len(), streams.free.len()), (1, 0));
         drop(streams);
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_stream_woken_while_it_is_polled_is_polled_again() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let polls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&polls);
         streams.insert(Box::pin(std::future::poll_fn(move |cx| {
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_ends_while_it_is_ready_is_not_polled_again() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let polls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&polls);
         streams.insert(Box::pin(std::future::poll_fn(move |cx| {
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_next_owner_of_an_index_is_not_polled_for_the_last_one() {
-        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(Task::default()));
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
         let late = Arc::new(Mutex::new(None));
         let keep = Arc::clone(&late);
         streams.insert(Box::pin(std::future::poll_fn(move |cx| {
@@ -261,8 +262,8 @@ mod tests {
             Poll::Ready(())
         })));
         run(&mut streams, &task);
-        let (polls, news) = (Arc::default(), Arc::default());
-        streams.insert(Box::pin(endless(&polls, &news)));
+        let (polls, notify) = (Arc::default(), Arc::default());
+        streams.insert(Box::pin(endless(&polls, &notify)));
         run(&mut streams, &task);
         let late: Waker = late.lock().unwrap().take().unwrap();
         late.wake();
@@ -270,7 +271,7 @@ mod tests {
         assert_eq!(polls.load(Ordering::Relaxed), 1, "the flag is not");
     }
 
-    /// Polls that the budget allows, however many streams are ready.
+    /// Polls the streams that are ready, but no more of them than the budget.
     fn poll_some(streams: &mut StreamSet<Boxed>, budget: usize) {
         let left = AtomicUsize::new(budget);
         let spend =

@@ -52,9 +52,9 @@ impl AsyncWrite for Socket {
 
 /// Counts the wakes of the connection's task.
 #[derive(Default)]
-struct Task(AtomicUsize);
+struct WakeCounter(AtomicUsize);
 
-impl Wake for Task {
+impl Wake for WakeCounter {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ struct TestConnection {
     /// The streams that HTTP adds when it is polled next.
     requests: Vec<Boxed>,
     over: bool,
-    task: Arc<Task>,
+    task: Arc<WakeCounter>,
 }
 
 impl TestConnection {

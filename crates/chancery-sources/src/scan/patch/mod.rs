@@ -1,7 +1,7 @@
-//! A listing brought up to date without a scan, where single files changed.
+//! A listing that is brought up to date without a scan, after changes of single files.
 //!
-//! Only what is plain is looked at here: regular files that came, went or changed in directories
-//! of one layer, reached without symlinks. Whatever else happened needs a scan.
+//! Only simple changes are handled here: regular files that were added, removed or changed in
+//! directories of one layer, reached without symlinks. Any other change needs a scan.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,19 +12,21 @@ use std::sync::Arc;
 use chancery_proto::document::Format;
 
 use crate::options::Options;
-use crate::scan::listing::{FileChange, FoundFile, Identity, LayerDirectory, Listing, Stamp};
+use crate::scan::listing::{
+    FileChange, FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing,
+};
 use crate::scan::skipped::{is_ignored, is_skipped};
 use crate::watch::change_log::ChangedPlaces;
 
 /// The files that changed at these places. Returns `None` if that needs a scan.
-pub(crate) fn look(
+pub(crate) fn changed_files(
     listing: &Listing,
     options: &Options,
     at: &ChangedPlaces,
 ) -> Option<Vec<FileChange>> {
     match at {
         ChangedPlaces::At(paths) if listing.faults.is_empty() => {
-            Look { listing, options }.all(paths)
+            Look { listing, options }.changes_at(paths)
         }
         _ => None,
     }
@@ -35,15 +37,15 @@ struct Look<'a> {
     options: &'a Options,
 }
 
-/// More happened there than can be found without a scan.
+/// The error for changes that need a scan.
 struct NeedsScan;
 
 impl Look<'_> {
-    fn all(&self, paths: &BTreeSet<PathBuf>) -> Option<Vec<FileChange>> {
+    fn changes_at(&self, paths: &BTreeSet<PathBuf>) -> Option<Vec<FileChange>> {
         let changes: Result<Vec<Option<FileChange>>, NeedsScan> =
-            paths.iter().map(|path| self.one(path)).collect();
+            paths.iter().map(|path| self.change_at(path)).collect();
         let changes: Vec<FileChange> = changes.ok()?.into_iter().flatten().collect();
-        // Events follow a directory that was moved away; its path does not.
+        // Events still come from a directory that was moved away; its path leads to another one.
         let top = self.listing.top;
         if !changes.is_empty() && identity(&self.options.directory) != top {
             return None;
@@ -53,9 +55,9 @@ impl Look<'_> {
         fit.then_some(changes)
     }
 
-    fn one(&self, path: &Path) -> Result<Option<FileChange>, NeedsScan> {
+    fn change_at(&self, path: &Path) -> Result<Option<FileChange>, NeedsScan> {
         let places = &self.listing.places;
-        // A link, what one leads to, or a directory.
+        // This path is a link, the target of one, or a directory.
         if places.entries.contains(path) || places.directories.contains_key(path) {
             return Err(NeedsScan);
         }
@@ -64,7 +66,7 @@ impl Look<'_> {
         };
         let Some(home) = places.directories.get(parent) else { return Ok(None) };
         if is_skipped(name) {
-            // Links may lead through it.
+            // Links may lead through this path.
             let is_on_a_way = places.entries.iter().any(|entry| entry.starts_with(path));
             return if is_on_a_way { Err(NeedsScan) } else { Ok(None) };
         }
@@ -85,7 +87,7 @@ impl Look<'_> {
             return Err(NeedsScan);
         }
         let now = match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_file() => Some(Stamp::of(&metadata)),
+            Ok(metadata) if metadata.is_file() => Some(FileStamp::of(&metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             _ => return Err(NeedsScan),
         };
@@ -100,8 +102,8 @@ impl Look<'_> {
     }
 }
 
-fn identity(directory: &Path) -> Option<Identity> {
-    fs::metadata(directory).ok().as_ref().map(Identity::of)
+fn identity(directory: &Path) -> Option<FileIdentity> {
+    fs::metadata(directory).ok().as_ref().map(FileIdentity::of)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A patched listing is what a scan finds, whatever happened.
+//! A patched listing equals the listing of a scan, after any changes.
 
 use std::os::unix::fs::symlink;
 
@@ -45,7 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 impl Op {
-    /// Does it. Returns the places where it happened.
+    /// Makes the change. Returns the places that events name.
     fn apply(&self, top: &Path) -> Vec<PathBuf> {
         let at = |name: &usize| top.join(NAMES[*name]);
         match self {
@@ -58,7 +58,7 @@ impl Op {
             Self::Directory(name) => drop(fs::create_dir(at(name))),
         }
         match self {
-            // A write through a link happens elsewhere, and is reported there.
+            // A write through a link changes the target, and the event names that.
             Self::Write(name, _) => at(name).canonicalize().into_iter().chain([at(name)]).collect(),
             Self::Remove(name) | Self::Directory(name) => vec![at(name)],
             Self::Rename(one, other) | Self::Link(one, other) => vec![at(one), at(other)],
@@ -86,7 +86,7 @@ proptest! {
         for ops in histories {
             let touched = ops.iter().flat_map(|op| op.apply(&options.directory)).collect();
             let wanted = scan(&options);
-            match look(&listing, &options, &ChangedPlaces::At(touched)) {
+            match changed_files(&listing, &options, &ChangedPlaces::At(touched)) {
                 Some(changes) => {
                     changes.into_iter().for_each(|change| drop(listing.apply(change)));
                     prop_assert_eq!(&listing, &wanted);
@@ -105,7 +105,7 @@ fn plain_changes_need_no_scan() {
     let listing = scan(&options);
     let looked = |names: &[&str]| {
         let paths = names.iter().map(|name| top.join(name)).collect();
-        let changes = look(&listing, &options, &ChangedPlaces::At(paths))?;
+        let changes = changed_files(&listing, &options, &ChangedPlaces::At(paths))?;
         Some(changes.iter().map(|change| change.now.is_some()).collect::<Vec<_>>())
     };
     assert_eq!(looked(&["chancery.yaml", ".hidden.yaml", "x.yaml~", "mine.yaml"]), Some(vec![]));

@@ -16,14 +16,14 @@ use crate::script::render;
 pub(super) struct Life {
     client: Machine,
     servers: BTreeMap<String, ServerId>,
-    watches: BTreeMap<WatchId, Watch>,
+    watches: BTreeMap<WatchId, ScriptWatch>,
     /// Streams that may have something to say, while the wire is busy.
     unsaid: BTreeSet<StreamId>,
     now: Time,
     text: String,
 }
 
-struct Watch {
+struct ScriptWatch {
     name: String,
     slow: bool,
 }
@@ -34,7 +34,7 @@ impl Life {
         let mut settings = Settings { jitter: 0.0, ..Settings::default() };
         for line in lines {
             if let Line::Setting { key, value } = line {
-                set(&mut settings, key, value);
+                apply_setting(&mut settings, key, value);
             }
         }
         let node = Node { id: "node".to_owned(), ..Node::default() };
@@ -79,7 +79,7 @@ impl Life {
             Line::Server { .. } | Line::Authority { .. } | Line::Setting { .. } => {}
             Line::Watch { name, type_url, resource, slow } => {
                 let id = self.client.watch(self.now, &type_url, &resource);
-                self.watches.insert(id, Watch { name, slow });
+                self.watches.insert(id, ScriptWatch { name, slow });
             }
             Line::Unwatch(name) => {
                 let id = self.watch(&name)?;
@@ -122,8 +122,8 @@ impl Life {
                 };
                 self.client.restore(type_url, held);
             }
-            Line::Said { server, reply } => self.said(&server, reply)?,
-            Line::Wait(time) => self.wait(self.now + time),
+            Line::Said { server, reply } => self.receive_response(&server, reply)?,
+            Line::Wait(time) => self.pass_time_until(self.now + time),
         }
         let busy = text.starts_with('|');
         if !busy {
@@ -138,7 +138,7 @@ impl Life {
         self.text
     }
 
-    fn said(&mut self, server: &str, said: super::line::Said) -> Result<(), String> {
+    fn receive_response(&mut self, server: &str, said: super::line::Said) -> Result<(), String> {
         let place = Place { server: server.to_owned(), scope: Scope::Aggregated };
         let mut stream = self.stream(&place)?;
         let protocol = self.client.setup().find(stream.server).map(|server| server.protocol);
@@ -152,7 +152,7 @@ impl Life {
         Ok(())
     }
 
-    fn wait(&mut self, end: Time) {
+    fn pass_time_until(&mut self, end: Time) {
         while let Some(at) = self.client.deadline().filter(|at| *at <= end) {
             self.now = self.now.max(at);
             self.client.handle(self.now, Input::TimePassed);
@@ -188,7 +188,7 @@ impl Life {
     fn send(&mut self, stream: &StreamId) {
         while let Some(request) = self.client.request(self.now, stream) {
             let server = self.label(&StreamId { server: stream.server, scope: Scope::Aggregated });
-            self.note(&format!("< {server} {}", said(&request)));
+            self.note(&format!("< {server} {}", request_text(&request)));
         }
     }
 
@@ -198,7 +198,7 @@ impl Life {
         while let Some(event) = self.client.event(id) {
             told = true;
             let name = self.watches.get(&id).map(|watch| watch.name.clone()).unwrap_or_default();
-            self.note(&format!("! {name} {}", heard(&event)));
+            self.note(&format!("! {name} {}", event_text(&event)));
         }
         if told {
             self.client.applied(id);
@@ -248,7 +248,7 @@ fn server(setup: &mut Setup, name: &str, words: &[String]) -> ServerId {
     setup.server(key, protocol)
 }
 
-fn set(settings: &mut Settings, key: &str, value: &str) {
+fn apply_setting(settings: &mut Settings, key: &str, value: &str) {
     let time = || duration(value).unwrap_or_default();
     match key {
         "missing_after" => settings.missing_after = time(),
@@ -269,7 +269,7 @@ fn limit(settings: &mut Settings) -> &mut RateLimit {
 }
 
 /// Returns a request as the text of a script.
-fn said(request: &Request) -> String {
+fn request_text(request: &Request) -> String {
     let mut words = vec![TypeUrl::new(request.type_url()).short().to_owned()];
     match request {
         Request::Sotw(request) => {
@@ -298,7 +298,7 @@ fn said(request: &Request) -> String {
 }
 
 /// Returns an event of a watcher as the text of a script.
-fn heard(event: &WatchEvent) -> String {
+fn event_text(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Changed { name, value: Ok(held) } => {
             format!("{name}@{}", String::from_utf8_lossy(held.resource.body()))

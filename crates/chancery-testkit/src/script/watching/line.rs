@@ -81,13 +81,13 @@ impl Line {
                 let (type_url, term) = (type_url(&word("type")?), word("resource")?);
                 Ok(Self::Restored { type_url, resource: restored(&term)? })
             }
-            ">" | "|" => said(text),
+            ">" | "|" => parse_response(text),
             _ => Err("a line begins with one of % + - . ~ = > | < ! #".to_owned()),
         }
     }
 }
 
-fn said(text: &str) -> Result<Line, String> {
+fn parse_response(text: &str) -> Result<Line, String> {
     let mut words = text.split_whitespace().skip(1);
     let place = place(words.next().ok_or("no server")?);
     match words.next().ok_or("nothing is said")? {

@@ -9,7 +9,7 @@ use chancery_core::{Time, TypeUrl};
 
 /// One watch.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct SimulatedWatch {
     pub(super) id: WatchId,
     pub(super) authority: AuthorityKey,
     pub(super) type_url: TypeUrl,
@@ -25,7 +25,7 @@ pub(super) struct Watch {
 /// The beliefs of a watcher.
 #[derive(Debug, Default)]
 pub(super) struct View {
-    pub(super) resources: BTreeMap<Arc<str>, Known>,
+    pub(super) resources: BTreeMap<Arc<str>, BelievedResource>,
     pub(super) settled: bool,
     /// True if it was told anything.
     pub(super) heard: bool,
@@ -33,12 +33,12 @@ pub(super) struct View {
 
 /// Its beliefs about one name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct BelievedResource {
     pub(super) value: Option<(Bytes, ServerId)>,
     pub(super) error: Option<ErrorKind>,
 }
 
-impl Watch {
+impl SimulatedWatch {
     pub(super) fn is_group(&self) -> bool {
         self.name.ends_with('*')
     }
@@ -58,7 +58,7 @@ impl Watch {
     }
 
     /// Returns its beliefs about what it watches itself.
-    pub(super) fn own(&self) -> Known {
+    pub(super) fn own(&self) -> BelievedResource {
         self.view.resources.get(self.name.as_str()).cloned().unwrap_or_default()
     }
 
@@ -70,7 +70,7 @@ impl Watch {
 
 impl View {
     /// Takes in what a watcher was told; what is wrong with that, if anything is.
-    pub(super) fn hear(&mut self, event: &WatchEvent, prompt: bool) -> Result<(), String> {
+    pub(super) fn take_event(&mut self, event: &WatchEvent, prompt: bool) -> Result<(), String> {
         self.heard = true;
         match event {
             WatchEvent::Complete if self.settled => return Err("it settles twice".to_owned()),
@@ -84,9 +84,11 @@ impl View {
                         if prompt && known.value.as_ref() == Some(&new) && known.error.is_none() {
                             return Err(format!("`{name}` is told twice (C-049)"));
                         }
-                        *known = Known { value: Some(new), error: None };
+                        *known = BelievedResource { value: Some(new), error: None };
                     }
-                    Err(error) => *known = Known { value: None, error: Some(error.kind) },
+                    Err(error) => {
+                        *known = BelievedResource { value: None, error: Some(error.kind) }
+                    }
                 }
             }
             WatchEvent::Ambient { name, error } => {
@@ -106,7 +108,7 @@ impl View {
 }
 
 /// Returns an event of a watcher, for people.
-pub(super) fn told(event: &WatchEvent) -> String {
+pub(super) fn event_text(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Changed { name, value: Ok(held) } => {
             format!("{name} is {{{}}}", String::from_utf8_lossy(held.resource.body()))

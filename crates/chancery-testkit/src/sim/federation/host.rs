@@ -86,7 +86,7 @@ impl Host {
     }
 
     /// Returns true if this name has a body that can be used; `None` if it has none.
-    pub(super) fn has(&self, type_url: &TypeUrl, name: &str) -> Option<Result<Bytes, ()>> {
+    pub(super) fn usable_body(&self, type_url: &TypeUrl, name: &str) -> Option<Result<Bytes, ()>> {
         let found = self.snapshot.set(type_url).get(name)?;
         Some(if is_bad(found.body()) { Err(()) } else { Ok(found.body().clone()) })
     }

@@ -18,7 +18,7 @@ use crate::sim::lane::Lane;
 /// A stream that the client was told to open.
 #[derive(Debug)]
 pub(super) struct Link {
-    pub(super) state: State,
+    pub(super) state: LinkState,
     /// True if the client may have something to say.
     pub(super) due: bool,
     /// The time at which the wire takes the next request.
@@ -36,7 +36,7 @@ pub(super) struct Link {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum LinkState {
     /// It is known then whether there is a stream.
     Opening(Time),
     Open,
@@ -45,7 +45,7 @@ pub(super) enum State {
 impl Link {
     pub(super) fn new(at: Time, variant: Variant, id: &StreamId, settings: &Arc<Settings>) -> Self {
         Self {
-            state: State::Opening(at),
+            state: LinkState::Opening(at),
             due: false,
             writes_from: at,
             up: Lane::new(),
@@ -82,7 +82,7 @@ impl Link {
     }
 
     /// The next response of the server, if there is room for one, and what it said before that.
-    pub(super) fn answer(
+    pub(super) fn next_response(
         &mut self,
         now: Time,
         window: usize,
@@ -112,7 +112,7 @@ impl Link {
     /// Returns the time at which something happens at the server's end. `reads` says whether it
     /// does anything.
     pub(super) fn wake(&self, window: usize, reads: bool, is_read: bool) -> Option<Time> {
-        if let State::Opening(at) = self.state {
+        if let LinkState::Opening(at) = self.state {
             return Some(at);
         }
         let has_room = self.down.len() < window && self.ends.is_none();

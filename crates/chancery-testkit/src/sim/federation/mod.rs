@@ -39,24 +39,24 @@ use chancery_core::{ErrorDetail, Time, TypeUrl, Variant};
 use super::History;
 use super::rng::Rng;
 use crate::client::Fault;
-use audience::{View, Watch, told};
+use audience::{SimulatedWatch, View, event_text};
 use double::Draft;
 use host::{Host, Mood};
-use link::{Link, State};
-use plan::{BACKOFF, NAMES, Plan, TYPES, type_url};
+use link::{Link, LinkState};
+use plan::{BACKOFF, FederationPlan, NAMES, TYPES, type_url};
 use referee::{Referee, request_line, response_line};
-use verdict::Verdict;
+use verdict::FinalState;
 
 /// A client of several servers, and all that happens to them.
 #[derive(Debug)]
 pub struct Federation {
     rng: Rng,
     now: Time,
-    plan: Plan,
+    plan: FederationPlan,
     hosts: Vec<Host>,
     client: Machine,
     links: BTreeMap<StreamId, Link>,
-    watches: Vec<Watch>,
+    watches: Vec<SimulatedWatch>,
     referee: Referee,
     /// Responses that say something new, and what watchers were told.
     news: usize,
@@ -67,7 +67,7 @@ impl Federation {
     /// Draws one.
     pub fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let plan = Plan::new(&mut rng, seed);
+        let plan = FederationPlan::new(&mut rng, seed);
         let mut hosts: Vec<_> = plan.servers.iter().map(|id| Host::new(*id)).collect();
         for host in &mut hosts {
             for _ in 0..rng.below(20) {
@@ -219,10 +219,11 @@ impl Federation {
     ) -> Result<(), Fault> {
         let id = self.client.watch(self.now, &type_url, &name);
         let (since, ready) = (self.now, false);
-        let watch = Watch { id, authority, type_url, name, since, reads_from, ready, view };
+        let watch =
+            SimulatedWatch { id, authority, type_url, name, since, reads_from, ready, view };
         self.note(|| format!("+ {}", watch.label()));
         self.watches.push(watch);
-        self.tell(Input::TimePassed)
+        self.handle_input(Input::TimePassed)
     }
 
     /// Ends a watch; and makes the same again, at once.
@@ -231,13 +232,13 @@ impl Federation {
         if at >= self.watches.len() {
             return Ok(());
         }
-        let Watch { authority, type_url, name, id, .. } = self.watches.remove(at);
+        let SimulatedWatch { authority, type_url, name, id, .. } = self.watches.remove(at);
         self.unwatch(id, &authority);
         self.note(|| format!("- {} {name}", type_url.short()));
         if again {
             return self.watch(authority, type_url, name);
         }
-        self.tell(Input::TimePassed)
+        self.handle_input(Input::TimePassed)
     }
 
     fn unwatch(&mut self, id: WatchId, authority: &AuthorityKey) {
@@ -291,13 +292,13 @@ impl Federation {
     fn tick(&mut self) -> Result<bool, Fault> {
         let due = self.client.deadline().is_some_and(|at| at <= self.now);
         if due {
-            self.tell(Input::TimePassed)?;
+            self.handle_input(Input::TimePassed)?;
         }
         Ok(due)
     }
 
     /// Tells the client something, and does what it wants then.
-    fn tell(&mut self, input: Input) -> Result<(), Fault> {
+    fn handle_input(&mut self, input: Input) -> Result<(), Fault> {
         for event in self.client.handle(self.now, input) {
             match &event {
                 Event::FellBack { authority, server } => {
@@ -310,11 +311,11 @@ impl Federation {
             }
             self.referee.happened(&self.plan, &event).map_err(Fault)?;
         }
-        self.follow()?;
+        self.take_effects()?;
         self.attend().map(drop)
     }
 
-    fn follow(&mut self) -> Result<(), Fault> {
+    fn take_effects(&mut self) -> Result<(), Fault> {
         while let Some(effect) = self.client.poll() {
             match effect {
                 Effect::Open(id) => {
@@ -358,17 +359,18 @@ impl Federation {
             while let Some(event) = self.client.event(watch.id) {
                 self.news += 1;
                 if let Some(trace) = &mut self.trace {
-                    let line = format!("  ! {}: {}", watch.label(), told(&event));
+                    let line = format!("  ! {}: {}", watch.label(), event_text(&event));
                     trace.push(format!("{:>9.3} {line}", self.now.0.as_secs_f64()));
                 }
-                let verdict = watch.view.hear(&event, prompt);
-                let verdict = verdict.and_then(|()| self.referee.told(&self.plan, watch, &event));
+                let verdict = watch.view.take_event(&event, prompt);
+                let verdict =
+                    verdict.and_then(|()| self.referee.judge_event(&self.plan, watch, &event));
                 verdict.map_err(|why| Fault(format!("{}: {why}", watch.label())))?;
             }
             let id = watch.id;
             self.client.applied(id);
         }
-        self.follow()?;
+        self.take_effects()?;
         Ok(moved)
     }
 
@@ -376,39 +378,39 @@ impl Federation {
     fn move_link(&mut self, id: &StreamId) -> Result<bool, Fault> {
         let Some(link) = self.links.get(id) else { return Ok(false) };
         match (link.state, link.ends) {
-            (State::Opening(at), _) if at <= self.now => return self.open(id).map(|()| true),
-            (State::Opening(_), _) => return Ok(false),
-            (State::Open, Some((at, why))) if at <= self.now => {
-                return self.end(id, why).map(|()| true);
+            (LinkState::Opening(at), _) if at <= self.now => return self.open(id).map(|()| true),
+            (LinkState::Opening(_), _) => return Ok(false),
+            (LinkState::Open, Some((at, why))) if at <= self.now => {
+                return self.end_stream(id, why).map(|()| true);
             }
-            (State::Open, _) => {}
+            (LinkState::Open, _) => {}
         }
-        Ok(self.say(id)? | self.serve(id)? | self.receive(id)?)
+        Ok(self.send_request(id)? | self.serve(id)? | self.receive(id)?)
     }
 
     fn open(&mut self, id: &StreamId) -> Result<(), Fault> {
         let mood = self.hosts[id.server.index()].mood;
         if mood == Mood::Down {
-            return self.end(id, "nobody is there");
+            return self.end_stream(id, "nobody is there");
         }
         self.note(|| format!("{} opened", label(id)));
         if let Some(link) = self.links.get_mut(id) {
-            link.state = State::Open;
+            link.state = LinkState::Open;
             link.ends = (mood == Mood::Curt).then_some((self.now, "it is curt"));
         }
-        self.tell(Input::Opened(id.clone()))
+        self.handle_input(Input::Opened(id.clone()))
     }
 
-    fn end(&mut self, id: &StreamId, why: &str) -> Result<(), Fault> {
+    fn end_stream(&mut self, id: &StreamId, why: &str) -> Result<(), Fault> {
         let Some(link) = self.links.remove(id) else { return Ok(()) };
         self.note(|| format!("{} ends: {why}", label(id)));
-        self.referee.ended(id, link.heard);
+        self.referee.stream_ended(id, link.heard);
         let error = ErrorDetail { code: ErrorDetail::UNAVAILABLE, message: why.to_owned() };
-        self.tell(Input::Ended(id.clone(), error))
+        self.handle_input(Input::Ended(id.clone(), error))
     }
 
     /// The client says what is due.
-    fn say(&mut self, id: &StreamId) -> Result<bool, Fault> {
+    fn send_request(&mut self, id: &StreamId) -> Result<bool, Fault> {
         let due = self.links.get(id).is_some_and(|it| it.due && it.writes_from <= self.now);
         if !due {
             return Ok(false);
@@ -443,7 +445,9 @@ impl Federation {
             let delay = self.plan.delay(&mut self.rng);
             let drafts = self.plan.dangers.drafts && self.rng.chance(20);
             let draft = drafts.then(|| Draft::draw(&mut self.rng, self.plan.dangers));
-            let Some((response, draft)) = link.answer(now, window, delay, draft) else { break };
+            let Some((response, draft)) = link.next_response(now, window, delay, draft) else {
+                break;
+            };
             moved = true;
             lines.extend(draft.inspect(|draft| self.referee.sent(id.server, draft)));
             self.referee.sent(id.server, &response);
@@ -471,8 +475,8 @@ impl Federation {
             link.heard = true;
             self.note(|| format!("{}   {} arrived", label(id), response.nonce));
             let reply = link::read(response);
-            self.referee.heard(id, &reply);
-            self.tell(Input::Received(id.clone(), reply))?;
+            self.referee.response_read(id, &reply);
+            self.handle_input(Input::Received(id.clone(), reply))?;
             moved = true;
         }
         Ok(moved)
@@ -483,7 +487,8 @@ impl Federation {
         if self.plan.dangers.outages || self.plan.dangers.slow {
             return Ok(());
         }
-        let waits = |watch: &&Watch| !watch.view.heard && watch.since + PATIENCE < self.now;
+        let waits =
+            |watch: &&SimulatedWatch| !watch.view.heard && watch.since + PATIENCE < self.now;
         match self.watches.iter().find(waits) {
             Some(watch) => Err(Fault(format!("{} waits without a word", watch.label()))),
             None => Ok(()),
@@ -509,7 +514,7 @@ impl Federation {
         self.referee.is_answered().map_err(Fault)?;
         let (plan, hosts, links) = (&self.plan, &self.hosts, &self.links);
         let (watches, referee, client) = (&self.watches, &self.referee, &self.client);
-        Verdict { plan, hosts, links, watches, referee, client }.settled().map_err(Fault)
+        FinalState { plan, hosts, links, watches, referee, client }.settled().map_err(Fault)
     }
 
     /// Nobody watches anything any more.

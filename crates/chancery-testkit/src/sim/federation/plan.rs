@@ -15,10 +15,10 @@ use crate::sim::rng::Rng;
 
 /// Everything that stays the same for one seed.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct FederationPlan {
     pub(super) setup: Setup,
     pub(super) servers: Vec<ServerId>,
-    pub(super) authorities: Vec<Authority>,
+    pub(super) authorities: Vec<SimulatedAuthority>,
     /// The behaviour of servers.
     pub(super) settings: Arc<Settings>,
     /// The longest time that a message takes.
@@ -49,7 +49,7 @@ pub(super) struct Dangers {
 
 /// The servers that answer for some names.
 #[derive(Debug)]
-pub(super) struct Authority {
+pub(super) struct SimulatedAuthority {
     pub(super) key: AuthorityKey,
     pub(super) servers: Vec<ServerId>,
     pub(super) fallback: Fallback,
@@ -61,7 +61,7 @@ pub(super) const TYPES: [&str; 3] = ["cds", "eds", "rds"];
 /// The longest wait of a client between two attempts.
 pub(super) const BACKOFF: Duration = Duration::from_secs(30);
 
-impl Plan {
+impl FederationPlan {
     pub(super) fn new(rng: &mut Rng, seed: u64) -> Self {
         let settings = client::Settings {
             backoff_max: BACKOFF,
@@ -113,13 +113,13 @@ impl Plan {
         found.expect("the servers of a plan are in its setup")
     }
 
-    pub(super) fn authority(&self, key: &AuthorityKey) -> &Authority {
+    pub(super) fn authority(&self, key: &AuthorityKey) -> &SimulatedAuthority {
         let found = self.authorities.iter().find(|authority| authority.key == *key);
         found.expect("only names of the plan's authorities are watched")
     }
 
     /// Returns true if there are names for all that an authority has: SotW knows no globs (S-117).
-    pub(super) fn has_groups(&self, authority: &Authority) -> bool {
+    pub(super) fn has_groups(&self, authority: &SimulatedAuthority) -> bool {
         let mut servers = authority.servers.iter();
         authority.key == AuthorityKey::Old
             || servers.all(|id| self.protocol(*id).variant() == Variant::Delta)
@@ -158,7 +158,12 @@ fn server(rng: &mut Rng, setup: &mut Setup, number: u64) -> ServerId {
 }
 
 /// Some of the servers, in any order.
-fn authority(rng: &mut Rng, setup: &mut Setup, servers: &[ServerId], label: &str) -> Authority {
+fn authority(
+    rng: &mut Rng,
+    setup: &mut Setup,
+    servers: &[ServerId],
+    label: &str,
+) -> SimulatedAuthority {
     let key = match label {
         "#old" => AuthorityKey::Old,
         name => AuthorityKey::Named(name.into()),
@@ -173,7 +178,7 @@ fn authority(rng: &mut Rng, setup: &mut Setup, servers: &[ServerId], label: &str
     }
     let fallback = if rng.chance(80) { Fallback::Needed } else { Fallback::Reachability };
     setup.authority(key.clone(), chosen.clone(), fallback);
-    Authority { key, servers: chosen, fallback }
+    SimulatedAuthority { key, servers: chosen, fallback }
 }
 
 /// A name that somebody may watch or publish: four of each authority and type.

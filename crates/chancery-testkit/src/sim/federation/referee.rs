@@ -18,8 +18,8 @@ use chancery_core::client::{
 use chancery_core::server::Response;
 use chancery_core::{Request, Resource, Time, TypeUrl, Variant};
 
-use super::audience::Watch;
-use super::plan::Plan;
+use super::audience::SimulatedWatch;
+use super::plan::FederationPlan;
 
 /// All that was seen so far.
 #[derive(Debug, Default)]
@@ -37,14 +37,14 @@ pub(super) struct Referee {
     asked: BTreeSet<(StreamId, Option<TypeUrl>)>,
     attempts: BTreeMap<StreamId, VecDeque<Time>>,
     /// Responses that were read and not answered.
-    unanswered: BTreeMap<(StreamId, TypeUrl), VecDeque<Verdict>>,
+    unanswered: BTreeMap<(StreamId, TypeUrl), VecDeque<ExpectedAnswer>>,
     /// The version that each server knows to be accepted.
     accepted: BTreeMap<(ServerId, TypeUrl), Arc<str>>,
 }
 
 /// The thing that the answer to a response has to say.
 #[derive(Debug)]
-struct Verdict {
+struct ExpectedAnswer {
     nonce: Arc<str>,
     version: Arc<str>,
     is_bad: bool,
@@ -58,7 +58,7 @@ struct Sent {
 
 impl Referee {
     /// The server that each authority believes.
-    pub(super) fn believed(&self, plan: &Plan, key: &AuthorityKey) -> ServerId {
+    pub(super) fn believed(&self, plan: &FederationPlan, key: &AuthorityKey) -> ServerId {
         let first = plan.authority(key).servers[0];
         self.believed.get(key).copied().unwrap_or(first)
     }
@@ -106,7 +106,7 @@ impl Referee {
         self.unanswered.retain(|(id, _), _| id != stream);
     }
 
-    pub(super) fn ended(&mut self, stream: &StreamId, heard: bool) {
+    pub(super) fn stream_ended(&mut self, stream: &StreamId, heard: bool) {
         self.closed(stream);
         if !heard {
             self.troubled.insert(stream.clone());
@@ -114,7 +114,7 @@ impl Referee {
     }
 
     /// The client read a response.
-    pub(super) fn heard(&mut self, stream: &StreamId, reply: &client::Response) {
+    pub(super) fn response_read(&mut self, stream: &StreamId, reply: &client::Response) {
         self.troubled.remove(stream);
         let (id, url) = (stream.clone(), reply.type_url.clone());
         if !self.asked.contains(&(id.clone(), Some(url.clone()))) {
@@ -126,7 +126,7 @@ impl Referee {
             *accepted = Arc::clone(&reply.version);
         }
         let (nonce, version) = (Arc::clone(&reply.nonce), Arc::clone(accepted));
-        let verdict = Verdict { nonce, version, is_bad };
+        let verdict = ExpectedAnswer { nonce, version, is_bad };
         self.unanswered.entry((id, url)).or_default().push_back(verdict);
     }
 
@@ -178,7 +178,7 @@ impl Referee {
     /// The client says something.
     pub(super) fn asks(
         &mut self,
-        plan: &Plan,
+        plan: &FederationPlan,
         client: &Machine,
         stream: &StreamId,
         request: &Request,
@@ -217,7 +217,7 @@ impl Referee {
     /// C-031: a version says what is held, so nothing may be held that is from another server.
     fn claims(
         &self,
-        plan: &Plan,
+        plan: &FederationPlan,
         client: &Machine,
         server: ServerId,
         type_url: &TypeUrl,
@@ -237,14 +237,19 @@ impl Referee {
     }
 
     /// Returns true if an authority asks a server.
-    pub(super) fn is_asked(&self, plan: &Plan, key: &AuthorityKey, server: ServerId) -> bool {
+    pub(super) fn is_asked(
+        &self,
+        plan: &FederationPlan,
+        key: &AuthorityKey,
+        server: ServerId,
+    ) -> bool {
         let (servers, believed) = (&plan.authority(key).servers, self.believed(plan, key));
         let asked = servers.iter().take_while(|one| **one != believed);
         asked.chain([&believed]).any(|one| *one == server)
     }
 
     /// Judges what the client did.
-    pub(super) fn happened(&mut self, plan: &Plan, event: &Event) -> Result<(), String> {
+    pub(super) fn happened(&mut self, plan: &FederationPlan, event: &Event) -> Result<(), String> {
         match event {
             Event::FellBack { authority, server } => {
                 let before = self.believed(plan, authority);
@@ -270,10 +275,10 @@ impl Referee {
     }
 
     /// Judges what a watcher was told.
-    pub(super) fn told(
+    pub(super) fn judge_event(
         &self,
-        plan: &Plan,
-        watch: &Watch,
+        plan: &FederationPlan,
+        watch: &SimulatedWatch,
         event: &WatchEvent,
     ) -> Result<(), String> {
         match event {

@@ -9,7 +9,7 @@ use chancery_core::client::{AuthorityKey, CachedResource, ServerId};
 use chancery_core::{Resource, ResourceName, TypeUrl};
 
 use super::Federation;
-use super::audience::{Known, View};
+use super::audience::{BelievedResource, View};
 use super::plan::{self, NAMES, TYPES, type_url};
 use crate::client::Fault;
 
@@ -48,7 +48,8 @@ impl Federation {
             let resource = self.left(server, url, &name);
             self.note(|| format!("= {} {name}", url.short()));
             self.referee.left(server, url, &resource);
-            let known = Known { value: Some((resource.body().clone(), server)), error: None };
+            let known =
+                BelievedResource { value: Some((resource.body().clone(), server)), error: None };
             view.resources.insert(resource.name().shared(), known);
             let (version, at) = (resource.version().to_string().into(), self.now);
             let (resource, expires) = (Arc::new(resource), None);
@@ -69,7 +70,7 @@ impl Federation {
     fn left(&mut self, server: ServerId, url: &TypeUrl, name: &str) -> Resource {
         let host = &self.hosts[server.index()];
         let same = host.snapshot.set(url).get(name).filter(|_| self.rng.chance(50));
-        let same = same.filter(|_| matches!(host.has(url, name), Some(Ok(_))));
+        let same = same.filter(|_| matches!(host.usable_body(url, name), Some(Ok(_))));
         match same {
             Some(resource) => {
                 let version = resource.version().to_string();

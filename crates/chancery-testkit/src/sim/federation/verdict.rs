@@ -10,23 +10,23 @@ use bytes::Bytes;
 use chancery_core::client::{AuthorityKey, ErrorKind, Fallback, Machine, ServerId, StreamId};
 use chancery_core::{ErrorDetail, TypeUrl, Variant};
 
-use super::audience::{Known, Watch};
+use super::audience::{BelievedResource, SimulatedWatch};
 use super::host::{Host, Mood};
 use super::link::Link;
-use super::plan::{Authority, Plan, TYPES, type_url};
+use super::plan::{FederationPlan, SimulatedAuthority, TYPES, type_url};
 use super::referee::Referee;
 
 /// All there is to look at.
-pub(super) struct Verdict<'a> {
-    pub(super) plan: &'a Plan,
+pub(super) struct FinalState<'a> {
+    pub(super) plan: &'a FederationPlan,
     pub(super) hosts: &'a [Host],
     pub(super) links: &'a BTreeMap<StreamId, Link>,
-    pub(super) watches: &'a [Watch],
+    pub(super) watches: &'a [SimulatedWatch],
     pub(super) referee: &'a Referee,
     pub(super) client: &'a Machine,
 }
 
-impl Verdict<'_> {
+impl FinalState<'_> {
     pub(super) fn settled(&self) -> Result<(), String> {
         self.plan.authorities.iter().try_for_each(|authority| self.authority(authority))?;
         for host in self.hosts.iter().filter(|host| host.mood == Mood::Up) {
@@ -43,7 +43,7 @@ impl Verdict<'_> {
         })
     }
 
-    fn of(&self, key: &AuthorityKey) -> impl Iterator<Item = &Watch> {
+    fn of(&self, key: &AuthorityKey) -> impl Iterator<Item = &SimulatedWatch> {
         self.watches.iter().filter(move |watch| watch.authority == *key)
     }
 
@@ -51,7 +51,7 @@ impl Verdict<'_> {
         &self.hosts[id.index()]
     }
 
-    fn authority(&self, authority: &Authority) -> Result<(), String> {
+    fn authority(&self, authority: &SimulatedAuthority) -> Result<(), String> {
         if self.of(&authority.key).next().is_none() {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl Verdict<'_> {
             }
         }
         if self.host(believed).mood != Mood::Up && authority.servers.last() != Some(&believed) {
-            let waits = |watch: &Watch| {
+            let waits = |watch: &SimulatedWatch| {
                 authority.fallback == Fallback::Reachability || is_unresolved(watch)
             };
             if let Some(watch) = self.of(key).find(|watch| waits(watch)) {
@@ -79,7 +79,7 @@ impl Verdict<'_> {
         Ok(())
     }
 
-    fn watch(&self, watch: &Watch, host: &Host) -> Result<(), String> {
+    fn watch(&self, watch: &SimulatedWatch, host: &Host) -> Result<(), String> {
         let own = watch.own();
         if host.mood != Mood::Up {
             // Resources that expired meanwhile are reported last.
@@ -96,7 +96,7 @@ impl Verdict<'_> {
         if own.value.is_none() && own.error.is_none() {
             return Err("it waits, and nothing says why".to_owned());
         }
-        match host.has(&watch.type_url, &watch.name) {
+        match host.usable_body(&watch.type_url, &watch.name) {
             Some(Ok(body)) => same(&own, &body),
             Some(Err(())) if own.error == Some(ErrorKind::Rejected) => Ok(()),
             Some(Err(())) => Err(format!("what is there is bad, and it believes {own:?}")),
@@ -105,7 +105,13 @@ impl Verdict<'_> {
     }
 
     /// Only delta, and SotW for types that are whole, can say that a resource is no more (C-056).
-    fn absent(&self, watch: &Watch, name: &str, own: &Known, host: &Host) -> Result<(), String> {
+    fn absent(
+        &self,
+        watch: &SimulatedWatch,
+        name: &str,
+        own: &BelievedResource,
+        host: &Host,
+    ) -> Result<(), String> {
         let says = self.says_absence(watch, host);
         let was_there = own
             .value
@@ -117,12 +123,12 @@ impl Verdict<'_> {
         Err(format!("`{name}` is not there, and it believes {own:?}"))
     }
 
-    fn says_absence(&self, watch: &Watch, host: &Host) -> bool {
+    fn says_absence(&self, watch: &SimulatedWatch, host: &Host) -> bool {
         let variant = self.plan.protocol(host.id).variant();
         variant == Variant::Delta || watch.type_url.rules().full_state
     }
 
-    fn group(&self, watch: &Watch, host: &Host) -> Result<(), String> {
+    fn group(&self, watch: &SimulatedWatch, host: &Host) -> Result<(), String> {
         let own = watch.own();
         if !watch.view.settled && own.error.is_none() {
             return Err("it does not settle, and nothing says why".to_owned());
@@ -133,7 +139,7 @@ impl Verdict<'_> {
         for resource in host.snapshot.set(&watch.type_url).iter() {
             let name = resource.name().as_str();
             let Some(Ok(body)) =
-                host.has(&watch.type_url, name).filter(|_| watch.must_hear_of(name))
+                host.usable_body(&watch.type_url, name).filter(|_| watch.must_hear_of(name))
             else {
                 continue;
             };
@@ -142,7 +148,7 @@ impl Verdict<'_> {
         }
         let held = watch.view.resources.iter().filter(|(_, it)| it.value.is_some());
         for (name, known) in held.filter(|(name, _)| watch.must_hear_of(name)) {
-            if host.has(&watch.type_url, name).is_none() {
+            if host.usable_body(&watch.type_url, name).is_none() {
                 if self.says_absence(watch, host) {
                     return Err(format!("`{name}` is a member no more"));
                 }
@@ -172,7 +178,7 @@ impl Verdict<'_> {
     }
 }
 
-fn same(known: &Known, body: &Bytes) -> Result<(), String> {
+fn same(known: &BelievedResource, body: &Bytes) -> Result<(), String> {
     let is_same = known.value.as_ref().is_some_and(|(held, _)| held == body);
     if is_same && known.error.is_none() {
         return Ok(());
@@ -181,15 +187,15 @@ fn same(known: &Known, body: &Bytes) -> Result<(), String> {
 }
 
 /// Returns true if a server has something good for a watch.
-fn serves(host: &Host, watch: &Watch) -> bool {
+fn serves(host: &Host, watch: &SimulatedWatch) -> bool {
     let set = host.snapshot.set(&watch.type_url);
     let mut names =
         set.iter().map(|one| one.name().as_str()).filter(|name| watch.must_hear_of(name));
-    names.any(|name| matches!(host.has(&watch.type_url, name), Some(Ok(_))))
+    names.any(|name| matches!(host.usable_body(&watch.type_url, name), Some(Ok(_))))
 }
 
 /// Returns true if nothing is held of it, and it is not known not to exist.
-fn is_unresolved(watch: &Watch) -> bool {
+fn is_unresolved(watch: &SimulatedWatch) -> bool {
     let own = watch.own();
     let is_missing =
         matches!(own.error, Some(ErrorKind::Missing | ErrorKind::Refused(ErrorDetail::NOT_FOUND)));

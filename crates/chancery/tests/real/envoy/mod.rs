@@ -16,14 +16,14 @@ use std::thread;
 use crate::support::backend::Backend;
 use crate::support::bootstrap::{Bootstrap, Transport};
 use crate::support::chancery::{Chancery, Directory};
-use crate::support::clients::{Clients, clients};
+use crate::support::clients::{RealClients, clients};
 use crate::support::envoy::{Envoy, VERSIONS};
 use crate::support::ports::Port;
 use crate::support::resources::{Source, cluster, endpoints, listener, rds, routes};
 
 /// The parts of every case: a directory to work in, two backends, a port for Envoy's listener.
 struct Rig {
-    clients: Clients,
+    clients: RealClients,
     version: &'static str,
     dir: tempfile::TempDir,
     one: Backend,

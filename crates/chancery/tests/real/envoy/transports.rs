@@ -5,7 +5,7 @@ use crate::support::bootstrap::{Bootstrap, Transport};
 use crate::support::chancery::Chancery;
 use crate::support::ports::Port;
 use crate::support::resources::Source;
-use crate::support::tls::Authority;
+use crate::support::tls::CertificateAuthority;
 use crate::support::wait;
 
 // S-002
@@ -52,7 +52,7 @@ fn ads_sotw_over_the_grpc_library() {
 #[test]
 fn ads_sotw_over_mutual_tls() {
     on_both_versions(|rig| {
-        let authority = Authority::new(&rig.path().join("tls"));
+        let authority = CertificateAuthority::new(&rig.path().join("tls"));
         authority.issue("server");
         authority.issue("client");
         let path = |name| authority.file(name).display().to_string();

@@ -4,11 +4,11 @@ use super::on_both_versions;
 use crate::support::bootstrap::{Bootstrap, Transport};
 use crate::support::chancery::{Chancery, Directory};
 use crate::support::resources::{Source, cluster, endpoints, listener, rds, routes, wrapped};
-use crate::support::tls::{Authority, Identity};
+use crate::support::tls::{CertificateAndKey, CertificateAuthority};
 use crate::support::wait;
 
 /// The secret of a listener, with its key inside.
-fn secret(identity: &Identity) -> String {
+fn secret(identity: &CertificateAndKey) -> String {
     let block =
         |text: &str| text.lines().map(|line| format!("        {line}\n")).collect::<String>();
     format!(
@@ -30,7 +30,7 @@ fn secret(identity: &Identity) -> String {
 #[test]
 fn secrets_and_their_rotation() {
     on_both_versions(|rig| {
-        let authority = Authority::new(&rig.path().join("tls"));
+        let authority = CertificateAuthority::new(&rig.path().join("tls"));
         let (old, new) = (authority.identity("old"), authority.identity("new"));
         let directory = rig.plain(Source::Ads);
         let tls = format!(
@@ -51,8 +51,9 @@ fn secrets_and_their_rotation() {
         let bootstrap = Bootstrap::ads("GRPC").server("xds", chancery.port(), Transport::H2c);
         let mut envoy = rig.envoy(&bootstrap);
         envoy.is_live();
-        let presents =
-            |identity: &Identity| authority.visit(rig.edge.number()) == Some(identity.der.clone());
+        let presents = |identity: &CertificateAndKey| {
+            authority.visit(rig.edge.number()) == Some(identity.der.clone())
+        };
         wait::holds("the first certificate", || presents(&old));
         directory.write("sds.yaml", &secret(&new));
         wait::holds("the second certificate", || presents(&new));

@@ -19,15 +19,15 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::chancery::{Chancery, Directory};
-use crate::support::clients::{Clients, clients};
+use crate::support::clients::{RealClients, clients};
 use crate::support::ports::Port;
 use crate::support::process::Process;
 use crate::support::resources::endpoints;
-use crate::support::tls::Authority;
+use crate::support::tls::CertificateAuthority;
 
 /// A directory to work in, and the programs.
 struct Rig {
-    clients: Clients,
+    clients: RealClients,
     dir: tempfile::TempDir,
 }
 
@@ -341,7 +341,7 @@ fn node_federation() {
 }
 
 /// The configuration of certificates in files, as a bootstrap has it.
-fn file_watcher(authority: &Authority, name: &str) -> Value {
+fn file_watcher(authority: &CertificateAuthority, name: &str) -> Value {
     json!({
         "certificate_file": authority.file(&format!("{name}.pem")),
         "private_key_file": authority.file(&format!("{name}.key")),
@@ -353,7 +353,7 @@ fn file_watcher(authority: &Authority, name: &str) -> Value {
 #[test]
 fn python_mutual_tls_between_client_and_server() {
     with_clients(|rig| {
-        let authority = Authority::new(&rig.path().join("tls"));
+        let authority = CertificateAuthority::new(&rig.path().join("tls"));
         authority.issue("client");
         authority.issue("server");
         let port = Port::reserve();
@@ -414,7 +414,7 @@ const SERVER_TLS: &str = "    transport_socket:
 #[test]
 fn python_mutual_tls_to_the_management_server() {
     with_clients(|rig| {
-        let authority = Authority::new(&rig.path().join("tls"));
+        let authority = CertificateAuthority::new(&rig.path().join("tls"));
         authority.issue("client");
         authority.issue("server");
         let one = rig.greeter("one");

@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use super::{Rig, clusters, server};
-use crate::support::ask::Watch;
+use crate::support::ask::WatchProcess;
 use crate::support::chancery::{Chancery, Directory};
 use crate::support::go_server::GoServer;
 use crate::support::rust_server::RustServer;
@@ -39,7 +39,7 @@ fn what_is_missing_is_asked_of_the_next_server() {
     // As long as a server may still give it, a name is missing.
     let question = ["cds", NAMES[0], NAMES[1], NAMES[2], "--timeout", "10m"];
     let mut watch =
-        Watch::start(rig.path(), &[&question[..], &["--bootstrap", bootstrap]].concat());
+        WatchProcess::start(rig.path(), &[&question[..], &["--bootstrap", bootstrap]].concat());
     let mut hears = |what: &[(usize, &str)]| {
         let what: Vec<_> =
             what.iter().map(|(place, what)| [NAMES[*place], what].join(" ")).collect();
@@ -88,7 +88,7 @@ fn what_is_there_is_kept_until_a_better_server_is_back() {
     let servers = [first.address(), second.address(), third.address()];
     let uris = servers.each_ref().map(|address| ["--server", address.as_str()]);
     let question = [&["cds", "web", "--protocol", "delta"], uris.as_flattened()].concat();
-    let start = || Watch::start(rig.path(), &question);
+    let start = || WatchProcess::start(rig.path(), &question);
 
     let mut whole = start();
     whole.hears(&["web changed 1s"]);

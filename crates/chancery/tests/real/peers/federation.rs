@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::{PATIENCE, Rig, clusters, server};
-use crate::support::ask::{WAYS, Watch, get};
+use crate::support::ask::{WAYS, WatchProcess, get};
 use crate::support::chancery::{Chancery, Directory};
 use crate::support::go_server::GoServer;
 
@@ -105,7 +105,7 @@ fn changes_come_from_both_and_an_outage_from_one(way: &[&str]) {
     let Some(rig) = Rig::new() else { return };
     let federation = Federation::new(&rig);
     let question = [&[OURS, THEIRS], way].concat();
-    let mut watch = Watch::start(rig.path(), &federation.words(&question));
+    let mut watch = WatchProcess::start(rig.path(), &federation.words(&question));
     let Federation { directory, ours, mut theirs, .. } = federation;
     let write = |seconds| directory.write("a.json", &clusters(&[(OURS, seconds)]).to_string());
     watch.hears(&[&format!("{OURS} changed 1s"), &format!("{THEIRS} changed 1s")]);

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{PATIENCE, Rig, clusters, with_endpoints};
-use crate::support::ask::{Get, WAYS, Watch, get};
+use crate::support::ask::{Get, WAYS, WatchProcess, get};
 use crate::support::go_server::GoServer;
 
 /// A server and all ways to reach it, each as flags.
@@ -93,7 +93,7 @@ fn changes_and_removals_are_heard(cache: &str) {
     let mut watches: Vec<_> = ways(&server, cache)
         .iter()
         .flat_map(|way| questions.map(|question| words(way, question)))
-        .map(|words| Watch::start(rig.path(), &words))
+        .map(|words| WatchProcess::start(rig.path(), &words))
         .collect();
     let mut all_hear = |expected: &[&str]| {
         watches.iter_mut().for_each(|watch| watch.hears(expected));
@@ -131,7 +131,7 @@ fn a_rejection_is_heard(cache: &str) {
         let answer = get(rig.path(), &question);
         assert_eq!((answer.code, answer.found.len()), (Some(1), 0), "{way:?}: {answer:?}");
         assert!(answer.told.contains(&why), "{way:?}: {}", answer.told);
-        let polling = is_poll(way).then(|| Watch::start(rig.path(), &question));
+        let polling = is_poll(way).then(|| WatchProcess::start(rig.path(), &question));
         server.is_refused(&format!("`a`: {why}"));
         drop(polling);
     }
@@ -170,7 +170,7 @@ fn a_server_that_comes_back_is_followed_on() {
     let first = clusters(&[("a", 1), ("b", 1)]);
     let server = GoServer::serve(&rig.clients, rig.path(), "snapshot", &first);
     let ways = ways(&server, "snapshot");
-    let start = |way: &Vec<String>| Watch::start(rig.path(), &words(way, &["cds"]));
+    let start = |way: &Vec<String>| WatchProcess::start(rig.path(), &words(way, &["cds"]));
     let mut watches: Vec<_> = ways.iter().map(start).collect();
     watches.iter_mut().for_each(|watch| watch.hears(&["a changed 1s", "b changed 1s"]));
     let ports = server.stop();

@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::clients::{Clients, clients};
+use crate::support::clients::{RealClients, clients};
 
 /// A directory to work in, and the programs.
 struct Rig {
-    clients: Clients,
+    clients: RealClients,
     dir: TempDir,
 }
 

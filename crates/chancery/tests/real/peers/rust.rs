@@ -1,7 +1,7 @@
 //! rust-control-plane: state of the world over an aggregated stream, to nodes it knows by name.
 
 use super::{PATIENCE, Rig};
-use crate::support::ask::{Watch, get};
+use crate::support::ask::{WatchProcess, get};
 use crate::support::rust_server::RustServer;
 
 const UNCHANGED: &str = "0000000000";
@@ -53,7 +53,7 @@ fn its_changes_are_heard() {
     let address = server.address();
     let watch = |node: &str, question: &[&str]| {
         let who = ["--server", &address, "--node", node];
-        Watch::start(rig.path(), &[question, &who].concat())
+        WatchProcess::start(rig.path(), &[question, &who].concat())
     };
     let mut all = watch("bench-3", &["cds"]);
     let mut named = watch("bench-4", &["cds", "bench-000000", "bench-000001"]);

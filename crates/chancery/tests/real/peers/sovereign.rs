@@ -8,7 +8,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{PATIENCE, Rig, clusters};
-use crate::support::ask::{Watch, get};
+use crate::support::ask::{WatchProcess, get};
 use crate::support::chancery::Directory;
 use crate::support::http;
 use crate::support::ports::Port;
@@ -94,7 +94,7 @@ fn what_becomes_of_a_template_is_heard() {
     let uri = server.uri();
     let questions = [&["cds"][..], &["cds", "a", "b"]];
     let mut watches = questions
-        .map(|question| Watch::start(rig.path(), &[question, &["--server", &uri]].concat()));
+        .map(|question| WatchProcess::start(rig.path(), &[question, &["--server", &uri]].concat()));
     let mut all_hear = |expected: &[&str]| {
         watches.iter_mut().for_each(|watch| watch.hears(expected));
     };
@@ -116,7 +116,7 @@ fn a_rejection_changes_nothing() {
     let server = Sovereign::serve(&rig, &clusters(&[("a", 1)]));
     let uri = server.uri();
     let question = ["cds", "--server", &uri, "--nack", "a test"];
-    let mut watch = Watch::start(rig.path(), &question);
+    let mut watch = WatchProcess::start(rig.path(), &question);
     watch.hears(&["a error"]);
     server.write(&clusters(&[("a", 1), ("b", 1)]));
     watch.hears(&["b error"]);

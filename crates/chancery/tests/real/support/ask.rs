@@ -27,7 +27,7 @@ pub(crate) struct Get {
 
 /// The outcome of a `get`.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct GetOutcome {
     pub(crate) code: Option<i32>,
     /// `NAME NUMBER` of each resource.
     pub(crate) found: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Answer {
 }
 
 /// Asks, and waits for the answer.
-pub(crate) fn get(dir: &Path, words: &[&str]) -> Answer {
+pub(crate) fn get(dir: &Path, words: &[&str]) -> GetOutcome {
     Get::start(dir, words).answer()
 }
 
@@ -46,14 +46,14 @@ impl Get {
         Self { process: Process::start_apart(dir, &fresh("get"), &mut command) }
     }
 
-    pub(crate) fn answer(mut self) -> Answer {
+    pub(crate) fn answer(mut self) -> GetOutcome {
         let status = wait::until("`chancery get` to end", || self.process.ended());
         let found = self.process.data().lines().map(|line| resource(&object(line))).collect();
-        Answer { code: status.code(), found, told: self.process.output() }
+        GetOutcome { code: status.code(), found, told: self.process.output() }
     }
 }
 
-impl Answer {
+impl GetOutcome {
     /// The resources of an answer that is whole.
     #[track_caller]
     pub(crate) fn whole(&self) -> Vec<&str> {
@@ -71,13 +71,13 @@ impl Answer {
 }
 
 /// A watch that goes on.
-pub(crate) struct Watch {
+pub(crate) struct WatchProcess {
     process: Process,
     /// The number of bytes of its data that were read.
     read: usize,
 }
 
-impl Watch {
+impl WatchProcess {
     pub(crate) fn start(dir: &Path, words: &[&str]) -> Self {
         let mut command = chancery("watch", words);
         Self { process: Process::start_apart(dir, &fresh("watch"), &mut command), read: 0 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// The programs that `cargo xtask fetch` installed.
 #[derive(Clone, Debug)]
-pub(crate) struct Clients {
+pub(crate) struct RealClients {
     real: PathBuf,
 }
 
@@ -26,12 +26,12 @@ const PARTS: [&str; 11] = [
 ];
 
 /// The clients and servers; or nothing, said aloud, if some are not installed and this is not CI.
-pub(crate) fn clients() -> Option<Clients> {
+pub(crate) fn clients() -> Option<RealClients> {
     let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/real");
     let missing = |part: &&str| !real.join(format!("{part}.stamp")).exists();
     let missing: Vec<_> = PARTS.into_iter().filter(missing).collect();
     if missing.is_empty() {
-        return Some(Clients { real: real.canonicalize().expect("it exists") });
+        return Some(RealClients { real: real.canonicalize().expect("it exists") });
     }
     let missing = missing.join(", ");
     assert!(
@@ -46,7 +46,7 @@ pub(crate) fn clients() -> Option<Clients> {
     None
 }
 
-impl Clients {
+impl RealClients {
     /// The binary of one version of Envoy.
     pub(crate) fn envoy(&self, version: &str) -> Command {
         Command::new(self.real.join(format!("envoy-{version}")).join("envoy"))

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::bootstrap::Bootstrap;
-use super::clients::Clients;
+use super::clients::RealClients;
 use super::http::{self, Reply};
 use super::ports::Port;
 use super::process::Process;
@@ -26,7 +26,7 @@ pub(crate) struct Envoy {
 impl Envoy {
     /// Starts one version with a bootstrap; traffic to it goes to the port of its listener.
     pub(crate) fn start(
-        clients: &Clients,
+        clients: &RealClients,
         version: &str,
         test: &Path,
         bootstrap: &Bootstrap,

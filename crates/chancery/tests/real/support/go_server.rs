@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::clients::Clients;
+use super::clients::RealClients;
 use super::ports::Port;
 use super::process::Process;
 
@@ -17,7 +17,12 @@ pub(crate) struct GoServer {
 
 impl GoServer {
     /// Serves resources from one of its caches, `snapshot` or `linear`, and returns once it does.
-    pub(crate) fn serve(clients: &Clients, test: &Path, cache: &str, resources: &Value) -> Self {
+    pub(crate) fn serve(
+        clients: &RealClients,
+        test: &Path,
+        cache: &str,
+        resources: &Value,
+    ) -> Self {
         let ports = [Port::reserve(), Port::reserve()];
         Self::serve_on(ports, clients, test, cache, resources)
     }
@@ -25,7 +30,7 @@ impl GoServer {
     /// Serves on these ports, gRPC first.
     pub(crate) fn serve_on(
         [streams, polls]: [Port; 2],
-        clients: &Clients,
+        clients: &RealClients,
         test: &Path,
         cache: &str,
         resources: &Value,

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use super::clients::Clients;
+use super::clients::RealClients;
 use super::ports::Port;
 use super::process::Process;
 use super::wait;
@@ -25,12 +25,17 @@ pub(crate) struct RustServer {
 
 impl RustServer {
     /// Serves so many clusters, and returns once it does.
-    pub(crate) fn serve(clients: &Clients, test: &Path, clusters: usize) -> Self {
+    pub(crate) fn serve(clients: &RealClients, test: &Path, clusters: usize) -> Self {
         Self::serve_on(Port::reserve(), clients, test, clusters)
     }
 
     /// Serves on this port.
-    pub(crate) fn serve_on(listen: Port, clients: &Clients, test: &Path, clusters: usize) -> Self {
+    pub(crate) fn serve_on(
+        listen: Port,
+        clients: &RealClients,
+        test: &Path,
+        clusters: usize,
+    ) -> Self {
         let mut command = clients.rust_control_plane();
         command.args(["--listen", &listen.address(), "--types", "cds", "--nodes", "9"]);
         command.args(["--resources", &clusters.to_string(), "--bytes", "0"]);

@@ -13,20 +13,20 @@ use rcgen::{
 use tokio_rustls::rustls;
 
 /// An authority; its files are in a directory of the test.
-pub(crate) struct Authority {
+pub(crate) struct CertificateAuthority {
     dir: PathBuf,
     issuer: Issuer<'static, KeyPair>,
     certificate: Certificate,
 }
 
 /// A certificate and its key, as text and as the bytes a client sees.
-pub(crate) struct Identity {
+pub(crate) struct CertificateAndKey {
     pub(crate) certificate: String,
     pub(crate) key: String,
     pub(crate) der: Vec<u8>,
 }
 
-impl Authority {
+impl CertificateAuthority {
     /// Makes an authority and writes `ca.pem`.
     pub(crate) fn new(dir: &Path) -> Self {
         fs::create_dir_all(dir).expect("the test's directory can be written");
@@ -41,7 +41,7 @@ impl Authority {
     }
 
     /// Signs a certificate for this machine, and for `spiffe://td.example/NAME`.
-    pub(crate) fn identity(&self, name: &str) -> Identity {
+    pub(crate) fn identity(&self, name: &str) -> CertificateAndKey {
         let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).expect("these names are well formed");
         let uri = format!("spiffe://td.example/{name}").try_into().expect("it is ASCII");
@@ -50,11 +50,11 @@ impl Authority {
         let key = KeyPair::generate().expect("keys can be made");
         let certificate = params.signed_by(&key, &self.issuer).expect("the authority may sign");
         let der = certificate.der().to_vec();
-        Identity { certificate: certificate.pem(), key: key.serialize_pem(), der }
+        CertificateAndKey { certificate: certificate.pem(), key: key.serialize_pem(), der }
     }
 
     /// Signs a certificate and writes `NAME.pem` and `NAME.key`.
-    pub(crate) fn issue(&self, name: &str) -> Identity {
+    pub(crate) fn issue(&self, name: &str) -> CertificateAndKey {
         let identity = self.identity(name);
         fs::write(self.file(&format!("{name}.pem")), &identity.certificate).expect("as above");
         fs::write(self.file(&format!("{name}.key")), &identity.key).expect("as above");

@@ -56,7 +56,7 @@ impl Machine {
             let (stream, type_url) = (id.clone(), response.type_url);
             return self.events.push(Event::Unrequested { stream, type_url });
         }
-        server.heard(&id.scope);
+        server.mark_reachable(&id.scope);
         let reverted = self.choice(now).revert(id.server, &response);
         let judged = Judged::of(response);
         self.take_in(now, id, &judged);
@@ -70,7 +70,7 @@ impl Machine {
     pub(super) fn unchanged(&mut self, now: Time, id: &StreamId) {
         if let Some(server) = self.servers.server_of(id) {
             server.end_poll(now, &id.scope, &self.setup.settings);
-            server.heard(&id.scope);
+            server.mark_reachable(&id.scope);
         }
     }
 
@@ -107,13 +107,13 @@ impl Machine {
         };
         reception.apply(judged);
         reception.complete(judged);
-        reception.answer(judged, accepted);
+        reception.owe_answer(judged, accepted);
     }
 }
 
 impl Reception<'_> {
     /// Owes the answer: it accepts the version, or says all that is wrong with the resources.
-    fn answer(&mut self, judged: &Judged, accepted: &mut Arc<str>) {
+    fn owe_answer(&mut self, judged: &Judged, accepted: &mut Arc<str>) {
         let invalid: Vec<_> = judged.invalid().map(InvalidResource::to_string).collect();
         if invalid.is_empty() {
             *accepted = Arc::clone(self.version);
@@ -126,7 +126,7 @@ impl Reception<'_> {
     }
 
     /// Changes a resource wherever it is watched, if the word of the server counts there.
-    fn change(
+    fn change_resource(
         &mut self,
         name: &ResourceName,
         membership: Membership,
@@ -152,7 +152,9 @@ impl Reception<'_> {
         error: &WatchError,
         on_error: OnError,
     ) {
-        self.change(name, membership, |slot| slot.entry.set_error(error.clone(), on_error));
+        self.change_resource(name, membership, |slot| {
+            slot.entry.set_error(error.clone(), on_error)
+        });
     }
 
     /// Returns true if the word of the server on a name counts: not while a worse one is believed

@@ -50,9 +50,13 @@ impl Reception<'_> {
             server: self.server(),
             expires: resource.ttl().map(|ttl| self.now + ttl),
         };
-        self.change(resource.name(), Membership::Joins, |slot| slot.entry.accept(cached.clone()));
+        self.change_resource(resource.name(), Membership::Joins, |slot| {
+            slot.entry.accept(cached.clone())
+        });
         for alias in resource.aliases() {
-            self.change(alias, Membership::Stays, |slot| slot.entry.accept(cached.clone()));
+            self.change_resource(alias, Membership::Stays, |slot| {
+                slot.entry.accept(cached.clone())
+            });
         }
     }
 
@@ -64,7 +68,7 @@ impl Reception<'_> {
         let expires = heartbeat.ttl.map(|ttl| now + ttl);
         for name in heartbeat.names() {
             let mut is_held = false;
-            self.change(name, Membership::Stays, |slot| {
+            self.change_resource(name, Membership::Stays, |slot| {
                 if slot.entry.is_from(server) {
                     slot.entry.renew(now, expires);
                     is_held = true;
@@ -83,7 +87,7 @@ impl Reception<'_> {
         let (now, why) = (self.now, "the server says that there is no such resource");
         let missing = self.error(ErrorKind::Missing, &heartbeat.name, why);
         for name in heartbeat.names() {
-            self.change(name, Membership::Stays, |slot| {
+            self.change_resource(name, Membership::Stays, |slot| {
                 if slot.entry.cached().is_some() {
                     slot.entry.renew(now, None);
                     return None;
@@ -115,7 +119,7 @@ impl Reception<'_> {
                 at: self.now,
             };
             let on_error = self.on_data_error;
-            self.change(name, Membership::Joins, |slot| {
+            self.change_resource(name, Membership::Joins, |slot| {
                 slot.entry.reject(rejection.clone());
                 slot.entry.set_error(error.clone(), on_error)
             });

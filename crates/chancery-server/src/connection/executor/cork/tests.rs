@@ -9,7 +9,7 @@ use super::*;
 
 /// The reaction of the socket to a write.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum WriteReaction {
     Takes(usize),
     Waits,
     Fails,
@@ -18,7 +18,7 @@ enum Step {
 /// A socket that takes everything once its script is over.
 #[derive(Default)]
 struct Socket {
-    script: VecDeque<Step>,
+    script: VecDeque<WriteReaction>,
     taken: Vec<u8>,
     /// True if it will wake the writer that found it full.
     wakes: bool,
@@ -48,9 +48,11 @@ impl AsyncWrite for Socket {
         self.wakes = false;
         self.writes += 1;
         let size = match self.script.pop_front() {
-            Some(Step::Takes(size)) => size.min(bytes.len()),
-            Some(Step::Fails) => return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
-            Some(Step::Waits) => {
+            Some(WriteReaction::Takes(size)) => size.min(bytes.len()),
+            Some(WriteReaction::Fails) => {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+            }
+            Some(WriteReaction::Waits) => {
                 self.wakes = true;
                 return Poll::Pending;
             }
@@ -62,7 +64,7 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Some(Step::Waits) = self.script.front() {
+        if let Some(WriteReaction::Waits) = self.script.front() {
             self.script.pop_front();
             self.wakes = true;
             return Poll::Pending;
@@ -77,7 +79,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-fn cork(script: impl IntoIterator<Item = Step>) -> Cork<Socket> {
+fn cork(script: impl IntoIterator<Item = WriteReaction>) -> Cork<Socket> {
     let script = script.into_iter().collect();
     Cork::new(Socket { script, ..Socket::default() }, Vec::new())
 }
@@ -111,7 +113,12 @@ fn writes_of_one_poll_are_one_write() {
 #[test]
 fn a_full_socket_stops_the_writer_until_all_is_gone() {
     // S-108
-    let mut cork = cork([Step::Takes(100), Step::Waits, Step::Takes(50), Step::Waits]);
+    let mut cork = cork([
+        WriteReaction::Takes(100),
+        WriteReaction::Waits,
+        WriteReaction::Takes(50),
+        WriteReaction::Waits,
+    ]);
     assert!(write(&mut cork, &[1; 300]).is_ready());
     assert!(cork.poll_uncork(&mut cx()).is_pending());
     assert!(cork.lock().held.capacity() <= 200, "no more memory than bytes");
@@ -136,7 +143,7 @@ fn a_buffer_at_the_limit_is_written_before_more_is_taken() {
 #[test]
 fn the_last_bytes_go_out_before_the_end() {
     // S-139
-    let mut cork = cork([Step::Takes(3), Step::Waits]);
+    let mut cork = cork([WriteReaction::Takes(3), WriteReaction::Waits]);
     assert!(write(&mut cork, b"goaway").is_ready());
     assert!(Pin::new(&mut cork).poll_shutdown(&mut cx()).is_pending());
     assert!(!cork.lock().io.shut);
@@ -147,7 +154,7 @@ fn the_last_bytes_go_out_before_the_end() {
 
 #[test]
 fn bytes_in_a_buffer_of_tls_are_flushed() {
-    let mut cork = cork([Step::Takes(9), Step::Waits]);
+    let mut cork = cork([WriteReaction::Takes(9), WriteReaction::Waits]);
     assert!(write(&mut cork, b"records").is_ready());
     assert!(cork.poll_uncork(&mut cx()).is_pending(), "TLS holds it");
     assert_eq!(cork.lock().io.unflushed, 7);
@@ -158,7 +165,12 @@ fn bytes_in_a_buffer_of_tls_are_flushed() {
 #[test]
 fn errors_come_to_who_writes_and_to_the_task() {
     let broken = |polled: &Poll<io::Result<()>>| matches!(polled, Poll::Ready(Err(_)));
-    let mut cork = cork([Step::Fails, Step::Fails, Step::Fails, Step::Takes(0)]);
+    let mut cork = cork([
+        WriteReaction::Fails,
+        WriteReaction::Fails,
+        WriteReaction::Fails,
+        WriteReaction::Takes(0),
+    ]);
     assert!(write(&mut cork, b"lost").is_ready());
     assert!(broken(&cork.poll_uncork(&mut cx())));
     assert!(matches!(write(&mut cork, b"more"), Poll::Ready(Err(_))));
@@ -199,10 +211,12 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![(1..ROOM).prop_map(Step::Takes), (1..100usize).prop_map(Step::Takes), {
-        Just(Step::Waits)
-    }]
+fn step() -> impl Strategy<Value = WriteReaction> {
+    prop_oneof![
+        (1..ROOM).prop_map(WriteReaction::Takes),
+        (1..100usize).prop_map(WriteReaction::Takes),
+        { Just(WriteReaction::Waits) }
+    ]
 }
 
 /// Polls until the cork is ready, as a task that is woken does; a writer that waits must be woken.
@@ -222,7 +236,7 @@ proptest! {
     #[test]
     fn all_bytes_come_out_in_order(ops in vec(op(), 0..12), script in vec(step(), 0..40)) {
         let mut cork = cork(script);
-        let mut said = Vec::new();
+        let mut accepted = Vec::new();
         let mut counter = 0u32;
         let mut bytes = |size: usize| -> Vec<u8> {
             (0..size).map(|_| { counter = counter.wrapping_add(1); (counter ^ counter >> 8) as u8 }).collect()
@@ -238,7 +252,7 @@ proptest! {
                 Op::Push => {
                     settle(&mut cork, |cork| cork.poll_uncork(&mut cx())).unwrap();
                     prop_assert_eq!(cork.lock().held.capacity(), 0);
-                    prop_assert_eq!(&cork.lock().io.taken, &said);
+                    prop_assert_eq!(&cork.lock().io.taken, &accepted);
                     continue;
                 }
             };
@@ -258,7 +272,7 @@ proptest! {
                     let mut chunk = left.pop_front().unwrap();
                     let rest = chunk.split_off(size.min(chunk.len()));
                     size -= chunk.len();
-                    said.extend_from_slice(&chunk);
+                    accepted.extend_from_slice(&chunk);
                     if !rest.is_empty() {
                         left.push_front(rest);
                     }
@@ -266,6 +280,6 @@ proptest! {
             }
         }
         settle(&mut cork, |cork| Pin::new(cork).poll_shutdown(&mut cx())).unwrap();
-        prop_assert_eq!(&cork.lock().io.taken, &said);
+        prop_assert_eq!(&cork.lock().io.taken, &accepted);
     }
 }

@@ -13,9 +13,9 @@ use tonic_xds::{XdsChannelBuilder, XdsChannelConfig, XdsUri};
 
 /// Messages as they are on the wire.
 #[derive(Clone, Copy, Default)]
-struct Raw;
+struct BytesCodec;
 
-impl Codec for Raw {
+impl Codec for BytesCodec {
     type Encode = Bytes;
     type Decode = Bytes;
     type Encoder = Self;
@@ -30,7 +30,7 @@ impl Codec for Raw {
     }
 }
 
-impl Encoder for Raw {
+impl Encoder for BytesCodec {
     type Item = Bytes;
     type Error = Status;
 
@@ -40,7 +40,7 @@ impl Encoder for Raw {
     }
 }
 
-impl Decoder for Raw {
+impl Decoder for BytesCodec {
     type Item = Bytes;
     type Error = Status;
 
@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Ok(()) => {
                 let mut request = Request::new(Bytes::from_static(b"tonic"));
                 request.set_timeout(Duration::from_secs(2));
-                grpc.unary(request, path.clone(), Raw).await
+                grpc.unary(request, path.clone(), BytesCodec).await
             }
             Err(fault) => Err(Status::unavailable(fault.to_string())),
         };
