@@ -16,6 +16,8 @@ import (
 type content struct {
 	kinds            []string
 	resources, bytes int
+	// The number of nodes with a resource of their own.
+	own int
 }
 
 type published interface {
@@ -26,6 +28,9 @@ type published interface {
 func newCache(kind string, content content) (published, error) {
 	switch kind {
 	case "snapshot":
+		if content.own > 0 {
+			return newOwners(content)
+		}
 		return newSnapshots(content)
 	case "linear":
 		return newLinear(content), nil
@@ -53,16 +58,21 @@ func newSnapshots(content content) (*snapshots, error) {
 	s := &snapshots{
 		content:   content,
 		served:    cache.NewSnapshotCache(false, group{}, nil),
-		resources: make(map[resource.Type][]types.Resource),
+		resources: everything(content),
 		changes:   newChanges(content.resources),
 	}
+	return s, s.publish(0)
+}
+
+func everything(content content) map[resource.Type][]types.Resource {
+	resources := make(map[resource.Type][]types.Resource)
 	for _, kind := range content.kinds {
 		for index := 0; index < content.resources; index++ {
 			typeURL := typeURLs[kind]
-			s.resources[typeURL] = append(s.resources[typeURL], body(kind, index, 0, content.bytes))
+			resources[typeURL] = append(resources[typeURL], body(kind, index, 0, content.bytes))
 		}
 	}
-	return s, s.publish(0)
+	return resources
 }
 
 func (s *snapshots) cache() cache.Cache { return s.served }
@@ -80,6 +90,59 @@ func (s *snapshots) publish(version int) error {
 		return err
 	}
 	return s.served.SetSnapshot(context.Background(), groupName, snapshot)
+}
+
+// One snapshot for each node: what all nodes see, and one resource of its own. A change of what all
+// see is a new snapshot for each.
+type owners struct {
+	content   content
+	served    cache.SnapshotCache
+	resources map[resource.Type][]types.Resource
+	own       []types.Resource
+	changes   *changes
+}
+
+func newOwners(content content) (*owners, error) {
+	o := &owners{
+		content:   content,
+		served:    cache.NewSnapshotCache(false, cache.IDHash{}, nil),
+		resources: everything(content),
+		changes:   newChanges(content.resources),
+	}
+	for number := 0; number < content.own; number++ {
+		o.own = append(o.own, body(content.kinds[0], content.resources+number, 0, content.bytes))
+	}
+	return o, o.publish(0)
+}
+
+func (o *owners) cache() cache.Cache { return o.served }
+
+func (o *owners) change() error {
+	kind := o.content.kinds[0]
+	index, generation := o.changes.next()
+	o.resources[typeURLs[kind]][index] = body(kind, index, generation, o.content.bytes)
+	return o.publish(generation)
+}
+
+func (o *owners) publish(version int) error {
+	first := typeURLs[o.content.kinds[0]]
+	for number, own := range o.own {
+		resources := make(map[resource.Type][]types.Resource, len(o.resources))
+		for typeURL, all := range o.resources {
+			resources[typeURL] = all
+		}
+		all := o.resources[first]
+		resources[first] = append(all[:len(all):len(all)], own)
+		snapshot, err := cache.NewSnapshot(strconv.Itoa(version), resources)
+		if err != nil {
+			return err
+		}
+		node := fmt.Sprintf("bench-%d", number)
+		if err := o.served.SetSnapshot(context.Background(), node, snapshot); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // One linear cache for each type, behind a mux; a change is one call of UpdateResource.

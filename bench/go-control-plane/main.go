@@ -1,7 +1,9 @@
 // go-control-plane under test: its snapshot cache or its linear cache, used as its documentation
-// and its example server say, with one group for all nodes.
+// and its example server say, with one group for all nodes; or, with `--own`, with a snapshot for
+// each of N nodes, which has a resource of its own besides those that all nodes see.
 //
-// Usage: go-control-plane --listen ADDR --types eds --resources K --bytes B --cache snapshot|linear
+// Usage: go-control-plane --listen ADDR --types eds --resources K --bytes B
+// --cache snapshot|linear [--own N]
 //
 // It prints `ready xds=ADDR control=ADDR` and obeys `change` and `quit` on the second address, as
 // every server of this benchmark does. Its log is silent and it sets no callbacks. Of grpc-go's
@@ -35,11 +37,14 @@ func main() {
 	kinds := flag.String("types", "eds", "resource types; the first one changes")
 	resources := flag.Int("resources", 100, "how many resources of each type")
 	bytes := flag.Int("bytes", 1100, "about how many bytes each has")
+	own := flag.Int("own", 0, "how many nodes have a snapshot with a resource of their own")
 	kind := flag.String("cache", "snapshot", "snapshot or linear")
 	flag.String("protocol", "delta", "not used: both variants are served")
 	flag.Parse()
 
-	content := content{kinds: strings.Split(*kinds, ","), resources: *resources, bytes: *bytes}
+	content := content{
+		kinds: strings.Split(*kinds, ","), resources: *resources, bytes: *bytes, own: *own,
+	}
 	published, err := newCache(*kind, content)
 	check(err)
 	xds, err := net.Listen("tcp", *listen)

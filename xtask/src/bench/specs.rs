@@ -52,6 +52,23 @@ pub(crate) const SPECS: &[Spec] = &[
     of("G15", "cpu", "CPU of that, over go-control-plane", THIRD),
     of("G16", "", "p99 with 10 stalled readers among 1,000, over the run without them", 1.1),
     of("G17", "", "start to `/ready` with 10,000 clusters in YAML", 1.5).hope(0.5).unit("s"),
+    of(
+        "G18",
+        "cpu",
+        "CPU per message to 10,000 nodes with one resource each, over one audience",
+        1.3,
+    )
+    .hope(1.1),
+    of(
+        "G18",
+        "memory",
+        "memory of such a node over a base of 1,000, beyond that of its stream",
+        8.0,
+    )
+    .hope(4.0)
+    .unit("KB"),
+    of("G18", "go cpu", "CPU per message of the same, over go-control-plane", 0.1),
+    of("G18", "go memory", "peak memory of the same, over go-control-plane", 0.1),
 ];
 
 const THIRD: f64 = 1.0 / 3.0;
@@ -76,7 +93,7 @@ mod tests {
 
     #[test]
     fn every_goal_of_the_issue_is_there_once() {
-        for number in 1..=17 {
+        for number in 1..=18 {
             let goal = format!("G{number}");
             assert!(SPECS.iter().any(|spec| spec.goal == goal), "{goal}");
         }

@@ -1,5 +1,6 @@
 //! The comparisons: the runs of each, and the goals that its figures decide.
 
+mod audiences;
 mod changes;
 mod cold;
 mod fan_out;
@@ -21,7 +22,7 @@ use super::side::Side;
 pub(crate) type Compare = fn(&Lab) -> Result<Comparison>;
 
 /// Every comparison, with the goals it decides.
-pub(crate) const COMPARISONS: [(&[&str], Compare); 13] = [
+pub(crate) const COMPARISONS: [(&[&str], Compare); 14] = [
     (&["G1", "G2"], fan_out::compare),
     (&["G3", "G4", "G5"], whole_state::compare),
     (&["G6", "G7"], memory::idle),
@@ -34,6 +35,7 @@ pub(crate) const COMPARISONS: [(&[&str], Compare); 13] = [
     (&["G15"], reconnect::compare),
     (&["G16"], latency::stalled),
     (&["G17"], start::compare),
+    (&["G18"], audiences::compare),
     // Decides none.
     (&[], whole_state::small),
 ];
