@@ -33,7 +33,7 @@ pub(crate) struct View {
     pub(crate) dangling: Arc<[Dangling]>,
     /// The state that the next view, and views above this one, are made from. With a small overlay
     /// it is made when it is needed.
-    whole: OnceLock<Complete>,
+    whole: OnceLock<Box<Complete>>,
     /// The content of the strongest layer; `None` if there is no such layer.
     own: Slot,
     /// The view of the layers below it.
@@ -74,7 +74,7 @@ impl View {
         let is_small = parent.as_ref().is_some_and(|parent| parent.dwarfs(&own));
         let followed = before.filter(|_| !is_small).and_then(|before| before.whole.get());
         let mut view = match (before, followed) {
-            (Some(before), Some(whole)) => before.next(whole.clone(), own, parent),
+            (Some(before), Some(whole)) => before.next(Complete::clone(whole), own, parent),
             (before, _) => Self::over(own, parent, before),
         };
         if let Some(parent) = view.parent.as_ref().filter(|_| is_small) {
@@ -181,7 +181,7 @@ impl View {
             Some(parent) if whole.dangling_revision() == turn => Arc::clone(&parent.dangling),
             _ => whole.dangling().collect(),
         };
-        Self { snapshot, dangling, whole: whole.into(), own, parent, reach: None, step: None }
+        Self::with_whole(whole, snapshot, dangling, own, parent)
     }
 
     /// The view after this one, from the state of this one.
@@ -198,12 +198,24 @@ impl View {
             true => Arc::clone(&self.dangling),
             false => whole.dangling().collect(),
         };
-        Self { snapshot, dangling, whole: whole.into(), own, parent, reach: None, step: None }
+        Self::with_whole(whole, snapshot, dangling, own, parent)
+    }
+
+    /// A view with the state that it was made from.
+    fn with_whole(
+        whole: Complete,
+        snapshot: Arc<Snapshot>,
+        dangling: Arc<[Dangling]>,
+        own: Slot,
+        parent: Option<Arc<Self>>,
+    ) -> Self {
+        let whole = Box::new(whole).into();
+        Self { snapshot, dangling, whole, own, parent, reach: None, step: None }
     }
 
     /// The state that views above this one are made from.
     fn complete(&self) -> Complete {
-        self.whole.get_or_init(|| self.made_anew()).clone()
+        Complete::clone(self.whole.get_or_init(|| Box::new(self.made_anew())))
     }
 
     /// The state of this view, from the state of its parent.
