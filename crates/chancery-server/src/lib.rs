@@ -71,7 +71,7 @@ pub use listen::Listener;
 pub use metrics::Metrics;
 pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};
 pub use server::{ServeError, Server};
-pub use store::{AudienceName, Store, Supply};
+pub use store::{AudienceName, Demand, Store, Supply, TypeDemand};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 // The types of other crates that occur in the public interface.

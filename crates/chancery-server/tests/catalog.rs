@@ -10,7 +10,7 @@ use std::thread;
 
 use chancery_catalog::{Catalog, ChangeSet, Entry, Hold, Layer, Origin, OverlayNames};
 use chancery_core::TypeUrl;
-use chancery_server::{Audiences, Client as Asking, Config, Refusal, Server};
+use chancery_server::{AudienceName, Audiences, Client as Asking, Config, Refusal, Server};
 use common::client::{GrpcStream, Http2Client};
 use common::message::{Node, SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, PATIENCE, Running, cluster};
@@ -140,4 +140,46 @@ async fn a_held_layer_keeps_its_audience_and_no_other() {
     setup.client("edge", &[("a", "1"), ("b", "1")]).await;
     setup.say("edge!");
     assert_eq!(edge.next().await, pairs(&[("a", "2"), ("b", "2")]), "all of it at once");
+}
+
+/// A source that has nothing until somebody wants it: it makes each cluster that a client names.
+fn make_wanted(told: &Receiver<AudienceName>, audiences: &Audiences<ByCluster>) {
+    let (store, clusters) = (audiences.store(), TypeUrl::new(CDS));
+    for audience in told {
+        let demand = store.demand(&audience);
+        let mut changes = ChangeSet::new("maker");
+        for name in demand.get(&clusters).iter().flat_map(|wanted| &wanted.names) {
+            let made = Entry::new(cluster(name, "made"), Origin::program("maker"));
+            changes.put(&Layer::Base, &clusters, made);
+        }
+        audiences.commit(changes);
+    }
+}
+
+#[tokio::test]
+async fn a_source_makes_what_is_wanted() {
+    let audiences = Audiences::new(Catalog::new(), by_cluster as ByCluster);
+    audiences.commit(ChangeSet::new("maker"));
+    let (tell, told) = channel();
+    assert!(audiences.store().follow_demand(move |audience| drop(tell.send(audience.clone()))));
+    let source = audiences.clone();
+    thread::spawn(move || make_wanted(&told, &source));
+    let (store, policy) = (audiences.store(), audiences.clone());
+    let server =
+        Running::serve(Arc::clone(&store), Server::new(store, policy, Config::default()), None)
+            .await;
+    let client = Http2Client::connect(server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    let node = Node { id: "n".to_owned(), ..Node::default() };
+    stream.send(&SotwRequest { node: Some(node), ..SotwRequest::first(CDS, &["a"]) });
+    // It may be told first that there is none.
+    loop {
+        let response: SotwResponse = stream.next().await.unwrap();
+        if response.clusters() == pairs(&[("a", "made")]) {
+            break;
+        }
+        assert_eq!(response.clusters(), []);
+        stream.send(&SotwRequest::ack(&response, &["a"]));
+    }
+    assert!(audiences.store().demand("base").get(&TypeUrl::new(CDS)).is_some());
 }

@@ -57,7 +57,7 @@ impl StreamSession {
             Status::invalid_argument(error.to_string())
         })?;
         for event in self.handle(Input::Request(request), now)? {
-            if let (Event::Subscribed { demand, .. }, Some(watch)) = (event, &self.watch) {
+            if let (Event::Subscribed { demand, .. }, Some(watch)) = (event, &mut self.watch) {
                 watch.want(&demand);
             }
         }
@@ -147,7 +147,7 @@ impl StreamSession {
         })?;
         if self.watch.as_ref().is_none_or(|watch| *watch.audience() != audience) {
             self.account.assigned(&audience);
-            let watch = self.shared().store.watch(audience, &asking);
+            let mut watch = self.shared().store.watch(audience, &asking);
             if let Some(before) = &self.watch {
                 watch.want_as(before);
             }

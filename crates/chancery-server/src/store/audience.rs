@@ -26,6 +26,7 @@ use chancery_core::Snapshot;
 use chancery_core::server::{DemandEdit, DemandFilter, SnapshotChanges};
 use tokio::time::Instant;
 
+use super::demand::{Demand, DemandCounts};
 use super::{Asking, AudienceName, Store, Unchanged};
 
 /// The state of an audience, as a watch sees it when it looks.
@@ -44,6 +45,8 @@ pub(super) struct Audience {
     /// The number of changes of what is shown.
     count: AtomicU64,
     watchers: Mutex<Watchers>,
+    /// The resources that its streams want together, if somebody follows that.
+    demand: Mutex<DemandCounts>,
     begun: Instant,
 }
 
@@ -87,6 +90,8 @@ pub(crate) struct Watch {
     id: u64,
     /// The count of the state that was seen last; `None` before the first.
     seen: Option<u64>,
+    /// All that the stream wants; `None` if nobody follows the demand.
+    wanted: Option<Box<Demand>>,
 }
 
 impl Audience {
@@ -95,12 +100,18 @@ impl Audience {
             shown: Mutex::default(),
             count: AtomicU64::default(),
             watchers: Mutex::default(),
+            demand: Mutex::default(),
             begun: Instant::now(),
         }
     }
 
     pub(super) fn snapshot(&self) -> Option<Arc<Snapshot>> {
         lock(&self.shown).snapshot().cloned()
+    }
+
+    /// The resources that its streams want together.
+    pub(super) fn demand(&self) -> Demand {
+        lock(&self.demand).demand()
     }
 
     pub(super) fn is_watched(&self) -> bool {
@@ -223,7 +234,8 @@ impl Watch {
         let id = watchers.last;
         watchers.handles.insert(id, Arc::clone(&handle));
         drop(watchers);
-        Self { store, name, audience, handle, id, seen: None }
+        let wanted = store.follows_demand().then(Box::default);
+        Self { store, name, audience, handle, id, seen: None, wanted }
     }
 
     /// The stream is to ask for its audience again: the answer it came with may be outdated.
@@ -241,13 +253,32 @@ impl Watch {
     }
 
     /// Takes over an edit of the demand. From the first one on, only what touches it is news.
-    pub(crate) fn want(&self, edit: &DemandEdit) {
+    pub(crate) fn want(&mut self, edit: &DemandEdit) {
         lock(&self.handle.demand).get_or_insert_default().apply(edit, &KEYS);
+        if let Some(wanted) = &mut self.wanted {
+            let (come, gone) = wanted.apply(edit);
+            self.recount(&come, &gone);
+        }
     }
 
     /// Wants what another watch wanted, which is about to go.
-    pub(crate) fn want_as(&self, before: &Self) {
+    pub(crate) fn want_as(&mut self, before: &Self) {
         *lock(&self.handle.demand) = lock(&before.handle.demand).take();
+        if let (Some(wanted), Some(before)) = (&mut self.wanted, &before.wanted) {
+            wanted.clone_from(before);
+            self.recount(before, &Demand::default());
+        }
+    }
+
+    /// Counts what came and what went, and says so if the audience wants something else now.
+    fn recount(&self, come: &Demand, gone: &Demand) {
+        let mut counts = lock(&self.audience.demand);
+        let is_new = counts.add(come);
+        let is_other = counts.remove(gone) || is_new;
+        drop(counts);
+        if is_other {
+            self.store.demand_changed(&self.name);
+        }
     }
 
     /// The newest state, if it has not been seen yet. The waker is woken by the next news.
@@ -295,6 +326,9 @@ impl Drop for Watch {
     fn drop(&mut self) {
         lock(&self.audience.watchers).handles.remove(&self.id);
         self.store.forget_if_unused(&self.name);
+        if let Some(wanted) = &self.wanted {
+            self.recount(&Demand::default(), wanted);
+        }
     }
 }
 

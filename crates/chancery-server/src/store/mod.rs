@@ -12,10 +12,11 @@
 //! first, and no lock is held over both.
 
 mod audience;
+mod demand;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
 use chancery_catalog::AudienceSnapshot;
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 
 use self::audience::Audience;
 pub(crate) use self::audience::{AudienceState, Watch};
+pub use self::demand::{Demand, TypeDemand};
 
 /// The name of an audience: the nodes that see the same snapshot.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +46,12 @@ pub struct AudienceName(Arc<str>);
 pub struct Store {
     audiences: Mutex<Audiences>,
     supply: Option<Box<dyn Supply>>,
+    /// The function that is called when an audience wants something else.
+    demand_changed: OnceLock<DemandChanged>,
 }
+
+/// A function that is called with the name of an audience that wants something else.
+type DemandChanged = Box<dyn Fn(&AudienceName) + Send + Sync>;
 
 /// A supplier of snapshots for audiences that somebody watches.
 pub trait Supply: Send + Sync + 'static {
@@ -87,7 +94,7 @@ impl Store {
 
     /// A store that asks for the snapshots of the audiences that are watched.
     pub fn supplied_by(supply: impl Supply) -> Arc<Self> {
-        Arc::new(Self { audiences: Mutex::default(), supply: Some(Box::new(supply)) })
+        Arc::new(Self { supply: Some(Box::new(supply)), ..Self::default() })
     }
 
     /// Makes `snapshot` what the nodes of `audience` see from now on.
@@ -128,6 +135,25 @@ impl Store {
         let mut watched: Vec<_> = watched.map(|(name, _)| name.clone()).collect();
         watched.sort();
         watched
+    }
+
+    /// Has the store keep what the streams of each audience want, and calls a function with the name
+    /// of each audience of which that changes. Returns false if somebody follows it already.
+    ///
+    /// Call this before the server serves: the demand of streams that are open already is not known.
+    /// The function runs on the path of a stream and must not block. Calls for one audience may come
+    /// from several streams at a time, so look at the [`demand`](Self::demand) and not at the order
+    /// of calls. Exact names cost memory for each stream. REST polls are no part of the demand.
+    pub fn follow_demand(&self, changed: impl Fn(&AudienceName) + Send + Sync + 'static) -> bool {
+        self.demand_changed.set(Box::new(changed)).is_ok()
+    }
+
+    /// The resources that the streams of an audience want together, if somebody
+    /// [follows](Self::follow_demand) that.
+    pub fn demand(&self, audience: impl Into<AudienceName>) -> Demand {
+        let audience = audience.into();
+        let known = self.lock().audiences.get(&audience).cloned();
+        known.map(|audience| audience.demand()).unwrap_or_default()
     }
 
     /// Forgets the snapshot of `audience`. Its clients keep what they have, and new ones wait.
@@ -214,6 +240,18 @@ impl Store {
         let Ok(before) = audience.supply(supplied, at) else { return };
         drop(audiences);
         audience.concerned(before.as_deref(), &supplied.snapshot, wakers);
+    }
+
+    /// Returns true if somebody follows what streams want.
+    fn follows_demand(&self) -> bool {
+        self.demand_changed.get().is_some()
+    }
+
+    /// Tells whoever follows the demand that an audience wants something else. No lock is held.
+    fn demand_changed(&self, audience: &AudienceName) {
+        if let Some(changed) = self.demand_changed.get() {
+            changed(audience);
+        }
     }
 
     /// Has each question that is under way now asked again. Returns the audiences there are: a

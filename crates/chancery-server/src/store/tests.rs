@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use chancery_core::TypeUrl;
+use chancery_core::server::{DemandEdit, NamesEdit};
+
 use super::*;
 
 fn watch(store: &Arc<Store>, audience: &str) -> Watch {
@@ -176,4 +179,80 @@ fn what_is_published_by_hand_is_not_replaced_by_what_is_supplied() {
     drop(watch(&store, "g"));
     store.update([("g".into(), revision(2))]);
     assert!(Arc::ptr_eq(&store.current("g").unwrap(), &own));
+}
+
+/// A store of which somebody follows the demand, and the audiences that it was told of.
+fn followed() -> (Arc<Store>, Arc<Mutex<Vec<String>>>) {
+    let (store, told) = (Store::new(), Arc::<Mutex<Vec<String>>>::default());
+    let heard = Arc::clone(&told);
+    assert!(store.follow_demand(move |audience| heard.lock().unwrap().push(audience.to_string())));
+    assert!(!store.follow_demand(|_| ()), "there is one who follows");
+    (store, told)
+}
+
+fn cds() -> TypeUrl {
+    TypeUrl::new("envoy.config.cluster.v3.Cluster")
+}
+
+fn names(names: &[&str]) -> Vec<Arc<str>> {
+    names.iter().map(|name| Arc::from(*name)).collect()
+}
+
+fn edit(wildcard: bool, names: NamesEdit) -> DemandEdit {
+    DemandEdit { type_url: cds(), wildcard, names }
+}
+
+/// The wildcard and the names that an audience wants of clusters.
+fn wanted(store: &Store, audience: &str) -> Option<(bool, Vec<String>)> {
+    let demand = store.demand(audience);
+    let of_type = demand.get(&cds())?;
+    Some((of_type.wildcard, of_type.names.iter().map(|name| name.to_string()).collect()))
+}
+
+#[test]
+fn the_demand_of_an_audience_is_what_its_streams_want_together() {
+    let (store, told) = followed();
+    let taken = || std::mem::take(&mut *told.lock().unwrap());
+    let (mut one, mut other) = (watch(&store, "g"), watch(&store, "g"));
+    assert!(store.demand("g").is_empty());
+    one.want(&edit(false, NamesEdit::All(names(&["a", "b"]))));
+    other.want(&edit(true, NamesEdit::All(names(&["b"]))));
+    assert_eq!(wanted(&store, "g").unwrap(), (true, vec!["a".to_owned(), "b".to_owned()]));
+    assert_eq!(taken(), ["g", "g"]);
+    let (added, removed) = (names(&["b"]), names(&["a", "z"]));
+    one.want(&edit(false, NamesEdit::Change { added, removed }));
+    assert_eq!(wanted(&store, "g").unwrap(), (true, vec!["b".to_owned()]));
+    assert_eq!(taken(), ["g"]);
+    one.want(&edit(false, NamesEdit::All(names(&[]))));
+    assert_eq!(taken(), [] as [&str; 0], "the other wants it still");
+    drop(one);
+    assert_eq!(taken(), [] as [&str; 0], "it wanted nothing any more");
+    drop(other);
+    assert_eq!(taken(), ["g"]);
+    assert_eq!(wanted(&store, "g"), None);
+    assert!(store.demand("g").is_empty());
+}
+
+#[test]
+fn a_stream_that_moves_takes_its_demand_along() {
+    let (store, told) = followed();
+    let mut before = watch(&store, "g");
+    before.want(&edit(false, NamesEdit::All(names(&["a"]))));
+    let mut after = watch(&store, "h");
+    after.want_as(&before);
+    drop(before);
+    assert_eq!(wanted(&store, "g"), None);
+    assert_eq!(wanted(&store, "h").unwrap(), (false, vec!["a".to_owned()]));
+    assert_eq!(*told.lock().unwrap(), ["g", "h", "g"]);
+    let added = names(&["b"]);
+    after.want(&edit(false, NamesEdit::Change { added, removed: names(&["a"]) }));
+    assert_eq!(wanted(&store, "h").unwrap(), (false, vec!["b".to_owned()]));
+}
+
+#[test]
+fn a_demand_that_nobody_follows_is_not_kept() {
+    let store = Store::new();
+    let mut watch = watch(&store, "g");
+    watch.want(&edit(true, NamesEdit::All(names(&["a"]))));
+    assert!(store.demand("g").is_empty());
 }
