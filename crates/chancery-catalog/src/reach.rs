@@ -8,13 +8,12 @@
 //!
 //! Keys are compared by their hashes. If two keys have the same hash, a view is made anew in vain.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use chancery_core::{Resource, ResourceName, Snapshot, TypeUrl};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::entry::Key;
-use crate::view::{Slot, View};
+use crate::entry::{Entry, Key};
 
 /// A set of keys, as their hashes. Clones share the list.
 #[derive(Clone, Default)]
@@ -25,30 +24,15 @@ pub(crate) struct KeySet {
     bits: u64,
 }
 
-/// The keys that a step from one view to the next may have touched.
-pub(crate) struct ViewStep {
-    from: Weak<View>,
-    keys: KeySet,
-}
-
-impl ViewStep {
-    /// The step that touches these keys.
-    pub(crate) fn new(from: &Arc<View>, keys: KeySet) -> Self {
-        Self { from: Arc::downgrade(from), keys }
-    }
-
-    /// The keys, if the step is from that view.
-    pub(crate) fn keys_from(&self, view: &Arc<View>) -> Option<&KeySet> {
-        std::ptr::eq(self.from.as_ptr(), Arc::as_ptr(view)).then_some(&self.keys)
-    }
-}
-
 impl KeySet {
     /// The reach of an overlay that is written over a snapshot: the keys on which it depends what
     /// the overlay changes. Returns `None` if they are too many to be worth it.
-    pub(crate) fn reach(own: &Slot, below: &Snapshot) -> Option<Self> {
+    pub(crate) fn reach<'a>(
+        overlay: impl Iterator<Item = (&'a Key, &'a Entry)>,
+        below: &Snapshot,
+    ) -> Option<Self> {
         let mut keys = Vec::new();
-        for (key, entry) in own.iter().flat_map(|content| content.iter()) {
+        for (key, entry) in overlay {
             add(&mut keys, key, [Some(&entry.resource), resource(below, key)])?;
         }
         Some(Self::of(keys))

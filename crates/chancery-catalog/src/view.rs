@@ -17,14 +17,14 @@
 //! it. These go on with the same overlay over the next view of their parent ([`View::rebased`]).
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use chancery_core::Snapshot;
 use chancery_proto::complete::{Complete, Dangling};
 
 use crate::content::LayerContent;
 use crate::entry::Key;
-use crate::reach::{KeySet, ViewStep};
+use crate::reach::KeySet;
 
 /// The snapshot that one audience sees, and what it is made of.
 pub(crate) struct View {
@@ -42,6 +42,13 @@ pub(crate) struct View {
     reach: Option<KeySet>,
     /// The step from the view before it, for views that are made from this one.
     step: Option<ViewStep>,
+}
+
+/// The step from one view to the next.
+struct ViewStep {
+    from: Weak<View>,
+    /// The keys that it may have touched.
+    keys: KeySet,
 }
 
 /// The place of a view among those that are made from each other.
@@ -78,7 +85,8 @@ impl View {
             (before, _) => Self::over(own, parent, before),
         };
         if let Some(parent) = view.parent.as_ref().filter(|_| is_small) {
-            view.reach = KeySet::reach(&view.own, &parent.snapshot);
+            let overlay = view.own.iter().flat_map(|content| content.iter());
+            view.reach = KeySet::reach(overlay, &parent.snapshot);
         }
         match place {
             Place::Inner => view.step = before.and_then(|before| view.step_from(before)),
@@ -229,6 +237,17 @@ impl View {
     fn layers(&self) -> Vec<Slot> {
         let chain = std::iter::successors(Some(self), |view| view.parent.as_deref());
         chain.map(|view| view.own.clone()).collect()
+    }
+}
+
+impl ViewStep {
+    fn new(from: &Arc<View>, keys: KeySet) -> Self {
+        Self { from: Arc::downgrade(from), keys }
+    }
+
+    /// The keys, if the step is from that view.
+    fn keys_from(&self, view: &Arc<View>) -> Option<&KeySet> {
+        std::ptr::eq(self.from.as_ptr(), Arc::as_ptr(view)).then_some(&self.keys)
     }
 }
 
