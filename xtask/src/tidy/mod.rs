@@ -6,6 +6,7 @@
 //!   comments       no comment begins with half of a sentence
 //!   contents       no binaries, no keys, no registry hosts
 //!   waits          no wait for a program or a peer without a bound, in tests
+//!   places         ARCHITECTURE.md names files that are there
 //!   conformance    every rule that is cited exists, every rule that is built has a test
 //!   api            docs/api is what the sources say, and docs/stability.md names its crates
 //! ```
@@ -17,6 +18,7 @@ mod comments;
 mod conformance;
 mod contents;
 mod dependencies;
+mod places;
 mod sources;
 mod waits;
 
@@ -36,6 +38,7 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     findings.extend(comments::check(&tree));
     findings.extend(contents::check(&tree));
     findings.extend(waits::check(&tree));
+    findings.extend(places::check(&tree));
     findings.extend(conformance::check(&tree));
     findings.extend(api::check(&tree, &metadata));
     report("tidy", &findings)?;
