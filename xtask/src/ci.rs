@@ -1,4 +1,8 @@
 //! All steps of CI. The steps that fail soonest come first, the tests and their totals last.
+//!
+//! The first failure ends the run, so a run that ends well has run everything. Not here: the
+//! printing and the times of steps (`steps`), the end of a program that hangs (`supervise`), and
+//! the checks themselves (`tidy`, `deny`, `counts`).
 
 use std::fmt;
 use std::path::Path;

@@ -1,4 +1,8 @@
 //! The resources that the server and the load generator use during the measured part of a run.
+//!
+//! If the load generator itself uses most of its cores, the figures say so, because they are then
+//! not those of the server. Not here: the reading of `/proc` (`process`), and the times and counts
+//! of responses (`measurements`).
 
 use std::time::{Duration, Instant};
 

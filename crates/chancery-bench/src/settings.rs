@@ -1,4 +1,7 @@
 //! The settings of one run: options become subscriptions, requests and a workload.
+//!
+//! Options that contradict each other are found here, before anything is connected. Not here: the
+//! options (`options`), the bytes of requests (`xds::plan`), and the steps of the run (`run`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
 //! The trigger, which makes the changes of a run in the server's configuration.
+//!
+//! The time of a change begins as late as the method allows; for a file, that is right before the
+//! rename. Not here: when a change is made (`scenarios`), and the times until clients receive it
+//! (`measurements`).
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

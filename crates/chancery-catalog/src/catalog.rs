@@ -86,7 +86,8 @@ struct Question {
     before: Option<Arc<View>>,
 }
 
-/// The view that others are made over, of the last audience without a node that a commit came by.
+/// The last view of base or of a group that a commit made, with its state and audience; the views
+/// that follow are built over it if it is their parent's.
 #[derive(Default)]
 struct LastParent(Option<(Arc<CatalogState>, Audience, Arc<View>)>);
 

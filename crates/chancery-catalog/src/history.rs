@@ -96,6 +96,7 @@ impl History {
     }
 }
 
-/// The number of states kept at most for audiences that newer ones do not serve. An audience beyond
-/// that keeps what it sees; only one that was never asked for must wait until it is released.
+/// The number of states kept at most for audiences that newer ones do not serve. An audience whose
+/// state is dropped keeps the view that was made last, if there is one; without one it has none
+/// until its layers are released.
 const MAX_STATES: usize = 16;

@@ -1,9 +1,9 @@
-//! The keys on which it depends what a layer changes in the views below it, and the keys that a step
-//! from one view to the next may have touched.
+//! The keys that decide what an overlay changes in the view under it, and the keys that a step from
+//! one view to the next may have touched.
 //!
 //! A resource touches its own key, those of its aliases, and those it refers to: a load assignment
 //! is generated for a cluster, and a reference leads nowhere, because of what is under these keys
-//! and nothing else. So where the reach of a small overlay and a step of the view below it have no
+//! and nothing else. So where the reach of a small overlay and a step of the view under it have no
 //! key in common, the overlay changes the same as before.
 //!
 //! Keys are compared by their hashes. If two keys have the same hash, a view is made anew in vain.

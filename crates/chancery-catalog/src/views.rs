@@ -105,7 +105,8 @@ impl ViewCache {
     }
 
     /// Calls a function with each of many things and what is cached for its audience. The things
-    /// are sorted by audience. Where they are for most of what is cached, both are walked along.
+    /// are sorted by audience. A few are looked up one by one; if there are more, one pass goes
+    /// through them and the cache together.
     fn for_each<T>(
         &mut self,
         things: Vec<T>,

@@ -1,4 +1,8 @@
-//! The client as a program uses it.
+//! The client as a program uses it: it makes all parts, and its methods lead to them.
+//!
+//! It decides nothing about the protocol, which the machine of the core does, and moves no bytes,
+//! which the tasks do. Not here: the tasks (`keeper`), the state that clones and watches share
+//! (`session`), the events of a watch (`watch`), and the clients of several targets (`clients`).
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,9 @@
 //! The metrics of a client, by the names of gRPC ([gRFC A78], with the states of A88).
 //!
+//! Numbers of events are counted while the machine runs; everything else is read from the machine
+//! when it is asked for. Not here: the export, which is the program's, and the state of single
+//! resources (`status`).
+//!
 //! [gRFC A78]: https://github.com/grpc/proposal/blob/master/A78-grpc-metrics-wrr-pf-xds.md
 
 use std::collections::BTreeMap;

@@ -1,5 +1,9 @@
 //! The machine of one report server while it runs: a lock, a clock, and the wakers of the tasks
 //! that wait.
+//!
+//! It is for load reports what `engine` is for discovery; a server without gRPC has none. Not here:
+//! when a report is due and what is in it (`chancery_core::client::load`), and the stream
+//! (`grpc::report_stream`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

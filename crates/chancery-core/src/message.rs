@@ -1,4 +1,8 @@
 //! The parts of discovery messages that servers and clients share, as values without protobuf.
+//!
+//! The values are as they came: a field may be empty or malformed, and the machine that takes it
+//! decides. Not here: responses, which differ between a server (`server/response.rs`) and a client
+//! (`client/response.rs`), and bytes (`chancery_proto::wire`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,9 @@
-//! A walk over every message in a message, also inside of `Any`s.
+//! A walk over every message in a message, also inside of `Any`s, and access to single fields by
+//! their names.
+//!
+//! The order is fixed, so equal messages are walked in the same way. Up to a bound on the depth, an
+//! `Any` is replaced by the message in it. Not here: the things that are looked for (`facts`,
+//! `lint`, `reply`), and the opening of an `Any` (`any`).
 
 use std::borrow::Cow;
 use std::fmt::Write;

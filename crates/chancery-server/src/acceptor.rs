@@ -1,4 +1,8 @@
 //! The connections of one listener, from their acceptance to their end.
+//!
+//! Connections and handshakes are bounded for the server as a whole: a connection past the limit is
+//! closed at once, and a handshake waits for a permit. Not here: the sockets (`listen`), the
+//! certificates (`tls`), and all that happens on a connection (`connection`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,8 @@
 //! The sockets on which clients connect: TCP with or without TLS, or a Unix socket.
+//!
+//! The file of a Unix socket is removed with its listener, and one that a dead process left is
+//! replaced. Not here: the loop that accepts connections, and TLS handshakes (`acceptor`);
+//! certificates (`tls`).
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,9 @@
-//! The paths of requests and their meaning, read from the descriptors (S-001, S-010).
+//! The paths of discovery, over gRPC and REST, and their meaning, read from the descriptors (S-001,
+//! S-010).
+//!
+//! No path is written down here: a service that the schema knows is served under the name it has
+//! there. Not here: the other gRPC services on the port (`tower_service`), and the response to a
+//! request (`service`).
 
 use std::collections::HashMap;
 

@@ -1,4 +1,9 @@
-//! The server: it accepts connections, serves them, and stops in order.
+//! The server as a program uses it: it is put together, serves on its listeners, and stops in
+//! order.
+//!
+//! Everything that runs belongs to `serve` and ends with it. Not here: the connections of a
+//! listener (`acceptor`), the end of one connection (`connection::lifetime`), the response to a
+//! request (`service`), and the snapshots (`store`).
 
 use std::convert::Infallible;
 use std::sync::Arc;

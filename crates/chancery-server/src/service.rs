@@ -1,5 +1,9 @@
 //! The response to any request: a discovery stream, a poll, a call of another gRPC service, or an
 //! error.
+//!
+//! A path decides, and discovery comes first. A client of gRPC gets errors as statuses. Not here:
+//! the paths (`routes`), discovery itself (`grpc`, `rest`), other services (`tower_service`), and
+//! the sending (`connection`).
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,9 @@
-//! The state that all connections of a server share.
+//! The state that all connections of a server share: the parts that the program gave it, and the
+//! numbers of connections and streams.
+//!
+//! The parts are not replaced while the server runs, and the numbers are atomics, so there is no
+//! lock. Not here: the state of one connection (`connection`), and the snapshots and their watches
+//! (`store`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,8 @@
 //! Faults of a directory, which hold something back, and warnings, which do not.
+//!
+//! Each fault states what it holds back, so that all else is served; all faults of a load are
+//! reported at once. Not here: the faults inside of a document (`chancery_proto::document`), and
+//! which warnings were reported before (`warnings`).
 
 use std::fmt;
 use std::io;

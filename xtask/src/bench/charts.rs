@@ -1,4 +1,7 @@
 //! Charts of the comparisons that vary a quantity, drawn by `chancery bench chart`.
+//!
+//! A chart is made of the figures alone, so it can be drawn again without measuring. Not here: the
+//! drawing itself (`chancery_bench`), and the text around the charts (`document`).
 
 use std::fs;
 use std::path::Path;

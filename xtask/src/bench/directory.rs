@@ -1,4 +1,7 @@
 //! Directories of clusters, and the daemon that serves them.
+//!
+//! They are the same in each run, so that runs can be compared. Not here: the goals that they are
+//! for (`goals::files`, `goals::start`), and the servers of the other goals (`server`, `side`).
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,8 @@
 //! The runs of a comparison: all sides take turns, several times.
+//!
+//! So a change of the machine's speed concerns all sides alike. Each run has a fresh server, and a
+//! side that fails once is left out. Not here: one run of the driver (`driver`), the choice of
+//! scenarios (`goals`), and the ratios of the figures (`figures`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,9 @@
-//! Clients that come back with the versions of everything they had, and what they are sent, which
-//! should be nothing.
+//! The scenario in which clients come back with the versions of everything they had, and should be
+//! sent nothing.
+//!
+//! An answer that does not come cannot be measured. So each client also asks for another type,
+//! whose answer shows that the requests before were handled. Not here: the steps that all scenarios
+//! have (`run`), and the requests (`xds::plan`).
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,8 @@
 //! The requests of a run, encoded once and shared by all clients.
+//!
+//! A client adds only its node, and the fields by which it acknowledges a response. Not here: the
+//! choice of names and types (`settings`), the sending (`stream`), and the reading of responses
+//! (`scanner`).
 
 use std::ops::Range;
 use std::sync::Arc;

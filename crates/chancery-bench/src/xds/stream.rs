@@ -1,5 +1,9 @@
 //! One stream of one client: its requests, the responses read from pieces of the body, and their
 //! acknowledgements.
+//!
+//! A response is counted and scanned as its pieces arrive, so that it is not kept unless it is
+//! recorded. Not here: the encoded requests (`plan`), the fields of a response (`scanner`), and the
+//! connection that the stream is on (`session`).
 
 use std::collections::VecDeque;
 use std::ops::Range;

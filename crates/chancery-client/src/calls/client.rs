@@ -1,5 +1,8 @@
 //! Calls that the client makes: their beginning and their end, which are the same for discovery and
 //! for load reports.
+//!
+//! Every call ends with an error that says how it ended. Not here: the connection (`connection`),
+//! the messages (`messages`), and the streams on top of calls (`grpc`).
 
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -1,4 +1,8 @@
 //! The credentials of one server while a client runs.
+//!
+//! The plain data of a bootstrap become a TLS configuration for each connection and headers for
+//! each stream. Call credentials never go over an insecure connection. Not here: the plain data
+//! (`credentials`), the files (`tls`, `token`), and the plugins of a program (`plugin`).
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -1,4 +1,8 @@
 //! Credentials of the program's own: `google_default`, or those of a mesh (C-003).
+//!
+//! A plugin is registered under a type, and made of the configuration that a bootstrap has for it;
+//! that may be secret, so output shows a hash of it at most. Not here: the credentials that are
+//! built in (`tls`, `token`), and when a plugin is asked (`live`).
 
 use std::collections::BTreeMap;
 use std::error::Error;

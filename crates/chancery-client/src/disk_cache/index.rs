@@ -4,6 +4,9 @@
 //!   chancery-stock 1 HASH-OF-THE-NODE
 //!   CHECKSUM {"type": …, "name": …, "version": …, "own": …, "server": …, "body": HASH}
 //! ```
+//!
+//! A line that is damaged takes no other with it. Not here: the bodies, and how files are replaced
+//! (`files`); the reading at the start (`load`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

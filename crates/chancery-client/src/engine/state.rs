@@ -1,5 +1,8 @@
 //! The state under the lock of an engine: the machine, its streams and their tasks, and the wakers
 //! of the tasks that wait.
+//!
+//! A stream has a number, so that a task that is late cannot act on the stream that follows in the
+//! same place. Not here: the lock, and the wakes after it is released (`engine`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;

@@ -1,5 +1,9 @@
 //! The log of a client: one event is one line, without the body of any resource, and the number of
 //! lines is bounded (C-139).
+//!
+//! It is written for those who operate the program: node, server and resource stand in each line
+//! that is about them. Not here: the bound (`budget`), the numbers (`metrics`), and the text of
+//! errors (`errors`).
 
 mod budget;
 

@@ -1,4 +1,8 @@
 //! Watches of one resource, of all resources of a type, or of a collection.
+//!
+//! A watch has no queue: it takes its next event from the machine when the program asks for one,
+//! and decodes it then. Not here: what a watcher is told, and when (`chancery_core::client`), and
+//! the watch of a listener with all it leads to (`xds_config`).
 
 mod xds_config;
 

@@ -1,5 +1,9 @@
 //! A watch of a listener and of all that it leads to, which belong together (C-057 to C-060, gRFC
 //! A74).
+//!
+//! Each resource is a watch of its own. The references in a new resource are watched before it
+//! counts as applied (C-038). Not here: which resources are needed, and when a config is complete,
+//! which the core's `DependencyManager` decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;

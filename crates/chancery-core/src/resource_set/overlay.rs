@@ -5,6 +5,9 @@
 //!   overlay:        C     -         the changes of one node: another `c`, no `e`
 //!   the set:  a  b  C  d     f
 //! ```
+//!
+//! Reads look into the overlay first and then into the set below. Not here: sets that have all they
+//! hold (`plain`), and the difference of any two sets (`diff`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,10 @@
-//! The machine of one stream: it owns the subscriptions and keeps the rules between types.
+//! The machine of one stream: it owns the subscriptions of all types, and keeps the rules between
+//! types.
+//!
+//! Removals wait for what uses the resource, changed routes wait for their clusters, and what a new
+//! cluster needs is sent again. Nothing is queued: a response is derived when the driver polls. Not
+//! here: the rules of one type (`subscription`), the clusters that warm (`warming`), and which
+//! types use which (`order`).
 
 use std::sync::Arc;
 

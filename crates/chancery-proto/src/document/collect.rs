@@ -1,4 +1,8 @@
 //! From messages to resources: wrappers are opened, and names are checked and must be unique.
+//!
+//! All formats end here, so that the same checks hold for all. A resource with a fault does not
+//! keep the others from being read. Not here: the reading of text (`tree`) and binary (`binary`),
+//! and the making of one resource (`crate::resource`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

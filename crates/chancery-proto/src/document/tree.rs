@@ -1,4 +1,8 @@
 //! The documents of a text: one resource, a list of them, or a `DiscoveryResponse`.
+//!
+//! The faults of syntax, fields and resources are put together in the order of their positions. Not
+//! here: the fields of a message (`message`, `reader`), the checks of a resource (`collect`), and
+//! binary files (`binary`).
 
 use prost_reflect::MessageDescriptor;
 

@@ -1,4 +1,7 @@
 //! Reading the messages that have a special JSON form ([`Special`]).
+//!
+//! A value in another form is a fault that names the expected one. Not here: which messages these
+//! are (`special`), all other messages (`message`), and an `Any` (`typed`).
 
 use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, Value as Field};
 use serde::de::IntoDeserializer;

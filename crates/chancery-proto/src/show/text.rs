@@ -1,4 +1,8 @@
-//! A message as protobuf text.
+//! A message as protobuf text, for people.
+//!
+//! An `Any` of a known type is written expanded. Map entries are sorted by their keys, so that
+//! equal messages have equal texts. Not here: which fields are secret (`show`), JSON and YAML
+//! (`tree`, `yaml`).
 
 use std::fmt::Write;
 

@@ -1,5 +1,8 @@
 //! A message as the tree that is written as JSON and YAML: the JSON mapping of proto3, with fields
 //! in their order.
+//!
+//! The tree is the same for both, so only the notation differs. Not here: YAML (`yaml`), protobuf
+//! text (`text`), and which fields are secret (`show`).
 
 use std::fmt;
 

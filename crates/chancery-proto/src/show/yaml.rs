@@ -1,5 +1,8 @@
 //! A tree as YAML: blocks, plain scalars where every reader takes them for texts, and texts of
 //! several lines in literal blocks.
+//!
+//! A text that a reader of YAML 1.1 would take for something else is quoted. Not here: the making
+//! of the tree, and JSON (`tree`); the reading of YAML (`crate::syntax`).
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;

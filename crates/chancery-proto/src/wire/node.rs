@@ -1,6 +1,9 @@
 //! The node of a request, as in
 //! [`base.proto`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto), to
 //! and from the core's value.
+//!
+//! Fields for which the core has no value are not read. Not here: the requests that contain the
+//! node (`decode_request`, `encode_request`), and its JSON (`crate::json`).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,8 @@
 //! HTTP/2 of one connection: requests, pings and GOAWAY. `h2` reads and makes the frames.
+//!
+//! A request becomes a stream of the connection's executor. Not here: the polling of streams
+//! (`executor`), the response to one request (`stream`), and the times of pings (`keepalive`) and
+//! of the end (`lifetime`).
 
 use std::task::{Context, Poll, ready};
 

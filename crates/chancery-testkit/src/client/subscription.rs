@@ -1,4 +1,8 @@
-//! One type of one client: its interest, the interest it sent, and the resources it holds.
+//! One type of one reference client: its interest, the interest it sent, and the resources it
+//! holds.
+//!
+//! The accepted resources and their version survive a stream, as in real clients. Not here: the
+//! requests in the two variants (`sotw`, `delta`), and the types of one stream together (`client`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,8 @@
 //! Events on the streams of a test server, kept until the test takes them.
+//!
+//! They are plain values that a test can compare. The queue is bounded, and drops its oldest
+//! events. Not here: the methods that wait for a certain event (`server`), and the events of the
+//! server itself (`chancery_server::StreamEvent`).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

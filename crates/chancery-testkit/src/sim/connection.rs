@@ -1,4 +1,8 @@
 //! One client and its stream to a server, if it has one: two machines and the wire between them.
+//!
+//! It also checks what can be seen from both ends: that nothing waits without need, and that
+//! Envoy's traffic finds its clusters. Not here: the rules at the server's end (`referee`), the
+//! delays of the wire (`lane`), and the history (`fleet`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

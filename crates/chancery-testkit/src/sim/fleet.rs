@@ -1,4 +1,9 @@
-//! A fleet of clients and replicas in virtual time: the history of a seed, and the checks at its end.
+//! A fleet of clients and replicas in virtual time: the history of a seed, and the checks at its
+//! end.
+//!
+//! All chance comes from one generator, so a seed is one history. Not here: the draw of the
+//! circumstances (`profile`), one client with its stream (`connection`), the content that is
+//! published (`world`), and the rules at each step (`referee`, `crate::client`).
 
 use std::sync::Arc;
 use std::time::Duration;

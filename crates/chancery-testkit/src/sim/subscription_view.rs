@@ -1,5 +1,8 @@
-//! The knowledge that a server can have of one type of one stream, from the messages it received and
-//! sent.
+//! The knowledge that a server can have of one type of one stream, from the messages it received
+//! and sent.
+//!
+//! It is worked out without the code of the server's machine, so that a fault in that code shows.
+//! Not here: the rules that are checked by it (`referee`), and the client's own side (`client`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

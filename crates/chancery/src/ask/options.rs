@@ -1,4 +1,8 @@
 //! The flags that `get` and `watch` have in common: these structs are their help.
+//!
+//! A doc comment of a field is text that users read. Not here: the flags of one of the commands
+//! (`get::options`, `watch::options`), and the query and the bootstrap that the flags lead to
+//! (`query`, `bootstrap`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,8 @@
-//! The flags of the clients, which all scenarios have.
+//! The flags of the clients, which all scenarios of `chancery bench` have.
+//!
+//! They become the plain options of `chancery_bench`; a doc comment of a field is text that users
+//! read. Not here: the flags of single scenarios (`flags`), and the forms of single values
+//! (`values`).
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,7 @@
 //! The flags of `chancery bench`: these structs are its help.
+//!
+//! A doc comment of a field is text that users read. Not here: the flags of the clients
+//! (`clients`), the forms of single values (`values`), and the runs themselves (`chancery_bench`).
 
 use std::path::PathBuf;
 use std::time::Duration;

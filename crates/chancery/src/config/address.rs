@@ -1,4 +1,7 @@
-//! Addresses to listen on: TCP addresses and Unix sockets.
+//! Addresses to listen on, as flags and `chancery.yaml` have them: TCP addresses and Unix sockets.
+//!
+//! A text is checked when it is read, and an address is written in the form in which it is read.
+//! Not here: the sockets (`serve::listeners`), and the addresses of servers to ask (`ask`).
 
 use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;

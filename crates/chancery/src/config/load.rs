@@ -1,4 +1,7 @@
 //! The configuration in force, from the file, the environment and the flags.
+//!
+//! A flag counts more than the environment, and both count more than the file. Not here: the keys
+//! (`config`), the flags (`flags`), and the file while the server runs (`file`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,8 @@
 //! One query of `get`, until it is answered.
+//!
+//! The protocol does not say when a large answer is complete. If nothing shows its end, the query
+//! waits until no new member comes for a while. Not here: the queries and the client (`ask`), all
+//! queries together (`get`), and the output (`get::output`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,9 @@
-//! The consequences of a change of the directory or of `chancery.yaml`.
+//! The consequences of a change of the directory or of `chancery.yaml`: groups, audiences, log
+//! lines, and the faults that the admin interface shows.
+//!
+//! All of it happens under one lock, so that changes take effect one after the other, and each
+//! fault is logged once. Not here: the loading of the directory (`chancery_sources`), and the check
+//! whether `chancery.yaml` changed (`config::file`).
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

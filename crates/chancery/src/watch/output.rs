@@ -1,4 +1,9 @@
-//! The output of `watch`: events on stdout, each at once and whole.
+//! The output of `watch`: events on stdout, each at once and whole, in the format that was asked
+//! for.
+//!
+//! A resource is remembered only if an earlier run printed it, or to show a difference. Not here:
+//! the thread that prints (`printer`), the events (`event`), and the reading of an earlier output
+//! (`resume`).
 
 use std::collections::HashMap;
 use std::io::{self, Write};

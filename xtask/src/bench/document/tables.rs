@@ -1,4 +1,7 @@
-//! The tables of the document, and the form of numbers in them.
+//! The tables of `docs/benchmarks.md`, and the form of numbers in them.
+//!
+//! A cell is the median of some runs, in some columns with their spread. Not here: the order of the
+//! document (`document`), its texts (`texts`), and the figures (`bench::figures`).
 
 use serde_json::Value;
 

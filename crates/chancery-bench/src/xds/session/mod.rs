@@ -1,4 +1,8 @@
-//! All streams of one connection, without I/O: bytes in, bytes out, and reports to the measurements.
+//! All streams of one connection, without I/O: bytes in, bytes out, and reports to the
+//! measurements.
+//!
+//! Bytes that no window of the server allows yet wait in their stream. Not here: the socket
+//! (`connection`), the frames (`http2`), and the requests and responses of one stream (`stream`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
 //! One check of the file of a type, which finds if the file has changed and reads its content.
+//!
+//! A file that was written to a moment ago is not read, and one whose metadata prove that it is the
+//! same is not read again. Not here: when a check is made, and the thread that it blocks
+//! (`poll::files`); the reading of resources (`chancery_proto::reply`).
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};

@@ -1,4 +1,9 @@
-//! All that a client watches and holds, by authority, type and name.
+//! The cache as a whole: the authorities of a client with all that is watched and held under them,
+//! and the resources of an earlier run.
+//!
+//! A watch belongs to one authority (C-051), and an outage of a server concerns each authority that
+//! believes it. Not here: the changes that a server's statements make (`statements`), the servers
+//! of one authority (`authority`), and the resources of one type (`type_cache`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,9 @@
 //! The changes of what is held: by what a server says, and by what it does not say in time.
+//!
+//! A statement counts under every authority that believes its server. A resource that does not come
+//! in time is missed under the authority of its name alone. Not here: the meaning of a response
+//! (`machine::receive`), when the time is over (`machine::timeouts`), and the change of one
+//! resource (`type_changes`, `entry`).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,8 @@
 //! The resources of one type under one authority, and the collections that they are members of.
+//!
+//! Here are the fields and the questions. A value of another server may be used until the server
+//! that is asked has spoken (C-088). Not here: the changes (`type_changes`), and watchers that come
+//! and go (`type_watches`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

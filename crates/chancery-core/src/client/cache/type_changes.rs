@@ -1,4 +1,9 @@
-//! The changes of the resources of one type, each of which tells its watchers.
+//! The changes of the resources of one type under one authority.
+//!
+//! A change that watchers have to hear of is told to those of the resource and to those of the
+//! collections that it is in. Not here: the authorities that a server's statement concerns
+//! (`statements`), the state of one resource (`entry`), and watchers that come and go
+//! (`type_watches`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
-//! The watchers of the resources of one type.
+//! The watchers of one type under one authority: they come and go, and are found for a change.
+//!
+//! A new watcher is told what is known (C-048). A resource is kept for as long as a watcher or a
+//! watched collection has it (C-050). Not here: the events that a watcher has still to hear
+//! (`watching`), and the changes of resources (`type_changes`).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,8 @@
 //! The names that one server is asked for of one type, and what it should say of them.
+//!
+//! This is a view of the cache without state of its own, made for each request. To a server all
+//! authorities are one client, so it is told a version only if they all hold it. Not here: the
+//! request (`servers::requests`), and the names that the server was told (`servers::subscription`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

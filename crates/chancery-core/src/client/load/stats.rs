@@ -1,4 +1,8 @@
 //! The messages of LRS as values: a client's report, and the server's response.
+//!
+//! Numbers are those since the last report, except for the calls in progress, which are those of
+//! now. Not here: counting (`counters`), when a server is sent a report (`reporter`), and bytes
+//! (`chancery_proto::wire`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,9 @@
-//! One server: its streams, whether it can be reached, and the versions it is known to have given.
+//! One server as a client knows it: its streams, whether it can be reached, and the version that
+//! was accepted last of each type.
+//!
+//! The accepted versions outlive the streams, so that a new stream can state them (C-031). Not
+//! here: one stream (`stream`), the content of requests (`requests`), and the choice of the server
+//! that an authority asks (`machine::fallback`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

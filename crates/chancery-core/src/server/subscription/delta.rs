@@ -1,6 +1,10 @@
 //! Delta requests, each of which states names to add and names to remove (S-074 to S-077,
 //! [incremental xDS]).
 //!
+//! The names count whatever the nonce is, because a client sends each name once. Not here: the ACK
+//! or NACK in a request (`receive`), the versions of a first request (`initial_versions`), and
+//! responses (`respond`).
+//!
 //! [incremental xDS]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds
 
 use std::sync::Arc;

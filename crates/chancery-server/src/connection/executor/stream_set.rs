@@ -1,4 +1,8 @@
 //! The streams of one connection, polled by the connection's own task.
+//!
+//! A stream is polled only if it was woken, and for as long as the task has budget; then the next
+//! poll begins where this one ended, so that no stream keeps others from being polled. Not here:
+//! the bits that say which streams are ready (`ready_set`), HTTP and the timers (`connection`).
 
 use std::future::Future;
 use std::ops::Range;

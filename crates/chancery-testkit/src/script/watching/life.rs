@@ -1,4 +1,8 @@
 //! The playing of a client's script: one client, its clock, and the transcript.
+//!
+//! Each line is one input; all that the client then does is written down, and the caller compares
+//! it with the script. Not here: the form of the lines (`line`), the comparison (`watching`), and
+//! the scripts of a server (`script::conversation`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,8 @@
-//! The lines of a client's script.
+//! The lines of a client's script, read from their text.
+//!
+//! Only lines that are inputs are read here; the lines of outcomes (`<`, `!`) are compared as text.
+//! Not here: the meaning of each line (`life`, and the table in `watching`), and the lines of a
+//! server's script (`script::line`).
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
-//! The watchers, and what each of them believes after all it was told.
+//! The watchers of a simulated client, and what each of them believes after all it was told.
+//!
+//! An event that repeats what a prompt watcher knows, or that cannot follow what was told before,
+//! is a fault. Not here: the rules that involve servers (`referee`), and what must be believed in
+//! the end (`verdict`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

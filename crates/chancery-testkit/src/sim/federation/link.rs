@@ -1,4 +1,8 @@
 //! One stream of the client: the wire, and the server's machine at its other end.
+//!
+//! A response is made when the wire has room, and read when it has arrived. Not here: the content
+//! of the server, and whether it can be reached (`host`), the delays of one direction
+//! (`sim::lane`), and the client (`federation`).
 
 use std::sync::Arc;
 use std::time::Duration;

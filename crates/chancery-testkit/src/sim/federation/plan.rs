@@ -1,5 +1,8 @@
 //! The things that a seed decides once: servers, authorities, how each of them is spoken to, and
 //! the waits.
+//!
+//! The plan does not change during a history. Not here: the content of servers and their outages
+//! (`host`), the resources of an earlier run (`stock`), and the order of events (`federation`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,8 @@
 //! The things that a response says of names: a body, a heartbeat, a fault, an error, a removal.
+//!
+//! Each is applied for itself, so that a bad resource takes no good one with it (C-055). Not here:
+//! the reading of the response (`judge`), the names that it does not mention (`absence`,
+//! `nameless`), and the cache that takes the changes (`cache::statements`).
 
 use std::sync::Arc;
 
