@@ -1,11 +1,13 @@
 //! A map from types to values, for the few types that a snapshot has.
 
+use smallvec::SmallVec;
+
 use crate::TypeUrl;
 
 /// A map from types to values, in sending order. A snapshot has few types, so the map is a sorted
-/// list: a clone is one allocation, and a look-up compares pointers.
+/// list, which is a part of the snapshot as long as it is short, and a look-up compares pointers.
 #[derive(Clone, PartialEq)]
-pub(crate) struct TypeMap<V>(Vec<(TypeUrl, V)>);
+pub(crate) struct TypeMap<V>(SmallVec<[(TypeUrl, V); INLINE]>);
 
 impl<V> TypeMap<V> {
     /// The value of a type.
@@ -82,9 +84,11 @@ impl<V> TypeMap<V> {
 
 impl<V> Default for TypeMap<V> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self(SmallVec::new())
     }
 }
 
+/// Up to so many types need no memory of their own: those of an Envoy over ADS.
+const INLINE: usize = 4;
 /// Up to so many types are looked at one by one.
 const FEW: usize = 16;
