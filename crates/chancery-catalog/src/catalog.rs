@@ -31,7 +31,7 @@ use crate::layer::Layer;
 use crate::revision::{ContentHash, Reassigned, Revision};
 use crate::state::{CatalogState, LayerState, OverlayNames};
 use crate::view::{Place, Slot, View};
-use crate::views::{Affected, AskedView, ViewCache};
+use crate::view_cache::{Affected, AskedView, ViewCache};
 
 /// The layers that sources commit, and the snapshots that audiences see. Clones are the same
 /// catalog.
