@@ -14,10 +14,10 @@ use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
 use crate::grpc::{StreamService, status_response};
 use crate::http_error::http_error;
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
 use crate::rest::PollService;
 use crate::routes::{Route, Routes};
-use crate::shared::ServerState;
+use crate::server_state::ServerState;
 use crate::tower_service::{Admission, TowerService};
 
 /// Everything that answers requests.

@@ -22,7 +22,7 @@ use super::session::StreamSession;
 use super::status::{draining, trailers};
 use crate::activity::ConnectionActivity;
 use crate::config::Limits;
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
 
 /// The number of requests that are taken before other streams get the thread.
 const REQUESTS_AT_ONCE: usize = 64;

@@ -16,7 +16,7 @@ use tonic::Status;
 use super::account::Account;
 use super::framing::{Frames, frame};
 use crate::policy::Peer;
-use crate::shared::{ServerState, StreamPermit};
+use crate::server_state::{ServerState, StreamPermit};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.

@@ -10,9 +10,9 @@ use super::send_permits::SendPermits;
 use super::session::StreamSession;
 use super::status::draining;
 use crate::activity::RequestContext;
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
 use crate::routes::StreamRoute;
-use crate::shared::{ServerState, StreamPermit};
+use crate::server_state::{ServerState, StreamPermit};
 
 /// Opens discovery streams.
 pub(crate) struct StreamService {
