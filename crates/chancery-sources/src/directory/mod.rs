@@ -17,6 +17,7 @@ use std::thread;
 use chancery_catalog::{Catalog, ChangeSet, Layer};
 use chancery_proto::schema::Schema;
 
+use crate::change_log::{ChangeLog, ChangedPlaces};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::layers::DirectoryLayers;
 use crate::options::Options;
@@ -29,7 +30,6 @@ use crate::scan::patch;
 use crate::scan::scan;
 use crate::warnings::WarningsSeen;
 use crate::watch::Watcher;
-use crate::watch::change_log::{ChangeLog, ChangedPlaces};
 
 /// A directory of resources.
 pub struct Directory {
