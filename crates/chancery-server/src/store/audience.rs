@@ -26,8 +26,9 @@ use chancery_core::Snapshot;
 use chancery_core::server::{DemandEdit, DemandFilter, SnapshotChanges};
 use tokio::time::Instant;
 
+use super::Store;
 use super::demand::{Demand, DemandCounts};
-use super::{Asking, AudienceName, Store, Unchanged};
+use super::name::AudienceName;
 
 /// The state of an audience, as a watch sees it when it looks.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +82,15 @@ struct WatcherHandle {
     node: Option<u64>,
 }
 
+/// A question for an audience that is under way. It is made before the policy is asked, so that a
+/// reassignment meanwhile is not missed.
+pub(crate) struct Asking {
+    /// The number of reassignments before it.
+    pub(super) epoch: u64,
+    /// The hash of the id of the node that asks.
+    pub(super) node: Option<u64>,
+}
+
 /// One watcher of one audience.
 pub(crate) struct Watch {
     store: Arc<Store>,
@@ -93,6 +103,9 @@ pub(crate) struct Watch {
     /// All that the stream wants; `None` if nobody follows the demand.
     wanted: Option<Box<Demand>>,
 }
+
+/// The snapshot that is shown was not changed.
+pub(super) struct Unchanged;
 
 impl Audience {
     pub(super) fn new() -> Self {

@@ -13,6 +13,7 @@
 
 mod audience;
 mod demand;
+mod name;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -23,13 +24,10 @@ use chancery_catalog::AudienceSnapshot;
 use chancery_core::{Node, Snapshot};
 use tokio::time::Instant;
 
-use self::audience::Audience;
+use self::audience::{Asking, Audience};
 pub(crate) use self::audience::{AudienceState, Watch};
 pub use self::demand::{Demand, TypeDemand};
-
-/// The name of an audience: the nodes that see the same snapshot.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AudienceName(Arc<str>);
+pub use self::name::AudienceName;
 
 /// The snapshots of all audiences.
 ///
@@ -66,24 +64,6 @@ struct Audiences {
     audiences: HashMap<AudienceName, Arc<Audience>>,
     /// The number of reassignments so far.
     epoch: u64,
-}
-
-/// A question for an audience that is under way. It is made before the policy is asked, so that a
-/// reassignment meanwhile is not missed.
-pub(crate) struct Asking {
-    epoch: u64,
-    /// The hash of the id of the node that asks.
-    node: Option<u64>,
-}
-
-/// The snapshot that is shown was not changed.
-struct Unchanged;
-
-impl AudienceName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl Store {
@@ -281,36 +261,6 @@ impl Audiences {
         if self.audiences.get(name).is_some_and(|audience| audience.is_unused()) {
             self.audiences.remove(name);
         }
-    }
-}
-
-impl From<&str> for AudienceName {
-    fn from(name: &str) -> Self {
-        Self(name.into())
-    }
-}
-
-impl From<String> for AudienceName {
-    fn from(name: String) -> Self {
-        Self(name.into())
-    }
-}
-
-impl From<&Self> for AudienceName {
-    fn from(name: &Self) -> Self {
-        name.clone()
-    }
-}
-
-impl fmt::Display for AudienceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for AudienceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
     }
 }
 
