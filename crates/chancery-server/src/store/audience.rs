@@ -40,8 +40,8 @@ pub(crate) struct AudienceState {
     pub(crate) reassigned: bool,
 }
 
-/// One audience.
-pub(super) struct Audience {
+/// An audience in the store: what it sees, and its watchers.
+pub(super) struct WatchedAudience {
     shown: Mutex<Shown>,
     /// The number of changes of what is shown.
     count: AtomicU64,
@@ -95,7 +95,7 @@ pub(crate) struct Asking {
 pub(crate) struct Watch {
     store: Arc<Store>,
     name: AudienceName,
-    audience: Arc<Audience>,
+    audience: Arc<WatchedAudience>,
     handle: Arc<WatcherHandle>,
     id: u64,
     /// The count of the state that was seen last; `None` before the first.
@@ -107,7 +107,7 @@ pub(crate) struct Watch {
 /// The snapshot that is shown was not changed.
 pub(super) struct Unchanged;
 
-impl Audience {
+impl WatchedAudience {
     pub(super) fn new() -> Self {
         Self {
             shown: Mutex::default(),
@@ -232,7 +232,7 @@ impl Watch {
     pub(super) fn new(
         store: Arc<Store>,
         name: AudienceName,
-        audience: Arc<Audience>,
+        audience: Arc<WatchedAudience>,
         asking: &Asking,
     ) -> Self {
         let handle = Arc::new(WatcherHandle {

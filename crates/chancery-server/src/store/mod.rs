@@ -24,7 +24,7 @@ use chancery_catalog::AudienceSnapshot;
 use chancery_core::{Node, Snapshot};
 use tokio::time::Instant;
 
-use self::audience::{Asking, Audience};
+use self::audience::{Asking, WatchedAudience};
 pub(crate) use self::audience::{AudienceState, Watch};
 pub use self::demand::{Demand, TypeDemand};
 pub use self::name::AudienceName;
@@ -42,7 +42,7 @@ pub use self::name::AudienceName;
 /// ```
 #[derive(Default)]
 pub struct Store {
-    audiences: Mutex<Audiences>,
+    audiences: Mutex<AudienceMap>,
     supply: Option<Box<dyn Supply>>,
     /// The function that is called when an audience wants something else.
     demand_changed: OnceLock<DemandChanged>,
@@ -59,9 +59,10 @@ pub trait Supply: Send + Sync + 'static {
     fn supply(&self, audience: &AudienceName) -> Option<AudienceSnapshot>;
 }
 
+/// The audiences that are published or watched, by name.
 #[derive(Default)]
-struct Audiences {
-    audiences: HashMap<AudienceName, Arc<Audience>>,
+struct AudienceMap {
+    audiences: HashMap<AudienceName, Arc<WatchedAudience>>,
     /// The number of reassignments so far.
     epoch: u64,
 }
@@ -236,7 +237,7 @@ impl Store {
 
     /// Has each question that is under way now asked again. Returns the audiences there are: a
     /// question for any other comes later.
-    fn next_epoch(&self) -> Vec<Arc<Audience>> {
+    fn next_epoch(&self) -> Vec<Arc<WatchedAudience>> {
         let mut audiences = self.lock();
         audiences.epoch += 1;
         audiences.audiences.values().cloned().collect()
@@ -247,14 +248,14 @@ impl Store {
     }
 
     /// No code panics with the lock held, and the map would be whole even then.
-    fn lock(&self) -> MutexGuard<'_, Audiences> {
+    fn lock(&self) -> MutexGuard<'_, AudienceMap> {
         self.audiences.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Audiences {
-    fn audience(&mut self, name: AudienceName) -> Arc<Audience> {
-        Arc::clone(self.audiences.entry(name).or_insert_with(|| Arc::new(Audience::new())))
+impl AudienceMap {
+    fn audience(&mut self, name: AudienceName) -> Arc<WatchedAudience> {
+        Arc::clone(self.audiences.entry(name).or_insert_with(|| Arc::new(WatchedAudience::new())))
     }
 
     fn forget_if_unused(&mut self, name: &AudienceName) {
