@@ -26,7 +26,6 @@ use chancery_core::Snapshot;
 use chancery_core::server::{DemandEdit, DemandFilter, SnapshotChanges};
 use tokio::time::Instant;
 
-use super::Store;
 use super::demand::{Demand, DemandCounts};
 use super::name::AudienceName;
 
@@ -91,9 +90,19 @@ pub(crate) struct Asking {
     pub(super) node: Option<u64>,
 }
 
+/// The store of a watch, as far as the watch needs it.
+pub(super) trait WatchStore: Send + Sync {
+    /// Returns true if somebody follows what streams want.
+    fn follows_demand(&self) -> bool;
+    /// Tells whoever follows the demand that an audience wants something else. No lock is held.
+    fn demand_changed(&self, audience: &AudienceName);
+    /// Forgets an audience that nobody watches, unless something was published for it.
+    fn forget_if_unused(&self, audience: &AudienceName);
+}
+
 /// One watcher of one audience.
 pub(crate) struct Watch {
-    store: Arc<Store>,
+    store: Arc<dyn WatchStore>,
     name: AudienceName,
     audience: Arc<WatchedAudience>,
     handle: Arc<WatcherHandle>,
@@ -230,7 +239,7 @@ impl WatchedAudience {
 impl Watch {
     /// Call it with the store's lock held, so that the audience is not forgotten meanwhile.
     pub(super) fn new(
-        store: Arc<Store>,
+        store: Arc<dyn WatchStore>,
         name: AudienceName,
         audience: Arc<WatchedAudience>,
         asking: &Asking,
@@ -373,6 +382,7 @@ mod tests {
     use chancery_core::{Resource, TypeUrl};
 
     use super::*;
+    use crate::store::Store;
 
     #[derive(Default)]
     struct Count(AtomicUsize);
