@@ -8,11 +8,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chancery_core::TypeUrl;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use tonic::Status;
 
 use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
-use crate::grpc::{StreamService, status_response};
+use crate::grpc::{StreamService, no_such_method, status_response};
 use crate::http_error::http_error;
 use crate::request_body::RequestBody;
 use crate::rest::PollService;
@@ -77,7 +76,9 @@ impl Services {
                 Some(service) if is_grpc(request.headers()) => {
                     return self.call(service, context, active, request);
                 }
-                _ if is_grpc(request.headers()) => return ready(no_such_method()),
+                _ if is_grpc(request.headers()) => {
+                    return ready(status_response(&no_such_method()));
+                }
                 _ => http_error(StatusCode::NOT_FOUND, "there is nothing here"),
             },
         };
@@ -136,11 +137,6 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?;
     let text = value.to_str().unwrap_or("?");
     Some(text.split(';').next().unwrap_or("").trim().to_ascii_lowercase())
-}
-
-/// A gRPC client gets a status of gRPC. The method may be one of v2, which is not enabled (S-010).
-fn no_such_method() -> Response<ServerBody> {
-    status_response(&Status::unimplemented("this server has no such method"))
 }
 
 fn only_post() -> Response<Bytes> {

@@ -8,7 +8,7 @@ use tonic::Status;
 use super::body::StreamBody;
 use super::send_permits::SendPermits;
 use super::session::StreamSession;
-use super::status::draining;
+use super::status::{draining, too_many_streams};
 use crate::activity::RequestContext;
 use crate::request_body::RequestBody;
 use crate::routes::StreamRoute;
@@ -59,7 +59,7 @@ impl StreamService {
         }
         StreamPermit::take(&self.shared).ok_or_else(|| {
             let limit = self.shared.config.limits.max_streams;
-            Status::resource_exhausted(format!("the server has its {limit} streams"))
+            too_many_streams(limit)
         })
     }
 }
