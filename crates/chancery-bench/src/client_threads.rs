@@ -11,9 +11,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::address::{self, Address};
 use super::connection::{Connection, Socket};
 use super::measurements::Measurements;
-use super::server::{self, Address};
 use super::tls::TlsClient;
 use super::workload::Workload;
 use super::xds::XdsSession;
@@ -100,11 +100,11 @@ impl ClientThread {
         let slow = !self.workload.readers.is_awaited(number);
         let permit = connecting.acquire().await;
         let ended = match &self.workload.address {
-            Address::Tcp(address) => match self.in_time(server::tcp(*address, slow)).await {
+            Address::Tcp(address) => match self.in_time(address::tcp(*address, slow)).await {
                 Ok(io) => self.connect_tls(io, &clients, permit).await,
                 Err(why) => Err(why),
             },
-            Address::Unix(path) => match self.in_time(server::unix(path)).await {
+            Address::Unix(path) => match self.in_time(address::unix(path)).await {
                 Ok(io) => self.connect_tls(io, &clients, permit).await,
                 Err(why) => Err(why),
             },

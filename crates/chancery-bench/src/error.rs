@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::server::Server;
+use super::address::Server;
 
 /// Why a run could not be made.
 ///

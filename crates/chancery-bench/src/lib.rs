@@ -20,6 +20,7 @@
 //! Not here: flags, signals, exit codes, and files of reports and charts, which are the command's.
 
 mod activity;
+mod address;
 mod bytes;
 mod chart;
 mod client_threads;
@@ -35,9 +36,8 @@ mod process;
 mod progress;
 mod report;
 mod run;
+mod run_settings;
 mod scenarios;
-mod server;
-mod settings;
 mod svg;
 mod table;
 mod tls;
@@ -48,6 +48,7 @@ mod xds;
 use tokio_util::sync::CancellationToken;
 
 // The public interface.
+pub use self::address::Server;
 pub use self::chart::Chart;
 pub use self::error::Error;
 pub use self::options::{
@@ -55,11 +56,10 @@ pub use self::options::{
     Wildcard,
 };
 pub use self::report::Report;
-pub use self::server::Server;
 pub use self::xds::{Node, Protocol, parse_type};
 
+use self::run_settings::RunSettings;
 use self::scenarios::{churn, cold_start, fan_out, idle, reconnect};
-use self::settings::RunSettings;
 
 /// Makes one run with so many clients, and reports what was measured.
 ///

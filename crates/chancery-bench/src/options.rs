@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chancery_core::TypeUrl;
 
-use super::server::Server;
+use super::address::Server;
 use super::xds::{Node, Protocol};
 
 /// The options of a run.

@@ -21,7 +21,7 @@ use super::percentiles::Percentiles;
 use super::process::Process;
 use super::progress::Progress;
 use super::report::Report;
-use super::settings::RunSettings;
+use super::run_settings::RunSettings;
 use super::workload::Workload;
 
 /// A run in progress. The clients are disconnected when it is dropped.

@@ -13,9 +13,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::address::Server;
 use super::error::Error;
 use super::options::TlsFiles;
-use super::server::Server;
 
 /// The TLS of all connections.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::server::Address;
+use super::address::Address;
 use super::tls::TlsClient;
 use super::xds::{AckMode, RequestPlan};
 

@@ -31,7 +31,7 @@ use crate::layer::Layer;
 use crate::revision::{ContentHash, Reassigned, Revision};
 use crate::state::{CatalogState, LayerState, OverlayNames};
 use crate::view::{Place, Slot, View};
-use crate::views::{Affected, AskedView, ViewCache};
+use crate::view_cache::{Affected, AskedView, ViewCache};
 
 /// The layers that sources commit, and the snapshots that audiences see. Clones are the same
 /// catalog.
@@ -98,6 +98,9 @@ impl Catalog {
     }
 
     /// Takes over what a source says. Returns what that changed; `None` if it is nothing.
+    ///
+    /// It takes a lock for which other commits wait, and makes the new views of all audiences that it
+    /// concerns and that somebody asked for: call it on a thread that may block.
     pub fn commit(&self, changes: ChangeSet) -> Option<Arc<Revision>> {
         let _one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.lock().history.newest().cloned();

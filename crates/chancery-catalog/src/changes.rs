@@ -16,7 +16,9 @@ use crate::layer::Layer;
 
 /// All that a source says at one time: entries by layer and key, and layers that it holds back.
 ///
-/// Each layer belongs to one source, which alone edits, holds and removes it.
+/// Each layer belongs to one source, which alone edits, holds and removes it. A source has to
+/// remember which layers it made: a layer that a change set does not name stays as it is, and only
+/// [`remove_layer`](Self::remove_layer) ends it.
 ///
 /// ```
 /// use chancery_core::{Resource, TypeUrl};
@@ -126,7 +128,9 @@ impl ChangeSet {
         *self.layer(layer) = LayerChange::Remove;
     }
 
-    /// Holds the audiences back that contain this, until it is released.
+    /// Holds the audiences back that contain this. The hold ends with [`release`](Self::release), or
+    /// with [`remove_layer`](Self::remove_layer) for the layer that is held; [`put`](Self::put) and
+    /// [`replace_layer`](Self::replace_layer) change what is held back, and do not end it.
     pub fn hold(&mut self, hold: Hold) {
         self.holds.insert(hold, HoldChange::Hold);
     }

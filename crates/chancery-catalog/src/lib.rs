@@ -48,7 +48,7 @@ mod reach;
 mod revision;
 mod state;
 mod view;
-mod views;
+mod view_cache;
 
 // The public interface.
 pub use audience::Audience;

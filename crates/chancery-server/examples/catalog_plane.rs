@@ -13,6 +13,8 @@ use std::thread;
 use bytes::Bytes;
 use chancery_catalog::{Catalog, ChangeSet, Entry, Key, Layer, Origin, OverlayNames, Revision};
 use chancery_core::{Resource, TypeUrl};
+use chancery_proto::resource::{Wrapper, resource_from_bytes};
+use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Client, Config, Listener, Refusal, Server};
 
 /// A client belongs to the group that has the name of its cluster, if there is one.
@@ -22,7 +24,7 @@ fn by_cluster(client: &Client<'_>, groups: &OverlayNames) -> Result<Option<Strin
 }
 
 /// The change that one line asks for.
-fn changes(line: &str) -> Result<ChangeSet, Box<dyn Error>> {
+fn changes(schema: &Schema, line: &str) -> Result<ChangeSet, Box<dyn Error>> {
     let (line, is_there) = match line.strip_prefix('-') {
         Some(line) => (line, false),
         None => (line, true),
@@ -31,15 +33,25 @@ fn changes(line: &str) -> Result<ChangeSet, Box<dyn Error>> {
         Some((group, name)) => (Layer::Group(group.into()), name),
         None => (Layer::Base, line),
     };
-    let key =
-        Key { type_url: TypeUrl::new("envoy.config.cluster.v3.Cluster"), name: name.parse()? };
-    // Any encoder of protobuf will do: this is a `Cluster` with a short name.
-    let body = [&[0x0a, u8::try_from(name.len())?], name.as_bytes()].concat();
-    let resource = Resource::new(key.name.clone(), Bytes::from(body));
-    let entry = is_there.then(|| Entry::new(resource, Origin::program("standard input")));
+    let clusters = TypeUrl::new("envoy.config.cluster.v3.Cluster");
     let mut changes = ChangeSet::new("standard input");
-    changes.set(&layer, key, entry);
+    if is_there {
+        let entry =
+            Entry::new(cluster(schema, &clusters, name)?, Origin::program("standard input"));
+        changes.put(&layer, &clusters, entry);
+    } else {
+        changes.remove(&layer, Key { type_url: clusters, name: name.parse()? });
+    }
     Ok(changes)
+}
+
+/// A cluster with a short name. Its bytes are canonical, and its facts are read from them: without
+/// facts the server knows no references, so it could not order a change by them, nor make the empty
+/// assignment that a cluster waits for.
+fn cluster(schema: &Schema, clusters: &TypeUrl, name: &str) -> Result<Resource, Box<dyn Error>> {
+    // Any encoder of protobuf will do: the first field of a `Cluster` is its name.
+    let body = [&[0x0a, u8::try_from(name.len())?], name.as_bytes()].concat();
+    Ok(resource_from_bytes(schema, clusters, &Bytes::from(body), Wrapper::default())?)
 }
 
 fn print(revision: &Revision) {
@@ -51,10 +63,10 @@ fn print(revision: &Revision) {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let audiences = Audiences::new(Catalog::new(), by_cluster);
-    let source = audiences.clone();
+    let (source, schema) = (audiences.clone(), Schema::bundled());
     thread::spawn(move || {
         for line in stdin().lines().map_while(Result::ok) {
-            match changes(line.trim()) {
+            match changes(&schema, line.trim()) {
                 Ok(changes) => match source.commit(changes) {
                     Some(revision) => print(&revision),
                     None => println!("nothing new"),

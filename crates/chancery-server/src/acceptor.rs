@@ -17,8 +17,8 @@ use tracing::{debug, warn};
 use crate::connection::{self, ConnectionFuture};
 use crate::listen::{AcceptedSocket, Listener};
 use crate::policy::Peer;
+use crate::server_state::ServerState;
 use crate::service::Services;
-use crate::shared::ServerState;
 use crate::tls::Tls;
 
 /// Accepts the connections of one listener.

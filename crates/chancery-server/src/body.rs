@@ -10,7 +10,7 @@ use tonic::Status;
 
 use crate::activity::{ActiveRequest, ConnectionActivity};
 use crate::grpc::{self, StreamBody};
-use crate::shared::StreamPermit;
+use crate::server_state::StreamPermit;
 
 /// The body of any response. The request counts as open until it is dropped.
 #[derive(Default)]

@@ -24,8 +24,8 @@ use crate::event::Observer;
 use crate::listen::Listener;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
+use crate::server_state::{ServerParts, ServerState};
 use crate::service::Services;
-use crate::shared::{ServerParts, ServerState};
 use crate::store::Store;
 use crate::tower_service::{Admission, TowerService};
 

@@ -12,16 +12,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chancery_core::TypeUrl;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use tonic::Status;
 
 use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
-use crate::grpc::{StreamService, status_response};
+use crate::grpc::{StreamService, no_such_method, status_response};
 use crate::http_error::http_error;
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
 use crate::rest::PollService;
 use crate::routes::{Route, Routes};
-use crate::shared::ServerState;
+use crate::server_state::ServerState;
 use crate::tower_service::{Admission, TowerService};
 
 /// Everything that answers requests.
@@ -81,7 +80,9 @@ impl Services {
                 Some(service) if is_grpc(request.headers()) => {
                     return self.call(service, context, active, request);
                 }
-                _ if is_grpc(request.headers()) => return ready(no_such_method()),
+                _ if is_grpc(request.headers()) => {
+                    return ready(status_response(&no_such_method()));
+                }
                 _ => http_error(StatusCode::NOT_FOUND, "there is nothing here"),
             },
         };
@@ -140,11 +141,6 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?;
     let text = value.to_str().unwrap_or("?");
     Some(text.split(';').next().unwrap_or("").trim().to_ascii_lowercase())
-}
-
-/// A gRPC client gets a status of gRPC. The method may be one of v2, which is not enabled (S-010).
-fn no_such_method() -> Response<ServerBody> {
-    status_response(&Status::unimplemented("this server has no such method"))
 }
 
 fn only_post() -> Response<Bytes> {

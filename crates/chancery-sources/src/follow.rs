@@ -17,11 +17,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::change_log::ChangeLog;
 use crate::directory::{Directory, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::Watch;
 use crate::report::LoadReport;
-use crate::watch::change_log::ChangeLog;
 use crate::watch::{Wakeup, Watcher};
 
 /// A directory that is followed until this is dropped.

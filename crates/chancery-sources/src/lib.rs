@@ -37,6 +37,7 @@
 //! others; a directory that disappears deletes nothing.
 
 mod assemble;
+mod change_log;
 mod directory;
 mod fault;
 mod follow;

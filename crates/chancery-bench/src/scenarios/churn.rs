@@ -7,7 +7,7 @@ use crate::options::Churn;
 use crate::percentiles::Percentiles;
 use crate::report::{ChurnFigures, Report};
 use crate::run::{Run, WaitEnd};
-use crate::settings::RunSettings;
+use crate::run_settings::RunSettings;
 use crate::table::{CPU_PER_MESSAGE, Column, PEAK, REMARK, STREAMS, maybe, short};
 use crate::trigger::Trigger;
 

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::report::Report;
 use crate::run::{Run, WaitEnd};
-use crate::settings::RunSettings;
+use crate::run_settings::RunSettings;
 use crate::table::{
     CPU_PER_STREAM, Column, DRIVER, FIRST_LAST, FIRST_MEDIAN, MESSAGES, PAYLOAD, PEAK, REMARK,
     STREAMS, maybe,

@@ -6,7 +6,7 @@ use crate::options::Rounds;
 use crate::percentiles::{Percentiles, percentile};
 use crate::report::{Latency, Report};
 use crate::run::{Run, WaitEnd};
-use crate::settings::RunSettings;
+use crate::run_settings::RunSettings;
 use crate::table::{
     CPU_PER_MESSAGE, Column, DRIVER, MESSAGES, PAYLOAD, PEAK, REMARK, ROUNDS, STREAMS, maybe,
 };

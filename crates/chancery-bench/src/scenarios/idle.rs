@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::report::Report;
 use crate::run::{Run, WaitEnd};
-use crate::settings::RunSettings;
+use crate::run_settings::RunSettings;
 use crate::table::{Column, DRIVER, MESSAGES, REMARK, STREAMS, maybe, megabytes, short};
 
 /// Runs the scenario: all clients subscribe, and then nothing is done for a while.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
+use self::stream::StreamTask;
 use crate::calls::client::Caller;
 use crate::calls::connection::Http2Connection;
 use crate::engine::{Engine, StreamHandle};
@@ -25,14 +26,6 @@ pub(crate) use report_stream::ReportStream;
 pub(crate) struct GrpcDriver {
     context: Arc<ServerContext>,
     caller: Arc<Caller>,
-}
-
-/// One stream of a server, and what serving it needs.
-struct StreamTask {
-    engine: Arc<Engine>,
-    handle: StreamHandle,
-    caller: Arc<Caller>,
-    context: Arc<ServerContext>,
 }
 
 impl GrpcDriver {
@@ -67,7 +60,7 @@ impl GrpcDriver {
             }
             for handle in waiting {
                 if let Some(connection) = &open {
-                    streams.spawn(stream::run(self.stream(&engine, handle), connection.sender()));
+                    streams.spawn(self.stream(&engine, handle).run(connection.sender()));
                 }
             }
         }

@@ -7,6 +7,7 @@
 //! (C-065).
 
 use std::future::{pending, poll_fn};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,10 +18,19 @@ use chancery_proto::wire::encode_request;
 use h2::client::SendRequest;
 use tokio::time::timeout;
 
-use super::StreamTask;
-use crate::calls::client::ResponseReader;
+use crate::calls::client::{Caller, ResponseReader};
 use crate::calls::messages::MessageWriter;
+use crate::engine::{Engine, StreamHandle};
 use crate::errors::{error_chain, internal, unavailable};
+use crate::server_context::ServerContext;
+
+/// One stream of a server, and what serving it needs.
+pub(super) struct StreamTask {
+    pub(super) engine: Arc<Engine>,
+    pub(super) handle: StreamHandle,
+    pub(super) caller: Arc<Caller>,
+    pub(super) context: Arc<ServerContext>,
+}
 
 /// The room that a server leaves on the stream.
 enum SendRoom {
@@ -32,16 +42,16 @@ enum SendRoom {
     None(ErrorDetail),
 }
 
-/// Serves one stream to its end, and gives the machine its error.
-pub(super) async fn run(task: StreamTask, sender: SendRequest<Bytes>) {
-    let error = tokio::select! {
-        error = task.converse(sender) => error,
-        () = task.engine.closed(&task.handle) => return,
-    };
-    task.engine.ended(&task.handle, error);
-}
-
 impl StreamTask {
+    /// Serves the stream to its end, and gives the machine its error.
+    pub(super) async fn run(self, sender: SendRequest<Bytes>) {
+        let error = tokio::select! {
+            error = self.converse(sender) => error,
+            () = self.engine.closed(&self.handle) => return,
+        };
+        self.engine.ended(&self.handle, error);
+    }
+
     async fn converse(&self, sender: SendRequest<Bytes>) -> ErrorDetail {
         let (inbox, out) = match self.open(sender).await {
             Ok(opened) => opened,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::authority_key::AuthorityKey;
 use super::ids::{ServerId, StreamId};
-use super::naming::AuthorityKey;
 use super::resource::ResourceState;
 use super::response::InvalidResource;
 use crate::{ErrorDetail, ResourceName, TypeUrl};

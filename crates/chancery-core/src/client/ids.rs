@@ -1,4 +1,4 @@
-//! The ids of servers and streams.
+//! The ids of servers, streams and watches.
 
 use crate::Scope;
 
@@ -17,6 +17,10 @@ pub struct StreamId {
     pub scope: Scope,
 }
 
+/// One watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WatchId(u64);
+
 impl ServerId {
     pub(super) fn new(index: usize) -> Self {
         Self(index)
@@ -25,5 +29,11 @@ impl ServerId {
     /// Returns its index among the servers.
     pub fn index(self) -> usize {
         self.0
+    }
+}
+
+impl WatchId {
+    pub(super) fn new(number: u64) -> Self {
+        Self(number)
     }
 }

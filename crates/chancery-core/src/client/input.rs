@@ -1,9 +1,8 @@
 //! The inputs of the machine, and the effects that it has on its driver.
 
 use super::error::ErrorKind;
-use super::ids::StreamId;
+use super::ids::{StreamId, WatchId};
 use super::response::Response;
-use super::watching::WatchId;
 use crate::ErrorDetail;
 
 /// Something that happened.

@@ -9,6 +9,7 @@
 //!   naming/       which name a target means, and under which authority
 //! ```
 
+mod authority_key;
 mod cache;
 mod dependency_manager;
 mod error;
@@ -26,18 +27,17 @@ mod setup;
 mod token_bucket;
 mod watching;
 
+pub use authority_key::AuthorityKey;
 pub use dependency_manager::{
     DependencyManager, ResourceKey, ResourceResult, WatchChange, XdsConfig, XdsConfigResult,
 };
 pub use error::{ErrorKind, WatchError};
 pub use event::Event;
-pub use ids::{ServerId, StreamId};
+pub use ids::{ServerId, StreamId, WatchId};
 pub use input::{Effect, Input};
 pub use machine::Machine;
 pub use machine::status::ResourceStatus;
-pub use naming::{
-    AuthorityKey, InvalidTarget, Naming, NamingError, ResolvedName, Target, Template,
-};
+pub use naming::{InvalidTarget, Naming, NamingError, ResolvedName, Target, Template};
 pub use resource::{CachedResource, Rejection, ResourceState};
 pub use response::{
     DecodedBody, HeartbeatResource, InvalidResource, ReceivedResource, Response, ResponseItem,
@@ -46,4 +46,4 @@ pub use setup::{
     AuthoritySetup, Fallback, Protocol, ServerFeatures, ServerKey, ServerSetup, Settings, Setup,
 };
 pub use token_bucket::{RateLimit, TokenBucket};
-pub use watching::{WatchEvent, WatchId};
+pub use watching::WatchEvent;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::authority_key::AuthorityKey;
 use super::ids::ServerId;
-use super::naming::AuthorityKey;
 use super::token_bucket::RateLimit;
 use crate::{Node, Scope, TypeUrl, Variant};
 

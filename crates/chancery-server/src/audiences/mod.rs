@@ -191,7 +191,7 @@ impl<A: Assign> Policy for Audiences<A> {
         // meanwhile (T-28).
         if !self.0.catalog.is_served(&audience) {
             return Err(Refusal::Unavailable(match self.0.catalog.revision() {
-                Some(_) => format!("the files of `{name}` have not been free of faults so far"),
+                Some(_) => format!("`{name}` is held back and has had no good state so far"),
                 None => "there is no configuration so far".to_owned(),
             }));
         }

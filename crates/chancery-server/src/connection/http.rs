@@ -5,9 +5,9 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::executor::{Cork, StreamSet};
+use super::first_bytes::HttpVersion;
 use super::http1::Http1;
 use super::http2::Http2;
-use super::opening::HttpVersion;
 use super::responder::Responder;
 use super::stream::Http2Stream;
 

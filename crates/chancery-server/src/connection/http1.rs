@@ -16,7 +16,7 @@ use super::executor::Cork;
 use super::responder::Responder;
 use crate::body::ServerBody;
 use crate::config::Times;
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
 use crate::service::{ResponseFuture, ServiceResponse};
 
 /// HTTP/1.1 of one connection.

@@ -16,7 +16,7 @@ use super::executor::{Cork, StreamSet};
 use super::responder::Responder;
 use super::stream::Http2Stream;
 use crate::config::Limits;
-use crate::request::{Http2Body, RequestBody};
+use crate::request_body::{Http2Body, RequestBody};
 
 /// The flow-control window for requests, of a stream and of the connection, in bytes.
 const WINDOW: u32 = 1 << 20;

@@ -6,12 +6,12 @@
 
 mod date;
 mod executor;
+mod first_bytes;
 mod http;
 mod http1;
 mod http2;
 mod keepalive;
 mod lifetime;
-mod opening;
 mod responder;
 mod stream;
 
@@ -52,7 +52,7 @@ where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let last = begun + services.shared.config.times.handshake_timeout;
-    let (version, first) = match timeout_at(last, opening::read_version(&mut io)).await {
+    let (version, first) = match timeout_at(last, first_bytes::read_version(&mut io)).await {
         Ok(Ok(opened)) => opened,
         Ok(Err(error)) => {
             debug!(%peer, "closed before it said anything: {error}");

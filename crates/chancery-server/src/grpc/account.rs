@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use crate::event::{StreamEvent, StreamEventKind};
 use crate::metrics::{Metrics, StreamLabels, TypeCounters, TypeLabels, observe};
 use crate::policy::{Client, Peer};
-use crate::shared::{ServerState, StreamPermit};
+use crate::server_state::{ServerState, StreamPermit};
 use crate::store::AudienceName;
 
 /// One stream, as logs, metrics and observers see it.

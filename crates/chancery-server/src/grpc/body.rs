@@ -19,10 +19,10 @@ use tonic::Status;
 use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit, SendPermits};
 use super::session::StreamSession;
-use super::status::{draining, trailers};
+use super::status::{draining, too_many_big_responses, trailers};
 use crate::activity::ConnectionActivity;
 use crate::config::Limits;
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
 
 /// The number of requests that are taken before other streams get the thread.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -203,7 +203,7 @@ impl StreamBody {
     fn give_up(&mut self) {
         self.permit = None;
         self.out = Frames::default();
-        self.end_with(Status::resource_exhausted("too many clients ask for large responses"));
+        self.end_with(too_many_big_responses());
     }
 
     fn end_with(&mut self, status: Status) {

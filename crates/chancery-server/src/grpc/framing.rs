@@ -1,15 +1,17 @@
 //! gRPC messages in the bytes of HTTP/2 bodies.
 //!
-//! [`chancery_proto::frames`] finds messages in chunks. Here its errors become statuses, and responses
-//! become chunks.
+//! [`chancery_proto::frames`] finds messages in chunks. Here bodies are read, and responses become
+//! chunks.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use chancery_proto::frames::{self, FrameError};
+use chancery_proto::frames;
 use http_body::Body;
 use tonic::Status;
+
+use super::status;
 
 /// The size of a frame's header: a flag and a length.
 const HEADER: usize = 5;
@@ -42,28 +44,16 @@ impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
     /// When the client breaks the framing or the limit, or compresses.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<NextMessage, Status>> {
         loop {
-            if let Some(message) = self.found.next().map_err(refusal)? {
+            if let Some(message) = self.found.next().map_err(status::of_frame_error)? {
                 return Poll::Ready(Ok(NextMessage::Message(message)));
             }
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => self.found.push(frame.into_data().unwrap_or_default()),
                 Some(Err(_)) => return Poll::Ready(Ok(NextMessage::Gone)),
                 None if self.found.is_between() => return Poll::Ready(Ok(NextMessage::End)),
-                None => return Poll::Ready(Err(Status::internal("a request ends in its middle"))),
+                None => return Poll::Ready(Err(status::cut_short())),
             }
         }
-    }
-}
-
-fn refusal(error: FrameError) -> Status {
-    match error {
-        FrameError::Compressed => Status::unimplemented(
-            "compressed requests are not supported: send `grpc-encoding: identity`",
-        ),
-        FrameError::TooLarge { size, limit } => {
-            Status::resource_exhausted(format!("a request has {size} bytes; {limit} are allowed"))
-        }
-        other => Status::internal(other.to_string()),
     }
 }
 

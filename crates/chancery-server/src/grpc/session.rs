@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use chancery_core::server::{Event, Input, Violation};
+use chancery_core::server::{Event, Input};
 use chancery_core::{Request, Scope, Time, TypeUrl, Variant, server};
 use chancery_proto::wire;
 use tokio::time::Instant;
@@ -15,8 +15,9 @@ use tonic::Status;
 
 use super::account::Account;
 use super::framing::{Frames, frame};
+use super::status;
 use crate::policy::Peer;
-use crate::shared::{ServerState, StreamPermit};
+use crate::server_state::{ServerState, StreamPermit};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
@@ -54,7 +55,7 @@ impl StreamSession {
         };
         let request = request.map_err(|error| {
             self.account.client_fault(&error);
-            Status::invalid_argument(error.to_string())
+            status::of_decode_error(&error)
         })?;
         for event in self.handle(Input::Request(request), now)? {
             if let (Event::Subscribed { demand, .. }, Some(watch)) = (event, &mut self.watch) {
@@ -121,7 +122,7 @@ impl StreamSession {
     fn handle(&mut self, input: Input, now: Instant) -> Result<Vec<Event>, Status> {
         let events = self.machine.handle(self.time(now), input).map_err(|violation| {
             self.account.client_fault(&violation);
-            status_of(&violation)
+            status::of_violation(&violation)
         })?;
         for event in &events {
             self.account.record(event, now);
@@ -177,14 +178,5 @@ impl StreamSession {
     /// The age of the stream at that moment.
     fn time(&self, now: Instant) -> Time {
         Time(now.saturating_duration_since(self.account.started()))
-    }
-}
-
-/// The one place where violations become gRPC statuses.
-fn status_of(violation: &Violation) -> Status {
-    if violation.is_limit() {
-        Status::resource_exhausted(violation.to_string())
-    } else {
-        Status::invalid_argument(violation.to_string())
     }
 }

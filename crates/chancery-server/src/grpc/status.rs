@@ -1,6 +1,9 @@
 //! Statuses of gRPC, in headers and in trailers.
 
 use bytes::Bytes;
+use chancery_core::server::Violation;
+use chancery_proto::frames::FrameError;
+use chancery_proto::wire::DecodeError;
 use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use tonic::{Code, Status};
@@ -21,7 +24,54 @@ pub(super) fn draining() -> Status {
     Status::unavailable("draining")
 }
 
-/// The trailers with that status.
+/// The status of a method that is not there. It may be one of v2, which is not enabled (S-010).
+pub(crate) fn no_such_method() -> Status {
+    Status::unimplemented("this server has no such method")
+}
+
+/// The status of a stream or call that is one too many.
+pub(super) fn too_many_streams(limit: usize) -> Status {
+    Status::resource_exhausted(format!("the server has its {limit} streams"))
+}
+
+/// The status of a stream whose large response waited too long for its turn (S-111).
+pub(super) fn too_many_big_responses() -> Status {
+    Status::resource_exhausted("too many clients ask for large responses")
+}
+
+/// The status of a stream whose client ends it within a message.
+pub(super) fn cut_short() -> Status {
+    Status::internal("a request ends in its middle")
+}
+
+/// The status of a stream with a message that cannot be taken out of the bytes.
+pub(super) fn of_frame_error(error: FrameError) -> Status {
+    match error {
+        FrameError::Compressed => Status::unimplemented(
+            "compressed requests are not supported: send `grpc-encoding: identity`",
+        ),
+        FrameError::TooLarge { size, limit } => {
+            Status::resource_exhausted(format!("a request has {size} bytes; {limit} are allowed"))
+        }
+        other => Status::internal(other.to_string()),
+    }
+}
+
+/// The status of a stream with a message that is no request.
+pub(super) fn of_decode_error(error: &DecodeError) -> Status {
+    Status::invalid_argument(error.to_string())
+}
+
+/// The status of a stream whose client breaks the protocol or a limit.
+pub(super) fn of_violation(violation: &Violation) -> Status {
+    if violation.is_limit() {
+        Status::resource_exhausted(violation.to_string())
+    } else {
+        Status::invalid_argument(violation.to_string())
+    }
+}
+
+/// The trailers of a stream that ends because its client should go to another server.
 pub(crate) fn draining_trailers() -> Frame<Bytes> {
     trailers(&draining())
 }

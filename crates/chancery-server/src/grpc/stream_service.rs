@@ -8,11 +8,11 @@ use tonic::Status;
 use super::body::StreamBody;
 use super::send_permits::SendPermits;
 use super::session::StreamSession;
-use super::status::draining;
+use super::status::{draining, too_many_streams};
 use crate::activity::RequestContext;
-use crate::request::RequestBody;
+use crate::request_body::RequestBody;
 use crate::routes::StreamRoute;
-use crate::shared::{ServerState, StreamPermit};
+use crate::server_state::{ServerState, StreamPermit};
 
 /// Opens discovery streams.
 pub(crate) struct StreamService {
@@ -59,7 +59,7 @@ impl StreamService {
         }
         StreamPermit::take(&self.shared).ok_or_else(|| {
             let limit = self.shared.config.limits.max_streams;
-            Status::resource_exhausted(format!("the server has its {limit} streams"))
+            too_many_streams(limit)
         })
     }
 }

@@ -20,8 +20,8 @@ use crate::activity::RequestContext;
 use crate::http_error::http_error;
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
-use crate::request::RequestBody;
-use crate::shared::{ServerState, StreamPermit};
+use crate::request_body::RequestBody;
+use crate::server_state::{ServerState, StreamPermit};
 use crate::store::Watch;
 
 mod repeats;

@@ -27,7 +27,7 @@ use chancery_core::server::{DemandEdit, DemandFilter, SnapshotChanges};
 use tokio::time::Instant;
 
 use super::demand::{Demand, DemandCounts};
-use super::{Asking, AudienceName, Store, Unchanged};
+use super::name::AudienceName;
 
 /// The state of an audience, as a watch sees it when it looks.
 #[derive(Clone, Debug, Default)]
@@ -39,8 +39,8 @@ pub(crate) struct AudienceState {
     pub(crate) reassigned: bool,
 }
 
-/// One audience.
-pub(super) struct Audience {
+/// An audience in the store: what it sees, and its watchers.
+pub(super) struct WatchedAudience {
     shown: Mutex<Shown>,
     /// The number of changes of what is shown.
     count: AtomicU64,
@@ -81,11 +81,30 @@ struct WatcherHandle {
     node: Option<u64>,
 }
 
+/// A question for an audience that is under way. It is made before the policy is asked, so that a
+/// reassignment meanwhile is not missed.
+pub(crate) struct Asking {
+    /// The number of reassignments before it.
+    pub(super) epoch: u64,
+    /// The hash of the id of the node that asks.
+    pub(super) node: Option<u64>,
+}
+
+/// The store of a watch, as far as the watch needs it.
+pub(super) trait WatchStore: Send + Sync {
+    /// Returns true if somebody follows what streams want.
+    fn follows_demand(&self) -> bool;
+    /// Tells whoever follows the demand that an audience wants something else. No lock is held.
+    fn demand_changed(&self, audience: &AudienceName);
+    /// Forgets an audience that nobody watches, unless something was published for it.
+    fn forget_if_unused(&self, audience: &AudienceName);
+}
+
 /// One watcher of one audience.
 pub(crate) struct Watch {
-    store: Arc<Store>,
+    store: Arc<dyn WatchStore>,
     name: AudienceName,
-    audience: Arc<Audience>,
+    audience: Arc<WatchedAudience>,
     handle: Arc<WatcherHandle>,
     id: u64,
     /// The count of the state that was seen last; `None` before the first.
@@ -94,7 +113,10 @@ pub(crate) struct Watch {
     wanted: Option<Box<Demand>>,
 }
 
-impl Audience {
+/// The snapshot that is shown was not changed.
+pub(super) struct Unchanged;
+
+impl WatchedAudience {
     pub(super) fn new() -> Self {
         Self {
             shown: Mutex::default(),
@@ -217,9 +239,9 @@ impl Audience {
 impl Watch {
     /// Call it with the store's lock held, so that the audience is not forgotten meanwhile.
     pub(super) fn new(
-        store: Arc<Store>,
+        store: Arc<dyn WatchStore>,
         name: AudienceName,
-        audience: Arc<Audience>,
+        audience: Arc<WatchedAudience>,
         asking: &Asking,
     ) -> Self {
         let handle = Arc::new(WatcherHandle {
@@ -360,6 +382,7 @@ mod tests {
     use chancery_core::{Resource, TypeUrl};
 
     use super::*;
+    use crate::store::Store;
 
     #[derive(Default)]
     struct Count(AtomicUsize);

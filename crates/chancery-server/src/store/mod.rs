@@ -13,6 +13,7 @@
 
 mod audience;
 mod demand;
+mod name;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -23,13 +24,10 @@ use chancery_catalog::AudienceSnapshot;
 use chancery_core::{Node, Snapshot};
 use tokio::time::Instant;
 
-use self::audience::Audience;
+use self::audience::{Asking, WatchStore, WatchedAudience};
 pub(crate) use self::audience::{AudienceState, Watch};
 pub use self::demand::{Demand, TypeDemand};
-
-/// The name of an audience: the nodes that see the same snapshot.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AudienceName(Arc<str>);
+pub use self::name::AudienceName;
 
 /// The snapshots of all audiences.
 ///
@@ -44,7 +42,7 @@ pub struct AudienceName(Arc<str>);
 /// ```
 #[derive(Default)]
 pub struct Store {
-    audiences: Mutex<Audiences>,
+    audiences: Mutex<AudienceMap>,
     supply: Option<Box<dyn Supply>>,
     /// The function that is called when an audience wants something else.
     demand_changed: OnceLock<DemandChanged>,
@@ -61,29 +59,12 @@ pub trait Supply: Send + Sync + 'static {
     fn supply(&self, audience: &AudienceName) -> Option<AudienceSnapshot>;
 }
 
+/// The audiences that are published or watched, by name.
 #[derive(Default)]
-struct Audiences {
-    audiences: HashMap<AudienceName, Arc<Audience>>,
+struct AudienceMap {
+    audiences: HashMap<AudienceName, Arc<WatchedAudience>>,
     /// The number of reassignments so far.
     epoch: u64,
-}
-
-/// A question for an audience that is under way. It is made before the policy is asked, so that a
-/// reassignment meanwhile is not missed.
-pub(crate) struct Asking {
-    epoch: u64,
-    /// The hash of the id of the node that asks.
-    node: Option<u64>,
-}
-
-/// The snapshot that is shown was not changed.
-struct Unchanged;
-
-impl AudienceName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl Store {
@@ -212,7 +193,7 @@ impl Store {
         let known = audiences.audience(name.clone());
         // A snapshot that nobody watches may be about to go, and is not kept up to date.
         let is_first = !known.is_watched();
-        let watch = Watch::new(Arc::clone(self), name, known, asking);
+        let watch = Watch::new(Arc::<Self>::clone(self), name, known, asking);
         if audiences.epoch != asking.epoch {
             watch.reassign();
         }
@@ -242,75 +223,45 @@ impl Store {
         audience.concerned(before.as_deref(), &supplied.snapshot, wakers);
     }
 
-    /// Returns true if somebody follows what streams want.
+    /// Has each question that is under way now asked again. Returns the audiences there are: a
+    /// question for any other comes later.
+    fn next_epoch(&self) -> Vec<Arc<WatchedAudience>> {
+        let mut audiences = self.lock();
+        audiences.epoch += 1;
+        audiences.audiences.values().cloned().collect()
+    }
+
+    /// No code panics with the lock held, and the map would be whole even then.
+    fn lock(&self) -> MutexGuard<'_, AudienceMap> {
+        self.audiences.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WatchStore for Store {
     fn follows_demand(&self) -> bool {
         self.demand_changed.get().is_some()
     }
 
-    /// Tells whoever follows the demand that an audience wants something else. No lock is held.
     fn demand_changed(&self, audience: &AudienceName) {
         if let Some(changed) = self.demand_changed.get() {
             changed(audience);
         }
     }
 
-    /// Has each question that is under way now asked again. Returns the audiences there are: a
-    /// question for any other comes later.
-    fn next_epoch(&self) -> Vec<Arc<Audience>> {
-        let mut audiences = self.lock();
-        audiences.epoch += 1;
-        audiences.audiences.values().cloned().collect()
-    }
-
     fn forget_if_unused(&self, audience: &AudienceName) {
         self.lock().forget_if_unused(audience);
     }
-
-    /// No code panics with the lock held, and the map would be whole even then.
-    fn lock(&self) -> MutexGuard<'_, Audiences> {
-        self.audiences.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl Audiences {
-    fn audience(&mut self, name: AudienceName) -> Arc<Audience> {
-        Arc::clone(self.audiences.entry(name).or_insert_with(|| Arc::new(Audience::new())))
+impl AudienceMap {
+    fn audience(&mut self, name: AudienceName) -> Arc<WatchedAudience> {
+        Arc::clone(self.audiences.entry(name).or_insert_with(|| Arc::new(WatchedAudience::new())))
     }
 
     fn forget_if_unused(&mut self, name: &AudienceName) {
         if self.audiences.get(name).is_some_and(|audience| audience.is_unused()) {
             self.audiences.remove(name);
         }
-    }
-}
-
-impl From<&str> for AudienceName {
-    fn from(name: &str) -> Self {
-        Self(name.into())
-    }
-}
-
-impl From<String> for AudienceName {
-    fn from(name: String) -> Self {
-        Self(name.into())
-    }
-}
-
-impl From<&Self> for AudienceName {
-    fn from(name: &Self) -> Self {
-        name.clone()
-    }
-}
-
-impl fmt::Display for AudienceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for AudienceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
     }
 }
 

@@ -17,6 +17,7 @@ use std::thread;
 use chancery_catalog::{Catalog, ChangeSet, Layer};
 use chancery_proto::schema::Schema;
 
+use crate::change_log::{ChangeLog, ChangedPlaces};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::layers::DirectoryLayers;
 use crate::options::Options;
@@ -29,7 +30,6 @@ use crate::scan::patch;
 use crate::scan::scan;
 use crate::warnings::WarningsSeen;
 use crate::watch::Watcher;
-use crate::watch::change_log::{ChangeLog, ChangedPlaces};
 
 /// A directory of resources.
 pub struct Directory {
@@ -44,7 +44,7 @@ pub struct Directory {
     /// The last reading, with which the next one is compared.
     last: Option<Reading>,
     /// True if the last reading is in the catalog.
-    published: bool,
+    committed: bool,
     layers: DirectoryLayers,
     /// The number of files at the last load without faults, and the identity of their directory. It
     /// is `None` once that directory is gone, so that the next one at the same place counts as
@@ -65,7 +65,7 @@ impl Directory {
             cache: Cache::default(),
             catalog: Catalog::default(),
             last: None,
-            published: false,
+            committed: false,
             layers: DirectoryLayers::new(),
             filled: None,
             warnings: WarningsSeen::default(),
@@ -157,7 +157,7 @@ impl Directory {
         Reading { listing, documents }
     }
 
-    /// Publishes what was read, if the directory is still the same.
+    /// Commits what was read, if the directory is still the same.
     fn conclude(&mut self, reading: Reading) -> Option<LoadReport> {
         (self.peek() == reading.listing).then(|| self.take(reading))
     }
@@ -165,11 +165,11 @@ impl Directory {
     /// The changes at these places since the last load; `None` if everything has to be read.
     fn changes(&self, at: &ChangedPlaces) -> Option<Vec<FileChange>> {
         let reports_all = self.watcher.as_ref().is_some_and(Watcher::reports_everything);
-        let last = self.last.as_ref().filter(|_| reports_all && self.published)?;
+        let last = self.last.as_ref().filter(|_| reports_all && self.committed)?;
         patch::changed_files(&last.listing, &self.options, at)
     }
 
-    /// Reads the changed files, and publishes them if they are still the same and nothing else
+    /// Reads the changed files, and commits them if they are still the same and nothing else
     /// changed. All other files are then as they were read before.
     fn attempt_changes(
         &mut self,
@@ -200,13 +200,13 @@ impl Directory {
         Some(self.cache.read_one(found, &self.options, &self.schema))
     }
 
-    /// Publishes a whole reading.
+    /// Commits a whole reading.
     fn take(&mut self, reading: Reading) -> LoadReport {
         let layers = self.layers.read_all(&reading);
         let mut report = self.report(&reading.listing);
-        if self.published {
+        if self.committed {
             let changes = self.layers.changes_of_all(&reading.listing, layers, &report.faults);
-            self.publish(changes, &mut report);
+            self.commit(changes, &mut report);
         }
         report.warnings = self.warnings.new_of_scan(&reading);
         self.warn_of_rest(&mut report);
@@ -214,7 +214,7 @@ impl Directory {
         report
     }
 
-    /// Publishes the last load with the files that changed since.
+    /// Commits the last load with the files that changed since.
     fn take_changes(
         &mut self,
         mut reading: Reading,
@@ -228,9 +228,9 @@ impl Directory {
         }
         let layers = self.layers.read_edits(&edits, &reading, &self.catalog);
         let mut report = self.report(&reading.listing);
-        if self.published {
+        if self.committed {
             let changes = self.layers.changes_of_edits(layers);
-            self.publish(changes, &mut report);
+            self.commit(changes, &mut report);
         }
         report.warnings = self.warnings.of_edits(edits.values().flatten());
         self.warn_of_rest(&mut report);
@@ -244,8 +244,8 @@ impl Directory {
         report.faults.clone_from(&listing.faults);
         report.faults.extend(self.layers.faults().cloned());
         report.faults.extend(self.emptied(listing));
-        self.published = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
-        if self.published {
+        self.committed = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
+        if self.committed {
             self.filled = Some((listing.top, listing.files.len()));
         } else if let (None, Some((known, _))) = (listing.top, &mut self.filled) {
             *known = None;
@@ -263,7 +263,7 @@ impl Directory {
             .then(|| Wrong::Emptied(files).at(Scope::Directory, &self.options.directory, None))
     }
 
-    fn publish(&self, changes: ChangeSet, report: &mut LoadReport) {
+    fn commit(&self, changes: ChangeSet, report: &mut LoadReport) {
         report.revision = self.catalog.commit(changes);
         report.resources = self.catalog.resource_count(self.layers.known());
     }

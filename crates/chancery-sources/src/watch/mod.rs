@@ -9,7 +9,6 @@
 //! useful: if opening the top directory causes an event, the watch is on the directory that exists
 //! now. A sync cookie ([`SyncCookies`]) proves that the events of all earlier changes have arrived.
 
-pub(crate) mod change_log;
 pub(crate) mod sync_cookies;
 
 use std::collections::BTreeMap;
@@ -22,10 +21,10 @@ use chancery_proto::document::Format;
 use notify::event::{AccessKind, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
+use crate::change_log::ChangeLog;
 use crate::fault::Warning;
 use crate::scan::listing::{FileIdentity, Places};
 use crate::scan::skipped::is_skipped;
-use crate::watch::change_log::ChangeLog;
 use crate::watch::sync_cookies::{SyncCookies, cookie_of};
 
 /// A way to wake the follower. It has room for one: the follower does not ask why it was woken.
@@ -180,7 +179,7 @@ mod tests {
     use notify::event::{AccessMode, CreateKind, DataChange, Flag, RemoveKind, RenameMode};
 
     use super::*;
-    use crate::watch::change_log::ChangedPlaces;
+    use crate::change_log::ChangedPlaces;
 
     fn places() -> Places {
         Places {

@@ -1,6 +1,6 @@
 //! `chancery.yaml` while the server runs: notices that the file changed, and reads it again.
 //!
-//! Not here: what a change leads to, which is the follower's (`serve/follower.rs`).
+//! Not here: what a change leads to, which the `ChangeApplier` decides (`serve/change_applier.rs`).
 
 use std::path::Path;
 use std::{fs, io};

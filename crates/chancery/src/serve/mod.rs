@@ -1,19 +1,19 @@
 //! `chancery serve`: from the command line to a server that runs, and to its end.
 //!
 //! ```text
-//!   flags, chancery.yaml --> Config --+--> Directory --load--> Catalog --+
-//!                                     |        |                         v
-//!                                     |     Follower -- Revision --> Audiences --> Store
-//!                                     |                                               |
-//!                                     +--> listeners ------------------------------> Server
+//!   flags, chancery.yaml --> Config --+--> Directory --load--> Catalog -------+
+//!                                     |        |                              v
+//!                                     |     ChangeApplier -- Revision --> Audiences --> Store
+//!                                     |                                                   |
+//!                                     +--> listeners ----------------------------------> Server
 //! ```
 //!
 //! No client is served before the whole directory was read once. Only the admin interface answers
 //! earlier, and says that the server is not ready.
 
 mod audiences;
+mod change_applier;
 mod first;
-mod follower;
 mod grouping;
 mod listeners;
 mod metrics;
@@ -34,8 +34,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use self::audiences::StreamLog;
+use self::change_applier::ChangeApplier;
 pub(crate) use self::first::schema;
-use self::follower::Follower;
 use self::grouping::Grouping;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
@@ -78,7 +78,7 @@ struct Parts {
     server: Server,
     listeners: Listeners,
     admin: Arc<Admin>,
-    follower: Arc<Follower>,
+    applier: Arc<ChangeApplier>,
     directory: Directory,
 }
 
@@ -96,14 +96,14 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let listeners = listeners::bind(&config).await?;
 
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
-    let follower = Follower::new(audiences.clone(), Arc::clone(&admin), metrics, file);
-    follower.loaded(&report);
+    let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, file);
+    applier.loaded(&report);
     let server = Server::new(audiences.store(), audiences, config.server())
         .with_observer(StreamLog::default())
         .with_metrics(server_metrics)
         .with_schema(schema);
-    let follower = Arc::new(follower);
-    let parts = Parts { server, listeners, admin, follower, directory };
+    let applier = Arc::new(applier);
+    let parts = Parts { server, listeners, admin, applier, directory };
     let ended = run_parts(parts, &mut signals).await;
     closing.cancel();
     ended
@@ -111,12 +111,12 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
 
 /// Runs until a signal. The first one ends the server in order, the second one at once.
 async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
-    let Parts { server, listeners: Listeners { all, tls }, admin, follower, directory } = parts;
-    let notified = Arc::clone(&follower);
+    let Parts { server, listeners: Listeners { all, tls }, admin, applier, directory } = parts;
+    let notified = Arc::clone(&applier);
     let following = directory.follow(move |report| notified.loaded(report));
     let following = following.context("cannot follow the directory")?;
     let stop = CancellationToken::new();
-    let looking = tokio::spawn(watch_config(follower, stop.clone()));
+    let looking = tokio::spawn(watch_config(applier, stop.clone()));
     admin.readiness.advance(ReadinessState::Ready);
 
     let mut served = std::pin::pin!(server.serve(all, stop.clone().cancelled_owned()));
@@ -163,13 +163,13 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> CancellationToken
 }
 
 /// Checks at an interval if `chancery.yaml` has changed.
-async fn watch_config(follower: Arc<Follower>, stop: CancellationToken) {
+async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
-        let follower = Arc::clone(&follower);
+        let applier = Arc::clone(&applier);
         // Reading blocks, for long if the file is on another machine.
-        tokio::task::spawn_blocking(move || follower.check_config()).await.ok();
+        tokio::task::spawn_blocking(move || applier.check_config()).await.ok();
     }
 }
 

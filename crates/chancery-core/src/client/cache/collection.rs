@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::ResourceName;
 use crate::client::error::WatchError;
-use crate::client::watching::{ChangeKind, EVERYTHING, Notifier, WatchId};
+use crate::client::ids::WatchId;
+use crate::client::watching::{ChangeKind, EVERYTHING, Notifier};
 
 /// A collection that somebody watches.
 #[derive(Debug)]

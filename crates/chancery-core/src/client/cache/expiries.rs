@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::client::naming::AuthorityKey;
+use crate::client::authority_key::AuthorityKey;
 use crate::{ResourceName, Time, TypeUrl};
 
 /// A resource where it is held, which need not be under its own authority: everything may be

@@ -13,12 +13,12 @@ use super::collection::WatchedCollection;
 use super::expiries::Expiries;
 use super::restored::RestoredResources;
 use super::type_cache::TypeCache;
+use crate::client::authority_key::AuthorityKey;
 use crate::client::error::WatchError;
-use crate::client::ids::{ServerId, StreamId};
-use crate::client::naming::AuthorityKey;
+use crate::client::ids::{ServerId, StreamId, WatchId};
 use crate::client::resource::CachedResource;
 use crate::client::setup::Setup;
-use crate::client::watching::{WatchId, WatchSubject, Watchers};
+use crate::client::watching::{WatchSubject, Watchers};
 use crate::{ResourceName, Time, TypeUrl};
 
 /// All that a client watches and holds.

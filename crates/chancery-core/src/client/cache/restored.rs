@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::collection::is_member;
-use crate::client::naming::AuthorityKey;
+use crate::client::authority_key::AuthorityKey;
 use crate::client::resource::CachedResource;
 use crate::{ResourceName, TypeUrl};
 

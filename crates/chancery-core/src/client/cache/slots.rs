@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry::CacheEntry;
 use crate::ResourceName;
-use crate::client::watching::WatchId;
+use crate::client::ids::WatchId;
 
 /// One resource, and the watchers that have it by its name.
 #[derive(Debug, Default)]

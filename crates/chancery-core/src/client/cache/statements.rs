@@ -13,9 +13,9 @@ use super::expiries::Expiry;
 use super::membership::{Membership, StateChange};
 use super::resource_cache::ResourceCache;
 use super::slots::CacheSlot;
+use crate::client::authority_key::AuthorityKey;
 use crate::client::error::WatchError;
 use crate::client::ids::ServerId;
-use crate::client::naming::AuthorityKey;
 use crate::client::watching::{ChangeKind, Notifier, Watchers};
 use crate::{ResourceName, Time, TypeUrl};
 

@@ -11,8 +11,9 @@ use super::entry::CacheEntry;
 use super::slots::CacheSlots;
 use super::type_cache::TypeCache;
 use crate::ResourceName;
+use crate::client::ids::WatchId;
 use crate::client::resource::CachedResource;
-use crate::client::watching::{ChangeKind, Notifier, WatchId, is_collection};
+use crate::client::watching::{ChangeKind, Notifier, is_collection};
 
 impl TypeCache {
     /// Adds a watcher of a resource, and tells it what is known (C-048). `restored` is left of an

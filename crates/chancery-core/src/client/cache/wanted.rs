@@ -10,8 +10,8 @@ use super::authority::AuthorityCache;
 use super::entry::CacheEntry;
 use super::resource_cache::ResourceCache;
 use super::type_cache::TypeCache;
+use crate::client::authority_key::AuthorityKey;
 use crate::client::ids::ServerId;
-use crate::client::naming::AuthorityKey;
 use crate::{ResourceName, TypeUrl, Version, Versions};
 
 /// The names that one server is asked for of one type.

@@ -6,10 +6,10 @@
 //!
 //! [gRFC A71]: https://github.com/grpc/proposal/blob/master/A71-xds-fallback.md
 
+use crate::client::authority_key::AuthorityKey;
 use crate::client::cache::{AuthorityCache, ResourceCache};
 use crate::client::event::Event;
 use crate::client::ids::ServerId;
-use crate::client::naming::AuthorityKey;
 use crate::client::response::{Response, ResponseItem};
 use crate::client::servers::{ClientSubscription, ServerChannel, Servers};
 use crate::client::setup::Setup;

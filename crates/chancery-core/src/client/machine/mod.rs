@@ -19,17 +19,17 @@ pub(super) mod status;
 mod timeouts;
 
 use self::fallback::ServerChoice;
+use crate::client::authority_key::AuthorityKey;
 use crate::client::cache::{AuthorityCache, ResourceCache};
 use crate::client::error::{ErrorKind, WatchError};
 use crate::client::event::Event;
-use crate::client::ids::StreamId;
+use crate::client::ids::{StreamId, WatchId};
 use crate::client::input::{Effect, Input};
 use crate::client::lifecycle::StreamEnd;
-use crate::client::naming::AuthorityKey;
 use crate::client::resource::CachedResource;
 use crate::client::servers::{ClientSubscription, Servers};
 use crate::client::setup::Setup;
-use crate::client::watching::{WatchEvent, WatchId, WatchSubject, Watchers};
+use crate::client::watching::{WatchEvent, WatchSubject, Watchers};
 use crate::{ErrorDetail, Request, ResourceName, Time, TypeUrl, Variant};
 
 /// A client of any number of servers, as a value.

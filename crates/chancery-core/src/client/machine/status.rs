@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::Machine;
+use crate::client::authority_key::AuthorityKey;
 use crate::client::error::WatchError;
 use crate::client::ids::{ServerId, StreamId};
-use crate::client::naming::AuthorityKey;
 use crate::client::resource::{CachedResource, Rejection, ResourceState};
 use crate::{ResourceName, Time, TypeUrl};
 

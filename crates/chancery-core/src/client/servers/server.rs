@@ -11,11 +11,11 @@ use std::sync::Arc;
 use super::requests::RequestContext;
 use super::stream::{DiscoveryStream, OpenStream, StreamChange};
 use super::subscription::ClientSubscription;
+use crate::client::authority_key::AuthorityKey;
 use crate::client::cache::{AuthorityCache, ResourceCache};
 use crate::client::error::WatchError;
 use crate::client::ids::{ServerId, StreamId};
 use crate::client::lifecycle::StreamEnd;
-use crate::client::naming::AuthorityKey;
 use crate::client::setup::{Protocol, ServerSetup, Settings, Setup};
 use crate::{Request, ResourceName, Scope, Time, TypeUrl};
 

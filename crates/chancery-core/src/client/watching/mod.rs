@@ -29,12 +29,8 @@ pub(super) use self::subject::{EVERYTHING, WatchSubject, is_collection};
 pub(super) use self::watcher::{ChangeKind, ResourceView};
 use self::watcher::{Watcher, WatcherProgress};
 use super::error::WatchError;
-use super::ids::StreamId;
+use super::ids::{StreamId, WatchId};
 use crate::{ResourceName, Time};
-
-/// One watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WatchId(u64);
 
 /// All watchers.
 #[derive(Debug, Default)]
@@ -185,7 +181,7 @@ impl Watchers {
 
     fn next_id(&mut self) -> WatchId {
         self.last += 1;
-        WatchId(self.last)
+        WatchId::new(self.last)
     }
 
     fn release(&mut self, streams: Vec<StreamId>) {

@@ -1,6 +1,6 @@
 //! The subject of a watch: a resource, or a collection of them.
 
-use crate::client::naming::AuthorityKey;
+use crate::client::authority_key::AuthorityKey;
 use crate::{ResourceName, TypeUrl};
 
 /// The name that stands for all resources of a type.

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use chancery_proto::document::Format;
 
+use crate::change_log::ChangedPlaces;
 use crate::options::Options;
 use crate::scan::listing::{
     FileChange, FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing,
 };
 use crate::scan::skipped::{is_ignored, is_skipped};
-use crate::watch::change_log::ChangedPlaces;
 
 /// The files that changed at these places. Returns `None` if that needs a scan.
 pub(crate) fn changed_files(

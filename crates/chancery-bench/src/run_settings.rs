@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::address::Address;
 use super::error::Error;
 use super::names::names;
 use super::options::{Clients, NameCount, Options, Scenario, Wildcard};
 use super::report::{DriverFigures, Report};
-use super::server::Address;
 use super::tls::TlsClient;
 use super::workload::{Readers, Workload};
 use super::xds::{Expect, PlannedSubscription, Protocol, RequestPlan};

@@ -20,14 +20,14 @@ use crate::config::{ConfigChange, ConfigFile};
 use crate::finding::Finding;
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
-pub(crate) struct Follower {
+pub(crate) struct ChangeApplier {
     audiences: Audiences<Grouping>,
     admin: Arc<Admin>,
     metrics: LoadMetrics,
-    state: Mutex<FollowerState>,
+    state: Mutex<ApplierState>,
 }
 
-struct FollowerState {
+struct ApplierState {
     file: ConfigFile,
     /// The faults that were logged last, so that each is logged once.
     faults: BTreeSet<Finding>,
@@ -37,15 +37,15 @@ struct FollowerState {
     whole: bool,
 }
 
-impl Follower {
-    /// A follower that has seen no change yet.
+impl ChangeApplier {
+    /// An applier that has seen no change yet.
     pub(crate) fn new(
         audiences: Audiences<Grouping>,
         admin: Arc<Admin>,
         metrics: LoadMetrics,
         file: ConfigFile,
     ) -> Self {
-        let state = FollowerState {
+        let state = ApplierState {
             file,
             faults: BTreeSet::new(),
             config_fault: None,
@@ -82,7 +82,7 @@ impl Follower {
     }
 
     /// Takes a changed `chancery.yaml`, as far as it can be used.
-    fn configured(&self, state: &mut FollowerState, changed: ConfigChange) {
+    fn configured(&self, state: &mut ApplierState, changed: ConfigChange) {
         state.config_fault = match &changed {
             ConfigChange::Usable { .. } => None,
             ConfigChange::Unusable(invalid) => Some(invalid.finding()),
@@ -105,7 +105,7 @@ impl Follower {
         }
     }
 
-    fn log_report(&self, state: &mut FollowerState, report: &LoadReport) {
+    fn log_report(&self, state: &mut ApplierState, report: &LoadReport) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         if faults == state.faults && report.layers().is_empty() && report.warnings.is_empty() {
             return;
@@ -139,7 +139,7 @@ impl Follower {
     }
 
     /// Records the present faults for the admin interface.
-    fn record(&self, state: &mut FollowerState) {
+    fn record(&self, state: &mut ApplierState) {
         let without_files = without_files(&self.audiences);
         for name in without_files.difference(&state.without_files) {
             warn!("group `{name}` has rules and no files below `groups/{name}`");
@@ -149,7 +149,7 @@ impl Follower {
         self.admin.loaded.record(faults);
     }
 
-    fn lock(&self) -> MutexGuard<'_, FollowerState> {
+    fn lock(&self) -> MutexGuard<'_, ApplierState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,0 +1,45 @@
+//! The name of an audience.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The name of an audience: the nodes that see the same snapshot.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AudienceName(Arc<str>);
+
+impl AudienceName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for AudienceName {
+    fn from(name: &str) -> Self {
+        Self(name.into())
+    }
+}
+
+impl From<String> for AudienceName {
+    fn from(name: String) -> Self {
+        Self(name.into())
+    }
+}
+
+impl From<&Self> for AudienceName {
+    fn from(name: &Self) -> Self {
+        name.clone()
+    }
+}
+
+impl fmt::Display for AudienceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for AudienceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
