@@ -25,8 +25,8 @@ pub(crate) struct KeySet {
 }
 
 impl KeySet {
-    /// The reach of an overlay that is written over a snapshot: the keys on which it depends what
-    /// the overlay changes. Returns `None` if they are too many to be worth it.
+    /// The reach of an overlay that is written over a snapshot: the keys that decide what the
+    /// overlay changes. Returns `None` if they are too many to be worth it.
     pub(crate) fn reach<'a>(
         overlay: impl Iterator<Item = (&'a Key, &'a Entry)>,
         below: &Snapshot,

@@ -89,8 +89,8 @@ impl XdsConfigWatch {
     /// Takes the events of one watch, and watches what the new resource refers to before the server
     /// is read any further (C-038).
     fn take_events(&mut self, key: &ResourceKey) {
-        let bell = KeyWaker { ready: Arc::clone(&self.ready), key: key.clone() };
-        let waker = Waker::from(Arc::new(bell));
+        let waker = KeyWaker { ready: Arc::clone(&self.ready), key: key.clone() };
+        let waker = Waker::from(Arc::new(waker));
         let cx = Context::from_waker(&waker);
         let mut latest = None;
         while let Some(watch) = self.watches.get_mut(key) {

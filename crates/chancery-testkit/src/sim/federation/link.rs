@@ -62,7 +62,7 @@ impl Link {
         }
     }
 
-    /// The next request that has arrived is read by the server. Whether there was one.
+    /// The next request that has arrived is read by the server. Returns true if there was one.
     pub(super) fn serve(&mut self, now: Time, snapshot: &Arc<Snapshot>) -> Result<bool, Fault> {
         let Some(request) = self.up.receive(now) else { return Ok(false) };
         let events = self.server.handle(now, Input::Request(request)).map_err(broken)?;
