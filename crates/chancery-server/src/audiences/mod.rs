@@ -23,7 +23,7 @@ use chancery_catalog::{
 };
 
 pub use self::assign::Assign;
-use self::name::{audience_of, name_of};
+use self::name::{audience_of, name_of, text_of};
 use crate::store::Supply;
 use crate::{AudienceName, Client, Policy, Refusal, Store};
 
@@ -129,7 +129,7 @@ impl<A: Assign> Audiences<A> {
         if is_next {
             self.reassign(&revision.reassigned);
             let changed = self.0.catalog.changed(revision).into_iter();
-            self.0.store.update(changed.map(|(audience, seen)| (name_of(audience), seen)));
+            self.0.store.update(changed.map(|(audience, seen)| (text_of(audience), seen)));
             self.update_possible(&revision.reassigned);
         } else {
             self.0.store.reassign();

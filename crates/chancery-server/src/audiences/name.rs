@@ -14,13 +14,16 @@ use crate::AudienceName;
 
 /// The name of an audience.
 pub(super) fn name_of(audience: &Audience) -> AudienceName {
+    text_of(audience).into()
+}
+
+/// The text of the name of an audience.
+pub(super) fn text_of(audience: &Audience) -> String {
     match (&audience.group, &audience.node) {
-        (None, None) => BASE.into(),
-        (Some(group), None) => format!("{GROUPS}{}", encoded(group)).into(),
-        (None, Some(node)) => format!("{NODES}{}", encoded(node)).into(),
-        (Some(group), Some(node)) => {
-            format!("{GROUPS}{}+{NODES}{}", encoded(group), encoded(node)).into()
-        }
+        (None, None) => BASE.to_owned(),
+        (Some(group), None) => [GROUPS, &encoded(group)].concat(),
+        (None, Some(node)) => [NODES, &encoded(node)].concat(),
+        (Some(group), Some(node)) => [GROUPS, &encoded(group), "+", NODES, &encoded(node)].concat(),
     }
 }
 

@@ -184,10 +184,11 @@ impl WatchedAudience {
         &self,
         before: Option<&Snapshot>,
         after: &Snapshot,
+        now: Instant,
         wakers: &mut Vec<Waker>,
     ) {
         let changes = before.map(|before| SnapshotChanges::between(before, after, &KEYS));
-        self.take_wakers(wakers, |handle| {
+        self.take_wakers(now, wakers, |handle| {
             let demand = lock(&handle.demand);
             let touched = |demand: &DemandFilter| {
                 changes.as_ref().is_none_or(|changes| demand.is_touched_by(changes))
@@ -219,8 +220,13 @@ impl WatchedAudience {
         before.snapshot().cloned()
     }
 
-    fn take_wakers(&self, wakers: &mut Vec<Waker>, whom: impl Fn(&WatcherHandle) -> bool) {
-        let now = self.age(Instant::now());
+    fn take_wakers(
+        &self,
+        now: Instant,
+        wakers: &mut Vec<Waker>,
+        whom: impl Fn(&WatcherHandle) -> bool,
+    ) {
+        let now = self.age(now);
         for handle in lock(&self.watchers).handles.values() {
             let looked = handle.looked.load(Ordering::Relaxed);
             if now.saturating_sub(looked) >= LONG || whom(handle) {

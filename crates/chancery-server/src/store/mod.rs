@@ -89,7 +89,7 @@ impl Store {
         let before = audience.publish(&snapshot);
         drop(audiences);
         let mut wakers = Vec::new();
-        audience.concerned(before.as_deref(), &snapshot, &mut wakers);
+        audience.concerned(before.as_deref(), &snapshot, Instant::now(), &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -98,10 +98,10 @@ impl Store {
     ///
     /// Streams are woken a few hundred at a time: a thread that is woken for each would interrupt
     /// this one as often, and one that is woken for all finds nothing in the processor's cache.
-    pub fn update(&self, newer: impl IntoIterator<Item = (AudienceName, AudienceSnapshot)>) {
+    pub fn update<N: AsRef<str>>(&self, newer: impl IntoIterator<Item = (N, AudienceSnapshot)>) {
         let (now, mut wakers) = (Instant::now(), Vec::new());
         for (audience, newer) in newer {
-            self.show(&audience, &newer, Some(now), &mut wakers);
+            self.show(audience.as_ref(), &newer, Some(now), &mut wakers);
             if wakers.len() >= WOKEN_TOGETHER {
                 wakers.drain(..).for_each(Waker::wake);
             }
@@ -201,7 +201,7 @@ impl Store {
         if is_first && let Some(supply) = &self.supply {
             let supplied = supply.supply(watch.audience());
             let mut wakers = Vec::new();
-            supplied.inspect(|it| self.show(watch.audience(), it, None, &mut wakers));
+            supplied.inspect(|it| self.show(watch.audience().as_str(), it, None, &mut wakers));
             wakers.into_iter().for_each(Waker::wake);
         }
         watch
@@ -210,7 +210,7 @@ impl Store {
     /// Shows a supplied snapshot, and takes the wakers of those whom it concerns.
     fn show(
         &self,
-        name: &AudienceName,
+        name: &str,
         supplied: &AudienceSnapshot,
         at: Option<Instant>,
         wakers: &mut Vec<Waker>,
@@ -220,7 +220,8 @@ impl Store {
         let Some(audience) = known.cloned() else { return };
         let Ok(before) = audience.supply(supplied, at) else { return };
         drop(audiences);
-        audience.concerned(before.as_deref(), &supplied.snapshot, wakers);
+        let now = at.unwrap_or_else(Instant::now);
+        audience.concerned(before.as_deref(), &supplied.snapshot, now, wakers);
     }
 
     /// Has each question that is under way now asked again. Returns the audiences there are: a

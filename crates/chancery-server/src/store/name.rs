@@ -1,5 +1,6 @@
 //! The name of an audience.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +11,18 @@ pub struct AudienceName(Arc<str>);
 impl AudienceName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for AudienceName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for AudienceName {
+    fn as_ref(&self) -> &str {
         &self.0
     }
 }

@@ -131,18 +131,18 @@ fn what_is_watched_is_supplied_and_goes_with_its_last_watcher() {
 fn an_update_is_for_audiences_that_are_watched() {
     let supply = Supplied::default();
     let store = Store::supplied_by(supply);
-    store.update([("g".into(), revision(1))]);
+    store.update([("g", revision(1))]);
     assert!(store.current("g").is_none());
     let mut watch = watch(&store, "g");
     assert!(news(&mut watch).unwrap().snapshot.is_none(), "there is nothing so far");
     let newer = revision(2);
-    store.update([("g".into(), newer.clone())]);
+    store.update([("g", newer.clone())]);
     let seen = news(&mut watch).unwrap();
     assert!(seen.published.is_some() && Arc::ptr_eq(&seen.snapshot.unwrap(), &newer.snapshot));
-    store.update([("g".into(), revision(1))]);
-    store.update([("g".into(), AudienceSnapshot { revision: 3, ..newer.clone() })]);
+    store.update([("g", revision(1))]);
+    store.update([("g", AudienceSnapshot { revision: 3, ..newer.clone() })]);
     assert!(news(&mut watch).is_none(), "older ones and the same are no news");
-    store.update([("g".into(), revision(2))]);
+    store.update([("g", revision(2))]);
     assert!(Arc::ptr_eq(&store.current("g").unwrap(), &newer.snapshot));
 }
 
@@ -177,7 +177,7 @@ fn what_is_published_by_hand_is_not_replaced_by_what_is_supplied() {
     let own = Arc::new(Snapshot::new());
     store.publish("g", Arc::clone(&own));
     drop(watch(&store, "g"));
-    store.update([("g".into(), revision(2))]);
+    store.update([("g", revision(2))]);
     assert!(Arc::ptr_eq(&store.current("g").unwrap(), &own));
 }
 
