@@ -26,6 +26,7 @@ use chancery_core::Snapshot;
 use chancery_core::server::{DemandEdit, DemandFilter, SnapshotChanges};
 use tokio::time::Instant;
 
+use super::Store;
 use super::demand::{Demand, DemandCounts};
 use super::name::AudienceName;
 
@@ -90,19 +91,9 @@ pub(crate) struct Asking {
     pub(super) node: Option<u64>,
 }
 
-/// The store of a watch, as far as the watch needs it.
-pub(super) trait WatchStore: Send + Sync {
-    /// Returns true if somebody follows what streams want.
-    fn follows_demand(&self) -> bool;
-    /// Tells whoever follows the demand that an audience wants something else. No lock is held.
-    fn demand_changed(&self, audience: &AudienceName);
-    /// Forgets an audience that nobody watches, unless something was published for it.
-    fn forget_if_unused(&self, audience: &AudienceName);
-}
-
 /// One watcher of one audience.
 pub(crate) struct Watch {
-    store: Arc<dyn WatchStore>,
+    store: Arc<Store>,
     name: AudienceName,
     audience: Arc<WatchedAudience>,
     handle: Arc<WatcherHandle>,
@@ -245,7 +236,7 @@ impl WatchedAudience {
 impl Watch {
     /// Call it with the store's lock held, so that the audience is not forgotten meanwhile.
     pub(super) fn new(
-        store: Arc<dyn WatchStore>,
+        store: Arc<Store>,
         name: AudienceName,
         audience: Arc<WatchedAudience>,
         asking: &Asking,
@@ -388,7 +379,6 @@ mod tests {
     use chancery_core::{Resource, TypeUrl};
 
     use super::*;
-    use crate::store::Store;
 
     #[derive(Default)]
     struct Count(AtomicUsize);

@@ -24,7 +24,7 @@ use chancery_catalog::AudienceSnapshot;
 use chancery_core::{Node, Snapshot};
 use tokio::time::Instant;
 
-use self::audience::{Asking, WatchStore, WatchedAudience};
+use self::audience::{Asking, WatchedAudience};
 pub(crate) use self::audience::{AudienceState, Watch};
 pub use self::demand::{Demand, TypeDemand};
 pub use self::name::AudienceName;
@@ -193,7 +193,7 @@ impl Store {
         let known = audiences.audience(name.clone());
         // A snapshot that nobody watches may be about to go, and is not kept up to date.
         let is_first = !known.is_watched();
-        let watch = Watch::new(Arc::<Self>::clone(self), name, known, asking);
+        let watch = Watch::new(Arc::clone(self), name, known, asking);
         if audiences.epoch != asking.epoch {
             watch.reassign();
         }
@@ -224,6 +224,18 @@ impl Store {
         audience.concerned(before.as_deref(), &supplied.snapshot, now, wakers);
     }
 
+    /// Returns true if somebody follows what streams want.
+    fn follows_demand(&self) -> bool {
+        self.demand_changed.get().is_some()
+    }
+
+    /// Tells whoever follows the demand that an audience wants something else. No lock is held.
+    fn demand_changed(&self, audience: &AudienceName) {
+        if let Some(changed) = self.demand_changed.get() {
+            changed(audience);
+        }
+    }
+
     /// Has each question that is under way now asked again. Returns the audiences there are: a
     /// question for any other comes later.
     fn next_epoch(&self) -> Vec<Arc<WatchedAudience>> {
@@ -232,25 +244,13 @@ impl Store {
         audiences.audiences.values().cloned().collect()
     }
 
+    fn forget_if_unused(&self, audience: &AudienceName) {
+        self.lock().forget_if_unused(audience);
+    }
+
     /// No code panics with the lock held, and the map would be whole even then.
     fn lock(&self) -> MutexGuard<'_, AudienceMap> {
         self.audiences.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl WatchStore for Store {
-    fn follows_demand(&self) -> bool {
-        self.demand_changed.get().is_some()
-    }
-
-    fn demand_changed(&self, audience: &AudienceName) {
-        if let Some(changed) = self.demand_changed.get() {
-            changed(audience);
-        }
-    }
-
-    fn forget_if_unused(&self, audience: &AudienceName) {
-        self.lock().forget_if_unused(audience);
     }
 }
 
