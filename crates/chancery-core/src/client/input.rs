@@ -16,8 +16,8 @@ pub enum Input {
     Received(StreamId, Response),
     /// A poll was answered: nothing is new (C-044).
     Unchanged(StreamId),
-    /// A poll was answered with nothing that could be used at all, as a broken file is (C-043).
-    /// What is held stays, and everybody who watches is told why.
+    /// A poll was answered with nothing that could be used at all, as a broken file is (C-043). The
+    /// cache stays as it is, and every watcher gets the error.
     Unusable(StreamId, ErrorKind, String),
     /// Time has passed.
     TimePassed,

@@ -193,7 +193,8 @@ impl<'a> JsonReader<'a> {
         Ok(character)
     }
 
-    /// Reads `uXXXX`, and a second one for a character beyond the first plane.
+    /// Reads `u` and four hexadecimal digits, and a second escape for a character beyond the first
+    /// plane.
     fn unicode(&mut self) -> ReadResult<char> {
         let high = self.hex4()?;
         let code = if (0xd800..0xdc00).contains(&high) && self.state.cursor.eat(b'\\') {
