@@ -154,20 +154,30 @@ impl<'a> SnapshotChanges<'a> {
 }
 
 impl TypeChange<'_> {
-    /// Returns true if the sets differ.
+    /// Returns true if the sets differ, or a name may mean something else.
     fn is_one(&self) -> bool {
-        self.before.version() != self.after.version() || !self.before.is_same(self.after)
+        self.may_mean_more() || self.step().len() > 0
+    }
+
+    /// Returns true if a name can mean a resource of another name, or is pending in one set only.
+    fn may_mean_more(&self) -> bool {
+        let is_plain = self.before.is_plain() && self.after.is_plain();
+        !is_plain || self.before.pending() != self.after.pending()
+    }
+
+    /// The step from one set to the other. The streams that are woken find it worked out: it may be
+    /// long, and they share their threads with others.
+    fn step(&self) -> Step {
+        Step::between(self.before, self.after)
     }
 
     /// The names that differ.
     fn names(&self, keys: &RandomState) -> &ChangedNames {
         self.names.get_or_init(|| {
-            let is_plain = self.before.is_plain() && self.after.is_plain();
-            if !is_plain || self.before.pending() != self.after.pending() {
+            if self.may_mean_more() {
                 return ChangedNames::Any;
             }
-            // The streams that are woken find this step worked out.
-            let step = Step::between(self.before, self.after);
+            let step = self.step();
             match step.len() {
                 0 => ChangedNames::None,
                 MANY_CHANGES.. => ChangedNames::Any,
