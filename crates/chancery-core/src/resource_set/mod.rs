@@ -184,13 +184,12 @@ impl ResourceSet {
     }
 
     /// The resources with a TTL.
-    pub(crate) fn timed(&self) -> Box<dyn Iterator<Item = &Arc<Resource>> + '_> {
-        match &self.content {
-            Content::Plain(plain) => {
-                Box::new(plain.timed.iter().filter_map(|name| plain.resources.get(name)))
-            }
-            Content::Overlaid(over) => Box::new(over.timed()),
-        }
+    pub(crate) fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let (plain, overlaid) = match &self.content {
+            Content::Plain(plain) => (Some(plain.timed()), None),
+            Content::Overlaid(over) => (None, Some(over.timed())),
+        };
+        plain.into_iter().flatten().chain(overlaid.into_iter().flatten())
     }
 
     /// The set that this one is written over.

@@ -116,12 +116,13 @@ impl OverlaidContent {
         self.overlay.keys.is_empty() && self.below.is_plain()
     }
 
-    /// The resources with a TTL.
-    pub(super) fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    /// The resources with a TTL. A set can be written over one that is written over another, so the
+    /// iterator is in a box.
+    pub(super) fn timed(&self) -> Box<dyn Iterator<Item = &Arc<Resource>> + '_> {
         let below = self.below.timed();
         let below = below.filter(|it| self.overlay.change_of(it.name().as_str()).is_none());
         let own = self.overlay.changes.iter().filter_map(|change| change.resource.as_ref());
-        below.chain(own.filter(|resource| resource.ttl().is_some()))
+        Box::new(below.chain(own.filter(|resource| resource.ttl().is_some())))
     }
 
     /// The changes from the set below to this one.

@@ -19,6 +19,11 @@ pub(super) struct PlainContent {
 }
 
 impl PlainContent {
+    /// The resources with a TTL.
+    pub(super) fn timed(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.timed.iter().filter_map(|name| self.resources.get(name))
+    }
+
     /// Adds a resource. Remove the one of that name before.
     pub(super) fn add(&mut self, resource: Arc<Resource>) {
         let name = resource.name();
