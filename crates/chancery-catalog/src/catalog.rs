@@ -358,9 +358,9 @@ impl Catalog {
         let view = match audience.parent() {
             None => self.make(state, audience, before.clone()),
             Some(parent) => {
-                let parent = last
-                    .get(state, &parent)
-                    .unwrap_or_else(|| self.make_parent(state, &parent, before.as_ref()));
+                let parent = last.get_or_make(state, &parent, || {
+                    self.make_parent(state, &parent, before.as_ref())
+                });
                 let strongest = audience.strongest();
                 let own = match before {
                     Some(before) if !affected.has(&strongest) => before.own().clone(),
@@ -370,7 +370,7 @@ impl Catalog {
             }
         };
         if audience.node.is_none() {
-            *last = LastParent(Some((Arc::clone(state), audience.clone(), Arc::clone(&view))));
+            last.set(state, audience, &view);
         }
         view
     }
@@ -396,9 +396,28 @@ fn make_over(
 }
 
 impl LastParent {
-    fn get(&self, state: &Arc<CatalogState>, audience: &Audience) -> Option<Arc<View>> {
-        let (of, known, view) = self.0.as_ref()?;
-        (Arc::ptr_eq(of, state) && known == audience).then(|| Arc::clone(view))
+    /// The view of an audience in a state. If it is not the last one, it is made, and is the last
+    /// one then.
+    fn get_or_make(
+        &mut self,
+        state: &Arc<CatalogState>,
+        audience: &Audience,
+        make: impl FnOnce() -> Arc<View>,
+    ) -> Arc<View> {
+        match &self.0 {
+            Some((of, known, view)) if Arc::ptr_eq(of, state) && known == audience => {
+                Arc::clone(view)
+            }
+            _ => {
+                let view = make();
+                self.set(state, audience, &view);
+                view
+            }
+        }
+    }
+
+    fn set(&mut self, state: &Arc<CatalogState>, audience: &Audience, view: &Arc<View>) {
+        self.0 = Some((Arc::clone(state), audience.clone(), Arc::clone(view)));
     }
 }
 
