@@ -88,7 +88,7 @@ impl StreamSession {
         let shared = self.shared();
         let entries: Vec<Bytes> = wire::encode_entries(&response).collect();
         let tail = wire::encode_tail(&response, &shared.config.control_plane);
-        let bytes = frame(&entries, &tail, out);
+        let bytes = frame(entries, &tail, out);
         self.answered = true;
         self.account.sent(&response, bytes);
         true
