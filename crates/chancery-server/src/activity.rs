@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
+use crate::budget::PeerShare;
 use crate::policy::Peer;
 
 /// The requests of one connection. All of them run in the connection's task, which looks at this
@@ -22,6 +23,7 @@ pub(crate) struct ActiveRequest(Arc<ConnectionActivity>);
 pub(crate) struct RequestContext {
     pub(crate) peer: Arc<Peer>,
     pub(crate) activity: Arc<ConnectionActivity>,
+    pub(crate) share: Arc<PeerShare>,
 }
 
 impl ConnectionActivity {

@@ -13,6 +13,7 @@ mod http2;
 mod keepalive;
 mod lifetime;
 mod responder;
+mod stall;
 mod stream;
 
 use std::fmt::Debug;
@@ -124,7 +125,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
         let Responder { services, context } = &self.responder;
         let times = &services.shared.config.times;
         loop {
-            let polled = self.lifetime.poll(&mut executor.lifetime(), times, executor.last_read());
+            let socket = executor.socket_times();
+            let polled = self.lifetime.poll(&mut executor.lifetime(), times, socket);
             match ready!(polled) {
                 LifetimeAction::Goaway => self.http.graceful_shutdown(),
                 LifetimeAction::Drain => {
@@ -138,6 +140,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
                 }
                 LifetimeAction::Close => {
                     debug!(peer = %context.peer, "cut: it did not end in time");
+                    return Poll::Ready(());
+                }
+                LifetimeAction::Stalled => {
+                    debug!(peer = %context.peer, "cut: its socket takes nothing");
+                    services.shared.metrics.stalled();
                     return Poll::Ready(());
                 }
             }

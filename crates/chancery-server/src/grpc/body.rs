@@ -8,7 +8,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,8 +19,9 @@ use tonic::Status;
 use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit, SendPermits};
 use super::session::StreamSession;
-use super::status::{draining, too_many_big_responses, trailers};
+use super::status::{asked_back, draining, out_of_memory, too_many_big_responses, trailers};
 use crate::activity::ConnectionActivity;
+use crate::budget::MemoryCharge;
 use crate::config::Limits;
 use crate::request_body::RequestBody;
 
@@ -39,6 +40,7 @@ pub(crate) struct StreamBody {
     messages: RequestMessages<RequestBody>,
     session: StreamSession,
     out: Frames,
+    charge: MemoryCharge,
     permit: Option<PermitState>,
     timer: Option<Pin<Box<Sleep>>>,
     /// True if anything was sent.
@@ -72,11 +74,15 @@ enum StreamBodyStage {
 }
 
 impl StreamBody {
+    /// The number of bytes that a stream holds without any names.
+    pub(super) const BYTES: usize = 4 * 1024;
+
     pub(super) fn new(
         permits: Arc<SendPermits>,
         requests: RequestBody,
         session: StreamSession,
         activity: Arc<ConnectionActivity>,
+        charge: MemoryCharge,
     ) -> Self {
         let limit = session.shared().config.limits.max_request_bytes;
         Self {
@@ -84,6 +90,7 @@ impl StreamBody {
             messages: RequestMessages::new(requests, limit),
             session,
             out: Frames::default(),
+            charge,
             permit: None,
             timer: None,
             served: false,
@@ -97,6 +104,12 @@ impl StreamBody {
     /// and the waker of the last poll will be called when there is more.
     pub(crate) fn would_pend(&self) -> bool {
         self.would_pend && self.out.len() == 0 && self.permit.is_none()
+    }
+
+    /// Returns true if the stream has to end, because other clients need the memory that it holds. If
+    /// not, `waker` is woken when that changes.
+    pub(crate) fn is_asked_back(&self, waker: &Waker) -> bool {
+        self.charge.is_asked_back(waker)
     }
 
     /// The next chunk that waits to be sent; `None` if there is none.
@@ -125,9 +138,14 @@ impl StreamBody {
     /// Does everything that is due, once and as of one moment. Returns true if there may be more.
     fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
         let now = Instant::now();
+        if self.is_asked_back(cx.waker()) {
+            self.session.shared().metrics.asked_back();
+            return Err(asked_back());
+        }
         let more = self.take_requests(cx, now)?;
         self.session.poll_audience(cx, now)?;
         while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now) {}
+        self.check_memory()?;
         if self.out.len() > 0 {
             self.would_pend =
                 !more && self.out.len() < BYTES_AT_ONCE && self.waits_for_wake(cx, now);
@@ -138,6 +156,21 @@ impl StreamBody {
             return Err(Status::ok(""));
         }
         Ok(self.is_due(cx, now) || more)
+    }
+
+    /// Has the budget know what is held for the client.
+    fn check_memory(&self) -> Result<(), Status> {
+        let held = self.held_bytes();
+        self.charge.set(held).map_err(|shortage| {
+            self.session.shared().metrics.out_of_memory(shortage);
+            out_of_memory(shortage)
+        })
+    }
+
+    /// The number of bytes that are held for the client.
+    fn held_bytes(&self) -> usize {
+        let requests = self.messages.held_bytes();
+        Self::BYTES + requests + self.session.held_bytes() + self.out.held_bytes()
     }
 
     /// Returns true if the stream stays open, and will be woken for whatever comes next.

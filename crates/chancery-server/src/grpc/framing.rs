@@ -39,6 +39,11 @@ impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
         Self { body, found: frames::Messages::new(limit) }
     }
 
+    /// The number of bytes that have arrived and are in no message yet.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.found.held_bytes()
+    }
+
     /// The next message.
     ///
     /// # Errors

@@ -115,6 +115,11 @@ impl StreamSession {
         self.account.ends(status.code() as i32);
     }
 
+    /// The number of bytes that the stream holds of what its client has said.
+    pub(crate) fn held_bytes(&self) -> usize {
+        0
+    }
+
     pub(crate) fn shared(&self) -> &Arc<ServerState> {
         self.account.shared()
     }

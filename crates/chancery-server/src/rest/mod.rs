@@ -58,7 +58,7 @@ impl PollService {
     ) -> Response<Bytes> {
         let shared = &self.shared;
         let poll = RestPoll { service: self, shared, context, type_url };
-        let response = match StreamPermit::take(shared) {
+        let response = match StreamPermit::take(shared, &context.share) {
             Some(_permit) => poll.answer(request).await.unwrap_or_else(|refused| *refused),
             None => http_error(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -30,6 +30,15 @@ thread_local! {
     static SPARE_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
+/// The times at which a socket moved bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SocketTimes {
+    /// The time of the last read that brought bytes.
+    pub(crate) last_read: Instant,
+    /// The time since which the socket has taken nothing although bytes wait for it.
+    pub(crate) full_since: Option<Instant>,
+}
+
 /// A socket whose writes are gathered. HTTP has one handle of it and the executor another one.
 pub(crate) struct Cork<I>(Arc<Mutex<CorkState<I>>>);
 
@@ -44,6 +53,8 @@ struct CorkState<I> {
     written: usize,
     /// True while the socket takes no more.
     full: bool,
+    /// The time since which the socket has taken nothing, while it is full.
+    full_since: Option<Instant>,
     /// True while written bytes may be in a buffer of TLS.
     unflushed: bool,
 }
@@ -58,6 +69,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
             held: Vec::new(),
             written: 0,
             full: false,
+            full_since: None,
             unflushed: false,
         })))
     }
@@ -67,9 +79,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
         self.lock().poll_uncork(cx)
     }
 
-    /// The time of the last read that brought bytes.
-    pub(crate) fn last_read(&self) -> Instant {
-        self.lock().last_read
+    /// The times at which the socket moved bytes.
+    pub(crate) fn socket_times(&self) -> SocketTimes {
+        let state = self.lock();
+        SocketTimes { last_read: state.last_read, full_since: state.full_since }
     }
 
     /// A panic with the lock held can only come from the socket, which is of no use then.
@@ -102,6 +115,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> CorkState<I> {
         while self.written < self.held.len() {
             let rest = &self.held[self.written..];
             let Poll::Ready(written) = Pin::new(&mut self.io).poll_write(cx, rest) else {
+                self.full_since.get_or_insert_with(Instant::now);
                 self.shrink_to_rest();
                 return Poll::Pending;
             };
@@ -109,11 +123,16 @@ impl<I: AsyncRead + AsyncWrite + Unpin> CorkState<I> {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.written += written,
             }
+            self.full_since = None;
             self.unflushed = true;
         }
         self.return_buffer();
         if self.unflushed {
-            ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+            if Pin::new(&mut self.io).poll_flush(cx)?.is_pending() {
+                self.full_since.get_or_insert_with(Instant::now);
+                return Poll::Pending;
+            }
+            self.full_since = None;
             self.unflushed = false;
         }
         self.full = false;
