@@ -49,9 +49,10 @@ impl StreamSession {
     /// # Errors
     /// With the status to end the stream with.
     pub(crate) fn receive(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
+        let limits = self.shared().config.protocol.request_limits();
         let request = match self.variant {
-            Variant::Sotw => wire::decode_sotw(message).map(Request::Sotw),
-            Variant::Delta => wire::decode_delta(message).map(Request::Delta),
+            Variant::Sotw => wire::decode_sotw_within(message, &limits).map(Request::Sotw),
+            Variant::Delta => wire::decode_delta_within(message, &limits).map(Request::Delta),
         };
         let request = request.map_err(|error| {
             self.account.client_fault(&error);

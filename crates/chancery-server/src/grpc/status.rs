@@ -73,9 +73,13 @@ pub(super) fn of_frame_error(error: FrameError) -> Status {
     }
 }
 
-/// The status of a stream with a message that is no request.
+/// The status of a stream with a message that is no request, or one that exceeds a limit.
 pub(super) fn of_decode_error(error: &DecodeError) -> Status {
-    Status::invalid_argument(error.to_string())
+    if error.is_limit() {
+        Status::resource_exhausted(error.to_string())
+    } else {
+        Status::invalid_argument(error.to_string())
+    }
 }
 
 /// The status of a stream whose client breaks the protocol or a limit.

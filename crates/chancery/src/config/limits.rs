@@ -29,10 +29,18 @@ pub(crate) struct LimitsTable {
     /// Responses larger than this are split where the protocol allows it. Default: 4032KiB, because
     /// many clients accept at most 4 MiB.
     pub(crate) max_response_bytes: Size,
-    /// The number of names in one subscription. Default: 250000.
+    /// The number of names on one stream, of all types together. Default: 250000.
     pub(crate) max_names: Count,
+    /// The bytes of one name, version or type URL. Default: 4KiB.
+    pub(crate) max_name_length: Size,
+    /// The bytes of all names on one stream, of all types together, and of all names and versions in
+    /// one request. Default: 64MiB, which is 250000 names of 268 bytes.
+    pub(crate) max_name_bytes: Size,
     /// The number of types on one stream. Default: 256.
     pub(crate) max_types: Count,
+    /// The bytes of a client's description of itself. Default: 1MiB, because an Envoy with all
+    /// extensions has 80KiB.
+    pub(crate) max_node_bytes: Size,
     /// Types, as `eds` or as the name of the message, whose first request subscribes to everything
     /// if it has no names. Default: none besides those of the protocol.
     pub(crate) wildcard_types: Vec<String>,
@@ -150,7 +158,10 @@ impl Default for LimitsTable {
             removal_wait: Span(protocol.removal_wait),
             max_response_bytes: Size(protocol.max_response_bytes),
             max_names: count(protocol.max_names),
+            max_name_length: Size(protocol.max_name_length),
+            max_name_bytes: Size(protocol.max_name_bytes),
             max_types: count(protocol.max_types),
+            max_node_bytes: Size(protocol.max_node_bytes),
             wildcard_types: Vec::new(),
             named_types: Vec::new(),
             report_missing: protocol.report_missing,
@@ -199,7 +210,10 @@ impl LimitsTable {
             removal_wait: self.removal_wait.0,
             max_response_bytes: self.max_response_bytes.0,
             max_names: self.max_names.get(),
+            max_name_length: self.max_name_length.0,
+            max_name_bytes: self.max_name_bytes.0,
             max_types: self.max_types.get(),
+            max_node_bytes: self.max_node_bytes.0,
             legacy_wildcard,
             report_missing: self.report_missing,
             ..Settings::default()
