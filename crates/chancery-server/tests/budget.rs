@@ -12,7 +12,7 @@ use std::time::Duration;
 use chancery_server::{Config, Limits, Metrics, OneAudience, Times};
 use common::client::{GrpcStream, Http2Client};
 use common::message::{SotwRequest, SotwResponse};
-use common::{ADS_SOTW, CDS, Running, within};
+use common::{ADS_SOTW, CDS, EDS, Running, within};
 use h2::Reason;
 use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -140,7 +140,7 @@ impl Scraped {
     /// Waits until a metric has this value.
     async fn has_at_least(&self, name: &str, least: usize) {
         let seen = async {
-            while !self.value(name).is_some_and(|value| value >= least) {
+            while self.value(name).is_none_or(|value| value < least) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -184,6 +184,32 @@ async fn requests_that_never_end_take_no_more_than_half_of_the_memory() {
     let (code, text) = first_to_end(&mut endless).await;
     assert_eq!(code, 8);
     assert!(text.contains("limits.memory"), "{text}");
+    let other = Http2Client::connect_from([127, 0, 0, 2], server.address).await;
+    let mut stream = other.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    stream.next::<SotwResponse>().await.unwrap();
+}
+
+#[tokio::test]
+async fn names_count_over_all_streams_of_a_client() {
+    let server = Running::start(with_memory(36 * MIB)).await;
+    server.publish(&[("a", "1")]);
+    let names: Vec<String> = (0..15_000).map(|n| format!("{n:0100}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let client = Http2Client::connect(server.address).await;
+    let mut served = Vec::new();
+    let refused = loop {
+        let mut stream = client.open(ADS_SOTW).await.unwrap();
+        stream.send(&SotwRequest::first(CDS, &names));
+        stream.send(&SotwRequest::first(EDS, &[]));
+        match stream.next::<SotwResponse>().await {
+            Ok(_) => served.push(stream),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(refused.0, 8);
+    assert!(refused.1.contains("limits.memory"), "{}", refused.1);
+    assert!((1..4).contains(&served.len()), "{} streams", served.len());
     let other = Http2Client::connect_from([127, 0, 0, 2], server.address).await;
     let mut stream = other.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));

@@ -139,14 +139,15 @@ impl StreamBody {
     fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
         let now = Instant::now();
         if self.is_asked_back(cx.waker()) {
+            self.out = Frames::default();
             self.session.shared().metrics.asked_back();
             return Err(asked_back());
         }
         let more = self.take_requests(cx, now)?;
         self.session.poll_audience(cx, now)?;
         while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now) {}
-        self.check_memory()?;
         if self.out.len() > 0 {
+            self.check_memory()?;
             self.would_pend =
                 !more && self.out.len() < BYTES_AT_ONCE && self.waits_for_wake(cx, now);
             return Ok(true);
@@ -158,10 +159,12 @@ impl StreamBody {
         Ok(self.is_due(cx, now) || more)
     }
 
-    /// Has the budget know what is held for the client.
-    fn check_memory(&self) -> Result<(), Status> {
+    /// Has the budget know what is held for the client. A client that may not hold so much is not
+    /// sent what waits for it.
+    fn check_memory(&mut self) -> Result<(), Status> {
         let held = self.held_bytes();
         self.charge.set(held).map_err(|shortage| {
+            self.out = Frames::default();
             self.session.shared().metrics.out_of_memory(shortage);
             out_of_memory(shortage)
         })
@@ -185,11 +188,16 @@ impl StreamBody {
             let StreamBodyStage::Open = self.stage else { return Ok(false) };
             match self.messages.poll_next(cx)? {
                 Poll::Ready(NextMessage::Message(message)) => {
-                    self.session.receive(&message, now)?
+                    self.session.receive(&message, now)?;
+                    self.check_memory()?;
                 }
                 Poll::Ready(NextMessage::End) => self.stage = StreamBodyStage::HalfClosed,
                 Poll::Ready(NextMessage::Gone) => self.stage = StreamBodyStage::Ended,
-                Poll::Pending => return Ok(false),
+                Poll::Pending => {
+                    // A part of a message may have come.
+                    self.check_memory()?;
+                    return Ok(false);
+                }
             }
         }
         Ok(true)

@@ -118,7 +118,7 @@ impl StreamSession {
 
     /// The number of bytes that the stream holds of what its client has said.
     pub(crate) fn held_bytes(&self) -> usize {
-        0
+        self.machine.held_bytes()
     }
 
     pub(crate) fn shared(&self) -> &Arc<ServerState> {
