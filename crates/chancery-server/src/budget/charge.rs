@@ -66,6 +66,11 @@ impl MemoryCharge {
         Ok(())
     }
 
+    /// The share of the peer.
+    pub(crate) fn share(&self) -> &Arc<PeerShare> {
+        &self.share
+    }
+
     /// Returns true if the owner has to end, because others need the memory. If not, `waker` is woken
     /// when that changes.
     pub(crate) fn is_asked_back(&self, waker: &Waker) -> bool {

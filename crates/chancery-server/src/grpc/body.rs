@@ -115,7 +115,7 @@ impl StreamBody {
     /// The next chunk that waits to be sent; `None` if there is none.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.out.len() >= Limits::BIG_RESPONSE && self.permit.is_none() {
-            self.permit = Some(PermitState::Requested(self.permits.request()));
+            self.permit = Some(PermitState::Requested(self.permits.request(self.charge.share())));
         }
         if let Some(PermitState::Requested(waiting)) = &mut self.permit {
             match waiting.poll(cx) {
