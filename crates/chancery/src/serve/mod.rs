@@ -19,6 +19,7 @@ mod listeners;
 mod metrics;
 mod signals;
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,6 @@ use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
 use chancery_sources::{Directory, Following};
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -89,7 +89,7 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let (admin, server_metrics, metrics) = admin(directory.catalog());
 
     // This failure is returned later: the faults of the directory help the operator more.
-    let watched = listeners::bind_admin(config.admin).await.map(|bound| watch(bound, &admin));
+    let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
     let Some((directory, report)) = loaded else { return Ok(()) };
     let closing = watched?;
@@ -154,12 +154,13 @@ fn admin(catalog: Catalog) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics
 }
 
 /// Serves the admin interface until the token is cancelled.
-fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> CancellationToken {
+fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<CancellationToken, Failure> {
     let closing = CancellationToken::new();
     if let Some(listener) = listener {
-        tokio::spawn(admin::serve(listener, Arc::clone(admin), closing.clone()));
+        let started = admin::start(listener, Arc::clone(admin), closing.clone());
+        started.context("cannot start the admin interface")?;
     }
-    closing
+    Ok(closing)
 }
 
 /// Checks at an interval if `chancery.yaml` has changed.
