@@ -13,6 +13,7 @@
 
 mod audiences;
 mod change_applier;
+mod descriptors;
 mod first;
 mod grouping;
 mod listeners;
@@ -56,6 +57,7 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
     if flags.print_config {
         return first::print(&config);
     }
+    descriptors::raise();
     logging::start(config.log.format, config.log.level);
     if config.limits.max_cache_bytes.is_some() {
         warn!("`limits.max-cache-bytes` has no effect any more: remove it");
@@ -98,7 +100,7 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, file);
     applier.loaded(&report);
-    let server = Server::new(audiences.store(), audiences, config.server())
+    let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_observer(StreamLog::default())
         .with_metrics(server_metrics)
         .with_schema(schema);
@@ -107,6 +109,21 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let ended = run_parts(parts, &mut signals).await;
     closing.cancel();
     ended
+}
+
+/// The settings of the server, with no more connections than there are descriptors for.
+fn server_config(config: &Config) -> chancery_server::Config {
+    let mut server = config.server();
+    let wanted = server.limits.max_connections;
+    if let Some(possible) = descriptors::connections().filter(|possible| *possible < wanted) {
+        info!(
+            connections = possible,
+            "fewer connections than `limits.max-connections` ({wanted}), because the limit of open \
+             files (`ulimit -n`) allows no more"
+        );
+        server.limits.max_connections = possible;
+    }
+    server
 }
 
 /// Runs until a signal. The first one ends the server in order, the second one at once.
