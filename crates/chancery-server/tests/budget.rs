@@ -216,6 +216,35 @@ async fn names_count_over_all_streams_of_a_client() {
     stream.next::<SotwResponse>().await.unwrap();
 }
 
+#[tokio::test]
+async fn requests_that_wait_behind_a_response_that_is_not_read_count() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let (config, policy) = (with_memory(9 * MIB), OneAudience("all".into()));
+    let server = Running::with(config, policy, None, metrics).await;
+    let metrics = Scraped(registry);
+    server.publish(&[("a", &"x".repeat(MIB))]);
+    let mut held = Vec::new();
+    // Each connection has room for a window of 1 MiB, and half of 8 MiB are for one client.
+    for _ in 0..12 {
+        let client = Http2Client::connect(server.address).await;
+        let mut stalled = client.open(ADS_SOTW).await.unwrap();
+        stalled.send(&SotwRequest::first(CDS, &[]));
+        stalled.peek().await;
+        stalled.send_part(60 << 20, MIB);
+        held.push((client, stalled));
+    }
+    within(async {
+        while held.len() > 4 {
+            held.retain(|(client, _)| !client.connection.is_finished());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    metrics.has_at_least("chancery_memory_held_bytes", 3 * MIB).await;
+    assert!(metrics.value("chancery_memory_held_bytes").unwrap() <= 4 * MIB);
+}
+
 /// The status of the first of these streams that ends.
 async fn first_to_end(streams: &mut [GrpcStream]) -> (i32, String) {
     let mut ends: Vec<_> =

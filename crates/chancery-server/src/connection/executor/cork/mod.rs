@@ -12,6 +12,8 @@
 //!
 //! The cork is above TLS and not below it, so that TLS records are as full as they can be.
 
+mod data_meter;
+
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -20,6 +22,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
+
+use crate::activity::ConnectionActivity;
+use data_meter::DataMeter;
 
 /// The number of bytes that are gathered before they are written. They stay in the nearest cache of
 /// the processor; a larger buffer was measured to be slower.
@@ -48,6 +53,8 @@ struct CorkState<I> {
     first: io::Cursor<Vec<u8>>,
     /// The time of the last read that brought bytes.
     last_read: Instant,
+    /// Counts the bytes of request bodies over HTTP/2.
+    data: Option<DataMeter>,
     held: Vec<u8>,
     /// The number of held bytes that are written already.
     written: usize,
@@ -66,6 +73,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
             io,
             first: io::Cursor::new(first),
             last_read: Instant::now(),
+            data: None,
             held: Vec::new(),
             written: 0,
             full: false,
@@ -77,6 +85,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
     /// Writes the held bytes. Call it after each poll of the writer, with the writer's waker.
     pub(crate) fn poll_uncork(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.lock().poll_uncork(cx)
+    }
+
+    /// Counts the bytes of request bodies from now on, which is before the first read.
+    pub(crate) fn count_data(&self, activity: &Arc<ConnectionActivity>) {
+        self.lock().data = Some(DataMeter::new(Arc::clone(activity)));
     }
 
     /// The times at which the socket moved bytes.
@@ -150,6 +163,27 @@ impl<I: AsyncRead + AsyncWrite + Unpin> CorkState<I> {
         }
     }
 
+    /// Reads what was read before HTTP began to read, and then from the socket.
+    fn poll_first_or_socket(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.first.get_ref().is_empty() {
+            let before = buffer.filled().len();
+            let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+            if buffer.filled().len() > before {
+                self.last_read = Instant::now();
+            }
+            return read;
+        }
+        ready!(Pin::new(&mut self.first).poll_read(cx, buffer))?;
+        if self.first.position() >= self.first.get_ref().len() as u64 {
+            self.first = io::Cursor::default();
+        }
+        Poll::Ready(Ok(()))
+    }
+
     fn return_buffer(&mut self) {
         self.written = 0;
         let mut buffer = std::mem::take(&mut self.held);
@@ -171,20 +205,13 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Cork<I> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut corked = self.lock();
-        if corked.first.get_ref().is_empty() {
-            let before = buffer.filled().len();
-            let read = Pin::new(&mut corked.io).poll_read(cx, buffer);
-            if buffer.filled().len() > before {
-                corked.last_read = Instant::now();
-            }
-            return read;
+        let (mut corked, before) = (self.lock(), buffer.filled().len());
+        let read = corked.poll_first_or_socket(cx, buffer);
+        let new = &buffer.filled()[before..];
+        if let Some(data) = corked.data.as_mut().filter(|_| !new.is_empty()) {
+            data.count(new);
         }
-        ready!(Pin::new(&mut corked.first).poll_read(cx, buffer))?;
-        if corked.first.position() >= corked.first.get_ref().len() as u64 {
-            corked.first = io::Cursor::default();
-        }
-        Poll::Ready(Ok(()))
+        read
     }
 }
 
