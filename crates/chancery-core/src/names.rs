@@ -47,6 +47,11 @@ impl Names {
         self.ends.is_empty()
     }
 
+    /// The bytes that are kept.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.text.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     /// A digest of the names and their order.
     pub(crate) fn digest(&self) -> u128 {
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
@@ -81,6 +86,11 @@ impl Versions {
     /// If there are no more than that many.
     pub(crate) fn at(&self, at: usize) -> (&str, &str) {
         (self.names.at(at), self.versions.at(at))
+    }
+
+    /// The bytes that are kept.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.names.held_bytes() + self.versions.held_bytes()
     }
 
     /// The number of names.

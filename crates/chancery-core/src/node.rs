@@ -78,6 +78,28 @@ impl Node {
         }
     }
 
+    /// The bytes that are kept of the node, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let Locality { region, zone, sub_zone } = &self.locality;
+        let (name, version) = (&self.user_agent_name, &self.user_agent_version);
+        let texts = [&self.id, &self.cluster, region, zone, sub_zone, name, version];
+        let texts = texts.into_iter().chain(self.client_features.iter());
+        let features = self.client_features.len() * size_of::<String>();
+        size_of::<Self>() + texts.map(text_bytes).sum::<usize>() + features + self.map_bytes()
+    }
+
+    /// The bytes that are kept of metadata and parameters.
+    fn map_bytes(&self) -> usize {
+        let parameters = self.dynamic_parameters.values();
+        let params = |of: &BTreeMap<String, String>| {
+            let texts = of.iter().map(|(key, value)| text_bytes(key) + text_bytes(value));
+            map_nodes(of) + texts.sum::<usize>()
+        };
+        let keys = self.dynamic_parameters.keys().map(text_bytes).sum::<usize>();
+        let parameters = parameters.map(params).sum::<usize>();
+        fields_bytes(&self.metadata) + map_nodes(&self.dynamic_parameters) + keys + parameters
+    }
+
     /// Returns true for an Envoy that knows TTLs. It does since 1.17, and announces no features on
     /// its discovery streams.
     fn is_envoy_with_ttl(&self) -> bool {
@@ -88,6 +110,36 @@ impl Node {
         self.user_agent_name == "envoy" && (major, minor) >= (1, 17)
     }
 }
+
+fn fields_bytes(fields: &BTreeMap<String, Value>) -> usize {
+    let inside = fields.iter().map(|(key, value)| text_bytes(key) + value_bytes(value));
+    map_nodes(fields) + inside.sum::<usize>()
+}
+
+/// The bytes behind a value, whose depth its decoder bounds.
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::Text(text) => text_bytes(text),
+        Value::List(values) => {
+            let inside = values.iter().map(value_bytes).sum::<usize>();
+            values.capacity() * size_of::<Value>() + PIECE + inside
+        }
+        Value::Map(fields) => fields_bytes(fields),
+    }
+}
+
+/// The bytes of the nodes of a B-tree, which have room for eleven entries each.
+fn map_nodes<K, V>(map: &BTreeMap<K, V>) -> usize {
+    map.len().div_ceil(11) * (11 * (size_of::<K>() + size_of::<V>()) + 2 * PIECE)
+}
+
+fn text_bytes(text: &String) -> usize {
+    if text.capacity() == 0 { 0 } else { text.capacity() + PIECE }
+}
+
+/// The share of the allocator in each piece of memory.
+const PIECE: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -962,7 +962,7 @@ fn a_subscription_has_at_most_so_many_names() {
            > eds +c
            < eds n=2 c@1
            > eds +a
-           ! closed the subscription to `type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment` names 3 resources; 2 are allowed",
+           ! closed with those of `type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment` the stream names 3 resources; 2 are allowed",
     );
 }
 

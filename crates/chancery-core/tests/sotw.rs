@@ -1047,7 +1047,33 @@ fn a_subscription_has_at_most_so_many_names() {
           > eds a b
           < eds v=1 n=1 a@1 !b=NOT_FOUND
           > eds a b c
-          ! closed the subscription to `type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment` names 3 resources; 2 are allowed");
+          ! closed with those of `type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment` the stream names 3 resources; 2 are allowed");
+}
+
+#[test]
+fn the_types_of_a_stream_share_the_limit_of_names() {
+    // S-110: at the limit, and one past it
+    sotw(
+        "% max_names=2
+          = eds a@1
+          > eds a
+          < eds v=1 n=1 a@1
+          > rds a
+          > rds a b
+          ! closed with those of `type.googleapis.com/envoy.config.route.v3.RouteConfiguration` the stream names 3 resources; 2 are allowed",
+    );
+}
+
+#[test]
+fn the_names_of_a_stream_have_at_most_so_many_bytes() {
+    // S-110: at the limit, and one past it
+    sotw("% max_name_bytes=5
+          = eds aaa@1
+          > eds aaa
+          < eds v=1 n=1 aaa@1
+          > rds bb
+          > rds bbc
+          ! closed with those of `type.googleapis.com/envoy.config.route.v3.RouteConfiguration` the names of the stream have 6 bytes; 5 are allowed");
 }
 
 #[test]

@@ -66,6 +66,11 @@ impl Messages {
         }
     }
 
+    /// The number of bytes of memory that are kept until messages are whole.
+    pub fn held_bytes(&self) -> usize {
+        self.chunk.len() + self.begun.capacity()
+    }
+
     /// The next message. The result is `Ok(None)` while its end has not arrived.
     ///
     /// # Errors

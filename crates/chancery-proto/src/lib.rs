@@ -63,6 +63,7 @@
 mod any;
 mod canonical;
 mod facts;
+mod request_size;
 #[cfg(test)]
 mod samples;
 mod walk;
@@ -78,6 +79,7 @@ pub mod schema;
 pub mod show;
 pub mod syntax;
 pub mod wire;
+pub use request_size::RequestTooLarge;
 
 pub use complete::Complete;
 pub use schema::Schema;

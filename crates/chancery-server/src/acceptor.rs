@@ -4,8 +4,8 @@
 //! closed at once, and a handshake waits for a permit. Not here: the sockets (`listen`), the
 //! certificates (`tls`), and all that happens on a connection (`connection`).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::budget::{MemoryCharge, Permit};
 use crate::connection::{self, ConnectionFuture};
 use crate::listen::{AcceptedSocket, Listener};
 use crate::policy::Peer;
@@ -54,8 +55,8 @@ impl Acceptor {
     }
 
     fn admit(self: &Arc<Self>, accepted: AcceptedSocket, connections: &mut JoinSet<()>) {
-        let Some(permit) = ConnectionPermit::take(&self.services.shared) else {
-            debug!("a connection was closed: the server has its limit of them");
+        let Some(permit) = ConnectionPermit::take(&self.services.shared, accepted.address()) else {
+            debug!("a connection was closed: there is no room for it");
             return;
         };
         accepted.prepare(&self.services.shared.config.times);
@@ -131,26 +132,32 @@ impl Acceptor {
     }
 }
 
-/// A permit for one connection, given back when it is dropped.
-struct ConnectionPermit(Arc<ServerState>);
+/// A permit for one connection and the memory that any connection needs, given back when it is
+/// dropped. The certificate of the peer is not known yet, so its address counts.
+struct ConnectionPermit {
+    shared: Arc<ServerState>,
+    #[expect(dead_code, reason = "they are held, and given back when they are dropped")]
+    taken: (Permit, MemoryCharge),
+}
 
 impl ConnectionPermit {
-    fn take(shared: &Arc<ServerState>) -> Option<Self> {
-        let permit = Self(Arc::clone(shared));
-        shared.metrics.connections.inc();
-        if shared.connections.fetch_add(1, Ordering::AcqRel) < shared.config.limits.max_connections
-        {
-            return Some(permit);
+    fn take(shared: &Arc<ServerState>, address: Option<SocketAddr>) -> Option<Self> {
+        let unknown = Peer { address, tls: false, certificates: Vec::new() };
+        let share = shared.budget.share_of(&unknown);
+        let permit = share.connection().ok();
+        let taken = permit.zip(MemoryCharge::new(&share, CONNECTION_BYTES).ok());
+        if taken.is_none() {
+            shared.metrics.connections_refused.inc();
         }
-        shared.metrics.connections_refused.inc();
-        None
+        let taken = taken?;
+        shared.metrics.connections.inc();
+        Some(Self { shared: Arc::clone(shared), taken })
     }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::AcqRel);
-        self.0.metrics.connections.dec();
+        self.shared.metrics.connections.dec();
     }
 }
 
@@ -168,6 +175,10 @@ async fn pause_after(error: &std::io::Error) {
     warn!("cannot accept a connection: {error}");
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
+
+/// The number of bytes that a connection without streams charges: its buffers, and those of HTTP and
+/// TLS.
+const CONNECTION_BYTES: usize = 16 * 1024;
 
 /// The time for which a handshake keeps its permit: many times what one takes whose peer answers at
 /// once. A handshake that waits for its peer needs no CPU, so its permit goes to another one.

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -62,6 +62,14 @@ impl ServerBody {
     /// there is, and its waker will be called when there is more.
     pub(crate) fn would_pend(&self) -> bool {
         matches!(&self.kind, BodyKind::Stream(body) if body.would_pend())
+    }
+}
+
+impl ServerBody {
+    /// Returns true if the body has to end, because other clients need the memory that is held for
+    /// it. If not, `waker` is woken when that changes.
+    pub(crate) fn is_asked_back(&self, waker: &Waker) -> bool {
+        matches!(&self.kind, BodyKind::Stream(body) if body.is_asked_back(waker))
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chancery_core::server::Settings;
 
+use crate::budget::{Network, half_of_available};
 use crate::random;
 
 /// All settings of a server.
@@ -35,14 +36,23 @@ pub struct Limits {
     /// and 100,000 names with their versions are some 10 MB (S-110). A larger request is refused
     /// with `RESOURCE_EXHAUSTED`.
     pub max_request_bytes: usize,
+    /// The number of bytes that the server holds for all its clients together: requests that
+    /// arrive, subscriptions, and responses that wait to be read; half of the memory that the
+    /// process may use. A peer that holds more than is left for others gets no more, and its streams
+    /// end with `RESOURCE_EXHAUSTED`. The resources themselves do not count.
+    pub memory: usize,
+    /// The networks of balancers and proxies, each of which stands for many clients: their addresses
+    /// have no bound of their own on memory, streams and connections. None by default.
+    pub balancers: Vec<Network>,
     /// The number of discovery streams, polls and calls of the program's own services at once;
     /// 100,000. Further ones are refused with `RESOURCE_EXHAUSTED` or 503 without a wait, because a
-    /// slow answer is worse than none (S-111).
+    /// slow answer is worse than none (S-111). So are those of a peer that has more of them than are
+    /// left for others.
     pub max_streams: usize,
     /// The number of streams of one connection; 1,000. A client that has that many waits.
     pub max_streams_per_connection: u32,
     /// The number of connections at once; 50,000. Further ones are closed as soon as they are
-    /// accepted.
+    /// accepted, and so are those of an address that has more of them than are left for others.
     pub max_connections: usize,
     /// The number of TLS handshakes at once; 256. Further ones wait, within their handshake
     /// timeout. A handshake that takes longer than 200 ms gives its place to another one and goes
@@ -85,6 +95,10 @@ pub struct Times {
     /// below the one second after which Envoy gives up by default (S-021). A client that states its
     /// own timeout is held for four fifths of that, if that is less.
     pub rest_hold: Duration,
+    /// The time for which a client that has bytes to read may take none of them; 60 s. Then its
+    /// stream ends, or its connection if the socket takes nothing. A client that has nothing to
+    /// read, or that does not answer what it has read, is never ended for that (S-108, S-109).
+    pub stall_timeout: Duration,
     /// The interval at which certificate files are checked for changes; 5 s.
     pub tls_reload: Duration,
 }
@@ -112,6 +126,8 @@ impl Default for Limits {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             max_request_bytes: 64 * 1024 * 1024,
+            memory: half_of_available(),
+            balancers: Vec::new(),
             max_streams: 100_000,
             max_streams_per_connection: 1_000,
             max_connections: 50_000,
@@ -134,6 +150,7 @@ impl Default for Times {
             http2_keepalive: Some(Duration::from_secs(1200)),
             keepalive_timeout: Duration::from_secs(30),
             rest_hold: Duration::from_millis(800),
+            stall_timeout: Duration::from_secs(60),
             tls_reload: Duration::from_secs(5),
         }
     }

@@ -44,6 +44,7 @@ mod acceptor;
 mod activity;
 mod audiences;
 mod body;
+mod budget;
 mod config;
 mod connection;
 mod event;
@@ -65,6 +66,7 @@ mod tower_service;
 
 // The public interface.
 pub use audiences::{Assign, Audiences};
+pub use budget::{InvalidNetwork, Network};
 pub use config::{Config, Limits, Times};
 pub use event::{Observer, StreamEvent, StreamEventKind};
 pub use listen::Listener;

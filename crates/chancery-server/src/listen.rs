@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 
 use crate::config::Times;
 use crate::tls::Tls;
@@ -39,8 +39,15 @@ impl Listener {
     ///
     /// # Errors
     /// When the address is not free, or not one of this machine.
+    #[expect(clippy::unused_async, reason = "it works in a runtime only, which a future says")]
     pub async fn tcp(address: SocketAddr) -> io::Result<Self> {
-        Ok(Self { socket: ListenerSocket::Tcp(TcpListener::bind(address).await?), tls: None })
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4(),
+            SocketAddr::V6(_) => TcpSocket::new_v6(),
+        }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(Self { socket: ListenerSocket::Tcp(socket.listen(BACKLOG)?), tls: None })
     }
 
     /// Listens on a Unix socket. A socket file on which nobody listens any more is replaced.
@@ -126,10 +133,37 @@ impl AcceptedSocket {
     }
 }
 
+/// The number of connections that may wait to be accepted: as many as the system allows. When a fleet
+/// comes back, those that do not fit are tried again by their clients seconds later.
+const BACKLOG: u32 = 65_535;
+
 /// Removes a socket file whose process is gone: the file outlives it.
 fn remove_abandoned(path: &Path) {
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {
         std::fs::remove_file(path).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream as Client;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The number of connections that this system lets wait.
+    fn most() -> usize {
+        let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok();
+        text.and_then(|text| text.trim().parse().ok()).unwrap_or(128)
+    }
+
+    #[tokio::test]
+    async fn as_many_connections_wait_as_the_system_allows() {
+        let listener = Listener::tcp(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = listener.address().unwrap();
+        let connect = |_| Client::connect_timeout(&address, Duration::from_secs(20));
+        let waiting: Result<Vec<_>, _> = (0..most().min(700)).map(connect).collect();
+        assert!(waiting.is_ok(), "{waiting:?}");
     }
 }

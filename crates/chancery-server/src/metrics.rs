@@ -13,6 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::budget::{Budget, MemoryShortage};
 use crate::store::Store;
 
 /// The metrics of a server. Clones count into the same series.
@@ -24,6 +25,10 @@ pub struct Metrics {
     pub(crate) streams: Family<StreamLabels, Gauge>,
     pub(crate) streams_opened: Family<StreamLabels, Counter>,
     pub(crate) streams_refused: Counter,
+    pub(crate) cut_off: Family<CutOffLabels, Counter>,
+    pub(crate) memory_held: Gauge,
+    pub(crate) memory_limit: Gauge,
+    pub(crate) peers: Gauge,
     pub(crate) responses: Family<TypeLabels, Counter>,
     pub(crate) response_bytes: Family<TypeLabels, Counter>,
     pub(crate) acks: Family<TypeLabels, Counter>,
@@ -68,6 +73,12 @@ pub(crate) struct PollLabels {
     status: u16,
 }
 
+/// The reason why something was ended to protect other clients.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct CutOffLabels {
+    reason: &'static str,
+}
+
 /// The label of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ResourceLabels {
@@ -83,6 +94,10 @@ impl Default for Metrics {
             streams: Family::default(),
             streams_opened: Family::default(),
             streams_refused: Counter::default(),
+            cut_off: Family::default(),
+            memory_held: Gauge::default(),
+            memory_limit: Gauge::default(),
+            peers: Gauge::default(),
             responses: Family::default(),
             response_bytes: Family::default(),
             acks: Family::default(),
@@ -104,6 +119,7 @@ impl Metrics {
         let it = Self::default();
         let registry = registry.sub_registry_with_prefix("chancery");
         it.register_streams(registry);
+        it.register_budget(registry);
         it.register_exchanges(registry);
         it
     }
@@ -118,9 +134,19 @@ impl Metrics {
         to.register("streams_opened", "Discovery streams opened", self.streams_opened.clone());
         let refused = self.streams_refused.clone();
         to.register("streams_refused", "Streams and polls refused over the limit", refused);
+        let cut_off = self.cut_off.clone();
+        to.register("cut_off", "Streams and connections ended to protect other clients", cut_off);
         to.register("polls", "Polls over REST answered", self.polls.clone());
         let resources = self.resources.clone();
         to.register("resources", "Resources in the snapshots of all groups", resources);
+    }
+
+    fn register_budget(&self, to: &mut Registry) {
+        let held = self.memory_held.clone();
+        to.register("memory_held_bytes", "Memory held for clients", held);
+        let limit = self.memory_limit.clone();
+        to.register("memory_limit_bytes", "Memory that may be held for clients", limit);
+        to.register("peers", "Clients by certificate or address", self.peers.clone());
     }
 
     fn register_exchanges(&self, to: &mut Registry) {
@@ -158,6 +184,33 @@ impl Metrics {
             ack_latency: self.ack_latency.get_or_create(&labels).clone(),
             commit_to_ack: self.commit_to_ack.get_or_create(&labels).clone(),
         }
+    }
+
+    /// Counts a stream or connection that was ended because its client took nothing.
+    pub(crate) fn stalled(&self) {
+        self.cut_off.get_or_create(&CutOffLabels { reason: "stalled" }).inc();
+    }
+
+    /// Counts a stream that was ended because other clients need its memory.
+    pub(crate) fn asked_back(&self) {
+        self.cut_off.get_or_create(&CutOffLabels { reason: "asked-back" }).inc();
+    }
+
+    /// Counts a stream that was ended because its client may hold no more memory.
+    pub(crate) fn out_of_memory(&self, shortage: MemoryShortage) {
+        let reason = match shortage {
+            MemoryShortage::Share { .. } => "share",
+            MemoryShortage::Whole => "memory",
+        };
+        self.cut_off.get_or_create(&CutOffLabels { reason }).inc();
+    }
+
+    /// Shows the memory that is held for clients.
+    pub(crate) fn show_budget(&self, budget: &Budget) {
+        let number = |it| i64::try_from(it).unwrap_or(i64::MAX);
+        self.memory_held.set(number(budget.memory_held()));
+        self.memory_limit.set(number(budget.memory_limit()));
+        self.peers.set(number(budget.peers()));
     }
 
     /// Counts a response over REST that has data.

@@ -1,6 +1,7 @@
 //! The body of any request, in either version of HTTP.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -8,6 +9,8 @@ use h2::{Reason, RecvStream};
 use http::{HeaderMap, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+
+use crate::activity::ConnectionActivity;
 
 /// The body of any request.
 pub(crate) enum RequestBody {
@@ -22,6 +25,7 @@ pub(crate) struct Http2Body {
     stream: RecvStream,
     /// The number of bytes to come, if the client announced a length. h2 holds the client to it.
     announced: Option<u64>,
+    activity: Arc<ConnectionActivity>,
 }
 
 /// The client left, or broke the rules of HTTP.
@@ -34,10 +38,14 @@ pub(crate) enum RequestBodyError {
 }
 
 impl Http2Body {
-    pub(crate) fn new(headers: &HeaderMap, stream: RecvStream) -> Self {
+    pub(crate) fn new(
+        headers: &HeaderMap,
+        stream: RecvStream,
+        activity: &Arc<ConnectionActivity>,
+    ) -> Self {
         let announced = headers.get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|it| it.to_str().ok()?.parse().ok());
-        Self { stream, announced }
+        Self { stream, announced, activity: Arc::clone(activity) }
     }
 
     fn poll_frame(
@@ -48,6 +56,7 @@ impl Http2Body {
             Some(Ok(bytes)) => {
                 // This fails when the stream is gone; the next read says so.
                 self.stream.flow_control().release_capacity(bytes.len()).ok();
+                self.activity.taken(bytes.len());
                 self.announced = self.announced.map(|all| all.saturating_sub(bytes.len() as u64));
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
@@ -57,6 +66,12 @@ impl Http2Body {
                 Err(error) => Poll::Ready(failed(error)),
             },
         }
+    }
+}
+
+impl Drop for Http2Body {
+    fn drop(&mut self) {
+        self.activity.taken(self.stream.flow_control().used_capacity());
     }
 }
 

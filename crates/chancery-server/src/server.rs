@@ -146,11 +146,10 @@ impl Server {
             };
             tasks.spawn(acceptor.run(listener));
         }
-        let resources = count_resources(&shared);
-        tokio::pin!(resources);
         tokio::select! {
             () = stop => {}
-            () = &mut resources => {}
+            () = count_resources(&shared) => {}
+            () = show_budget(&shared) => {}
         }
         stopping.cancel();
         set_health(&services, &health, ServingStatus::NotServing).await;
@@ -198,6 +197,15 @@ async fn count_resources(shared: &ServerState) {
     const EVERY: Duration = Duration::from_secs(5);
     loop {
         shared.metrics.count_resources(&shared.store);
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Shows what is held for clients, at an interval. Never ends.
+async fn show_budget(shared: &ServerState) {
+    const EVERY: Duration = Duration::from_secs(1);
+    loop {
+        shared.metrics.show_budget(&shared.budget);
         tokio::time::sleep(EVERY).await;
     }
 }

@@ -1,16 +1,16 @@
-//! The state that all connections of a server share: the parts that the program gave it, and the
-//! numbers of connections and streams.
+//! The state that all connections of a server share: the parts that the program gave it, and what
+//! follows from them.
 //!
-//! The parts are not replaced while the server runs, and the numbers are atomics, so there is no
-//! lock. Not here: the state of one connection (`connection`), and the snapshots and their watches
-//! (`store`).
+//! The parts are not replaced while the server runs. Not here: the state of one connection
+//! (`connection`), the snapshots and their watches (`store`), and what clients hold (`budget`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
 
+use crate::budget::{Budget, PeerShare, Permit};
 use crate::config::Config;
 use crate::event::{Observer, StreamEvent};
 use crate::metrics::Metrics;
@@ -25,10 +25,9 @@ pub(crate) struct ServerState {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
-    pub(crate) connections: AtomicUsize,
+    pub(crate) budget: Arc<Budget>,
     trusted: Arc<Settings>,
     untrusted: Arc<Settings>,
-    streams: AtomicUsize,
     last_stream: AtomicU64,
 }
 
@@ -43,7 +42,11 @@ pub(crate) struct ServerParts {
 }
 
 /// A permit for one stream, poll or call, given back when it is dropped.
-pub(crate) struct StreamPermit(Arc<ServerState>);
+pub(crate) struct StreamPermit {
+    shared: Arc<ServerState>,
+    #[expect(dead_code, reason = "it is held, and given back when it is dropped")]
+    permit: Permit,
+}
 
 impl ServerState {
     pub(crate) fn new(parts: ServerParts) -> Self {
@@ -52,14 +55,13 @@ impl ServerState {
         Self {
             trusted: Arc::new(config.protocol.clone()),
             untrusted: Arc::new(untrusted),
+            budget: Budget::new(&config.limits),
             store,
             policy,
             observers,
             config,
             metrics,
             schema,
-            connections: AtomicUsize::new(0),
-            streams: AtomicUsize::new(0),
             last_stream: AtomicU64::new(0),
         }
     }
@@ -82,26 +84,16 @@ impl ServerState {
 }
 
 impl StreamPermit {
-    /// A permit, if one is left.
-    pub(crate) fn take(shared: &Arc<ServerState>) -> Option<Self> {
-        // The permit is made first, so that it is given back if there are too many.
-        let permit = Self(Arc::clone(shared));
-        let others = shared.streams.fetch_add(1, Ordering::AcqRel);
-        if others < shared.config.limits.max_streams {
-            return Some(permit);
-        }
-        shared.metrics.streams_refused.inc();
-        None
+    /// A permit, if one is left for this peer.
+    pub(crate) fn take(shared: &Arc<ServerState>, share: &Arc<PeerShare>) -> Option<Self> {
+        let permit = share.stream().inspect_err(|_| {
+            shared.metrics.streams_refused.inc();
+        });
+        Some(Self { shared: Arc::clone(shared), permit: permit.ok()? })
     }
 
     pub(crate) fn shared(&self) -> &Arc<ServerState> {
-        &self.0
-    }
-}
-
-impl Drop for StreamPermit {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::AcqRel);
+        &self.shared
     }
 }
 

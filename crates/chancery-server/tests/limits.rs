@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_server::{Config, Limits, Times};
 use common::client::Http2Client;
-use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse};
+use common::message::{DeltaRequest, DeltaResponse, Node, SotwRequest, SotwResponse};
 use common::{ADS_DELTA, ADS_SOTW, CDS, Running, within};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -116,6 +116,45 @@ async fn names_past_the_limit_end_the_stream() {
     assert_eq!(response.resources.len(), 2);
     stream.send(&SotwRequest::ack(&response, &["a", "b", "c"]));
     assert_eq!(stream.next::<SotwResponse>().await.unwrap_err().0, 8);
+}
+
+#[tokio::test]
+async fn a_name_past_the_limit_ends_the_stream() {
+    // S-110: at the limit, and one past it
+    let mut config = with_times(quick());
+    config.protocol.max_name_length = 100;
+    let server = Running::start(config).await;
+    server.publish(&[("a", "1")]);
+    let client = Http2Client::connect(server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    let (longest, longer) = ("n".repeat(100), "n".repeat(101));
+    stream.send(&SotwRequest::first(CDS, &["a", &longest]));
+    let response: SotwResponse = stream.next().await.unwrap();
+    assert_eq!(response.resources.len(), 1);
+    stream.send(&SotwRequest::ack(&response, &["a", &longer]));
+    let (code, message) = stream.next::<SotwResponse>().await.unwrap_err();
+    assert_eq!(code, 8, "{message}");
+    assert!(message.contains("101 bytes; 100 are allowed"), "{message}");
+}
+
+#[tokio::test]
+async fn a_node_past_the_limit_ends_the_stream() {
+    // S-110: at the limit, and one past it
+    let mut config = with_times(quick());
+    config.protocol.max_node_bytes = 100;
+    let server = Running::start(config).await;
+    server.publish(&[("a", "1")]);
+    let client = Http2Client::connect(server.address).await;
+    for (length, is_served) in [(98, true), (99, false)] {
+        let mut stream = client.open(ADS_SOTW).await.unwrap();
+        let mut request = SotwRequest::first(CDS, &["a"]);
+        request.node = Some(Node { id: "i".repeat(length), ..Node::default() });
+        stream.send(&request);
+        match stream.next::<SotwResponse>().await {
+            Ok(response) => assert!(is_served && response.resources.len() == 1),
+            Err((code, message)) => assert!(!is_served && code == 8, "{code} {message}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -191,6 +191,31 @@ async fn a_body_at_the_limit_is_read_and_one_past_it_is_refused() {
 }
 
 #[tokio::test]
+async fn the_limits_of_names_and_nodes_are_in_force_over_rest() {
+    // S-110: at each limit, and one past it
+    let mut config = brief();
+    config.protocol.max_names = 2;
+    config.protocol.max_name_length = 5;
+    config.protocol.max_name_bytes = 8;
+    config.protocol.max_node_bytes = 20;
+    let server = Running::start(config).await;
+    server.publish(&[("a", "1")]);
+    let client = Http2Client::connect(server.address).await;
+    for (body, expected) in [
+        (r#"{"resource_names": ["a", "b"]}"#, 200),
+        (r#"{"resource_names": ["a", "b", "c"]}"#, 413),
+        (r#"{"resource_names": ["a", "bcdef"]}"#, 200),
+        (r#"{"resource_names": ["a", "bcdefg"]}"#, 413),
+        (r#"{"resource_names": ["aaaa", "bbbb", "a"]}"#, 413),
+        (r#"{"node": {"id": "1234567890"}}"#, 200),
+        (r#"{"node": {"id": "12345678901"}}"#, 413),
+    ] {
+        let response = client.request(Method::POST, CLUSTERS, &[JSON], body).await;
+        assert_eq!(response.status(), expected, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let times = Times { handshake_timeout: Duration::from_millis(100), ..Times::default() };
     let server = Running::start(Config { times, ..Config::default() }).await;

@@ -39,6 +39,8 @@ pub struct Machine {
     scope: Scope,
     settings: Arc<Settings>,
     identity: ClientIdentity,
+    /// The bytes that are kept of the node.
+    node_bytes: usize,
     features: Features,
     snapshot: Option<Arc<Snapshot>>,
     subscriptions: Subscriptions,
@@ -69,6 +71,7 @@ impl Machine {
             scope,
             settings,
             identity: ClientIdentity::Unknown,
+            node_bytes: 0,
             features: Features::default(),
             snapshot: None,
             subscriptions: Subscriptions::default(),
@@ -142,6 +145,14 @@ impl Machine {
         self.subscriptions.at(at).map(|subscription| Wanted(subscription.interest()))
     }
 
+    /// The bytes that the stream keeps on behalf of its peer, about: its node, and the names and keys
+    /// of all types with their texts. Resources are not among them. It takes some steps for each
+    /// type and response under way, and none for each name.
+    pub fn held_bytes(&self) -> usize {
+        let types = self.subscriptions.iter().map(Subscription::held_bytes);
+        size_of::<Self>() + self.node_bytes + types.sum::<usize>()
+    }
+
     /// The status of each type the client asked for, in sending order.
     pub fn status(&self) -> impl Iterator<Item = TypeStatus<'_>> {
         let warming = self.warming.deadline(self.endpoints(), &self.settings);
@@ -208,6 +219,7 @@ impl Machine {
         match (&self.identity, node) {
             (ClientIdentity::Unknown, Some(node)) if !node.id.is_empty() => {
                 self.features = node.features();
+                self.node_bytes = node.held_bytes();
                 self.identity = ClientIdentity::Known(Arc::clone(node));
                 events.push(Event::Identified(Arc::clone(node)));
             }
@@ -222,6 +234,7 @@ impl Machine {
                         ..(**known).clone()
                     };
                     let changed = Arc::new(changed);
+                    self.node_bytes = changed.held_bytes();
                     self.identity = ClientIdentity::Known(Arc::clone(&changed));
                     events.push(Event::ParametersChanged(changed));
                 }
@@ -258,7 +271,25 @@ impl Machine {
         if is_first {
             events.extend(subscription.take_unnamed_event());
         }
-        Ok(())
+        self.check_names(at)
+    }
+
+    /// Compares the names of all types with the limits of the stream. A product of limits is none:
+    /// the types share what one of them may have.
+    fn check_names(&self, at: usize) -> Result<(), Violation> {
+        let sizes = self.subscriptions.iter().map(Subscription::name_sizes);
+        let (names, bytes) = sizes.fold((0, 0), |(names, bytes), of| (names + of.0, bytes + of.1));
+        let Settings { max_names, max_name_bytes, .. } = *self.settings;
+        let type_url = || self.subscriptions.at(at).map(|one| one.type_url().clone());
+        match type_url().filter(|_| names > max_names || bytes > max_name_bytes) {
+            Some(type_url) if names > max_names => {
+                Err(Violation::TooManyNames { type_url, found: names, limit: max_names })
+            }
+            Some(type_url) => {
+                Err(Violation::TooManyNameBytes { type_url, found: bytes, limit: max_name_bytes })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Returns the place of the subscription that a request is for, and true if the request is the

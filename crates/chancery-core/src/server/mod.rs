@@ -20,6 +20,7 @@
 
 mod demand;
 mod event;
+pub(crate) mod held_bytes;
 mod input;
 mod machine;
 mod order;
@@ -39,6 +40,6 @@ pub use event::Event;
 pub use input::Input;
 pub use machine::Machine;
 pub use response::Response;
-pub use settings::Settings;
+pub use settings::{RequestLimits, Settings};
 pub use status::{Rejection, TypeStatus, Wait, WaitReason, Wanted};
 pub use violation::Violation;

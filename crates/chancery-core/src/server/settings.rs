@@ -22,10 +22,18 @@ pub struct Settings {
     /// The size above which a response is split where the protocol allows that (S-110). Clients
     /// commonly accept 4 MiB.
     pub max_response_bytes: usize,
-    /// The most names of one subscription.
+    /// The most names of one stream, of all types together; and the most names in one list of a
+    /// request.
     pub max_names: usize,
+    /// The most bytes of one name or type URL.
+    pub max_name_length: usize,
+    /// The most bytes of all names of one stream, of all types together; and of all names and
+    /// versions in one request.
+    pub max_name_bytes: usize,
     /// The most types of one stream.
     pub max_types: usize,
+    /// The most bytes of the node in a request, as it is on the wire.
+    pub max_node_bytes: usize,
     /// The types for which an empty first request is a wildcard (true) or is not (false), where
     /// [`crate::TypeRules`] says otherwise (S-053).
     pub legacy_wildcard: Vec<(TypeUrl, bool)>,
@@ -40,6 +48,41 @@ pub struct Settings {
     pub share_responses: bool,
 }
 
+/// The limits on one request, which its decoder applies before it keeps anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// The most names in one list.
+    pub max_names: usize,
+    /// The most bytes of one name or type URL.
+    pub max_name_length: usize,
+    /// The most bytes of all names and versions.
+    pub max_name_bytes: usize,
+    /// The most bytes of the node.
+    pub max_node_bytes: usize,
+}
+
+impl Settings {
+    /// The limits on one request.
+    pub fn request_limits(&self) -> RequestLimits {
+        RequestLimits {
+            max_names: self.max_names,
+            max_name_length: self.max_name_length,
+            max_name_bytes: self.max_name_bytes,
+            max_node_bytes: self.max_node_bytes,
+        }
+    }
+}
+
+impl RequestLimits {
+    /// No limits, for readers who trust the sender.
+    pub const NONE: Self = Self {
+        max_names: usize::MAX,
+        max_name_length: usize::MAX,
+        max_name_bytes: usize::MAX,
+        max_node_bytes: usize::MAX,
+    };
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -49,7 +92,10 @@ impl Default for Settings {
             source_wait: Duration::from_secs(10),
             max_response_bytes: 4 * 1024 * 1024 - 64 * 1024,
             max_names: 250_000,
+            max_name_length: 4 * 1024,
+            max_name_bytes: 64 * 1024 * 1024,
             max_types: 256,
+            max_node_bytes: 1024 * 1024,
             legacy_wildcard: Vec::new(),
             report_missing: false,
             secrets_allowed: true,

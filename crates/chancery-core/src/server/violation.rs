@@ -26,11 +26,25 @@ pub enum Violation {
     WrongVariant,
     /// The client subscribes to more names than the limit of the server allows. An operator raises
     /// [`max_names`](super::Settings::max_names) for clients that need more.
-    #[error("the subscription to `{type_url}` names {found} resources; {limit} are allowed")]
+    #[error("with those of `{type_url}` the stream names {found} resources; {limit} are allowed")]
     TooManyNames {
-        /// The type subscribed to.
+        /// The type that was subscribed to last.
         type_url: TypeUrl,
-        /// The number of names in the subscription.
+        /// The number of names of all types.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The names that the client subscribes to are longer together than the limit of the server
+    /// allows. An operator raises [`max_name_bytes`](super::Settings::max_name_bytes) for clients
+    /// that need more.
+    #[error(
+        "with those of `{type_url}` the names of the stream have {found} bytes; {limit} are allowed"
+    )]
+    TooManyNameBytes {
+        /// The type that was subscribed to last.
+        type_url: TypeUrl,
+        /// The bytes of all names of all types.
         found: usize,
         /// The limit.
         limit: usize,
@@ -48,6 +62,9 @@ impl Violation {
     /// Returns true if a limit of the server was exceeded, and false if the client broke the
     /// protocol.
     pub fn is_limit(&self) -> bool {
-        matches!(self, Self::TooManyNames { .. } | Self::TooManyTypes { .. })
+        matches!(
+            self,
+            Self::TooManyNames { .. } | Self::TooManyNameBytes { .. } | Self::TooManyTypes { .. }
+        )
     }
 }

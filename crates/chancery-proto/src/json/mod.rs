@@ -26,8 +26,8 @@ mod depth;
 mod read_request;
 mod value;
 mod write_request;
-pub use read_request::request_from_json;
 pub(crate) use read_request::{JsonLocator, JsonStatus};
+pub use read_request::{request_from_json, request_from_json_within};
 pub(crate) use value::{number, to_value};
 pub use write_request::request_to_json;
 
@@ -38,6 +38,9 @@ pub enum JsonError {
     /// The body of a request is not valid; the client is at fault.
     #[error("the body is no `DiscoveryRequest` in JSON")]
     Request(#[source] serde_json::Error),
+    /// The request exceeds a limit of the server.
+    #[error(transparent)]
+    TooLarge(#[from] crate::RequestTooLarge),
     /// The answer to a poll is not valid; the server is at fault.
     #[error("the body is no `DiscoveryResponse` in JSON")]
     Response(#[source] serde_json::Error),

@@ -5,43 +5,142 @@
 //! for every default and accepts numbers as text. As on the gRPC wire, only the fields that the
 //! core uses are read.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use chancery_core::{ErrorDetail, Locality, Node, SotwRequest, Value};
-use serde::Deserialize;
+use chancery_core::server::RequestLimits;
+use chancery_core::{ErrorDetail, Locality, Names, Node, SotwRequest, Value};
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
+use serde_json::value::RawValue;
 
 use super::JsonError;
+use crate::request_size::{RequestSize, RequestTooLarge};
 
-/// Reads the body of a REST poll.
+/// Reads the body of a REST poll, of any size.
 ///
 /// # Errors
 /// Fails if the text is not JSON, or if a key has a value of the wrong type.
 pub fn request_from_json(text: &[u8]) -> Result<SotwRequest, JsonError> {
-    let body: JsonRequest = serde_json::from_slice(text).map_err(JsonError::Request)?;
-    let names = body.resource_names.unwrap_or_default();
-    let locators = body.resource_locators.unwrap_or_default();
-    let located = locators.into_iter().map(|locator| locator.name.unwrap_or_default());
+    request_from_json_within(text, &RequestLimits::NONE)
+}
+
+/// Reads the body of a REST poll that keeps to the limits.
+///
+/// # Errors
+/// As [`request_from_json`], and if the request exceeds a limit.
+pub fn request_from_json_within(
+    text: &[u8],
+    limits: &RequestLimits,
+) -> Result<SotwRequest, JsonError> {
+    let body: JsonRequest<'_> = serde_json::from_slice(text).map_err(JsonError::Request)?;
+    let mut size = RequestSize::new(limits);
+    let mut names = Names::default();
+    push_names::<Cow<'_, str>>(&mut names, body.resource_names, &mut size)?;
+    push_names::<JsonLocator>(&mut names, body.resource_locators, &mut size)?;
+    let type_url = body.type_url.unwrap_or_default();
+    size.check_type_url(&type_url)?;
     Ok(SotwRequest {
-        node: body.node.map(|node| Arc::new(node.into())),
-        type_url: body.type_url.unwrap_or_default().into(),
+        node: body.node.map(|node| read_node(node, &mut size)).transpose()?.flatten(),
+        type_url: type_url.into(),
         version: body.version_info.unwrap_or_default().into(),
         nonce: body.response_nonce.unwrap_or_default().into(),
-        names: names.into_iter().chain(located).collect(),
+        names,
         error: body.error_detail.map(ErrorDetail::from),
     })
 }
 
-#[derive(Deserialize)]
-struct JsonRequest {
+/// Reads a node, unless its text is too large already.
+fn read_node(text: &RawValue, size: &mut RequestSize) -> Result<Option<Arc<Node>>, JsonError> {
+    size.add_node(text.get().len())?;
+    let node: Option<JsonNode> = serde_json::from_str(text.get()).map_err(JsonError::Request)?;
+    Ok(node.map(|node| Arc::new(node.into())))
+}
+
+/// Adds the names of a list one by one, because a list of values would take many times its text.
+fn push_names<'a, T: Deserialize<'a> + Named>(
+    names: &mut Names,
+    list: Option<&'a RawValue>,
+    size: &mut RequestSize,
+) -> Result<(), JsonError> {
+    let Some(list) = list else { return Ok(()) };
+    let mut reader = NamesReader { names, size, too_large: None, kind: PhantomData::<T> };
+    let mut text = serde_json::Deserializer::from_str(list.get());
+    let read = text.deserialize_option(&mut reader);
+    match reader.too_large {
+        Some(too_large) => Err(too_large.into()),
+        None => read.map_err(JsonError::Request),
+    }
+}
+
+/// Reads a list of names, or of values that have a name, or `null`.
+struct NamesReader<'a, T> {
+    names: &'a mut Names,
+    size: &'a mut RequestSize,
+    too_large: Option<RequestTooLarge>,
+    kind: PhantomData<T>,
+}
+
+impl<'a, T: Deserialize<'a> + Named> Visitor<'a> for &mut NamesReader<'_, T> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of names")
+    }
+
+    fn visit_none<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_some<D: Deserializer<'a>>(self, text: D) -> Result<(), D::Error> {
+        text.deserialize_seq(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<(), A::Error> {
+        let mut count = 0;
+        while let Some(named) = list.next_element::<T>()? {
+            let name = named.name();
+            if let Err(too_large) = self.size.add_name(count, name, "") {
+                self.too_large = Some(too_large);
+                return Err(A::Error::custom("a limit of the server"));
+            }
+            self.names.push(name);
+            count += 1;
+        }
+        Ok(())
+    }
+}
+
+/// A value that has a name.
+trait Named {
+    fn name(&self) -> &str;
+}
+
+impl Named for Cow<'_, str> {
+    fn name(&self) -> &str {
+        self
+    }
+}
+
+impl Named for JsonLocator {
+    fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct JsonRequest<'a> {
     #[serde(alias = "versionInfo")]
     version_info: Option<String>,
-    node: Option<JsonNode>,
-    #[serde(alias = "resourceNames")]
-    resource_names: Option<Vec<String>>,
-    #[serde(alias = "resourceLocators")]
-    resource_locators: Option<Vec<JsonLocator>>,
+    #[serde(borrow)]
+    node: Option<&'a RawValue>,
+    #[serde(alias = "resourceNames", borrow)]
+    resource_names: Option<&'a RawValue>,
+    #[serde(alias = "resourceLocators", borrow)]
+    resource_locators: Option<&'a RawValue>,
     #[serde(alias = "typeUrl")]
     type_url: Option<String>,
     #[serde(alias = "responseNonce")]
@@ -50,18 +149,18 @@ struct JsonRequest {
     error_detail: Option<JsonStatus>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 pub(crate) struct JsonLocator {
     pub(crate) name: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 pub(crate) struct JsonStatus {
     code: Option<JsonNumber>,
     message: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct JsonNode {
     id: Option<String>,
     cluster: Option<String>,
@@ -81,7 +180,7 @@ struct JsonNode {
     dynamic_parameters: Option<BTreeMap<String, JsonContextParams>>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, serde::Deserialize)]
 struct JsonLocality {
     region: Option<String>,
     zone: Option<String>,
@@ -89,12 +188,12 @@ struct JsonLocality {
     sub_zone: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct JsonBuildVersion {
     version: Option<JsonSemanticVersion>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct JsonSemanticVersion {
     #[serde(alias = "majorNumber")]
     major_number: Option<JsonNumber>,
@@ -103,13 +202,13 @@ struct JsonSemanticVersion {
     patch: Option<JsonNumber>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct JsonContextParams {
     params: Option<BTreeMap<String, String>>,
 }
 
 /// An integer, as a number or as text.
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 #[serde(untagged)]
 enum JsonNumber {
     Number(i64),
@@ -221,9 +320,37 @@ mod tests {
     }
 
     #[test]
+    fn a_request_at_a_limit_is_read_and_one_past_it_is_refused() {
+        // S-110
+        let limits = |of: fn(&mut RequestLimits)| {
+            let mut limits = RequestLimits::NONE;
+            of(&mut limits);
+            limits
+        };
+        let text = br#"{"resource_names": ["aa", "b\u0041"], "resource_locators": [{"name": "c"}],
+            "type_url": "t", "node": {"id": "i"}}"#;
+        let names = request_from_json(text).unwrap().names;
+        assert_eq!(names.iter().collect::<Vec<_>>(), ["aa", "bA", "c"]);
+        for (fits, tight) in [
+            (limits(|it| it.max_names = 2), limits(|it| it.max_names = 1)),
+            (limits(|it| it.max_name_length = 2), limits(|it| it.max_name_length = 1)),
+            (limits(|it| it.max_name_bytes = 5), limits(|it| it.max_name_bytes = 4)),
+            (limits(|it| it.max_node_bytes = 11), limits(|it| it.max_node_bytes = 10)),
+        ] {
+            assert!(request_from_json_within(text, &fits).is_ok(), "{fits:?}");
+            let error = request_from_json_within(text, &tight).unwrap_err();
+            assert!(matches!(error, JsonError::TooLarge(_)), "{tight:?}: {error}");
+        }
+        for nothing in [r#"{"resource_names": null, "node": null}"#, "{}"] {
+            let request = request_from_json(nothing.as_bytes()).unwrap();
+            assert_eq!(request, SotwRequest::default());
+        }
+    }
+
+    #[test]
     fn what_is_no_request_is_an_error() {
         // S-018
-        for text in ["", "{", "[]", "1", r#"{"resource_names": "a"}"#, "\u{1}"] {
+        for text in ["", "{", "[]", "1", r#"{"resource_names": "a"}"#, r#"{"node": 1}"#, "\u{1}"] {
             assert!(request_from_json(text.as_bytes()).is_err(), "{text}");
         }
         let deep = format!(r#"{{"node": {{"metadata": {{"a": {}"#, "[".repeat(10_000));

@@ -75,7 +75,7 @@ fn envelope(variant: Variant, message: &[u8]) -> Outcome<Envelope<'_>> {
             (4, _) => envelope.type_url = text(value)?,
             (5, _) => envelope.nonce = text(value)?,
             (6, Variant::Delta) => envelope.removed.push(canonical(text(value)?)),
-            (8, Variant::Delta) => envelope.removed.push(canonical(&located(value)?)),
+            (8, Variant::Delta) => envelope.removed.push(canonical(located(value)?)),
             (7, Variant::Sotw) | (9, Variant::Delta) => envelope.errors.push(error(value)?),
             _ => {}
         }

@@ -4,7 +4,7 @@ use bytes::Buf;
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-use super::{Malformed, WireLocator};
+use super::Malformed;
 
 pub(crate) type Outcome<T> = Result<T, Malformed>;
 
@@ -49,8 +49,16 @@ pub(crate) fn pair(bytes: &[u8]) -> Outcome<(&str, &str)> {
     Ok((key, value))
 }
 
-pub(crate) fn located(value: &[u8]) -> Outcome<String> {
-    Ok(WireLocator::decode(value)?.name)
+/// Reads the name of a `ResourceLocator` or `ResourceName`. Its parameters are skipped.
+pub(crate) fn located(value: &[u8]) -> Outcome<&str> {
+    let mut name = "";
+    let mut fields = Fields(value);
+    while let Some((number, found)) = fields.next()? {
+        if number == 1 {
+            name = text(found)?;
+        }
+    }
+    Ok(name)
 }
 
 /// Decodes a message field. Protobuf merges a message field that occurs twice.

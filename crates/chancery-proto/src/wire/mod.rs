@@ -16,6 +16,8 @@
 use chancery_core::ErrorDetail;
 use prost::Message;
 
+use crate::request_size::RequestTooLarge;
+
 mod decode_request;
 mod duration;
 mod encode_request;
@@ -26,7 +28,7 @@ mod node;
 mod put;
 mod status;
 mod tail;
-pub use decode_request::{decode_delta, decode_sotw};
+pub use decode_request::{decode_delta, decode_delta_within, decode_sotw, decode_sotw_within};
 pub use encode_request::encode_request;
 pub use entries::{encode_entries, encode_response};
 pub use load::{
@@ -42,10 +44,26 @@ pub(crate) use duration::WireDuration;
 
 /// The error of bytes that are not the expected message; the peer is at fault.
 #[derive(Debug, thiserror::Error)]
-#[error("the message is no `{expected}`")]
+#[error("{}", sentence(.expected, .source))]
 pub struct DecodeError {
     pub(crate) expected: &'static str,
     pub(crate) source: Malformed,
+}
+
+impl DecodeError {
+    /// Returns true if the message is larger than a limit of the server, and false if it is
+    /// malformed.
+    pub fn is_limit(&self) -> bool {
+        matches!(self.source, Malformed::TooLarge(_))
+    }
+}
+
+/// The error in one sentence. A limit speaks for itself.
+fn sentence(expected: &str, source: &Malformed) -> String {
+    match source {
+        Malformed::TooLarge(limit) => limit.to_string(),
+        _ => format!("the message is no `{expected}`"),
+    }
 }
 
 /// The fault in the bytes.
@@ -59,6 +77,8 @@ pub(crate) enum Malformed {
     Text,
     #[error("it names no `type_url`")]
     Untyped,
+    #[error("it exceeds a limit of the server")]
+    TooLarge(#[from] RequestTooLarge),
 }
 
 #[derive(Clone, PartialEq, Message)]

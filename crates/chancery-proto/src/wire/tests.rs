@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::server::{Input, Machine, Response, ResponseEntry, Segment};
+use chancery_core::server::{Input, Machine, RequestLimits, Response, ResponseEntry, Segment};
 use chancery_core::{
     NameError, Names, Node, Request, Resource, Scope, Snapshot, SotwRequest, Time, TypeUrl, Value,
     Variant,
@@ -332,6 +332,57 @@ fn bytes_that_are_no_message_are_an_error_and_no_panic() {
     assert!(decode_sotw(b"\xff").is_err());
     assert!(decode_delta(b"\x0a\x05ab").is_err());
     assert!(decode_sotw(b"\x22\x01\xff").is_err(), "a type URL that is not UTF-8");
+}
+
+#[test]
+fn a_request_at_a_limit_is_read_and_one_past_it_is_refused() {
+    // S-110
+    let limits = |of: fn(&mut RequestLimits)| {
+        let mut limits = RequestLimits::NONE;
+        of(&mut limits);
+        limits
+    };
+    let names = ["aa".to_owned(), "b".to_owned()].to_vec();
+    let node = Some(WireNode { id: "id".to_owned(), ..WireNode::default() });
+    let sotw = DiscoveryRequest {
+        node: node.clone(),
+        resource_names: names.clone(),
+        resource_locators: vec![WireLocator { name: "c".to_owned() }],
+        type_url: "t".to_owned(),
+        ..DiscoveryRequest::default()
+    };
+    let delta = DeltaDiscoveryRequest {
+        node,
+        subscribe: names,
+        unsubscribe: vec!["c".to_owned()],
+        type_url: "tt".to_owned(),
+        ..DeltaDiscoveryRequest::default()
+    };
+    let held = DeltaDiscoveryRequest {
+        initial_resource_versions: [("aa", "1"), ("b", "")]
+            .map(|(name, version)| (name.to_owned(), version.to_owned()))
+            .into(),
+        ..DeltaDiscoveryRequest::default()
+    };
+    for (fits, tight, in_held) in [
+        (limits(|it| it.max_names = 3), limits(|it| it.max_names = 1), true),
+        (limits(|it| it.max_name_length = 2), limits(|it| it.max_name_length = 1), true),
+        (limits(|it| it.max_name_bytes = 4), limits(|it| it.max_name_bytes = 3), true),
+        (limits(|it| it.max_node_bytes = 4), limits(|it| it.max_node_bytes = 3), false),
+    ] {
+        let sotw = sotw.encode_to_vec();
+        assert!(decode_sotw_within(&sotw, &fits).is_ok(), "{fits:?}");
+        assert!(decode_sotw_within(&sotw, &tight).unwrap_err().is_limit(), "{tight:?}");
+        for (delta, is_bound) in [(&delta, true), (&held, in_held)] {
+            let delta = delta.encode_to_vec();
+            assert!(decode_delta_within(&delta, &fits).is_ok(), "{fits:?}");
+            let read = decode_delta_within(&delta, &tight);
+            assert_eq!(read.is_err_and(|error| error.is_limit()), is_bound, "{tight:?}");
+        }
+    }
+    let error = decode_sotw_within(&sotw.encode_to_vec(), &limits(|it| it.max_node_bytes = 3));
+    let text = "the node in the request has 4 bytes; 3 are allowed (`max-node-bytes`)";
+    assert_eq!(error.unwrap_err().to_string(), text);
 }
 
 #[test]

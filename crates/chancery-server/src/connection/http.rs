@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll};
 
+use h2::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::executor::{Cork, StreamSet};
@@ -68,9 +69,9 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http<I> {
         }
     }
 
-    pub(super) fn abrupt_shutdown(&mut self) {
+    pub(super) fn abrupt_shutdown(&mut self, reason: Reason) {
         if let Self::Http2(http) = self {
-            http.abrupt_shutdown();
+            http.abrupt_shutdown(reason);
         }
     }
 }

@@ -23,7 +23,7 @@ const WINDOW: u32 = 1 << 20;
 /// The limit for the head of a request, in bytes.
 const MAX_HEAD: u32 = 16 << 10;
 /// The number of bytes of one stream that h2 buffers before it has to send some.
-const MAX_SEND_BUFFER: usize = 400 << 10;
+const MAX_SEND_BUFFER: usize = 128 << 10;
 
 /// HTTP/2 of one connection.
 pub(super) struct Http2<I> {
@@ -81,8 +81,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Http2<I> {
     }
 
     /// Ends all streams and the connection.
-    pub(super) fn abrupt_shutdown(&mut self) {
-        self.connection.abrupt_shutdown(Reason::NO_ERROR);
+    pub(super) fn abrupt_shutdown(&mut self, reason: Reason) {
+        self.connection.abrupt_shutdown(reason);
     }
 
     /// Sends a ping to the peer.
@@ -121,7 +121,9 @@ fn stream(
 ) -> Http2Stream {
     let head_only = request.method() == Method::HEAD;
     let (head, body) = request.into_parts();
-    let body = RequestBody::Http2(Http2Body::new(&head.headers, body));
-    let response = responder.services.answer(&responder.context, Request::from_parts(head, body));
-    Http2Stream::new(response, reply, head_only)
+    let body = Http2Body::new(&head.headers, body, &responder.context.activity);
+    let response = responder
+        .services
+        .answer(&responder.context, Request::from_parts(head, RequestBody::Http2(body)));
+    Http2Stream::new(response, reply, responder, head_only)
 }

@@ -3,8 +3,8 @@
 //! An old connection ends so that clients spread over new replicas (S-112), and all end when the
 //! server stops (S-139). The client is sent GOAWAY first; then the streams end, those without an
 //! answer after their first one; and streams that are left after the grace are cut. A connection
-//! whose peer is given up ([`keepalive`](super::keepalive)) is closed at once. One timer serves for
-//! all of this: it is set to whatever comes next.
+//! whose peer is given up ([`keepalive`](super::keepalive)) is closed at once, and so is one whose
+//! socket takes nothing for too long. One timer serves for all of this: it is set to whatever comes next.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,9 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::executor::SocketTimes;
 use super::keepalive::{Keepalive, KeepaliveAction};
+use super::stall::patience;
 use crate::activity::ConnectionActivity;
 use crate::config::Times;
 use crate::random;
@@ -55,6 +57,8 @@ pub(super) enum LifetimeAction {
     GiveUp,
     /// Close the connection.
     Close,
+    /// Close the connection, because its socket takes nothing.
+    Stalled,
 }
 
 impl Lifetime {
@@ -105,12 +109,12 @@ impl Lifetime {
         true
     }
 
-    /// The next action that is due. The last bytes of the peer came at `last_read`.
+    /// The next action that is due.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         times: &Times,
-        last_read: Instant,
+        socket: SocketTimes,
     ) -> Poll<LifetimeAction> {
         if let LifetimeStage::Serving = self.stage
             && self.stop.as_mut().poll(cx).is_ready()
@@ -118,19 +122,28 @@ impl Lifetime {
             return Poll::Ready(self.send_goaway(random::duration_up_to(times.drain)));
         }
         loop {
-            let Some(at) = self.next_time(times) else { return Poll::Pending };
+            let Some(at) = self.next_time(times, socket) else { return Poll::Pending };
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
             if timer.deadline() != at {
                 timer.as_mut().reset(at);
             }
             ready!(timer.as_mut().poll(cx));
-            if let Some(change) = self.due(at, times, last_read) {
+            if self.stalled_at(times, socket).is_some_and(|stalled| stalled <= at) {
+                return Poll::Ready(LifetimeAction::Stalled);
+            }
+            if let Some(change) = self.due(at, times, socket.last_read) {
                 return Poll::Ready(change);
             }
         }
     }
 
-    fn next_time(&self, times: &Times) -> Option<Instant> {
+    /// The time at which the connection ends if its socket takes nothing until then.
+    fn stalled_at(&self, times: &Times, socket: SocketTimes) -> Option<Instant> {
+        let ends = !matches!(self.stage, LifetimeStage::Serving);
+        socket.full_since.map(|since| since + patience(times.stall_timeout, ends))
+    }
+
+    fn next_time(&self, times: &Times, socket: SocketTimes) -> Option<Instant> {
         let keepalive = self.keepalive.as_ref().map(Keepalive::deadline);
         let own = match self.stage {
             LifetimeStage::Serving => {
@@ -139,7 +152,7 @@ impl Lifetime {
             }
             LifetimeStage::GoawaySent(at) | LifetimeStage::Draining(at) => Some(at),
         };
-        [keepalive, own].into_iter().flatten().min()
+        [keepalive, own, self.stalled_at(times, socket)].into_iter().flatten().min()
     }
 
     /// The action that was due at `at`.

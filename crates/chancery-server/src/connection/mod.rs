@@ -13,7 +13,9 @@ mod http2;
 mod keepalive;
 mod lifetime;
 mod responder;
+mod stall;
 mod stream;
+mod unread;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -21,6 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use h2::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -30,10 +33,12 @@ use crate::policy::Peer;
 use crate::service::Services;
 
 use executor::{Cork, Executor, Round};
+use first_bytes::HttpVersion;
 use http::Http;
 use lifetime::{Lifetime, LifetimeAction};
 use responder::Responder;
 use stream::Http2Stream;
+use unread::UnreadCharge;
 
 /// The service of a connection until its end. It is boxed, so that a task keeps no more than a
 /// pointer.
@@ -66,6 +71,9 @@ where
     debug!(%peer, tls = peer.tls, ?version, "connected");
     let responder = Responder::new(services, peer);
     let cork = Cork::new(io, first);
+    if version == HttpVersion::Http2 {
+        cork.count_data(&responder.context.activity);
+    }
     match Http::begin(version, cork.clone(), &responder).await {
         Ok(http) => Some(Box::pin(ConnectionTask::new(http, cork, responder, stop))),
         Err(error) => {
@@ -86,6 +94,7 @@ struct Driver<I: AsyncRead + AsyncWrite + Unpin + 'static> {
     responder: Responder,
     http: Http<I>,
     lifetime: Lifetime,
+    unread: UnreadCharge,
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
@@ -95,7 +104,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
         if let Http::Http2(_) = http {
             lifetime = lifetime.with_keepalive(times);
         }
-        let driver = Driver { responder, http, lifetime };
+        let driver = Driver { responder, http, lifetime, unread: UnreadCharge::default() };
         Self { executor: Executor::new(cork), driver }
     }
 }
@@ -124,7 +133,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
         let Responder { services, context } = &self.responder;
         let times = &services.shared.config.times;
         loop {
-            let polled = self.lifetime.poll(&mut executor.lifetime(), times, executor.last_read());
+            let socket = executor.socket_times();
+            let polled = self.lifetime.poll(&mut executor.lifetime(), times, socket);
             match ready!(polled) {
                 LifetimeAction::Goaway => self.http.graceful_shutdown(),
                 LifetimeAction::Drain => {
@@ -134,14 +144,28 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
                 LifetimeAction::Ping => self.http.send_ping(),
                 LifetimeAction::GiveUp => {
                     debug!(peer = %context.peer, "given up: it does not answer");
-                    self.http.abrupt_shutdown();
+                    self.http.abrupt_shutdown(Reason::NO_ERROR);
                 }
                 LifetimeAction::Close => {
                     debug!(peer = %context.peer, "cut: it did not end in time");
                     return Poll::Ready(());
                 }
+                LifetimeAction::Stalled => {
+                    debug!(peer = %context.peer, "cut: its socket takes nothing");
+                    services.shared.metrics.stalled();
+                    return Poll::Ready(());
+                }
             }
             // HTTP has frames to write, or, over HTTP/1.1, runs the request itself.
+            executor.wake_http();
+        }
+    }
+
+    /// Has the budget know what no stream has taken. The connection ends if that is too much.
+    fn check_unread(&mut self, executor: &Executor<I, Http2Stream>) {
+        if let Err(shortage) = self.unread.update(&self.responder) {
+            debug!(peer = %self.responder.context.peer, "all streams are ended: {shortage}");
+            self.http.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             executor.wake_http();
         }
     }
@@ -160,7 +184,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTa
         match executor.poll(cx, |executor, round| driver.poll(executor, round)) {
             Poll::Ready(Err(error)) => driver.closed(&error),
             Poll::Ready(Ok(())) => Poll::Ready(()),
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => {
+                driver.check_unread(executor);
+                Poll::Pending
+            }
         }
     }
 }

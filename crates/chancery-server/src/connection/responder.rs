@@ -15,7 +15,8 @@ pub(super) struct Responder {
 
 impl Responder {
     pub(super) fn new(services: &Arc<Services>, peer: Peer) -> Self {
-        let context = Arc::new(RequestContext { peer: Arc::new(peer), activity: Arc::default() });
-        Self { services: Arc::clone(services), context }
+        let share = services.shared.budget.share_of(&peer);
+        let context = RequestContext { peer: Arc::new(peer), activity: Arc::default(), share };
+        Self { services: Arc::clone(services), context: Arc::new(context) }
     }
 }

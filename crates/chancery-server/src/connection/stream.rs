@@ -15,11 +15,14 @@ use http_body::Body;
 use tracing::debug;
 
 use super::date;
+use super::responder::Responder;
+use super::stall::{StallTimer, patience};
 use crate::body::ServerBody;
 use crate::service::{ResponseFuture, ServiceResponse};
 
 /// One request. Ready when its response has ended.
 pub(super) struct Http2Stream {
+    responder: Responder,
     /// True if only the head of the response is asked for.
     head_only: bool,
     stage: ResponseStage,
@@ -38,19 +41,35 @@ struct ResponseSender {
     to: SendStream<Bytes>,
     /// The chunk for which there was no room yet.
     chunk: Option<Bytes>,
+    stall: StallTimer,
 }
+
+/// The reason why the server ends a response before its end.
+enum CutOff {
+    /// The connection or the stream is gone, or the client does not want it any more.
+    Gone(h2::Error),
+    /// The client takes nothing.
+    Stalled,
+    /// Other clients need the memory.
+    AskedBack,
+}
+
+/// The number of bytes that are given to HTTP/2 at once. A client that takes as many within the time
+/// for a stall is not ended.
+const PIECE: usize = 128 << 10;
 
 impl Http2Stream {
     pub(super) fn new(
         answer: ServiceResponse,
         mut reply: SendResponse<Bytes>,
+        responder: &Responder,
         head_only: bool,
     ) -> Self {
         let stage = match answer {
             ServiceResponse::Ready(response) => send(response, &mut reply, head_only),
             ServiceResponse::Pending(later) => ResponseStage::Waiting(later, reply),
         };
-        Self { head_only, stage }
+        Self { responder: responder.clone(), head_only, stage }
     }
 }
 
@@ -58,18 +77,18 @@ impl Future for Http2Stream {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let head_only = self.head_only;
+        let Self { responder, head_only, stage } = &mut *self;
         loop {
-            match &mut self.stage {
+            match stage {
                 ResponseStage::Waiting(later, reply) => {
                     let Poll::Ready(response) = later.as_mut().poll(cx) else {
                         return reply.poll_reset(cx).map(|why| debug!("nobody waits: {why:?}"));
                     };
-                    self.stage = send(response, reply, head_only);
+                    *stage = send(response, reply, *head_only);
                 }
                 ResponseStage::Sending(sending) => {
-                    if let Err(why) = ready!(sending.poll(cx)) {
-                        debug!("an answer was cut off: {why}");
+                    if let Err(why) = ready!(sending.poll(cx, responder)) {
+                        sending.cut_off(why, responder);
                     }
                     return Poll::Ready(());
                 }
@@ -93,7 +112,7 @@ fn send(
     }
     match reply.send_response(Response::from_parts(head, ()), empty || head_only) {
         Ok(_) if empty || head_only => ResponseStage::Ended,
-        Ok(to) => ResponseStage::Sending(ResponseSender { body, to, chunk: None }),
+        Ok(to) => ResponseStage::Sending(ResponseSender::new(body, to)),
         Err(error) => {
             debug!("an answer cannot be sent: {error}");
             reply.send_reset(Reason::INTERNAL_ERROR);
@@ -103,10 +122,14 @@ fn send(
 }
 
 impl ResponseSender {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+    fn new(body: ServerBody, to: SendStream<Bytes>) -> Self {
+        Self { body, to, chunk: None, stall: StallTimer::default() }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, responder: &Responder) -> Poll<Result<(), CutOff>> {
         let mut would_pend = false;
         loop {
-            if ready!(self.poll_chunk(cx))? {
+            if ready!(self.poll_chunk(cx, responder))? {
                 return Poll::Ready(Ok(()));
             }
             if would_pend {
@@ -116,7 +139,11 @@ impl ResponseSender {
             would_pend = self.body.would_pend();
             match polled {
                 Poll::Pending => return self.poll_reset(cx),
-                Poll::Ready(None) => return Poll::Ready(self.to.send_data(Bytes::new(), true)),
+                Poll::Ready(None) => {
+                    return Poll::Ready(
+                        self.to.send_data(Bytes::new(), true).map_err(CutOff::from),
+                    );
+                }
                 Poll::Ready(Some(Err(status))) => {
                     debug!("an answer broke off: {status}");
                     self.to.send_reset(Reason::INTERNAL_ERROR);
@@ -127,7 +154,7 @@ impl ResponseSender {
                     Err(frame) => {
                         let Ok(trailers) = frame.into_trailers() else { continue };
                         self.to.reserve_capacity(0);
-                        return Poll::Ready(self.to.send_trailers(trailers));
+                        return Poll::Ready(self.to.send_trailers(trailers).map_err(CutOff::from));
                     }
                 },
             }
@@ -136,20 +163,63 @@ impl ResponseSender {
 
     /// Sends the held chunk, if there is one, when there is room. Returns true if it was the last
     /// one.
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, h2::Error>> {
-        let Some(chunk) = self.chunk.take() else { return Poll::Ready(Ok(false)) };
-        if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
-            self.chunk = Some(chunk);
-            return Poll::Pending;
+    fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        responder: &Responder,
+    ) -> Poll<Result<bool, CutOff>> {
+        while let Some(mut chunk) = self.chunk.take() {
+            if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
+                self.chunk = Some(chunk);
+                return self.poll_patience(cx, responder).map(Err);
+            }
+            self.stall.took();
+            let piece = chunk.split_to(chunk.len().min(PIECE));
+            if !chunk.is_empty() {
+                self.to.send_data(piece, false)?;
+                self.hold(chunk);
+                continue;
+            }
+            let last = self.body.is_end_stream();
+            self.to.send_data(piece, last)?;
+            return Poll::Ready(Ok(last));
         }
-        let last = self.body.is_end_stream();
-        self.to.send_data(chunk, last)?;
-        Poll::Ready(Ok(last))
+        self.stall.clear();
+        Poll::Ready(Ok(false))
+    }
+
+    /// Waits while the client takes nothing. Ready with the reason if there is one to wait no longer.
+    fn poll_patience(&mut self, cx: &mut Context<'_>, responder: &Responder) -> Poll<CutOff> {
+        if self.body.is_asked_back(cx.waker()) {
+            return Poll::Ready(CutOff::AskedBack);
+        }
+        let draining = responder.context.activity.is_draining();
+        let timeout = responder.services.shared.config.times.stall_timeout;
+        self.stall.poll(cx, patience(timeout, draining)).map(|()| CutOff::Stalled)
+    }
+
+    /// Ends the response before its end. The reason is that of HTTP/2 for a peer that costs too much,
+    /// which clients of gRPC take for `RESOURCE_EXHAUSTED`: a status would wait behind the bytes that
+    /// the client does not take.
+    fn cut_off(&mut self, why: CutOff, responder: &Responder) {
+        let metrics = &responder.services.shared.metrics;
+        match why {
+            CutOff::Gone(why) => return debug!("an answer was cut off: {why}"),
+            CutOff::Stalled => {
+                debug!(peer = %responder.context.peer, "a stream was cut: nothing of it is read");
+                metrics.stalled();
+            }
+            CutOff::AskedBack => {
+                debug!(peer = %responder.context.peer, "a stream was cut: others need its memory");
+                metrics.asked_back();
+            }
+        }
+        self.to.send_reset(Reason::ENHANCE_YOUR_CALM);
     }
 
     /// Waits for a reset, the only thing that can happen to the stream apart from new data.
-    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        self.to.poll_reset(cx).map(|why| Err(why?.into()))
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CutOff>> {
+        self.to.poll_reset(cx).map(|why| Err(CutOff::Gone(why?.into())))
     }
 
     /// Holds a chunk, and asks h2 for room for it. It does not ask earlier, because the other
@@ -165,13 +235,19 @@ impl ResponseSender {
         self.chunk = Some(chunk);
     }
 
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CutOff>> {
         while self.to.capacity() == 0 {
             let Some(room) = ready!(self.to.poll_capacity(cx)) else {
-                return Poll::Ready(Err(Reason::CANCEL.into()));
+                return Poll::Ready(Err(CutOff::Gone(Reason::CANCEL.into())));
             };
             room?;
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl From<h2::Error> for CutOff {
+    fn from(error: h2::Error) -> Self {
+        Self::Gone(error)
     }
 }

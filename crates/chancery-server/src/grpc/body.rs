@@ -8,7 +8,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,8 +19,9 @@ use tonic::Status;
 use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit, SendPermits};
 use super::session::StreamSession;
-use super::status::{draining, too_many_big_responses, trailers};
+use super::status::{asked_back, draining, out_of_memory, too_many_big_responses, trailers};
 use crate::activity::ConnectionActivity;
+use crate::budget::MemoryCharge;
 use crate::config::Limits;
 use crate::request_body::RequestBody;
 
@@ -39,6 +40,7 @@ pub(crate) struct StreamBody {
     messages: RequestMessages<RequestBody>,
     session: StreamSession,
     out: Frames,
+    charge: MemoryCharge,
     permit: Option<PermitState>,
     timer: Option<Pin<Box<Sleep>>>,
     /// True if anything was sent.
@@ -72,11 +74,15 @@ enum StreamBodyStage {
 }
 
 impl StreamBody {
+    /// The number of bytes that a stream holds without any names.
+    pub(super) const BYTES: usize = 4 * 1024;
+
     pub(super) fn new(
         permits: Arc<SendPermits>,
         requests: RequestBody,
         session: StreamSession,
         activity: Arc<ConnectionActivity>,
+        charge: MemoryCharge,
     ) -> Self {
         let limit = session.shared().config.limits.max_request_bytes;
         Self {
@@ -84,6 +90,7 @@ impl StreamBody {
             messages: RequestMessages::new(requests, limit),
             session,
             out: Frames::default(),
+            charge,
             permit: None,
             timer: None,
             served: false,
@@ -99,10 +106,16 @@ impl StreamBody {
         self.would_pend && self.out.len() == 0 && self.permit.is_none()
     }
 
+    /// Returns true if the stream has to end, because other clients need the memory that it holds. If
+    /// not, `waker` is woken when that changes.
+    pub(crate) fn is_asked_back(&self, waker: &Waker) -> bool {
+        self.charge.is_asked_back(waker)
+    }
+
     /// The next chunk that waits to be sent; `None` if there is none.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.out.len() >= Limits::BIG_RESPONSE && self.permit.is_none() {
-            self.permit = Some(PermitState::Requested(self.permits.request()));
+            self.permit = Some(PermitState::Requested(self.permits.request(self.charge.share())));
         }
         if let Some(PermitState::Requested(waiting)) = &mut self.permit {
             match waiting.poll(cx) {
@@ -125,10 +138,16 @@ impl StreamBody {
     /// Does everything that is due, once and as of one moment. Returns true if there may be more.
     fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
         let now = Instant::now();
+        if self.is_asked_back(cx.waker()) {
+            self.out = Frames::default();
+            self.session.shared().metrics.asked_back();
+            return Err(asked_back());
+        }
         let more = self.take_requests(cx, now)?;
         self.session.poll_audience(cx, now)?;
         while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now) {}
         if self.out.len() > 0 {
+            self.check_memory()?;
             self.would_pend =
                 !more && self.out.len() < BYTES_AT_ONCE && self.waits_for_wake(cx, now);
             return Ok(true);
@@ -138,6 +157,23 @@ impl StreamBody {
             return Err(Status::ok(""));
         }
         Ok(self.is_due(cx, now) || more)
+    }
+
+    /// Has the budget know what is held for the client. A client that may not hold so much is not
+    /// sent what waits for it.
+    fn check_memory(&mut self) -> Result<(), Status> {
+        let held = self.held_bytes();
+        self.charge.set(held).map_err(|shortage| {
+            self.out = Frames::default();
+            self.session.shared().metrics.out_of_memory(shortage);
+            out_of_memory(shortage)
+        })
+    }
+
+    /// The number of bytes that are held for the client.
+    fn held_bytes(&self) -> usize {
+        let requests = self.messages.held_bytes();
+        Self::BYTES + requests + self.session.held_bytes() + self.out.held_bytes()
     }
 
     /// Returns true if the stream stays open, and will be woken for whatever comes next.
@@ -152,11 +188,16 @@ impl StreamBody {
             let StreamBodyStage::Open = self.stage else { return Ok(false) };
             match self.messages.poll_next(cx)? {
                 Poll::Ready(NextMessage::Message(message)) => {
-                    self.session.receive(&message, now)?
+                    self.session.receive(&message, now)?;
+                    self.check_memory()?;
                 }
                 Poll::Ready(NextMessage::End) => self.stage = StreamBodyStage::HalfClosed,
                 Poll::Ready(NextMessage::Gone) => self.stage = StreamBodyStage::Ended,
-                Poll::Pending => return Ok(false),
+                Poll::Pending => {
+                    // A part of a message may have come.
+                    self.check_memory()?;
+                    return Ok(false);
+                }
             }
         }
         Ok(true)

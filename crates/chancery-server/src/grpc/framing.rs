@@ -3,6 +3,7 @@
 //! [`chancery_proto::frames`] finds messages in chunks. Here bodies are read, and responses become
 //! chunks.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -38,6 +39,11 @@ impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
         Self { body, found: frames::Messages::new(limit) }
     }
 
+    /// The number of bytes that have arrived and are in no message yet.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.found.held_bytes()
+    }
+
     /// The next message.
     ///
     /// # Errors
@@ -60,44 +66,56 @@ impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
 /// Adds the frame of a message in parts, which protobuf lets stand in any order. Returns the size of
 /// the message.
 ///
-/// A shared part is copied only if it is so small that a chunk of its own would cost more. The part
-/// that is the stream's own comes last: the connection takes it only when it has sent nearly all
-/// that is before it, so a poll for more shows that the client took the large parts.
-pub(crate) fn frame(shared: &[Bytes], own: &[u8], out: &mut Frames) -> usize {
+/// A small message is copied, because a list of its parts would cost more. Of a larger one the shared
+/// parts are kept as references until the connection takes them. The part that is the stream's own
+/// comes last: the connection takes it only when it has sent nearly all that is before it, so a poll
+/// for more shows that the client took the large parts.
+pub(crate) fn frame(shared: Vec<Bytes>, own: &[u8], out: &mut Frames) -> usize {
     let size = shared.iter().map(Bytes::len).sum::<usize>() + own.len();
-    let small = shared.iter().map(Bytes::len).filter(|length| *length <= COPIED);
-    out.open.reserve(HEADER + small.sum::<usize>() + own.len());
+    let copies = size <= COPIED;
+    out.open.reserve(HEADER + if copies { size } else { 0 });
     out.open.put_u8(0);
     // A message of 4 GiB cannot be sent at all; clients refuse anything near it.
     out.open.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
-    for part in shared {
-        if part.len() <= COPIED {
-            out.open.extend_from_slice(part);
-        } else {
-            out.close();
-            out.chunks.push_back(part.clone());
-        }
+    if copies {
+        shared.iter().for_each(|part| out.open.extend_from_slice(part));
+    } else {
+        out.close();
+        shared.into_iter().for_each(|part| out.push(part));
     }
     out.open.extend_from_slice(own);
     out.bytes += HEADER + size;
     size
 }
 
-/// The size in bytes up to which shared parts are copied next to the header.
+/// The size in bytes up to which a part is copied into a chunk with its neighbours.
 const COPIED: usize = 8 * 1024;
+/// The size in bytes of a chunk that is gathered from small parts.
+const GATHERED: usize = 32 * 1024;
 
-/// Frames that wait to be sent. Small ones lie together in one chunk.
+/// Frames that wait to be sent.
+///
+/// They are kept in parts, most of which are shared with other streams, and a chunk is made when it
+/// is taken. So a client that does not read keeps references and one chunk.
 #[derive(Default)]
 pub(crate) struct Frames {
-    chunks: std::collections::VecDeque<Bytes>,
+    parts: VecDeque<Bytes>,
     open: BytesMut,
     bytes: usize,
+    /// The number of bytes in parts that are this stream's own.
+    own: usize,
 }
 
 impl Frames {
-    /// The next chunk.
+    /// The next chunk: one large part, or small parts that lie together.
     pub(crate) fn pop(&mut self) -> Option<Bytes> {
-        let chunk = self.chunks.pop_front().or_else(|| self.take_open())?;
+        let first = self.pop_part()?;
+        let next = self.parts.front().map_or(self.open.len(), Bytes::len);
+        let chunk = if first.len() <= COPIED && (1..=COPIED).contains(&next) {
+            self.gather(&first)
+        } else {
+            first
+        };
         self.bytes = self.bytes.saturating_sub(chunk.len());
         Some(chunk)
     }
@@ -107,10 +125,53 @@ impl Frames {
         self.bytes
     }
 
-    /// Ends the open chunk.
+    /// The number of bytes of memory that are kept for this stream alone.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.own + self.open.capacity() + self.parts.capacity() * size_of::<Bytes>()
+    }
+
+    /// A chunk of this part and the small ones that follow it.
+    fn gather(&mut self, first: &Bytes) -> Bytes {
+        let mut chunk = BytesMut::with_capacity(self.bytes.min(GATHERED));
+        chunk.extend_from_slice(first);
+        while let Some(part) = self.parts.front()
+            && part.len() <= COPIED
+            && chunk.len() + part.len() <= GATHERED
+        {
+            chunk.extend_from_slice(part);
+            self.pop_part();
+        }
+        if self.parts.is_empty() && chunk.len() + self.open.len() <= GATHERED {
+            chunk.extend_from_slice(&self.open);
+            self.open = BytesMut::new();
+        }
+        chunk.freeze()
+    }
+
+    fn push(&mut self, part: Bytes) {
+        if part.is_unique() {
+            self.own += part.len();
+        }
+        self.parts.push_back(part);
+    }
+
+    fn pop_part(&mut self) -> Option<Bytes> {
+        let Some(part) = self.parts.pop_front() else { return self.take_open() };
+        if part.is_unique() {
+            self.own = self.own.saturating_sub(part.len());
+        }
+        if self.parts.is_empty() {
+            self.parts = VecDeque::new();
+            self.own = 0;
+        }
+        Some(part)
+    }
+
+    /// Ends the open part.
     fn close(&mut self) {
-        let closed = self.take_open();
-        self.chunks.extend(closed);
+        if let Some(closed) = self.take_open() {
+            self.push(closed);
+        }
     }
 
     fn take_open(&mut self) -> Option<Bytes> {
@@ -125,7 +186,7 @@ mod tests {
     use super::*;
 
     /// A body of prepared chunks.
-    struct Chunks(std::collections::VecDeque<Bytes>);
+    struct Chunks(VecDeque<Bytes>);
 
     impl Body for Chunks {
         type Data = Bytes;
@@ -156,7 +217,7 @@ mod tests {
     fn framed(messages: &[&[u8]]) -> Vec<u8> {
         let mut out = Frames::default();
         for message in messages {
-            frame(&[], message, &mut out);
+            frame(Vec::new(), message, &mut out);
         }
         let mut all = Vec::new();
         while let Some(chunk) = out.pop() {
@@ -200,14 +261,40 @@ mod tests {
     fn large_shared_bytes_are_not_copied_and_small_frames_lie_together() {
         let large = Bytes::from(vec![1; COPIED + 1]);
         let mut out = Frames::default();
-        frame(&[Bytes::from_static(b"s")], b"a", &mut out);
-        frame(std::slice::from_ref(&large), b"b", &mut out);
-        frame(&[Bytes::from_static(b"s")], b"c", &mut out);
+        frame(vec![Bytes::from_static(b"s")], b"a", &mut out);
+        frame(vec![large.clone()], b"b", &mut out);
+        frame(vec![Bytes::from_static(b"s")], b"c", &mut out);
         assert_eq!(out.len(), 7 + 6 + large.len() + 7);
         assert_eq!(out.pop().unwrap().len(), 7 + 5);
         let shared = out.pop().unwrap();
         assert_eq!(shared.as_ptr(), large.as_ptr());
         assert_eq!(&out.pop().unwrap()[..], b"b\0\0\0\0\x02sc");
         assert!(out.pop().is_none());
+    }
+
+    #[test]
+    fn a_response_of_many_small_shared_parts_is_kept_as_references() {
+        let parts: Vec<Bytes> = (0..5_000_u32).map(|it| vec![it as u8; 2_000].into()).collect();
+        let mut out = Frames::default();
+        let size = frame(parts.clone(), b"own", &mut out);
+        assert_eq!(size, 5_000 * 2_000 + 3);
+        assert!(out.held_bytes() < size / 20, "{} bytes are held", out.held_bytes());
+        let mut all = Vec::new();
+        while let Some(chunk) = out.pop() {
+            assert!(chunk.len() <= GATHERED, "a chunk of {} bytes", chunk.len());
+            all.extend_from_slice(&chunk);
+        }
+        let message: Vec<u8> = parts.iter().flatten().chain(b"own").copied().collect();
+        assert!(all[HEADER..] == message);
+        assert_eq!((out.len(), out.held_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn the_parts_that_are_of_this_stream_alone_count_in_full() {
+        let mut out = Frames::default();
+        frame(vec![Bytes::from(vec![1; 100_000])], b"", &mut out);
+        assert!(out.held_bytes() > 100_000);
+        while out.pop().is_some() {}
+        assert_eq!(out.held_bytes(), 0);
     }
 }

@@ -5,10 +5,13 @@
 //! permit ends when the client has taken what it was sent, and at the latest after [`MAX_HOLD`],
 //! because a client that does not read must delay only itself (S-108).
 //!
-//! No task watches the permits. The first request in the queue waits with a timer, and takes the
-//! place of the oldest permit when that one's time is over.
+//! Peers take turns, and the requests of one peer come in the order in which they were made: a peer
+//! with thousands of streams that do not read delays another one by one permit and not by thousands.
+//!
+//! No task watches the permits. The request whose turn it is waits with a timer, and takes the place
+//! of the oldest permit when that one's time is over.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +19,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::budget::PeerShare;
 
 /// The longest time for which a permit counts, so that a client that does not read delays the
 /// others no longer. On a slow network a client takes longer; then a few more responses than the
@@ -29,20 +34,27 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// The permits of one server.
 pub(crate) struct SendPermits(Arc<Mutex<PermitQueue>>);
 
+#[derive(Default)]
 struct PermitQueue {
     /// The number of permits that may be held at once.
     limit: usize,
     /// The permits that are held, oldest first, and when their time is over.
     held: VecDeque<(u64, Instant)>,
-    /// The requests that wait, first come first served.
-    queue: VecDeque<(u64, Waker)>,
+    /// The peers that wait, in the order of their turns. The first one has requests.
+    turns: VecDeque<PeerNumber>,
+    /// The requests of each of these peers, oldest first.
+    waiting: HashMap<PeerNumber, VecDeque<(u64, Waker)>>,
     /// The number of the newest ticket.
     last: u64,
 }
 
-/// A request for a permit. Requests are granted in the order in which they were made.
+/// The number of a peer, which no other one has while it waits.
+type PeerNumber = usize;
+
+/// A request for a permit.
 pub(crate) struct PermitRequest {
     permits: Arc<Mutex<PermitQueue>>,
+    peer: Arc<PeerShare>,
     ticket: u64,
     give_up_at: Instant,
     timer: Pin<Box<Sleep>>,
@@ -60,26 +72,28 @@ pub(crate) struct SendPermit {
 
 impl SendPermits {
     pub(crate) fn new(limit: usize) -> Self {
-        let limit = limit.max(1);
-        let (held, queue) = (VecDeque::new(), VecDeque::new());
-        Self(Arc::new(Mutex::new(PermitQueue { limit, held, queue, last: 0 })))
+        let queue = PermitQueue { limit: limit.max(1), ..PermitQueue::default() };
+        Self(Arc::new(Mutex::new(queue)))
     }
 
-    pub(crate) fn request(&self) -> PermitRequest {
+    pub(crate) fn request(&self, peer: &Arc<PeerShare>) -> PermitRequest {
         let give_up_at = Instant::now() + MAX_WAIT;
-        let mut state = lock(&self.0);
-        state.last += 1;
-        let ticket = state.last;
-        state.queue.push_back((ticket, Waker::noop().clone()));
+        let ticket = lock(&self.0).enqueue(number(peer));
         let timer = Box::pin(sleep_until(give_up_at));
-        PermitRequest { permits: Arc::clone(&self.0), ticket, give_up_at, timer }
+        let (permits, peer) = (Arc::clone(&self.0), Arc::clone(peer));
+        PermitRequest { permits, peer, ticket, give_up_at, timer }
     }
+}
+
+/// The share is kept as long as its peer waits, so its address is no other's.
+fn number(peer: &Arc<PeerShare>) -> PeerNumber {
+    Arc::as_ptr(peer).addr()
 }
 
 impl PermitRequest {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendPermit, PermitTimeout>> {
         loop {
-            let at = match lock(&self.permits).grant(self.ticket, cx.waker()) {
+            let at = match lock(&self.permits).grant(number(&self.peer), self.ticket, cx.waker()) {
                 Ok(()) => {
                     let (permits, ticket) = (Arc::clone(&self.permits), self.ticket);
                     return Poll::Ready(Ok(SendPermit { permits, ticket }));
@@ -100,13 +114,29 @@ impl PermitRequest {
 }
 
 impl PermitQueue {
-    /// Grants a permit to the first request of the queue, if one is free. If none is, the error is
-    /// the time when one will be at the latest; a request that is not the first gets no time, and is
-    /// woken when it becomes the first.
-    fn grant(&mut self, ticket: u64, waker: &Waker) -> Result<(), Option<Instant>> {
-        let Some(position) = self.position(ticket) else { return Err(None) };
-        self.queue[position].1.clone_from(waker);
-        if position > 0 {
+    /// Adds a request of a peer. Returns its ticket.
+    fn enqueue(&mut self, peer: PeerNumber) -> u64 {
+        self.last += 1;
+        let waiting = self.waiting.entry(peer).or_insert_with(|| {
+            self.turns.push_back(peer);
+            VecDeque::new()
+        });
+        waiting.push_back((self.last, Waker::noop().clone()));
+        self.last
+    }
+
+    /// Grants a permit to the request whose turn it is, if one is free. If none is, the error is the
+    /// time when one will be at the latest; a request whose turn it is not gets no time, and is woken
+    /// when it is its turn.
+    fn grant(
+        &mut self,
+        peer: PeerNumber,
+        ticket: u64,
+        waker: &Waker,
+    ) -> Result<(), Option<Instant>> {
+        let Some((waiting, position)) = self.find(peer, ticket) else { return Err(None) };
+        waiting[position].1.clone_from(waker);
+        if position > 0 || self.turns.front() != Some(&peer) {
             return Err(None);
         }
         let now = Instant::now();
@@ -116,21 +146,41 @@ impl PermitQueue {
                 _ => self.held.pop_front(),
             };
         }
-        self.queue.pop_front();
+        self.remove(peer, ticket);
+        // The next peer has its turn.
+        self.turns.rotate_left(1);
         self.held.push_back((ticket, now + MAX_HOLD));
         self.wake_first();
         Ok(())
     }
 
-    /// The position in the queue, which is sorted by ticket.
-    fn position(&self, ticket: u64) -> Option<usize> {
-        self.queue.binary_search_by_key(&ticket, |(waiting, _)| *waiting).ok()
+    /// The requests of a peer, which are sorted by ticket, and the position of one of them.
+    fn find(
+        &mut self,
+        peer: PeerNumber,
+        ticket: u64,
+    ) -> Option<(&mut VecDeque<(u64, Waker)>, usize)> {
+        let waiting = self.waiting.get_mut(&peer)?;
+        let position = waiting.binary_search_by_key(&ticket, |(waiting, _)| *waiting).ok()?;
+        Some((waiting, position))
     }
 
-    /// Wakes the first request of the queue: a permit may be free, or it has to start its timer.
-    fn wake_first(&self) {
-        if let Some((_, waker)) = self.queue.front() {
-            waker.wake_by_ref();
+    /// Removes a request. Returns false if it is not there.
+    fn remove(&mut self, peer: PeerNumber, ticket: u64) -> bool {
+        let Some((waiting, position)) = self.find(peer, ticket) else { return false };
+        waiting.remove(position);
+        true
+    }
+
+    /// Wakes the request whose turn it is: a permit may be free, or it has to start its timer. Peers
+    /// that wait no more are forgotten when their turn comes.
+    fn wake_first(&mut self) {
+        while let Some(peer) = self.turns.front() {
+            if let Some((_, waker)) = self.waiting.get(peer).and_then(VecDeque::front) {
+                return waker.wake_by_ref();
+            }
+            self.waiting.remove(peer);
+            self.turns.pop_front();
         }
     }
 }
@@ -138,8 +188,7 @@ impl PermitQueue {
 impl Drop for PermitRequest {
     fn drop(&mut self) {
         let mut state = lock(&self.permits);
-        if let Some(position) = state.position(self.ticket) {
-            state.queue.remove(position);
+        if state.remove(number(&self.peer), self.ticket) {
             state.wake_first();
         }
     }
@@ -163,34 +212,47 @@ mod tests {
     use std::future::poll_fn;
 
     use super::*;
+    use crate::budget::Budget;
+    use crate::config::Limits;
+    use crate::policy::Peer;
+
+    /// Shares of as many peers.
+    fn peers(count: u8) -> Vec<Arc<PeerShare>> {
+        let budget = Budget::new(&Limits::default());
+        let peer = |host: u8| {
+            let address = Some(([192, 0, 2, host], 1).into());
+            budget.share_of(&Peer { address, tls: false, certificates: Vec::new() })
+        };
+        (0..count).map(peer).collect()
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_permit_comes_when_another_ends_or_is_held_too_long() {
         // S-108, S-111
-        let permits = SendPermits::new(1);
-        let first = poll_fn(|cx| permits.request().poll(cx)).await.unwrap();
-        let mut waiting = permits.request();
+        let (permits, peer) = (SendPermits::new(1), &peers(1)[0]);
+        let first = poll_fn(|cx| permits.request(peer).poll(cx)).await.unwrap();
+        let mut waiting = permits.request(peer);
         let mut cx = Context::from_waker(Waker::noop());
         assert!(waiting.poll(&mut cx).is_pending(), "the limit");
         drop(first);
         let before = Instant::now();
         let second = poll_fn(|cx| waiting.poll(cx)).await.unwrap();
         assert_eq!(before.elapsed(), Duration::ZERO);
-        let mut waiting = permits.request();
+        let mut waiting = permits.request(peer);
         let _third = poll_fn(|cx| waiting.poll(cx)).await.unwrap();
         assert!(before.elapsed() >= MAX_HOLD, "who does not read loses the permit");
         drop(second);
-        let fourth = permits.request().poll(&mut cx);
+        let fourth = permits.request(peer).poll(&mut cx);
         assert!(fourth.is_pending(), "what was lost is not given back twice");
     }
 
     #[tokio::test]
     async fn permits_come_in_the_order_of_asking() {
         // S-111
-        let permits = SendPermits::new(1);
-        let mut first = permits.request();
+        let (permits, peer) = (SendPermits::new(1), &peers(1)[0]);
+        let mut first = permits.request(peer);
         let (mut gone, mut second, mut third) =
-            (permits.request(), permits.request(), permits.request());
+            (permits.request(peer), permits.request(peer), permits.request(peer));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(third.poll(&mut cx).is_pending(), "not before the others");
         let Poll::Ready(Ok(permit)) = first.poll(&mut cx) else { panic!("nobody is before it") };
@@ -201,12 +263,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn peers_take_turns_whatever_the_number_of_their_requests() {
+        // S-108, S-111
+        let (permits, peers) = (SendPermits::new(1), peers(3));
+        for _ in 0..6_000 {
+            // These do not read, and keep their permits.
+            let mut unread = permits.request(&peers[0]);
+            tokio::spawn(async move { poll_fn(|cx| unread.poll(cx)).await.map(std::mem::forget) });
+        }
+        let begun = Instant::now();
+        for peer in &peers[1..] {
+            let mut waiting = permits.request(peer);
+            poll_fn(|cx| waiting.poll(cx)).await.unwrap();
+        }
+        assert!(begun.elapsed() <= MAX_HOLD * 4, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_request_that_waits_is_woken() {
         // S-108
-        let permits = Arc::new(SendPermits::new(2));
+        let (permits, peer) = (Arc::new(SendPermits::new(2)), &peers(1)[0]);
         let all: Vec<_> = (0..100)
             .map(|number| {
-                let mut waiting = permits.request();
+                let mut waiting = permits.request(peer);
                 tokio::spawn(async move {
                     let permit = poll_fn(|cx| waiting.poll(cx)).await.unwrap();
                     // Some read, some do not.
@@ -227,8 +306,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_that_waits_too_long_is_refused() {
         // S-111
-        let permits = SendPermits::new(1);
-        let mut waiting: Vec<_> = (0..600).map(|_| permits.request()).collect();
+        let (permits, peer) = (SendPermits::new(1), &peers(1)[0]);
+        let mut waiting: Vec<_> = (0..600).map(|_| permits.request(peer)).collect();
         let mut granted = 0;
         for waiting in &mut waiting {
             // Nobody reads, so each permit lasts as long as it can.

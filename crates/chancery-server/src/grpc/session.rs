@@ -49,9 +49,10 @@ impl StreamSession {
     /// # Errors
     /// With the status to end the stream with.
     pub(crate) fn receive(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
+        let limits = self.shared().config.protocol.request_limits();
         let request = match self.variant {
-            Variant::Sotw => wire::decode_sotw(message).map(Request::Sotw),
-            Variant::Delta => wire::decode_delta(message).map(Request::Delta),
+            Variant::Sotw => wire::decode_sotw_within(message, &limits).map(Request::Sotw),
+            Variant::Delta => wire::decode_delta_within(message, &limits).map(Request::Delta),
         };
         let request = request.map_err(|error| {
             self.account.client_fault(&error);
@@ -88,7 +89,7 @@ impl StreamSession {
         let shared = self.shared();
         let entries: Vec<Bytes> = wire::encode_entries(&response).collect();
         let tail = wire::encode_tail(&response, &shared.config.control_plane);
-        let bytes = frame(&entries, &tail, out);
+        let bytes = frame(entries, &tail, out);
         self.answered = true;
         self.account.sent(&response, bytes);
         true
@@ -113,6 +114,11 @@ impl StreamSession {
     /// Notes the status with which the stream is ended.
     pub(crate) fn ends(&mut self, status: &Status) {
         self.account.ends(status.code() as i32);
+    }
+
+    /// The number of bytes that the stream holds of what its client has said.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.machine.held_bytes()
     }
 
     pub(crate) fn shared(&self) -> &Arc<ServerState> {

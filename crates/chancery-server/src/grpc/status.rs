@@ -8,6 +8,7 @@ use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use tonic::{Code, Status};
 
+use crate::budget::MemoryShortage;
 use crate::policy::Refusal;
 
 /// A response that has nothing but a status.
@@ -29,9 +30,24 @@ pub(crate) fn no_such_method() -> Status {
     Status::unimplemented("this server has no such method")
 }
 
-/// The status of a stream or call that is one too many.
+/// The status of a stream or call that is one too many for the server, or for its client.
 pub(super) fn too_many_streams(limit: usize) -> Status {
-    Status::resource_exhausted(format!("the server has its {limit} streams"))
+    Status::resource_exhausted(format!(
+        "the server takes {limit} streams, and this client has as many as are left for others"
+    ))
+}
+
+/// The status of a stream whose client may hold no more of the server's memory.
+pub(super) fn out_of_memory(shortage: MemoryShortage) -> Status {
+    Status::resource_exhausted(shortage.to_string())
+}
+
+/// The status of a stream that ends because other clients need the memory that it holds.
+pub(super) fn asked_back() -> Status {
+    Status::resource_exhausted(
+        "other clients need the memory that the server holds for this one; `limits.memory` is the \
+         sum for all of them",
+    )
 }
 
 /// The status of a stream whose large response waited too long for its turn (S-111).
@@ -57,9 +73,13 @@ pub(super) fn of_frame_error(error: FrameError) -> Status {
     }
 }
 
-/// The status of a stream with a message that is no request.
+/// The status of a stream with a message that is no request, or one that exceeds a limit.
 pub(super) fn of_decode_error(error: &DecodeError) -> Status {
-    Status::invalid_argument(error.to_string())
+    if error.is_limit() {
+        Status::resource_exhausted(error.to_string())
+    } else {
+        Status::invalid_argument(error.to_string())
+    }
 }
 
 /// The status of a stream whose client breaks the protocol or a limit.

@@ -8,8 +8,9 @@ use tonic::Status;
 use super::body::StreamBody;
 use super::send_permits::SendPermits;
 use super::session::StreamSession;
-use super::status::{draining, too_many_streams};
+use super::status::{draining, out_of_memory, too_many_streams};
 use crate::activity::RequestContext;
+use crate::budget::MemoryCharge;
 use crate::request_body::RequestBody;
 use crate::routes::StreamRoute;
 use crate::server_state::{ServerState, StreamPermit};
@@ -37,11 +38,17 @@ impl StreamService {
         request: Request<RequestBody>,
     ) -> Result<Response<StreamBody>, Status> {
         let permit = self.admit(context)?;
+        let charge = MemoryCharge::new(&context.share, StreamBody::BYTES).map_err(out_of_memory)?;
         let (variant, only) = (route.variant, route.type_url.clone());
         let session = StreamSession::open(permit, Arc::clone(&context.peer), variant, only);
         let activity = Arc::clone(&context.activity);
-        let body =
-            StreamBody::new(Arc::clone(&self.permits), request.into_body(), session, activity);
+        let body = StreamBody::new(
+            Arc::clone(&self.permits),
+            request.into_body(),
+            session,
+            activity,
+            charge,
+        );
         let mut response = Response::new(body);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -57,7 +64,7 @@ impl StreamService {
         if context.activity.is_draining() {
             return Err(draining());
         }
-        StreamPermit::take(&self.shared).ok_or_else(|| {
+        StreamPermit::take(&self.shared, &context.share).ok_or_else(|| {
             let limit = self.shared.config.limits.max_streams;
             too_many_streams(limit)
         })

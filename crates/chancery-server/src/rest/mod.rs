@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_core::server::rest::{Answer, answer as decide};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
-use chancery_proto::json::{request_from_json, response_to_json};
+use chancery_proto::json::{JsonError, request_from_json_within, response_to_json};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -58,7 +58,7 @@ impl PollService {
     ) -> Response<Bytes> {
         let shared = &self.shared;
         let poll = RestPoll { service: self, shared, context, type_url };
-        let response = match StreamPermit::take(shared) {
+        let response = match StreamPermit::take(shared, &context.share) {
             Some(_permit) => poll.answer(request).await.unwrap_or_else(|refused| *refused),
             None => http_error(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -151,7 +151,11 @@ impl RestPoll<'_> {
             }
             Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
         };
-        request_from_json(&body.to_bytes()).map_err(|error| {
+        let limits = self.shared.config.protocol.request_limits();
+        request_from_json_within(&body.to_bytes(), &limits).map_err(|error| {
+            if let JsonError::TooLarge(limit) = &error {
+                return refused(StatusCode::PAYLOAD_TOO_LARGE, &limit.to_string());
+            }
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             let text = format!("{error}: {}", cause.unwrap_or_default());
             Box::new(http_error(StatusCode::BAD_REQUEST, &text))

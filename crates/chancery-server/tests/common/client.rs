@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 
 use bytes::{Buf, Bytes, BytesMut};
 use chancery_proto::frames::framed;
-use h2::client::{SendRequest, handshake};
+use h2::client::{Builder, SendRequest};
 use h2::{Ping, PingPong, RecvStream, SendStream};
 use http::{HeaderMap, Method, Request, Response};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::within;
@@ -36,8 +36,25 @@ impl Http2Client {
         Self::over(io).await
     }
 
+    /// Connects from another address of this machine, such as `127.0.0.2`.
+    pub(crate) async fn connect_from(from: [u8; 4], address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        Self::over(socket.connect(address).await.unwrap()).await
+    }
+
     pub(crate) async fn over(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
-        let (send, mut connection) = within(handshake(io)).await.unwrap();
+        Self::with_window(io, 65_535).await
+    }
+
+    /// A connection on which the server may send that many bytes before the client has read any.
+    pub(crate) async fn with_window(
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        window: u32,
+    ) -> Self {
+        let mut builder = Builder::new();
+        builder.initial_window_size(window).initial_connection_window_size(window);
+        let (send, mut connection) = within(builder.handshake(io)).await.unwrap();
         let pings = connection.ping_pong().unwrap();
         let connection = tokio::spawn(connection);
         Self { send, pings, connection }
@@ -126,6 +143,31 @@ impl GrpcStream {
 
     pub(crate) fn send_bytes(&mut self, message: &[u8]) {
         self.send.send_data(framed(message), false).unwrap();
+    }
+
+    /// Sends the beginning of a message: its stated length, and as many bytes of it.
+    pub(crate) fn send_part(&mut self, length: u32, bytes: usize) {
+        let mut part = BytesMut::zeroed(5 + bytes);
+        part[1..5].copy_from_slice(&length.to_be_bytes());
+        self.send.send_data(part.freeze(), false).unwrap();
+    }
+
+    /// Waits for the end of the stream without making room for a byte.
+    pub(crate) async fn reset_unread(&mut self) -> Option<h2::Reason> {
+        loop {
+            match within(self.receive.data()).await {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return error.reason(),
+                None => return None,
+            }
+        }
+    }
+
+    /// Reads some of a message, and makes room for as much.
+    pub(crate) async fn read_some(&mut self) {
+        let chunk = within(self.receive.data()).await.unwrap().unwrap();
+        self.receive.flow_control().release_capacity(chunk.len()).unwrap();
+        self.read.extend_from_slice(&chunk);
     }
 
     /// Says that there is no more to say.

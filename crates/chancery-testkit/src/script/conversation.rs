@@ -132,6 +132,7 @@ impl Conversation {
             "source_wait" => settings.source_wait = duration(value)?,
             "max_bytes" => settings.max_response_bytes = number(value)?,
             "max_names" => settings.max_names = number(value)?,
+            "max_name_bytes" => settings.max_name_bytes = number(value)?,
             "max_types" => settings.max_types = number(value)?,
             "report_missing" => settings.report_missing = true,
             "secrets" => settings.secrets_allowed = value != "off",

@@ -102,7 +102,7 @@
 //! # Settings
 //!
 //! `ack_wait=5s`, `warm_wait=5s`, `removal_wait=5s`, `source_wait=5s`, `max_bytes=1000`, `max_names=2`,
-//! `max_types=2`, `legacy_wildcard=eds:on`, `report_missing`, `secrets=off`, `watch=…`, and
+//! `max_name_bytes=1000`, `max_types=2`, `legacy_wildcard=eds:on`, `report_missing`, `secrets=off`, `watch=…`, and
 //! `node=…`, `features=…`, `agent=…` for the node of first requests.
 
 mod conversation;

@@ -3,10 +3,11 @@
 //! It has names, places and versions only. A body may hold a secret, so no body is shown (S-138),
 //! and a fault is shown without the text of its line.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Catalog, ListedEntry, Origin};
+use hyper::body::Bytes;
 use serde::Serialize;
 
 use crate::finding::Finding;
@@ -21,7 +22,12 @@ pub(crate) struct LoadStatus {
 struct LastLoad {
     at: Option<SystemTime>,
     faults: Vec<Finding>,
+    /// The status as text, while an answer that has it is under way.
+    text: Weak<String>,
 }
+
+/// A text that answers share.
+struct SharedText(Arc<String>);
 
 #[derive(Serialize)]
 struct StatusDocument {
@@ -40,6 +46,12 @@ struct ResourceRow {
     version: String,
     file: String,
     line: usize,
+}
+
+impl AsRef<[u8]> for SharedText {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 impl ResourceRow {
@@ -68,7 +80,7 @@ impl LoadStatus {
 
     /// Records the faults of a load.
     pub(crate) fn record(&self, faults: Vec<Finding>) {
-        *self.lock() = LastLoad { at: Some(SystemTime::now()), faults };
+        *self.lock() = LastLoad { at: Some(SystemTime::now()), faults, text: Weak::new() };
     }
 
     /// The number of faults of the last load.
@@ -76,9 +88,21 @@ impl LoadStatus {
         self.lock().faults.len()
     }
 
-    /// The whole status, as JSON.
-    pub(crate) fn json(&self) -> String {
-        let LastLoad { at, faults } = self.lock().clone();
+    /// The whole status, as JSON. Clients that do not read their answers share one text.
+    pub(crate) fn json(&self) -> Bytes {
+        let LastLoad { at, faults, text } = self.lock().clone();
+        if let Some(text) = text.upgrade() {
+            return Bytes::from_owner(SharedText(text));
+        }
+        let text = Arc::new(self.text(at, faults));
+        let mut last = self.lock();
+        if last.at == at {
+            last.text = Arc::downgrade(&text);
+        }
+        Bytes::from_owner(SharedText(text))
+    }
+
+    fn text(&self, at: Option<SystemTime>, faults: Vec<Finding>) -> String {
         let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let shown = StatusDocument {
             loaded_at: since.map(|since| since.as_secs()),

@@ -6,26 +6,17 @@
 
 mod load_status;
 mod readiness;
-
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
+mod serve;
 
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Body, Bytes};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
 
 pub(crate) use load_status::LoadStatus;
 pub(crate) use readiness::{Readiness, ReadinessState};
+pub(crate) use serve::start;
 
 /// The data that the admin interface shows.
 pub(crate) struct Admin {
@@ -35,50 +26,6 @@ pub(crate) struct Admin {
     pub(crate) loaded: LoadStatus,
     /// The metrics.
     pub(crate) registry: Registry,
-}
-
-/// Answers requests until `stop` is cancelled.
-pub(crate) async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken) {
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            Some(_) = connections.join_next() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
-        match accepted {
-            Ok((stream, _)) => {
-                let admin = Arc::clone(&admin);
-                connections.spawn(async move {
-                    connection(stream, admin).await;
-                    drop(permit);
-                });
-            }
-            Err(error) => {
-                warn!(%error, "the admin interface cannot accept a connection");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
-}
-
-async fn connection(stream: TcpStream, admin: Arc<Admin>) {
-    let service = service_fn(|request| {
-        let response = answer(&admin, &request);
-        async { Ok::<_, Infallible>(response) }
-    });
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(MAX_HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
-        debug!(%error, "an admin connection broke");
-    }
 }
 
 /// The answer to one request.
@@ -147,15 +94,3 @@ const INDEX: &str = "\
 ";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// The number of connections at the same time; more are closed.
-const MAX_CONNECTIONS: usize = 64;
-
-/// The number of bytes of a request line with its headers.
-const MAX_HEADER_BYTES: usize = 16 * 1024;
-
-/// The time a client may take to send its request.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The pause after a failed accept: most fail because there are no free file descriptors.
-const PAUSE: Duration = Duration::from_millis(100);

@@ -10,6 +10,7 @@ use chancery_server::{Limits as ServerLimits, Times};
 use chancery_sources::Options;
 use serde::{Deserialize, Serialize};
 
+use super::network::NetworkText;
 use super::units::{Size, Span, SpanOrNever};
 
 /// Waits and limits.
@@ -28,10 +29,18 @@ pub(crate) struct LimitsTable {
     /// Responses larger than this are split where the protocol allows it. Default: 4032KiB, because
     /// many clients accept at most 4 MiB.
     pub(crate) max_response_bytes: Size,
-    /// The number of names in one subscription. Default: 250000.
+    /// The number of names on one stream, of all types together. Default: 250000.
     pub(crate) max_names: Count,
+    /// The bytes of one name, version or type URL. Default: 4KiB.
+    pub(crate) max_name_length: Size,
+    /// The bytes of all names on one stream, of all types together, and of all names and versions in
+    /// one request. Default: 64MiB, which is 250000 names of 268 bytes.
+    pub(crate) max_name_bytes: Size,
     /// The number of types on one stream. Default: 256.
     pub(crate) max_types: Count,
+    /// The bytes of a client's description of itself. Default: 1MiB, because an Envoy with all
+    /// extensions has 80KiB.
+    pub(crate) max_node_bytes: Size,
     /// Types, as `eds` or as the name of the message, whose first request subscribes to everything
     /// if it has no names. Default: none besides those of the protocol.
     pub(crate) wildcard_types: Vec<String>,
@@ -45,6 +54,13 @@ pub(crate) struct LimitsTable {
     /// The bytes of one request. Default: 64MiB, because a delta client that reconnects lists all
     /// resources it holds.
     pub(crate) max_request_bytes: Size,
+    /// The memory that the server holds for all clients together: requests that arrive,
+    /// subscriptions, and responses that wait to be read. A client that holds more than is left for
+    /// others gets no more. Default: half of the memory that the process may use.
+    pub(crate) memory: Size,
+    /// The networks of balancers and proxies, each of whose addresses stands for many clients: they
+    /// may hold more than is left for others. Default: none.
+    pub(crate) balancers: Vec<NetworkText>,
     /// The number of discovery streams and polls at the same time; more are refused. Default:
     /// 100000.
     pub(crate) max_streams: Count,
@@ -88,6 +104,9 @@ pub(crate) struct LimitsTable {
     /// The time that a poll over REST is held when there is nothing new. Default: 800ms, because
     /// Envoy gives up after 1s.
     pub(crate) rest_hold: Span,
+    /// The time for which a client that has bytes to read may take none of them, before its stream
+    /// or connection ends. Default: 1m.
+    pub(crate) stall_timeout: Span,
     /// The interval at which certificate files are checked for changes. Default: 5s.
     pub(crate) tls_reload: Span,
 
@@ -139,11 +158,16 @@ impl Default for LimitsTable {
             removal_wait: Span(protocol.removal_wait),
             max_response_bytes: Size(protocol.max_response_bytes),
             max_names: count(protocol.max_names),
+            max_name_length: Size(protocol.max_name_length),
+            max_name_bytes: Size(protocol.max_name_bytes),
             max_types: count(protocol.max_types),
+            max_node_bytes: Size(protocol.max_node_bytes),
             wildcard_types: Vec::new(),
             named_types: Vec::new(),
             report_missing: protocol.report_missing,
             max_request_bytes: Size(server.max_request_bytes),
+            memory: Size(server.memory),
+            balancers: server.balancers.into_iter().map(NetworkText).collect(),
             max_streams: count(server.max_streams),
             max_streams_per_connection: NonZeroU32::new(server.max_streams_per_connection)
                 .unwrap_or(NonZeroU32::MIN),
@@ -161,6 +185,7 @@ impl Default for LimitsTable {
             http2_keepalive: SpanOrNever(times.http2_keepalive),
             keepalive_timeout: Span(times.keepalive_timeout),
             rest_hold: Span(times.rest_hold),
+            stall_timeout: Span(times.stall_timeout),
             tls_reload: Span(times.tls_reload),
             max_file_bytes: Size(usize::try_from(source.max_file_bytes).unwrap_or(usize::MAX)),
             max_files: count(source.max_files),
@@ -185,7 +210,10 @@ impl LimitsTable {
             removal_wait: self.removal_wait.0,
             max_response_bytes: self.max_response_bytes.0,
             max_names: self.max_names.get(),
+            max_name_length: self.max_name_length.0,
+            max_name_bytes: self.max_name_bytes.0,
             max_types: self.max_types.get(),
+            max_node_bytes: self.max_node_bytes.0,
             legacy_wildcard,
             report_missing: self.report_missing,
             ..Settings::default()
@@ -196,6 +224,8 @@ impl LimitsTable {
     pub(crate) fn server(&self) -> ServerLimits {
         ServerLimits {
             max_request_bytes: self.max_request_bytes.0,
+            memory: self.memory.0,
+            balancers: self.balancers.iter().map(|network| network.0).collect(),
             max_streams: self.max_streams.get(),
             max_streams_per_connection: self.max_streams_per_connection.get(),
             max_connections: self.max_connections.get(),
@@ -217,6 +247,7 @@ impl LimitsTable {
             http2_keepalive: self.http2_keepalive.0,
             keepalive_timeout: self.keepalive_timeout.0,
             rest_hold: self.rest_hold.0,
+            stall_timeout: self.stall_timeout.0,
             tls_reload: self.tls_reload.0,
         }
     }
@@ -273,6 +304,7 @@ mod tests {
             r#"{"age-jitter": 1.5}"#,
             r#"{"grace": 30}"#,
             r#"{"max-stream": 1}"#,
+            r#"{"balancers": ["10.0.0.0/33"]}"#,
         ] {
             assert!(serde_json::from_str::<LimitsTable>(wrong).is_err(), "{wrong}");
         }

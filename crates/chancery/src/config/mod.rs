@@ -11,6 +11,7 @@ mod flags;
 mod groups;
 mod limits;
 mod load;
+mod network;
 mod pattern;
 mod units;
 mod version;

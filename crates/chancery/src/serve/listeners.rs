@@ -1,11 +1,11 @@
 //! The binding of addresses: the server starts only if every address can be bound.
 
 use std::io;
+use std::net::TcpListener;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use chancery_server::{Listener, Tls, TlsFiles};
-use tokio::net::TcpListener;
 use tracing::{info, warn};
 
 use crate::config::{self, AdminAddress, Config, ListenAddress};
@@ -42,9 +42,9 @@ pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
 }
 
 /// Binds the address of the admin interface, unless it is `off`.
-pub(crate) async fn bind_admin(admin: AdminAddress) -> Result<Option<TcpListener>, Failure> {
+pub(crate) fn bind_admin(admin: AdminAddress) -> Result<Option<TcpListener>, Failure> {
     let AdminAddress::On(address) = admin else { return Ok(None) };
-    let bound = TcpListener::bind(address).await;
+    let bound = TcpListener::bind(address);
     let listener = bound.map_err(|error| refused(error, &address.to_string(), "--admin"))?;
     if let Ok(address) = listener.local_addr() {
         info!("admin interface on {address}");

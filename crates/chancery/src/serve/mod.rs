@@ -13,12 +13,14 @@
 
 mod audiences;
 mod change_applier;
+mod descriptors;
 mod first;
 mod grouping;
 mod listeners;
 mod metrics;
 mod signals;
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +30,6 @@ use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
 use chancery_sources::{Directory, Following};
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -56,6 +57,7 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
     if flags.print_config {
         return first::print(&config);
     }
+    descriptors::raise();
     logging::start(config.log.format, config.log.level);
     if config.limits.max_cache_bytes.is_some() {
         warn!("`limits.max-cache-bytes` has no effect any more: remove it");
@@ -89,7 +91,7 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let (admin, server_metrics, metrics) = admin(directory.catalog());
 
     // This failure is returned later: the faults of the directory help the operator more.
-    let watched = listeners::bind_admin(config.admin).await.map(|bound| watch(bound, &admin));
+    let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
     let Some((directory, report)) = loaded else { return Ok(()) };
     let closing = watched?;
@@ -98,7 +100,7 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, file);
     applier.loaded(&report);
-    let server = Server::new(audiences.store(), audiences, config.server())
+    let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_observer(StreamLog::default())
         .with_metrics(server_metrics)
         .with_schema(schema);
@@ -107,6 +109,21 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let ended = run_parts(parts, &mut signals).await;
     closing.cancel();
     ended
+}
+
+/// The settings of the server, with no more connections than there are descriptors for.
+fn server_config(config: &Config) -> chancery_server::Config {
+    let mut server = config.server();
+    let wanted = server.limits.max_connections;
+    if let Some(possible) = descriptors::connections().filter(|possible| *possible < wanted) {
+        info!(
+            connections = possible,
+            "fewer connections than `limits.max-connections` ({wanted}), because the limit of open \
+             files (`ulimit -n`) allows no more"
+        );
+        server.limits.max_connections = possible;
+    }
+    server
 }
 
 /// Runs until a signal. The first one ends the server in order, the second one at once.
@@ -154,12 +171,13 @@ fn admin(catalog: Catalog) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics
 }
 
 /// Serves the admin interface until the token is cancelled.
-fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> CancellationToken {
+fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<CancellationToken, Failure> {
     let closing = CancellationToken::new();
     if let Some(listener) = listener {
-        tokio::spawn(admin::serve(listener, Arc::clone(admin), closing.clone()));
+        let started = admin::start(listener, Arc::clone(admin), closing.clone());
+        started.context("cannot start the admin interface")?;
     }
-    closing
+    Ok(closing)
 }
 
 /// Checks at an interval if `chancery.yaml` has changed.

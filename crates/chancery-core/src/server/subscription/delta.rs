@@ -47,7 +47,6 @@ impl Subscription {
         for name in request.unsubscribe.iter() {
             asks |= self.unsubscribe(name, &mut removed);
         }
-        self.check_size(settings)?;
         if asks {
             self.flight.release(); // A request for more lets the next response go (S-042).
         }

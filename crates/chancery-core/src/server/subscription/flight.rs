@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::interest::Spelling;
+use crate::server::held_bytes;
 use crate::step::{Step, StepChange};
 use crate::{Resource, Time};
 
@@ -67,6 +68,8 @@ pub(crate) struct OwnContents {
     known: Box<[Arc<Resource>]>,
     /// All other keys.
     others: Box<[Mention]>,
+    /// The bytes of the texts of the other keys.
+    texts: usize,
 }
 
 /// A key that a response told the client about.
@@ -170,6 +173,16 @@ impl Flight {
     pub(crate) fn mentions(&self, key: &str) -> bool {
         self.responses.iter().any(|sent| sent.contents.mentions(key))
     }
+
+    /// The bytes that are kept of the responses under way, about. A name that was not given counts
+    /// again although it may be that of the interest, because it outlives its subscription here.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let contents = self.responses.iter().map(|sent| match &sent.contents {
+            Contents::Own(own) => own.held_bytes(),
+            Contents::Shared { .. } => 0,
+        });
+        self.responses.capacity() * size_of::<SentResponse>() + contents.sum::<usize>()
+    }
 }
 
 impl Contents {
@@ -214,7 +227,15 @@ impl OwnContents {
                 _ => others.push(mention),
             }
         }
-        Self { new: new.into(), known: known.into(), others: others.into() }
+        let texts = others.iter().map(|mention: &Mention| held_bytes::text(mention.key.len()));
+        let texts = texts.sum();
+        Self { new: new.into(), known: known.into(), others: others.into(), texts }
+    }
+
+    fn held_bytes(&self) -> usize {
+        (self.new.len() + self.known.len()) * size_of::<Arc<Resource>>()
+            + self.others.len() * size_of::<Mention>()
+            + self.texts
     }
 
     fn iter(&self) -> impl Iterator<Item = Mention> {

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::interest::Spelling;
+use crate::server::held_bytes;
 use crate::{ResourceName, Versions};
 
 /// The names and versions of an earlier stream.
@@ -31,6 +32,13 @@ impl InitialVersions {
         }
         let order = order.into();
         Self { versions, order, discarded: BTreeSet::new() }
+    }
+
+    /// The bytes that are kept for the client, about.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.versions.held_bytes()
+            + size_of_val(&*self.order)
+            + held_bytes::tree(self.discarded.len(), size_of::<Spelling>())
     }
 
     /// Returns true if there are no versions that count.

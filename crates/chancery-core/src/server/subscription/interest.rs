@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::server::held_bytes;
 use crate::{Names, Resource, ResourceName, ResourceSet, TypeUrl};
 
 /// A name as the client spells it.
@@ -36,8 +37,22 @@ pub(crate) struct Interest {
     globs: BTreeMap<Spelling, ResourceName>,
     /// The names whose canonical form is another text.
     respelled: BTreeMap<Spelling, ResourceName>,
+    /// The spellings of each glob and of each name whose canonical form is another text.
+    spellings: BTreeSet<(ResourceName, Spelling)>,
     /// The names that are no valid name of this type, each with its fault.
     malformed: BTreeMap<Spelling, String>,
+    texts: TextBytes,
+}
+
+/// The bytes of the texts of an interest.
+#[derive(Clone, Copy, Debug, Default)]
+struct TextBytes {
+    /// The bytes of all names, globs included.
+    names: usize,
+    /// The bytes of those names that nobody else keeps anyway, as [`held_bytes`] counts them.
+    own: usize,
+    /// The bytes of canonical forms and faults, as [`held_bytes`] counts them.
+    parsed: usize,
 }
 
 /// The way a name is found in a set.
@@ -60,7 +75,9 @@ impl Interest {
             names: BTreeSet::new(),
             globs: BTreeMap::new(),
             respelled: BTreeMap::new(),
+            spellings: BTreeSet::new(),
             malformed: BTreeMap::new(),
+            texts: TextBytes::default(),
         }
     }
 
@@ -68,9 +85,13 @@ impl Interest {
     pub(crate) fn extend(&mut self, names: Vec<Spelling>, type_url: &TypeUrl) -> Vec<Spelling> {
         self.ever_named |= !names.is_empty();
         let new: Vec<_> = names.into_iter().filter(|name| !self.is_named(name)).collect();
+        for name in &new {
+            self.texts.names += name.len();
+            self.texts.own += held_bytes::text(name.len());
+        }
         for name in new.iter().filter(|name| !ResourceName::is_opaque(name)) {
             match ResourceName::parse(name) {
-                Err(fault) => drop(self.malformed.insert(Arc::clone(name), fault.to_string())),
+                Err(fault) => self.set_malformed(name, fault.to_string()),
                 Ok(parsed) => self.classify(name, parsed, type_url),
             }
         }
@@ -84,17 +105,47 @@ impl Interest {
         new
     }
 
-    /// Replaces the names by equal texts that are kept elsewhere anyway.
-    pub(crate) fn respell(&mut self, names: BTreeSet<Spelling>) {
+    /// Replaces the names by equal texts, some of which are kept elsewhere anyway. Those that are
+    /// not are `own`.
+    pub(crate) fn respell(&mut self, names: BTreeSet<Spelling>, own: usize) {
         self.names = names;
+        let globs = self.globs.keys().map(|glob| held_bytes::text(glob.len()));
+        self.texts.own = own + globs.sum::<usize>();
     }
 
     /// Takes a name out.
-    pub(crate) fn remove(&mut self, name: &str) {
-        self.respelled.remove(name);
-        self.malformed.remove(name);
-        self.globs.remove(name);
+    pub(crate) fn remove(&mut self, name: &Spelling) {
+        let count = self.len();
+        let parsed = self.respelled.remove(name).or_else(|| self.globs.remove(name));
+        let fault = self.malformed.remove(name);
         self.names.remove(name);
+        if self.len() == count {
+            return;
+        }
+        self.texts.names -= name.len();
+        // Nobody remembers which texts are shared, so the average is subtracted.
+        self.texts.own -= (self.texts.own / count).min(self.texts.own);
+        if let Some(parsed) = parsed {
+            self.texts.parsed -= held_bytes::text(parsed.as_str().len());
+            self.spellings.remove(&(parsed, Arc::clone(name)));
+        }
+        self.texts.parsed -= fault.map_or(0, |fault| held_bytes::text(fault.len()));
+    }
+
+    /// The bytes of the texts of all names.
+    pub(crate) fn name_bytes(&self) -> usize {
+        self.texts.names
+    }
+
+    /// The bytes that are kept for the client, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        const SPELLING: usize = size_of::<Spelling>();
+        self.texts.own
+            + self.texts.parsed
+            + held_bytes::tree(self.names.len(), SPELLING)
+            + held_bytes::tree(self.globs.len() + self.respelled.len(), 2 * SPELLING)
+            + held_bytes::tree(self.spellings.len(), 2 * SPELLING)
+            + held_bytes::tree(self.malformed.len(), SPELLING + size_of::<String>())
     }
 
     /// The spelling under which the client is subscribed to a name, if it is (S-114).
@@ -103,11 +154,22 @@ impl Interest {
         if let Some(spelling) = self.names.get(name).or_else(known) {
             return Some(Arc::clone(spelling));
         }
-        let canonical = ResourceName::parse(name).ok().filter(|name| name.xdstp().is_some())?;
-        let respelled = self.respelled.iter().find(|(_, of)| **of == canonical);
-        let glob = || self.globs.iter().find(|(_, of)| **of == canonical);
+        if ResourceName::is_opaque(name) {
+            return None;
+        }
+        let canonical = ResourceName::parse(name).ok()?;
         let plain = || self.names.get(canonical.as_str()).cloned();
-        respelled.or_else(glob).map(|(spelling, _)| Arc::clone(spelling)).or_else(plain)
+        self.first_spelling(&canonical).cloned().or_else(plain)
+    }
+
+    /// The first spelling of a glob, or of a name that the client does not spell canonically.
+    fn first_spelling(&self, canonical: &ResourceName) -> Option<&Spelling> {
+        if self.spellings.is_empty() {
+            return None;
+        }
+        let from = (canonical.clone(), Spelling::default());
+        let (name, spelling) = self.spellings.range(from..).next()?;
+        (name == canonical).then_some(spelling)
     }
 
     /// Starts or ends the subscription to everything.
@@ -170,7 +232,7 @@ impl Interest {
     pub(crate) fn includes_member(&self, name: &ResourceName) -> bool {
         self.wildcard
             || (!self.globs.is_empty()
-                && name.collection().is_some_and(|of| self.globs.values().any(|glob| *glob == of)))
+                && name.collection().is_some_and(|of| self.first_spelling(&of).is_some()))
     }
 
     /// Returns true if a key of the ledger is still subscribed to, by name or as a member.
@@ -231,11 +293,23 @@ impl Interest {
         let other = parsed.xdstp().filter(|parts| parts.type_name != type_url.message_name());
         if let Some(parts) = other {
             let fault = format!("`{name}` is of type `{}`", parts.type_name);
-            self.malformed.insert(Arc::clone(name), fault);
+            self.set_malformed(name, fault);
         } else if parsed.is_glob() {
+            self.add_spelling(name, &parsed);
             self.globs.insert(Arc::clone(name), parsed);
         } else if parsed.as_str() != &**name {
+            self.add_spelling(name, &parsed);
             self.respelled.insert(Arc::clone(name), parsed);
         }
+    }
+
+    fn add_spelling(&mut self, name: &Spelling, parsed: &ResourceName) {
+        self.texts.parsed += held_bytes::text(parsed.as_str().len());
+        self.spellings.insert((parsed.clone(), Arc::clone(name)));
+    }
+
+    fn set_malformed(&mut self, name: &Spelling, fault: String) {
+        self.texts.parsed += held_bytes::text(fault.len());
+        self.malformed.insert(Arc::clone(name), fault);
     }
 }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use super::flight::{Contents, Flight, Mention};
 use super::interest::{Interest, Spelling};
+use crate::server::held_bytes;
 use crate::step::{Step, StepChange};
 use crate::{Resource, ResourceName, ResourceSet, Time};
 
@@ -165,6 +166,16 @@ impl Ledger {
     /// Returns true if no rejected key is waiting for a change.
     pub(crate) fn has_no_refused(&self) -> bool {
         self.refused.is_empty()
+    }
+
+    /// The bytes that are kept for the client, about. The texts of keys are those of the interest, or
+    /// of resources.
+    pub(crate) fn held_bytes(&self) -> usize {
+        const KEY: usize = size_of::<Spelling>();
+        held_bytes::tree(self.owed.len(), KEY + size_of::<ClientCopy>())
+            + held_bytes::tree(self.kept.len(), KEY + size_of::<Kept>())
+            + held_bytes::tree(self.refused.len(), KEY + size_of::<bool>())
+            + held_bytes::tree(self.verdict_unknown.len(), KEY)
     }
 
     fn all_accepted(&self) -> bool {

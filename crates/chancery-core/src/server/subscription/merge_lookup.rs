@@ -9,6 +9,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::interest::{Interest, Spelling};
+use crate::server::held_bytes;
 use crate::{Resource, ResourceSet};
 
 /// A lookup of the keys of a subscription in a set. The keys have to come in order.
@@ -32,13 +33,18 @@ impl<'a> MergeLookup<'a> {
         Self { interest, set, sorted_members }
     }
 
-    /// The names of the interest as texts that the set keeps anyway, where it has them.
-    pub(super) fn shared_spellings(mut self) -> BTreeSet<Spelling> {
+    /// The names of the interest as texts that the set keeps anyway, where it has them; and the
+    /// bytes of the others.
+    pub(super) fn shared_spellings(mut self) -> (BTreeSet<Spelling>, usize) {
+        let mut own = 0;
         let shared = self.interest.names().iter().map(|name| match self.find(name) {
             Some(found) if *found.name().as_str() == **name => found.name().shared(),
-            _ => Arc::clone(name),
+            _ => {
+                own += held_bytes::text(name.len());
+                Arc::clone(name)
+            }
         });
-        shared.collect()
+        (shared.collect(), own)
     }
 
     /// Returns the resource that a key means.

@@ -56,7 +56,7 @@ use self::merge_lookup::MergeLookup;
 use self::pending::SourceWaits;
 pub(crate) use self::receive::{AckOrNack, ReadResponse, ResponseVerdict};
 pub(crate) use self::respond::NextResponse;
-use crate::server::{Event, Rejection, Settings, Violation};
+use crate::server::{Event, Rejection, Settings, held_bytes};
 use crate::{Api, Features, Resource, Snapshot, Time, TypeUrl, Variant};
 
 /// The server's half of one resource type on one stream.
@@ -158,6 +158,11 @@ impl Subscription {
     /// The names and wildcards that the client asked for.
     pub(crate) fn interest(&self) -> &Interest {
         &self.interest
+    }
+
+    /// The number of names that the client asked for, and their bytes.
+    pub(crate) fn name_sizes(&self) -> (usize, usize) {
+        (self.interest.len(), self.interest.name_bytes())
     }
 
     /// Makes the resources of this type in a snapshot the set that the client should see. A peer
@@ -289,6 +294,25 @@ impl Subscription {
         self.variant == Variant::Sotw && self.type_url.rules().full_state
     }
 
+    /// The bytes that are kept for the client, about, in a few steps for each response under way.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let first = self.first_request.as_deref().map_or(0, |first| match first {
+            FirstRequest::Sotw(version) => held_bytes::text(version.len()),
+            FirstRequest::Delta(held) => held.held_bytes(),
+        });
+        let rejection = self.rejection.as_deref().map_or(0, |it| it.error.message.capacity());
+        let missing = size_of::<Spelling>() + size_of::<Reported>();
+        size_of::<Self>()
+            + held_bytes::text(self.type_url.as_str().len())
+            + self.interest.held_bytes()
+            + self.ledger.held_bytes()
+            + self.flight.held_bytes()
+            + held_bytes::tree(self.missing_names.len(), missing)
+            + self.source_waits.held_bytes()
+            + first
+            + rejection
+    }
+
     fn view(&self, key: &str) -> Option<&Arc<Resource>> {
         self.ledger.view(key, &self.interest)
     }
@@ -300,7 +324,8 @@ impl Subscription {
             self.subscribe_to_base_hosts(snapshot);
         }
         let lookup = MergeLookup::new(&self.interest, self.ledger.target(), self.interest.len());
-        self.interest.respell(lookup.shared_spellings());
+        let (names, own) = lookup.shared_spellings();
+        self.interest.respell(names, own);
         match first {
             FirstRequest::Sotw(version) => self.begin_sotw(version),
             FirstRequest::Delta(held) => self.begin_delta(held),
@@ -333,14 +358,6 @@ impl Subscription {
 
     fn subscribed(&mut self, added: Vec<Spelling>, removed: Vec<Spelling>) -> Event {
         Event::Subscribed { demand: self.demand_edit(added, removed), names: self.interest.len() }
-    }
-
-    fn check_size(&self, settings: &Settings) -> Result<(), Violation> {
-        let (found, limit) = (self.interest.len(), settings.max_names);
-        if found <= limit {
-            return Ok(());
-        }
-        Err(Violation::TooManyNames { type_url: self.type_url.clone(), found, limit })
     }
 }
 

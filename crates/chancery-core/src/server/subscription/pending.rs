@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::Subscription;
 use super::interest::Spelling;
-use crate::server::Settings;
+use crate::server::{Settings, held_bytes};
 use crate::{Pending, Time};
 
 /// The waits of one subscription.
@@ -56,6 +56,11 @@ impl SourceWaits {
     /// Returns true if the client waits for nothing.
     pub(super) fn is_idle(&self) -> bool {
         self.names.is_empty() && matches!(self.members, MembersWait::Known)
+    }
+
+    /// The bytes that are kept for the client, about.
+    pub(super) fn held_bytes(&self) -> usize {
+        held_bytes::tree(self.names.len(), size_of::<Spelling>() + size_of::<Time>())
     }
 
     /// The number of names that wait.

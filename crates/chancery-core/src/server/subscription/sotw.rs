@@ -50,7 +50,6 @@ impl Subscription {
         if !changed && !is_first {
             return Ok(None);
         }
-        self.check_size(settings)?;
         if !added.is_empty() || wildcard == WildcardEdit::Started {
             if !is_first
                 && let Some(FirstRequest::Sotw(version)) = self.first_request.as_deref_mut()

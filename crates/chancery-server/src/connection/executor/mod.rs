@@ -65,7 +65,8 @@
 //! HTTP writes and flushes frame by frame into the [`Cork`], which only gathers. The cork is emptied
 //! to the socket when it is full, and once at the end of each poll of the task; a poll that gathered
 //! nothing makes no system call. A socket that takes no more stops HTTP, which then takes no more
-//! from the streams.
+//! from the streams. The timers are polled when that begins, because a socket that takes nothing for
+//! long is the end of the connection.
 
 mod cork;
 mod ready_set;
@@ -76,13 +77,11 @@ use std::future::Future;
 use std::io;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::coop::has_budget_remaining;
-use tokio::time::Instant;
-
-pub(super) use cork::Cork;
+pub(super) use cork::{Cork, SocketTimes};
 use ready_set::{ReadyBits, Subtask, SubtaskWaker};
 pub(super) use stream_set::StreamSet;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::coop::has_budget_remaining;
 
 /// The number of rounds in a poll, after which other tasks get the thread.
 const MAX_ROUNDS: usize = 16;
@@ -93,6 +92,8 @@ pub(super) struct Executor<I, S> {
     http: SubtaskWaker,
     lifetime: SubtaskWaker,
     cork: Cork<I>,
+    /// True if the socket took no more at the end of the last poll. The timers know it.
+    socket_is_full: bool,
 }
 
 /// One round of a poll, as far as it is not about streams.
@@ -117,7 +118,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
         let lifetime = SubtaskWaker::new(streams.ready_set(), Subtask::Lifetime);
         http.wake();
         lifetime.wake();
-        Self { streams, http, lifetime, cork }
+        Self { streams, http, lifetime, cork, socket_is_full: false }
     }
 
     /// Polls what is ready. `rest` is called in each round, after the streams, to poll HTTP and the
@@ -144,9 +145,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
             }
         }
         match self.cork.poll_uncork(&mut self.http.poll_context()) {
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) => self.socket_is_full = false,
+            Poll::Pending if self.socket_is_full => {}
+            Poll::Pending => {
+                self.socket_is_full = true;
+                self.lifetime.wake();
+            }
         }
+        Poll::Pending
     }
 
     /// The context to poll HTTP with, and where it puts new streams.
@@ -159,9 +166,9 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
         self.lifetime.poll_context()
     }
 
-    /// The time of the last bytes from the peer.
-    pub(super) fn last_read(&self) -> Instant {
-        self.cork.last_read()
+    /// The times at which the socket moved bytes.
+    pub(super) fn socket_times(&self) -> SocketTimes {
+        self.cork.socket_times()
     }
 
     pub(super) fn wake_http(&self) {

@@ -202,8 +202,8 @@ async fn the_time_of_the_last_read_is_noted() {
     let (mut client, server) = tokio::io::duplex(8);
     let mut cork = Cork::new(server, Vec::new());
     let executor = Executor::<_, Boxed>::new(cork.clone());
-    let before = executor.last_read();
+    let before = executor.socket_times().last_read;
     client.write_all(b"x").await.unwrap();
     tokio::io::AsyncReadExt::read_u8(&mut cork).await.unwrap();
-    assert!(executor.last_read() >= before);
+    assert!(executor.socket_times().last_read >= before);
 }

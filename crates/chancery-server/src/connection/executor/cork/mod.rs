@@ -12,6 +12,8 @@
 //!
 //! The cork is above TLS and not below it, so that TLS records are as full as they can be.
 
+mod data_meter;
+
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -21,6 +23,9 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use crate::activity::ConnectionActivity;
+use data_meter::DataMeter;
+
 /// The number of bytes that are gathered before they are written. They stay in the nearest cache of
 /// the processor; a larger buffer was measured to be slower.
 const ROOM: usize = 32 * 1024;
@@ -28,6 +33,15 @@ const ROOM: usize = 32 * 1024;
 thread_local! {
     /// The buffer for the connection that is polled on this thread.
     static SPARE_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The times at which a socket moved bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SocketTimes {
+    /// The time of the last read that brought bytes.
+    pub(crate) last_read: Instant,
+    /// The time since which the socket has taken nothing although bytes wait for it.
+    pub(crate) full_since: Option<Instant>,
 }
 
 /// A socket whose writes are gathered. HTTP has one handle of it and the executor another one.
@@ -39,11 +53,15 @@ struct CorkState<I> {
     first: io::Cursor<Vec<u8>>,
     /// The time of the last read that brought bytes.
     last_read: Instant,
+    /// Counts the bytes of request bodies over HTTP/2.
+    data: Option<DataMeter>,
     held: Vec<u8>,
     /// The number of held bytes that are written already.
     written: usize,
     /// True while the socket takes no more.
     full: bool,
+    /// The time since which the socket has taken nothing, while it is full.
+    full_since: Option<Instant>,
     /// True while written bytes may be in a buffer of TLS.
     unflushed: bool,
 }
@@ -55,9 +73,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
             io,
             first: io::Cursor::new(first),
             last_read: Instant::now(),
+            data: None,
             held: Vec::new(),
             written: 0,
             full: false,
+            full_since: None,
             unflushed: false,
         })))
     }
@@ -67,9 +87,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
         self.lock().poll_uncork(cx)
     }
 
-    /// The time of the last read that brought bytes.
-    pub(crate) fn last_read(&self) -> Instant {
-        self.lock().last_read
+    /// Counts the bytes of request bodies from now on, which is before the first read.
+    pub(crate) fn count_data(&self, activity: &Arc<ConnectionActivity>) {
+        self.lock().data = Some(DataMeter::new(Arc::clone(activity)));
+    }
+
+    /// The times at which the socket moved bytes.
+    pub(crate) fn socket_times(&self) -> SocketTimes {
+        let state = self.lock();
+        SocketTimes { last_read: state.last_read, full_since: state.full_since }
     }
 
     /// A panic with the lock held can only come from the socket, which is of no use then.
@@ -102,6 +128,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> CorkState<I> {
         while self.written < self.held.len() {
             let rest = &self.held[self.written..];
             let Poll::Ready(written) = Pin::new(&mut self.io).poll_write(cx, rest) else {
+                self.full_since.get_or_insert_with(Instant::now);
                 self.shrink_to_rest();
                 return Poll::Pending;
             };
@@ -109,11 +136,16 @@ impl<I: AsyncRead + AsyncWrite + Unpin> CorkState<I> {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.written += written,
             }
+            self.full_since = None;
             self.unflushed = true;
         }
         self.return_buffer();
         if self.unflushed {
-            ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+            if Pin::new(&mut self.io).poll_flush(cx)?.is_pending() {
+                self.full_since.get_or_insert_with(Instant::now);
+                return Poll::Pending;
+            }
+            self.full_since = None;
             self.unflushed = false;
         }
         self.full = false;
@@ -129,6 +161,27 @@ impl<I: AsyncRead + AsyncWrite + Unpin> CorkState<I> {
             self.return_buffer();
             self.held = rest;
         }
+    }
+
+    /// Reads what was read before HTTP began to read, and then from the socket.
+    fn poll_first_or_socket(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.first.get_ref().is_empty() {
+            let before = buffer.filled().len();
+            let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+            if buffer.filled().len() > before {
+                self.last_read = Instant::now();
+            }
+            return read;
+        }
+        ready!(Pin::new(&mut self.first).poll_read(cx, buffer))?;
+        if self.first.position() >= self.first.get_ref().len() as u64 {
+            self.first = io::Cursor::default();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn return_buffer(&mut self) {
@@ -152,20 +205,13 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Cork<I> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut corked = self.lock();
-        if corked.first.get_ref().is_empty() {
-            let before = buffer.filled().len();
-            let read = Pin::new(&mut corked.io).poll_read(cx, buffer);
-            if buffer.filled().len() > before {
-                corked.last_read = Instant::now();
-            }
-            return read;
+        let (mut corked, before) = (self.lock(), buffer.filled().len());
+        let read = corked.poll_first_or_socket(cx, buffer);
+        let new = &buffer.filled()[before..];
+        if let Some(data) = corked.data.as_mut().filter(|_| !new.is_empty()) {
+            data.count(new);
         }
-        ready!(Pin::new(&mut corked.first).poll_read(cx, buffer))?;
-        if corked.first.position() >= corked.first.get_ref().len() as u64 {
-            corked.first = io::Cursor::default();
-        }
-        Poll::Ready(Ok(()))
+        read
     }
 }
 

@@ -1,0 +1,140 @@
+//! The estimate of what a stream keeps for its peer, compared with what the process takes.
+//!
+//! There is one test, so that nothing else takes memory meanwhile. Each case makes several streams
+//! and looks at the last ones, because these find the memory again that earlier ones took for a
+//! moment only.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chancery_core::server::{Input, Machine, Settings};
+use chancery_core::{
+    DeltaRequest, Node, Request, Scope, Snapshot, SotwRequest, Time, Value, Variant, Versions,
+};
+
+const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+
+#[test]
+fn the_estimate_is_near_the_truth() {
+    let mut kept = Vec::new();
+    let mut faults = Vec::new();
+    let mut compare = |case: &str, machine: &mut dyn FnMut() -> Machine| {
+        kept.extend((0..3).map(|_| machine()));
+        let before = resident();
+        let streams: Vec<_> = (0..4).map(|_| machine()).collect();
+        let taken = resident() - before;
+        let held = streams.iter().map(Machine::held_bytes).sum::<usize>();
+        kept.extend(streams);
+        if held.abs_diff(taken) > taken / 4 {
+            faults.push(format!("{case}: {held} bytes are told and {taken} are taken"));
+        }
+    };
+    compare("names before there is a snapshot", &mut || {
+        let mut machine = machine(Variant::Delta);
+        tell(&mut machine, delta(names("n", 40_000), Versions::default()));
+        machine
+    });
+    compare("names that exist nowhere", &mut || {
+        let mut machine = machine(Variant::Delta);
+        see(&mut machine);
+        tell(&mut machine, delta(names("m", 40_000), Versions::default()));
+        acknowledge(&mut machine);
+        machine
+    });
+    compare("names of SotW that exist nowhere", &mut || {
+        let mut machine = machine(Variant::Sotw);
+        see(&mut machine);
+        tell(
+            &mut machine,
+            Request::Sotw(SotwRequest {
+                type_url: EDS.into(),
+                names: names("s", 40_000).collect(),
+                ..SotwRequest::default()
+            }),
+        );
+        while machine.poll(Time::default()).is_some() {}
+        machine
+    });
+    compare("names that are long", &mut || {
+        let mut machine = machine(Variant::Delta);
+        let names = (0..8_000).map(|at| format!("{at:04000}"));
+        tell(&mut machine, delta(names, Versions::default()));
+        machine
+    });
+    compare("globs and other spellings", &mut || {
+        let mut machine = machine(Variant::Delta);
+        let prefix = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
+        let names = (0..10_000).flat_map(|at| {
+            [format!("{prefix}/{at}/*"), format!("{prefix}/{at}?b=1&a=2"), format!("xdstp://{at}")]
+        });
+        tell(&mut machine, delta(names, Versions::default()));
+        machine
+    });
+    compare("versions of an earlier stream", &mut || {
+        let mut machine = machine(Variant::Delta);
+        let held = names("v", 60_000).map(|name| (name, "0123456789abcdef"));
+        tell(&mut machine, delta(std::iter::empty(), held.collect()));
+        machine
+    });
+    compare("a node", &mut || {
+        let mut machine = machine(Variant::Delta);
+        let part = |at: usize| {
+            let inner: BTreeMap<_, _> = [("key".to_owned(), Value::Number(1.0))].into();
+            (format!("{at:020}"), Value::List(vec![Value::Map(inner), Value::Text(at.to_string())]))
+        };
+        let metadata = (0..8_000).map(part).collect();
+        let node = Node { id: "id".to_owned(), metadata, ..Node::default() };
+        let mut request = delta(names("x", 1), Versions::default());
+        request.introduce(&Arc::new(node));
+        tell(&mut machine, request);
+        machine
+    });
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+fn machine(variant: Variant) -> Machine {
+    Machine::new(variant, Scope::Aggregated, Arc::new(Settings::default()))
+}
+
+fn see(machine: &mut Machine) {
+    machine.handle(Time::default(), Input::Snapshot(Arc::new(Snapshot::new()))).unwrap();
+}
+
+fn tell(machine: &mut Machine, request: Request) {
+    machine.handle(Time::default(), Input::Request(request)).unwrap();
+}
+
+/// Takes all responses, and answers each.
+fn acknowledge(machine: &mut Machine) {
+    while let Some(response) = machine.poll(Time::default()) {
+        let nonce = response.nonce;
+        tell(
+            machine,
+            Request::Delta(DeltaRequest { type_url: EDS.into(), nonce, ..DeltaRequest::default() }),
+        );
+    }
+}
+
+fn delta(names: impl Iterator<Item = String>, initial_versions: Versions) -> Request {
+    Request::Delta(DeltaRequest {
+        type_url: EDS.into(),
+        subscribe: names.collect(),
+        initial_versions,
+        ..DeltaRequest::default()
+    })
+}
+
+fn names(prefix: &str, count: usize) -> impl Iterator<Item = String> {
+    let prefix = prefix.to_owned();
+    (0..count)
+        .map(move |at| format!("{prefix}/outbound|8080||service-{at}.namespace.svc.cluster.local"))
+}
+
+/// The bytes of memory of the process.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}

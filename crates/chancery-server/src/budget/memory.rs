@@ -1,0 +1,99 @@
+//! The memory that is held for clients, and the way to get some of it back.
+//!
+//! A peer that asks for memory and would hold less than another one is given it from a reserve, and
+//! the largest holder has to make room: its largest streams are told to end. They end when they are
+//! polled, so the memory comes back a moment later; what is on its way is counted, and nobody is told
+//! twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::pool::{Pool, Shortage};
+use super::{Budget, PeerShare};
+
+/// The number of bytes that a peer may hold as long as there are any.
+const ALWAYS: usize = 1 << 20;
+
+/// The memory that is held for clients.
+pub(super) struct Memory {
+    pool: Pool,
+    /// The number of bytes of streams that were told to end and did not yet.
+    asked_back: AtomicUsize,
+}
+
+/// A peer cannot be given the memory that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MemoryShortage {
+    /// The peer holds too much.
+    #[error(
+        "this client has {held} bytes of memory of the server, which is more than is left for \
+         others; `limits.memory` is the sum for all clients"
+    )]
+    Share {
+        /// The number of bytes that the peer would hold.
+        held: usize,
+    },
+    /// There is none.
+    #[error(
+        "the server has no memory left for clients; `limits.memory` is the sum for all of them"
+    )]
+    Whole,
+}
+
+impl Memory {
+    /// The limit of the pool leaves room for the reserve.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { pool: Pool::new(limit / 9 * 8, ALWAYS), asked_back: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.pool.taken()
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.pool.limit() / 8 * 9
+    }
+
+    pub(super) fn give_back(&self, bytes: usize) {
+        self.pool.give_back(bytes);
+    }
+
+    /// Notes that a stream that was told to end has ended.
+    pub(super) fn came_back(&self, bytes: usize) {
+        self.asked_back.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}
+
+impl Budget {
+    /// Takes `more` bytes for a peer that holds `held` bytes then.
+    pub(super) fn take_memory(
+        &self,
+        peer: &PeerShare,
+        more: usize,
+        held: usize,
+    ) -> Result<(), MemoryShortage> {
+        let own = peer.is_bounded().then_some(held);
+        let Err(shortage) = self.memory.pool.take(more, own) else { return Ok(()) };
+        if self.make_room(peer, held) && self.memory.pool.take_from_reserve(more).is_ok() {
+            return Ok(());
+        }
+        Err(match shortage {
+            Shortage::Share => MemoryShortage::Share { held },
+            Shortage::Whole => MemoryShortage::Whole,
+        })
+    }
+
+    /// Tells the largest holder to make room for a peer that holds `held` bytes. Returns false if
+    /// nobody holds twice as much as this peer.
+    fn make_room(&self, peer: &PeerShare, held: usize) -> bool {
+        if self.memory.asked_back.load(Ordering::Acquire) >= held.max(1) {
+            return true;
+        }
+        let Some(largest) = self.largest_holder() else { return false };
+        if std::ptr::eq(Arc::as_ptr(&largest), peer) || largest.memory() / 2 < held {
+            return false;
+        }
+        let wanted = held.max(self.memory.pool.limit() / 16);
+        largest.ask_back(wanted, &self.memory.asked_back) > 0
+    }
+}

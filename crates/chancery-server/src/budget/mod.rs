@@ -1,0 +1,113 @@
+//! The budget: what the clients of a server may hold of it together, and each peer of that.
+//!
+//! A limit of each thing alone bounds no sum, so everything that is held for a peer has an owner
+//! that is charged for it: a connection, a stream, a request that arrives. One rule divides a pool
+//! among peers: **no peer holds more than is left for the others**. A peer alone may hold half of the
+//! pool, which a fleet behind one address needs when it comes back; a second one may hold a quarter,
+//! and so on, so that something is always left for the next peer. This is the dynamic threshold of
+//! shared buffers in switches (Choudhury and Hahne, 1998).
+//!
+//! A peer that is refused although others hold more than it would is not the cause: then streams of
+//! the largest holder end ([`memory`]).
+//!
+//! Not here: the owners themselves (`acceptor`, `connection`, `grpc`, `rest`), and the resources,
+//! which the operator's files make and no peer.
+
+mod available;
+mod charge;
+mod memory;
+mod network;
+mod peer;
+mod pool;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+pub use network::{InvalidNetwork, Network};
+
+pub(crate) use available::half_of_available;
+pub(crate) use charge::MemoryCharge;
+pub(crate) use memory::MemoryShortage;
+pub(crate) use peer::{PeerShare, Permit};
+
+use memory::Memory;
+use peer::PeerKey;
+use pool::Pool;
+
+use crate::config::Limits;
+use crate::policy::Peer;
+
+/// The number of connections, and of streams, that a peer may have as long as there are any: small
+/// limits are for few clients, which may all be at one address.
+const ALWAYS: usize = 32;
+
+/// The numbers and the memory that the clients of a server share.
+pub(crate) struct Budget {
+    connections: Pool,
+    streams: Pool,
+    memory: Memory,
+    /// The peers whose shares are not bounded.
+    balancers: Vec<Network>,
+    /// The peers that hold something.
+    peers: Mutex<HashMap<PeerKey, Weak<PeerShare>>>,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
+        Arc::new(Self {
+            connections: Pool::new(limits.max_connections, ALWAYS),
+            streams: Pool::new(limits.max_streams, ALWAYS),
+            memory: Memory::new(limits.memory),
+            balancers: limits.balancers.clone(),
+            peers: Mutex::default(),
+        })
+    }
+
+    /// The share of a peer.
+    pub(crate) fn share_of(self: &Arc<Self>, peer: &Peer) -> Arc<PeerShare> {
+        let key = PeerKey::of(peer);
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = peers.get(&key).and_then(Weak::upgrade) {
+            return share;
+        }
+        let bounded = !self.balancers.iter().any(|network| peer.is_in(network));
+        let share = Arc::new(PeerShare::new(self, key.clone(), bounded));
+        peers.insert(key, Arc::downgrade(&share));
+        share
+    }
+
+    /// The number of bytes that are held for clients.
+    pub(crate) fn memory_held(&self) -> usize {
+        self.memory.held()
+    }
+
+    /// The number of bytes that may be held for clients.
+    pub(crate) fn memory_limit(&self) -> usize {
+        self.memory.limit()
+    }
+
+    /// The number of peers that hold something.
+    pub(crate) fn peers(&self) -> usize {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Forgets a peer that holds nothing any more.
+    fn forget(&self, key: &PeerKey) {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        // The peer may have come back, with a share of its own.
+        if peers.get(key).is_some_and(|share| share.strong_count() == 0) {
+            peers.remove(key);
+        }
+    }
+
+    /// The peer that holds the most memory and has to give some back first: one whose share is
+    /// bounded, if there is one.
+    fn largest_holder(&self) -> Option<Arc<PeerShare>> {
+        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let holders = peers.values().filter_map(Weak::upgrade);
+        holders.max_by_key(|share| (share.is_bounded(), share.memory()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

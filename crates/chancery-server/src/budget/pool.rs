@@ -1,0 +1,104 @@
+//! A number of things that peers take from, and the rule by which they share it.
+//!
+//! A pool knows no peers: who takes says how many it has. Not here: the memory, which is a pool that
+//! can ask for things back (`memory`).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A number of things of which each peer may take some.
+pub(super) struct Pool {
+    limit: usize,
+    /// The number of things that a peer may have as long as there are any.
+    always: usize,
+    taken: AtomicUsize,
+}
+
+/// The reason why a pool gives nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// The peer would hold more than is left for the others.
+    Share,
+    /// Too little is left.
+    Whole,
+}
+
+impl Pool {
+    /// A pool of `limit` things. A peer may have `always` of them, or one of 128 parts of the pool if
+    /// that is more, as long as there are any.
+    pub(super) fn new(limit: usize, always: usize) -> Self {
+        Self { limit, always: always.max(limit / 128), taken: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Takes `more`, for a peer that has `own` things then. A peer without a bound says `None`.
+    pub(super) fn take(&self, more: usize, own: Option<usize>) -> Result<(), Shortage> {
+        let taken = self.taken.fetch_add(more, Ordering::AcqRel).saturating_add(more);
+        let shortage = match self.limit.checked_sub(taken) {
+            None => Shortage::Whole,
+            Some(left) if own.is_some_and(|own| own > left && own > self.always) => Shortage::Share,
+            Some(_) => return Ok(()),
+        };
+        self.give_back(more);
+        Err(shortage)
+    }
+
+    /// Takes `more` although it is above the share of the peer, or of the pool by an eighth.
+    pub(super) fn take_from_reserve(&self, more: usize) -> Result<(), Shortage> {
+        let taken = self.taken.fetch_add(more, Ordering::AcqRel).saturating_add(more);
+        if taken <= self.limit + self.limit / 8 {
+            return Ok(());
+        }
+        self.give_back(more);
+        Err(Shortage::Whole)
+    }
+
+    pub(super) fn give_back(&self, less: usize) {
+        self.taken.fetch_sub(less, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes one by one until nothing more is given. Returns how many it got.
+    fn take_all(pool: &Pool) -> usize {
+        (1..).take_while(|own| pool.take(1, Some(*own)).is_ok()).count()
+    }
+
+    #[test]
+    fn each_peer_leaves_as_much_as_it_has() {
+        let pool = Pool::new(1_000, 1);
+        let taken: Vec<_> = (0..5).map(|_| take_all(&pool)).collect();
+        assert_eq!(taken, [500, 250, 125, 62, 31]);
+        assert_eq!(pool.take(1, Some(32)), Err(Shortage::Share));
+    }
+
+    #[test]
+    fn a_small_peer_is_refused_only_when_nothing_is_left() {
+        let pool = Pool::new(1_280, 1);
+        for _ in 0..128 {
+            assert!((1..=10).all(|own| pool.take(1, Some(own)).is_ok()));
+        }
+        assert_eq!(pool.taken(), 1_280);
+        assert_eq!(pool.take(1, Some(1)), Err(Shortage::Whole));
+        assert_eq!(pool.take_from_reserve(160), Ok(()));
+        assert_eq!(pool.take_from_reserve(1), Err(Shortage::Whole));
+    }
+
+    #[test]
+    fn a_peer_without_a_bound_may_take_everything() {
+        let pool = Pool::new(100, 1);
+        assert_eq!(pool.take(100, None), Ok(()));
+        assert_eq!(pool.take(1, None), Err(Shortage::Whole));
+        pool.give_back(100);
+        assert_eq!(pool.taken(), 0);
+    }
+}

@@ -1,0 +1,105 @@
+//! The patience with a client that has bytes to read and takes none.
+//!
+//! Such a client keeps memory, and it cannot be told from one that is gone. A client that owes an
+//! answer, or has nothing to read, is not meant: it costs next to nothing, and may stay for as long as
+//! it likes (S-108, S-109). Not here: a socket that takes nothing (`lifetime`).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// The time for a client to take something while its connection drains.
+const WHILE_DRAINING: Duration = Duration::from_secs(2);
+
+/// The time since a client took any of the bytes that wait for it.
+///
+/// The timer is not set anew whenever the client takes something: it fires too early then, and is
+/// set for the rest.
+#[derive(Default)]
+pub(super) struct StallTimer {
+    since: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// The time for which a client may take nothing.
+pub(super) fn patience(timeout: Duration, draining: bool) -> Duration {
+    if draining { timeout.min(WHILE_DRAINING) } else { timeout }
+}
+
+impl StallTimer {
+    /// Notes that the client took something.
+    pub(super) fn took(&mut self) {
+        self.since = None;
+    }
+
+    /// Notes that nothing waits for the client.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Ready if the client has taken nothing for as long as that.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, patience: Duration) -> Poll<()> {
+        let over = *self.since.get_or_insert_with(Instant::now) + patience;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(over)));
+        if timer.deadline() > over {
+            timer.as_mut().reset(over);
+        }
+        while timer.as_mut().poll(cx).is_ready() {
+            if over <= Instant::now() {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(over);
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn is_over(stall: &mut StallTimer, patience: Duration) -> bool {
+        stall.poll(&mut Context::from_waker(std::task::Waker::noop()), patience).is_ready()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_waited_for_that_long() {
+        let (mut stall, begun) = (StallTimer::default(), Instant::now());
+        poll_fn(|cx| stall.poll(cx, MINUTE)).await;
+        assert_eq!(begun.elapsed(), MINUTE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_a_little_has_time_again() {
+        let mut stall = StallTimer::default();
+        for _ in 0..10 {
+            assert!(!is_over(&mut stall, MINUTE));
+            advance(MINUTE * 3 / 4).await;
+            assert!(!is_over(&mut stall, MINUTE));
+            stall.took();
+        }
+        let begun = Instant::now();
+        poll_fn(|cx| stall.poll(cx, MINUTE)).await;
+        assert_eq!(begun.elapsed(), MINUTE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_drain_waits_for_it_no_longer() {
+        let mut stall = StallTimer::default();
+        assert!(!is_over(&mut stall, patience(MINUTE, false)));
+        advance(WHILE_DRAINING / 2).await;
+        assert!(!is_over(&mut stall, patience(MINUTE, true)));
+        advance(WHILE_DRAINING / 2).await;
+        assert!(is_over(&mut stall, patience(MINUTE, true)));
+        assert_eq!(patience(Duration::from_secs(1), true), Duration::from_secs(1));
+    }
+}

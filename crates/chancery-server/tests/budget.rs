@@ -1,0 +1,288 @@
+//! What one client may hold of the server, and what becomes of one that reads nothing.
+#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
+
+mod common;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use chancery_server::{Config, Limits, Metrics, OneAudience, Times};
+use common::client::{GrpcStream, Http2Client};
+use common::message::{SotwRequest, SotwResponse};
+use common::{ADS_SOTW, CDS, EDS, Running, within};
+use h2::Reason;
+use prometheus_client::registry::Registry;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+const MIB: usize = 1 << 20;
+
+fn stalls_after(stall_timeout: Duration) -> Config {
+    let times = Times { stall_timeout, drain: Duration::from_millis(10), ..Times::default() };
+    Config { times, ..Config::default() }
+}
+
+fn with_memory(memory: usize) -> Config {
+    Config { limits: Limits { memory, ..Limits::default() }, ..Config::default() }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_ended_and_one_with_nothing_to_read_is_not() {
+    // S-108, S-109
+    let server = Running::start(stalls_after(Duration::from_millis(100))).await;
+    server.publish(&[("a", "1")]);
+    let quiet = Http2Client::connect(server.address).await;
+    let mut quiet = quiet.open(ADS_SOTW).await.unwrap();
+    quiet.send(&SotwRequest::first(CDS, &[]));
+    let unanswered: SotwResponse = quiet.next().await.unwrap();
+    server.publish(&[("a", &"x".repeat(MIB))]);
+    let client = Http2Client::connect(server.address).await;
+    let mut stalled = client.open(ADS_SOTW).await.unwrap();
+    stalled.send(&SotwRequest::first(CDS, &[]));
+    assert_eq!(stalled.reset_unread().await, Some(Reason::ENHANCE_YOUR_CALM));
+    quiet.send(&SotwRequest::ack(&unanswered, &[]));
+    quiet.next::<SotwResponse>().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_is_not_ended() {
+    // S-108
+    let server = Running::start(stalls_after(Duration::from_secs(3))).await;
+    server.publish(&[("a", &"x".repeat(MIB))]);
+    let client = Http2Client::connect(server.address).await;
+    let mut slow = client.open(ADS_SOTW).await.unwrap();
+    slow.send(&SotwRequest::first(CDS, &[]));
+    // It takes some of it only after a part of that time, and all of it long after it.
+    let mut pauses = tokio::time::interval(Duration::from_millis(300));
+    for _ in 0..12 {
+        pauses.tick().await;
+        slow.read_some().await;
+    }
+    slow.next::<SotwResponse>().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_drain_does_not_wait_for_a_client_that_reads_nothing() {
+    // S-139
+    let mut config = stalls_after(Duration::from_secs(3600));
+    config.times.grace = Duration::from_secs(3600);
+    let server = Running::start(config).await;
+    server.publish(&[("a", &"x".repeat(MIB))]);
+    let client = Http2Client::connect(server.address).await;
+    let mut stalled = client.open(ADS_SOTW).await.unwrap();
+    stalled.send(&SotwRequest::first(CDS, &[]));
+    stalled.peek().await;
+    server.stopped().await;
+}
+
+/// A socket from which nothing is read while the gate is closed.
+struct Gated {
+    io: TcpStream,
+    closed: Arc<AtomicBool>,
+}
+
+impl AsyncRead for Gated {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        if self.closed.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Gated {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// The metrics of a server, as text.
+struct Scraped(Registry);
+
+impl Scraped {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.0).unwrap();
+        text
+    }
+
+    /// Waits until the metrics have this line.
+    async fn has(&self, line: &str) {
+        let seen = async {
+            while !self.text().lines().any(|it| it == line) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        within(seen).await;
+    }
+}
+
+impl Scraped {
+    /// Waits until a metric has this value.
+    async fn has_at_least(&self, name: &str, least: usize) {
+        let seen = async {
+            while self.value(name).is_none_or(|value| value < least) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        within(seen).await;
+    }
+
+    fn value(&self, name: &str) -> Option<usize> {
+        self.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    }
+}
+
+#[tokio::test]
+async fn a_connection_whose_socket_takes_nothing_is_closed() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let config = stalls_after(Duration::from_millis(300));
+    let server = Running::with(config, OneAudience("all".into()), None, metrics).await;
+    server.publish(&[("a", &"x".repeat(64 * MIB))]);
+    let (io, closed) = (TcpStream::connect(server.address).await.unwrap(), Arc::default());
+    let io = Gated { io, closed: Arc::clone(&closed) };
+    let client = Http2Client::with_window(io, (1 << 31) - 1).await;
+    let mut stalled = client.open(ADS_SOTW).await.unwrap();
+    closed.store(true, Ordering::Release);
+    stalled.send(&SotwRequest::first(CDS, &[]));
+    let metrics = Scraped(registry);
+    metrics.has("chancery_connections 0").await;
+    assert!(metrics.value("chancery_cut_off_total{reason=\"stalled\"}").is_some());
+}
+
+#[tokio::test]
+async fn requests_that_never_end_take_no_more_than_half_of_the_memory() {
+    let server = Running::start(with_memory(36 * MIB)).await;
+    server.publish(&[("a", "1")]);
+    let client = Http2Client::connect(server.address).await;
+    let mut endless = Vec::new();
+    for _ in 0..4 {
+        let mut stream = client.open(ADS_SOTW).await.unwrap();
+        stream.send_part(60 << 20, 5 * MIB);
+        endless.push(stream);
+    }
+    let (code, text) = first_to_end(&mut endless).await;
+    assert_eq!(code, 8);
+    assert!(text.contains("limits.memory"), "{text}");
+    let other = Http2Client::connect_from([127, 0, 0, 2], server.address).await;
+    let mut stream = other.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    stream.next::<SotwResponse>().await.unwrap();
+}
+
+#[tokio::test]
+async fn names_count_over_all_streams_of_a_client() {
+    let server = Running::start(with_memory(36 * MIB)).await;
+    server.publish(&[("a", "1")]);
+    let names: Vec<String> = (0..15_000).map(|n| format!("{n:0100}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let client = Http2Client::connect(server.address).await;
+    let mut served = Vec::new();
+    let refused = loop {
+        let mut stream = client.open(ADS_SOTW).await.unwrap();
+        stream.send(&SotwRequest::first(CDS, &names));
+        stream.send(&SotwRequest::first(EDS, &[]));
+        match stream.next::<SotwResponse>().await {
+            Ok(_) => served.push(stream),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(refused.0, 8);
+    assert!(refused.1.contains("limits.memory"), "{}", refused.1);
+    assert!((1..4).contains(&served.len()), "{} streams", served.len());
+    let other = Http2Client::connect_from([127, 0, 0, 2], server.address).await;
+    let mut stream = other.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    stream.next::<SotwResponse>().await.unwrap();
+}
+
+#[tokio::test]
+async fn requests_that_wait_behind_a_response_that_is_not_read_count() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let (config, policy) = (with_memory(9 * MIB), OneAudience("all".into()));
+    let server = Running::with(config, policy, None, metrics).await;
+    let metrics = Scraped(registry);
+    server.publish(&[("a", &"x".repeat(MIB))]);
+    let mut held = Vec::new();
+    // Each connection has room for a window of 1 MiB, and half of 8 MiB are for one client.
+    for _ in 0..12 {
+        let client = Http2Client::connect(server.address).await;
+        let mut stalled = client.open(ADS_SOTW).await.unwrap();
+        stalled.send(&SotwRequest::first(CDS, &[]));
+        stalled.peek().await;
+        stalled.send_part(60 << 20, MIB);
+        held.push((client, stalled));
+    }
+    within(async {
+        while held.len() > 4 {
+            held.retain(|(client, _)| !client.connection.is_finished());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    metrics.has_at_least("chancery_memory_held_bytes", 3 * MIB).await;
+    assert!(metrics.value("chancery_memory_held_bytes").unwrap() <= 4 * MIB);
+}
+
+/// The status of the first of these streams that ends.
+async fn first_to_end(streams: &mut [GrpcStream]) -> (i32, String) {
+    let mut ends: Vec<_> =
+        streams.iter_mut().map(|stream| Box::pin(stream.next::<SotwResponse>())).collect();
+    let first = std::future::poll_fn(|cx| {
+        let ready = ends.iter_mut().map(|end| end.as_mut().poll(cx)).find(Poll::is_ready);
+        ready.unwrap_or(Poll::Pending)
+    });
+    within(first).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_peer_that_holds_less_is_given_what_the_largest_one_holds() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let (config, policy) = (with_memory(63 * MIB), OneAudience("all".into()));
+    let server = Running::with(config, policy, None, metrics).await;
+    let metrics = Scraped(registry);
+    // The buffers of requests grow in powers of two.
+    let mut held = Vec::new();
+    for (host, parts, all) in [(1, vec![7, 7, 7], 24), (2, vec![7, 3], 36), (3, vec![7], 44)] {
+        let client = Http2Client::connect_from([127, 0, 0, host], server.address).await;
+        for mib in parts {
+            let mut stream = client.open(ADS_SOTW).await.unwrap();
+            stream.send_part(60 << 20, mib * MIB);
+            held.push(stream);
+        }
+        metrics.has_at_least("chancery_memory_held_bytes", all * MIB).await;
+    }
+    // The buffers of requests grow in powers of two.
+    server.publish(&[("a", "1")]);
+    let small = Http2Client::connect_from([127, 0, 0, 4], server.address).await;
+    let mut stream = small.open(ADS_SOTW).await.unwrap();
+    let mut request = prost::Message::encode_to_vec(&SotwRequest::first(CDS, &[]));
+    prost::encoding::bytes::encode(100, &bytes::Bytes::from(vec![0; 6 * MIB]), &mut request);
+    stream.send_bytes(&request);
+    stream.next::<SotwResponse>().await.unwrap();
+    let (code, text) = first_to_end(&mut held[..3]).await;
+    assert_eq!(code, 8);
+    assert!(text.contains("other clients"), "{text}");
+}

@@ -1,0 +1,131 @@
+//! The connections of the admin interface, on a thread of their own.
+//!
+//! Operators and probes ask when the server is busy or under attack, so nothing that clients do may
+//! keep an answer from them: the interface has its own thread, its own number of connections and its
+//! own times. A new connection takes the place of the oldest one if there are too many, because most
+//! answers take milliseconds. Not here: the answers (`admin`).
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::net::TcpListener as BoundListener;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::{Admin, answer};
+
+/// Answers requests on a thread of its own until `stop` is cancelled.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub(crate) fn start(
+    listener: BoundListener,
+    admin: Arc<Admin>,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let (told, started) = mpsc::channel();
+    let thread = thread::Builder::new().name("admin".to_owned());
+    thread.spawn(move || {
+        // The thread makes its runtime itself: one cannot be dropped by a task of another one.
+        let begun = begin(listener);
+        let (begun, result) = match begun {
+            Ok(begun) => (Some(begun), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        if told.send(result).is_ok()
+            && let Some((runtime, listener)) = begun
+        {
+            runtime.block_on(serve(listener, admin, stop));
+        }
+    })?;
+    started.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
+}
+
+fn begin(listener: BoundListener) -> io::Result<(Runtime, TcpListener)> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let listener = runtime.block_on(async { TcpListener::from_std(listener) })?;
+    Ok((runtime, listener))
+}
+
+async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken) {
+    let mut connections = Connections::default();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(_) = connections.running.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => connections.add(stream, Arc::clone(&admin)),
+            Err(error) => {
+                warn!(%error, "the admin interface cannot accept a connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// The connections, as far as they are not over.
+#[derive(Default)]
+struct Connections {
+    running: JoinSet<()>,
+    oldest_first: VecDeque<AbortHandle>,
+}
+
+impl Connections {
+    fn add(&mut self, stream: TcpStream, admin: Arc<Admin>) {
+        self.oldest_first.retain(|connection| !connection.is_finished());
+        if self.oldest_first.len() >= MAX_CONNECTIONS
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            oldest.abort();
+        }
+        let served = tokio::time::timeout(CONNECTION_TIME, connection(stream, admin));
+        let connection = self.running.spawn(async move {
+            served.await.ok();
+        });
+        self.oldest_first.push_back(connection);
+    }
+}
+
+async fn connection(stream: TcpStream, admin: Arc<Admin>) {
+    let service = service_fn(|request| {
+        let response = answer(&admin, &request);
+        async { Ok::<_, Infallible>(response) }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        debug!(%error, "an admin connection broke");
+    }
+}
+
+/// The number of connections at the same time. One more takes the place of the oldest one.
+const MAX_CONNECTIONS: usize = 64;
+
+/// The number of bytes of a request line with its headers.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+
+/// The time a client may take to send its request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The time a connection may be open, whether its client reads or not.
+const CONNECTION_TIME: Duration = Duration::from_secs(60);
+
+/// The pause after a failed accept: most fail because there are no free file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
