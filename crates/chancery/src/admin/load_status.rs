@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use chancery_catalog::{Catalog, ListedEntry, Origin};
 use serde::Serialize;
 
+use crate::fault_summary::FaultCounts;
 use crate::finding::Finding;
 
 /// The resources of the directory and the faults of the last load, as an operator may see them.
@@ -21,15 +22,27 @@ pub(crate) struct LoadStatus {
 struct LastLoad {
     at: Option<SystemTime>,
     faults: Vec<Finding>,
+    more_faults: FaultCounts,
 }
 
 #[derive(Serialize)]
 struct StatusDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     loaded_at: Option<u64>,
+    /// The number of all faults.
+    fault_count: usize,
     faults: Vec<Finding>,
+    /// The numbers of those that are not shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    more_faults: Vec<MoreFaults>,
     held_back: Vec<String>,
     resources: Vec<ResourceRow>,
+}
+
+#[derive(Serialize)]
+struct MoreFaults {
+    file: String,
+    faults: usize,
 }
 
 #[derive(Serialize)]
@@ -60,6 +73,12 @@ impl ResourceRow {
     }
 }
 
+impl LastLoad {
+    fn fault_count(&self) -> usize {
+        self.faults.len() + self.more_faults.total()
+    }
+}
+
 impl LoadStatus {
     /// The status before the first load.
     pub(crate) fn new(catalog: Catalog) -> Self {
@@ -67,22 +86,28 @@ impl LoadStatus {
     }
 
     /// Records the faults of a load.
-    pub(crate) fn record(&self, faults: Vec<Finding>) {
-        *self.lock() = LastLoad { at: Some(SystemTime::now()), faults };
+    pub(crate) fn record(&self, faults: Vec<Finding>, more_faults: FaultCounts) {
+        *self.lock() = LastLoad { at: Some(SystemTime::now()), faults, more_faults };
     }
 
     /// The number of faults of the last load.
     pub(crate) fn fault_count(&self) -> usize {
-        self.lock().faults.len()
+        self.lock().fault_count()
     }
 
     /// The whole status, as JSON.
     pub(crate) fn json(&self) -> String {
-        let LastLoad { at, faults } = self.lock().clone();
+        let last = self.lock().clone();
+        let fault_count = last.fault_count();
+        let LastLoad { at, faults, more_faults } = last;
+        let named = more_faults.files().take(MOST_FILES);
+        let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
         let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let shown = StatusDocument {
             loaded_at: since.map(|since| since.as_secs()),
+            fault_count,
             faults,
+            more_faults: named.collect(),
             held_back: self.catalog.held_back().iter().map(ToString::to_string).collect(),
             resources: self.rows(),
         };
@@ -99,3 +124,6 @@ impl LoadStatus {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The number of files whose faults are counted in the document.
+const MOST_FILES: usize = 1000;
