@@ -67,10 +67,13 @@ impl Tls {
     }
 
     /// Reads the files again when they change, and looks for changes that often. Never ends.
-    pub(crate) async fn reload_on_change(&self, every: Duration) {
+    /// Files that do not answer, as those of another machine, hold up this alone.
+    pub(crate) async fn reload_on_change(self: &Arc<Self>, every: Duration) {
         loop {
             tokio::time::sleep(every).await;
-            self.reload_if_changed();
+            let tls = Arc::clone(self);
+            // A panic has been printed, and the next look is taken all the same.
+            let _ = tokio::task::spawn_blocking(move || tls.reload_if_changed()).await;
         }
     }
 

@@ -10,8 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{Entry, Form, Key, Layer, LayerContent, Origin};
+use chancery_proto::document::MAX_FAULTS;
 
 use crate::fault::{Fault, Scope, Wrong};
+use crate::fault_list::FaultList;
 use crate::read::document::{Document, LoadedResource};
 use crate::read::{FileEdit, Reading};
 
@@ -21,35 +23,60 @@ pub(crate) struct WholeLayer {
     pub(crate) entries: BTreeMap<Key, Entry>,
     /// True if the v2 form of a resource is left out, because a file holds one of that name.
     pub(crate) is_contested: bool,
+    /// The files with resources.
+    pub(crate) filled: FilledFiles,
 }
+
+/// The files that have resources, and how many.
+pub(crate) type FilledFiles = BTreeMap<Arc<Path>, usize>;
 
 /// The changed entries of a layer, of which some files changed.
 pub(crate) type Edits = BTreeMap<Key, Option<Entry>>;
 
-/// The layers as their files have them, or the faults in these files.
+/// The layers as their files have them, or the faults in these files. `before` are the files that
+/// had resources.
 pub(crate) fn whole_layers(
     Reading { listing, documents }: &Reading,
-) -> BTreeMap<Layer, Result<WholeLayer, Vec<Fault>>> {
+    before: &BTreeMap<Layer, FilledFiles>,
+) -> BTreeMap<Layer, Result<WholeLayer, FaultList>> {
     let mut files: BTreeMap<&Layer, Vec<(&Arc<Path>, &Document)>> = BTreeMap::new();
     for (found, document) in listing.files.iter().zip(documents) {
         files.entry(&found.layer).or_default().push((&found.path, document));
     }
     let whole = |(layer, files): (&Layer, Vec<(&Arc<Path>, &Document)>)| {
-        (layer.clone(), whole_layer(layer, files.iter().copied()))
+        (layer.clone(), whole_layer(layer, files.iter().copied(), before.get(layer)))
     };
     files.into_iter().map(whole).collect()
 }
 
-/// The layer that these files make. A name that is defined twice is a fault with both places.
+/// The layer that these files make. A name that is defined twice is a fault with both places, and a
+/// file that says nothing is one if it had resources before: it may have been cut.
 pub(crate) fn whole_layer<'a>(
     layer: &Layer,
     files: impl Iterator<Item = (&'a Arc<Path>, &'a Document)> + Clone,
-) -> Result<WholeLayer, Vec<Fault>> {
-    let (mut whole, mut faults) = (WholeLayer::default(), Vec::new());
+    before: Option<&FilledFiles>,
+) -> Result<WholeLayer, FaultList> {
+    let (mut whole, mut faults) = (WholeLayer::default(), FaultList::default());
     for (file, document) in files.clone() {
-        faults.extend(document.faults.iter().cloned());
+        document.faults.iter().for_each(|fault| faults.push(fault.clone()));
+        faults.count(file, document.more_faults);
+        let had = before.and_then(|before| before.get(file));
+        if let Some(had) = had.filter(|_| document.is_blank) {
+            let scope = Scope::Layer(layer.clone());
+            faults.push(Wrong::SaysNothing(*had).at(scope, file, None));
+        }
+        if !document.resources.is_empty() {
+            whole.filled.insert(Arc::clone(file), document.resources.len());
+        }
+        let mut again = 0;
         for loaded in &document.resources {
-            faults.extend(whole.define(layer, file, loaded));
+            let Err(first) = whole.define(file, loaded) else { continue };
+            if again < MAX_FAULTS {
+                faults.push(defined_again(layer, file, loaded, &first));
+            } else {
+                faults.count(file, 1);
+            }
+            again += 1;
         }
     }
     for (file, document) in files {
@@ -63,8 +90,8 @@ pub(crate) fn whole_layer<'a>(
 /// The entries that change with these files, in a layer that is not contested. Returns `None` if
 /// the layer has to be put together from all its files.
 pub(crate) fn edited(content: &LayerContent, files: &[FileEdit]) -> Option<Edits> {
-    let is_faulty = |edit: &FileEdit| edit.new.as_ref().is_some_and(|new| !new.faults.is_empty());
-    if files.iter().any(is_faulty) {
+    let is_plain = |new: &Arc<Document>| new.faults.is_empty() && !new.is_blank;
+    if !files.iter().all(|edit| edit.new.as_ref().is_none_or(is_plain)) {
         return None;
     }
     let mut edits = Edits::new();
@@ -88,27 +115,14 @@ pub(crate) fn edited(content: &LayerContent, files: &[FileEdit]) -> Option<Edits
 }
 
 impl WholeLayer {
-    fn define(
-        &mut self,
-        layer: &Layer,
-        file: &Arc<Path>,
-        loaded: &LoadedResource,
-    ) -> Option<Fault> {
-        let (key, entry) = loaded.entries(file).next()?;
+    /// Adds a resource as it is written. Fails with the place of the first one of its name.
+    fn define(&mut self, file: &Arc<Path>, loaded: &LoadedResource) -> Result<(), Origin> {
+        let Some((key, entry)) = loaded.entries(file).next() else { return Ok(()) };
         match self.entries.entry(key) {
-            btree_map::Entry::Vacant(place) => {
-                place.insert(entry);
-                None
-            }
-            btree_map::Entry::Occupied(first) => {
-                let wrong = Wrong::Defined {
-                    kind: loaded.type_url.short().to_owned(),
-                    name: loaded.resource.name().to_string(),
-                    first: first.get().origin.to_string(),
-                };
-                Some(wrong.at(Scope::Layer(layer.clone()), file, Some(loaded.position)))
-            }
+            btree_map::Entry::Vacant(place) => drop(place.insert(entry)),
+            btree_map::Entry::Occupied(first) => return Err(first.get().origin.clone()),
         }
+        Ok(())
     }
 
     /// Adds the v2 form of a resource, unless a file holds one.
@@ -120,6 +134,16 @@ impl WholeLayer {
             }
         }
     }
+}
+
+/// The fault of a name that is defined a second time.
+fn defined_again(layer: &Layer, file: &Path, loaded: &LoadedResource, first: &Origin) -> Fault {
+    let wrong = Wrong::Defined {
+        kind: loaded.type_url.short().to_owned(),
+        name: loaded.resource.name().to_string(),
+        first: first.to_string(),
+    };
+    wrong.at(Scope::Layer(layer.clone()), file, Some(loaded.position))
 }
 
 /// Returns true if both entries come from the same file and have the same form.

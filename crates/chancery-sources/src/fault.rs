@@ -9,11 +9,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chancery_catalog::Layer;
+use chancery_files::{FileKind, ReadError};
 use chancery_proto::document::{self, Position};
 
 use crate::layer_name::InvalidLayerName;
 
 /// One fault, with its place. All faults of a load are reported at once.
+///
+/// It quotes nothing of a file that lies outside of the directory, as symlinks may lead to one.
 ///
 /// Displays as `FILE:LINE:COLUMN: PATH: MESSAGE`, without the parts that are not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +70,8 @@ pub(crate) enum Wrong {
     NotADirectory,
     #[error("holds no files any more, where there were {0}")]
     Emptied(usize),
+    #[error("says nothing any more: it is empty, or holds comments alone; resources it had: {0}")]
+    SaysNothing(usize),
     #[error("cannot be read")]
     Unreadable(#[source] io::Error),
     #[error("the symlink leads back to `{}`, which contains it", .0.display())]
@@ -75,8 +80,8 @@ pub(crate) enum Wrong {
     Endless,
     #[error("is the same directory as `{}`, whose files would be read twice", .0.display())]
     Twice(PathBuf),
-    #[error("is not a regular file")]
-    NotRegular,
+    #[error("is {0}, not a regular file")]
+    NotRegular(FileKind),
     #[error("the file name is not UTF-8")]
     NameNotUtf8,
     #[error("is larger than {limit} bytes")]
@@ -93,11 +98,24 @@ pub(crate) enum Wrong {
     Defined { kind: String, name: String, first: String },
 }
 
+impl From<ReadError> for Wrong {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::NotRegular(kind) => Self::NotRegular(kind),
+            ReadError::TooLarge { limit } => Self::TooLarge { limit },
+            other => Self::Unreadable(other.into()),
+        }
+    }
+}
+
 impl Wrong {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Emptied(_) => {
                 Some("to serve nothing, leave one file that holds an empty list, `[]`")
+            }
+            Self::SaysNothing(_) => {
+                Some("to take them away, write an empty list, `[]`, or remove the file")
             }
             Self::TooLarge { .. } => Some("split the file, or raise `max-file-bytes`"),
             Self::TooMany { .. } => Some("raise `max-files`"),
@@ -107,7 +125,7 @@ impl Wrong {
             | Self::NotADirectory
             | Self::Unreadable(_)
             | Self::Endless
-            | Self::NotRegular
+            | Self::NotRegular(_)
             | Self::NameNotUtf8
             | Self::TooDeep { .. }
             | Self::Panicked

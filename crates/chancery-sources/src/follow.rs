@@ -10,7 +10,9 @@
 //!
 //! All of it happens on one thread of its own, because reading a directory blocks.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -114,7 +116,7 @@ struct Follower<F> {
     stopped: Arc<AtomicBool>,
     report: F,
     /// The faults of the last report.
-    faults: Option<Vec<Fault>>,
+    faults: Option<(Vec<Fault>, BTreeMap<PathBuf, usize>)>,
     /// The time until the next sweep.
     pause: Duration,
 }
@@ -154,10 +156,11 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 
     fn report_news(&mut self, report: &LoadReport) {
-        let same = self.faults.as_ref() == Some(&report.faults);
+        let faults = (&report.faults, &report.more_faults);
+        let same = self.faults.as_ref().is_some_and(|(some, more)| (some, more) == faults);
         if !same || !report.layers().is_empty() || !report.warnings.is_empty() {
             (self.report)(report);
-            self.faults = Some(report.faults.clone());
+            self.faults = Some((report.faults.clone(), report.more_faults.clone()));
         }
     }
 

@@ -4,11 +4,14 @@
 //! held back too, and not removed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use chancery_catalog::{Catalog, ChangeSet, Hold, Layer};
 
-use crate::assemble::{self, Edits, WholeLayer};
-use crate::fault::{Fault, Scope};
+use crate::assemble::{self, Edits, FilledFiles, WholeLayer};
+use crate::fault::Scope;
+use crate::fault_list::{FaultList, MAX_FAULTS_OF_LOAD};
 use crate::read::{FileEdit, Reading};
 use crate::scan::listing::Listing;
 
@@ -19,7 +22,12 @@ pub(crate) struct DirectoryLayers {
     /// The layers in which the v2 form of a resource is left out.
     contested: BTreeSet<Layer>,
     /// The faults in the documents of each layer.
-    faults: BTreeMap<Layer, Vec<Fault>>,
+    faults: BTreeMap<Layer, FaultList>,
+    /// The number of these that are kept. Layers keep few once there are many, so that the memory
+    /// they take is bounded.
+    kept_faults: usize,
+    /// The files that had resources when their layer was committed last.
+    filled: BTreeMap<Layer, FilledFiles>,
     /// True until the groups were listed once.
     groups_unlisted: bool,
     /// True until the nodes with overlays were listed once.
@@ -33,8 +41,8 @@ pub(crate) type LayerReadings = BTreeMap<Layer, LayerReading>;
 pub(crate) enum LayerReading {
     /// The whole layer was read.
     Whole(WholeLayer),
-    /// Some entries of the layer changed.
-    Edits(Edits),
+    /// Some entries of the layer changed, and so the number of resources of these files.
+    Edits(Edits, FilledFiles),
     /// The files of the layer have faults.
     Faulty,
 }
@@ -46,6 +54,8 @@ impl DirectoryLayers {
             known: BTreeSet::new(),
             contested: BTreeSet::new(),
             faults: BTreeMap::new(),
+            kept_faults: 0,
+            filled: BTreeMap::new(),
             groups_unlisted: true,
             nodes_unlisted: true,
         }
@@ -54,7 +64,8 @@ impl DirectoryLayers {
     /// Takes over the documents of all layers.
     pub(crate) fn read_all(&mut self, reading: &Reading) -> LayerReadings {
         self.faults.clear();
-        let all = assemble::whole_layers(reading).into_iter();
+        self.kept_faults = 0;
+        let all = assemble::whole_layers(reading, &self.filled).into_iter();
         all.map(|(layer, whole)| {
             let reading = self.note_faults(&layer, whole);
             (layer, reading)
@@ -75,11 +86,16 @@ impl DirectoryLayers {
             let edited = content.and_then(|content| assemble::edited(&content, files));
             let read = match edited {
                 Some(edits) => {
-                    self.faults.remove(layer);
-                    LayerReading::Edits(edits)
+                    self.set_faults(layer, None);
+                    let count =
+                        |edit: &FileEdit| edit.new.as_ref().map_or(0, |it| it.resources.len());
+                    let counts = files.iter().map(|edit| (Arc::clone(&edit.file), count(edit)));
+                    LayerReading::Edits(edits, counts.collect())
                 }
                 None => {
-                    self.note_faults(layer, assemble::whole_layer(layer, reading.of_layer(layer)))
+                    let (files, before) = (reading.of_layer(layer), self.filled.get(layer));
+                    let whole = assemble::whole_layer(layer, files, before);
+                    self.note_faults(layer, whole)
                 }
             };
             readings.insert(layer.clone(), read);
@@ -88,8 +104,14 @@ impl DirectoryLayers {
     }
 
     /// The faults in the documents.
-    pub(crate) fn faults(&self) -> impl Iterator<Item = &Fault> {
-        self.faults.values().flatten()
+    pub(crate) fn faults(&self) -> impl Iterator<Item = &FaultList> {
+        self.faults.values()
+    }
+
+    /// Leaves those of the files of which resources are in force.
+    pub(crate) fn retain_filled(&self, files: &mut BTreeSet<PathBuf>) {
+        let filled = self.filled.values().flat_map(BTreeMap::keys);
+        *files = filled.filter_map(|file| files.take(&**file)).collect();
     }
 
     /// The layers that exist or are held back.
@@ -102,22 +124,21 @@ impl DirectoryLayers {
         &mut self,
         listing: &Listing,
         mut readings: LayerReadings,
-        faults: &[Fault],
+        faults: &FaultList,
     ) -> ChangeSet {
-        let has_fault = |scope: &Scope| faults.iter().any(|fault| fault.scope == *scope);
         let mut changes = ChangeSet::new(AUTHOR);
         let gone = std::mem::replace(&mut self.known, layers_of(listing));
         for layer in self.known.clone() {
             let nothing = || LayerReading::Whole(WholeLayer::default());
             let read = readings.remove(&layer).unwrap_or_else(nothing);
-            let is_faulty = has_fault(&Scope::Layer(layer.clone()));
+            let is_faulty = faults.holds(&Scope::Layer(layer.clone()));
             self.add_reading(
                 &mut changes,
                 layer,
                 if is_faulty { LayerReading::Faulty } else { read },
             );
         }
-        let (groups, nodes) = (has_fault(&Scope::Groups), has_fault(&Scope::Nodes));
+        let (groups, nodes) = (faults.holds(&Scope::Groups), faults.holds(&Scope::Nodes));
         for layer in gone {
             let is_hidden = match &layer {
                 Layer::Base => false,
@@ -130,7 +151,10 @@ impl DirectoryLayers {
                     changes.hold(Hold::Layer(layer.clone()));
                     self.known.insert(layer);
                 }
-                (false, false) => changes.remove_layer(&layer),
+                (false, false) => {
+                    changes.remove_layer(&layer);
+                    self.filled.remove(&layer);
+                }
             }
         }
         // The layers of the last listing are held back by name. Others may exist, so all groups or
@@ -151,20 +175,26 @@ impl DirectoryLayers {
         changes
     }
 
-    fn note_faults(
-        &mut self,
-        layer: &Layer,
-        whole: Result<WholeLayer, Vec<Fault>>,
-    ) -> LayerReading {
+    fn note_faults(&mut self, layer: &Layer, whole: Result<WholeLayer, FaultList>) -> LayerReading {
         match whole {
             Ok(whole) => {
-                self.faults.remove(layer);
+                self.set_faults(layer, None);
                 LayerReading::Whole(whole)
             }
             Err(faults) => {
-                self.faults.insert(layer.clone(), faults);
+                self.set_faults(layer, Some(faults));
                 LayerReading::Faulty
             }
+        }
+    }
+
+    fn set_faults(&mut self, layer: &Layer, faults: Option<FaultList>) {
+        let before = self.faults.remove(layer);
+        self.kept_faults -= before.as_ref().map_or(0, FaultList::kept);
+        if let Some(mut faults) = faults {
+            faults.cut(MAX_FAULTS_OF_LOAD.saturating_sub(self.kept_faults));
+            self.kept_faults += faults.kept();
+            self.faults.insert(layer.clone(), faults);
         }
     }
 
@@ -176,9 +206,17 @@ impl DirectoryLayers {
                     true => drop(self.contested.insert(layer.clone())),
                     false => drop(self.contested.remove(&layer)),
                 }
+                self.filled.insert(layer.clone(), whole.filled);
                 changes.replace_layer(&layer, whole.entries);
             }
-            LayerReading::Edits(edits) => {
+            LayerReading::Edits(edits, counts) => {
+                let filled = self.filled.entry(layer.clone()).or_default();
+                for (file, count) in counts {
+                    match count {
+                        0 => drop(filled.remove(&file)),
+                        _ => drop(filled.insert(file, count)),
+                    }
+                }
                 for (key, entry) in edits {
                     changes.set(&layer, key, entry);
                 }

@@ -34,12 +34,13 @@
 //! here knows a socket, a stream or a configuration file; documents are parsed by `chancery-proto`.
 //!
 //! Invariants: nothing is committed from a half-read directory; a fault holds back its layer and no
-//! others; a directory that disappears deletes nothing.
+//! others; a directory that disappears deletes nothing, nor does a file that is cut to nothing.
 
 mod assemble;
 mod change_log;
 mod directory;
 mod fault;
+mod fault_list;
 mod follow;
 mod layer_name;
 mod layers;

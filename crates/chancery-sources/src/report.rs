@@ -1,5 +1,7 @@
 //! The report of a load.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chancery_catalog::{Audience, Layer, Revision};
@@ -9,8 +11,11 @@ use crate::fault::{Fault, Warning};
 /// The report of a load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadReport {
-    /// The present faults, by file and place.
+    /// The first thousand of the present faults, by file and place, and at most a hundred of one
+    /// file.
     pub faults: Vec<Fault>,
+    /// The number of the other faults, by file.
+    pub more_faults: BTreeMap<PathBuf, usize>,
     /// The warnings that the load before did not have.
     pub warnings: Vec<Warning>,
     /// The number of files.
@@ -22,6 +27,11 @@ pub struct LoadReport {
 }
 
 impl LoadReport {
+    /// The number of all present faults.
+    pub fn fault_count(&self) -> usize {
+        self.faults.len() + self.more_faults.values().sum::<usize>()
+    }
+
     /// The layers that were added, removed, changed or repaired.
     pub fn layers(&self) -> &[Layer] {
         self.revision.as_ref().map_or(&[], |revision| &revision.layers)

@@ -9,6 +9,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
 
 use chancery_catalog::Layer;
 use chancery_sources::{Directory, Fault, LoadReport, Options, Scope};
@@ -20,6 +22,11 @@ use crate::support::{Tree, broken, cluster, documents, named};
 fn only(report: &LoadReport) -> &Fault {
     assert_eq!(report.faults.len(), 1, "{:#?}", report.faults);
     &report.faults[0]
+}
+
+/// Makes a FIFO, which std cannot do.
+fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 #[track_caller]
@@ -140,7 +147,146 @@ fn what_is_no_regular_file_is_a_fault() {
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
     let _socket = UnixListener::bind(tree.at("socket.yaml")).unwrap();
     let (fault, _) = load_fault(&tree);
-    assert_eq!(fault.message, "is not a regular file");
+    assert_eq!(fault.message, "is a socket, not a regular file");
+}
+
+#[test]
+fn whatever_stands_in_place_of_a_file_is_refused_by_its_kind_and_never_waited_for() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 1))]);
+    fifo(&tree.at("groups/g/fifo.yaml"));
+    fs::create_dir(tree.at("groups/g/dir.yaml")).unwrap();
+    symlink("/dev/zero", tree.at("groups/g/zero.yaml")).unwrap();
+    let (catalog, report) = tree.load();
+    let told: Vec<_> = report.faults.iter().map(|fault| fault.message.as_str()).collect();
+    let kinds = ["a directory", "a FIFO", "a character device"];
+    assert_eq!(told, kinds.map(|kind| format!("is {kind}, not a regular file")));
+    assert_eq!(named(&catalog, None, None), ["a"]);
+}
+
+#[test]
+fn a_file_that_says_nothing_is_warned_of_where_it_is_new() {
+    let files = [
+        ("a.yaml", ""),
+        ("b.json", " \n"),
+        ("c.pb_text", "# nothing\n"),
+        ("d.pb", ""),
+        ("e.yaml", "# nothing\n---\n---\n# nothing\n"),
+        ("f.yaml", "[]"),
+    ];
+    let (catalog, report) = Tree::with(&files).load();
+    assert_eq!(report.faults, []);
+    let warned = report.warnings.iter().filter(|it| it.message.starts_with("says nothing"));
+    assert_eq!(warned.count(), 5, "{:#?}", report.warnings);
+    assert!(catalog.snapshot(None, None).unwrap().is_empty());
+}
+
+/// The bytes of a response with one cluster.
+const BINARY: &[u8] = b"\x12\x3a\x0a\x33type.googleapis.com/envoy.config.cluster.v3.Cluster\
+    \x12\x03\x0a\x01a";
+
+#[test]
+fn a_file_that_is_emptied_takes_nothing_away_in_any_format() {
+    let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+    let json = format!("{{\"@type\": \"{url}\", \"name\": \"a\"}}");
+    let text = format!("resources {{ [{url}] {{ name: \"a\" }} }}");
+    let yaml = cluster("a", 1);
+    for (file, bytes, empty) in [
+        ("a.yaml", yaml.as_bytes(), "# nothing\n"),
+        ("a.yaml", yaml.as_bytes(), "---\n---\n"),
+        ("a.json", json.as_bytes(), " "),
+        ("a.pb_text", text.as_bytes(), "# nothing\n"),
+        ("a.pb", BINARY, ""),
+    ] {
+        for empty in [empty, ""] {
+            let tree = Tree::with(&[("groups/g/b.yaml", &cluster("b", 1))]);
+            fs::write(tree.at(file), bytes).unwrap();
+            let mut directory = tree.directory();
+            let catalog = directory.catalog();
+            assert_eq!(
+                (directory.load().faults, named(&catalog, None, None)),
+                (vec![], vec!["a".into()])
+            );
+            tree.write(file, empty);
+            tree.write("groups/g/b.yaml", &cluster("c", 1));
+            let report = directory.load();
+            let fault = only(&report);
+            assert!(fault.message.contains("resources it had: 1"), "{fault}");
+            assert_eq!(fault.scope, Scope::Layer(Layer::Base));
+            assert!(fault.hint.as_ref().unwrap().contains("`[]`"));
+            assert_eq!(report.warnings, [], "said once");
+            assert_eq!(named(&catalog, None, None), ["a"]);
+            // It goes on for as long as the file says nothing.
+            tree.write("more.yaml", &cluster("d", 1));
+            assert_eq!(directory.load().faults.len(), 1);
+            tree.remove(file);
+            assert_eq!(directory.load().faults, []);
+            assert_eq!(named(&catalog, Some("g"), None), ["c", "d"]);
+            // What was taken away on purpose is new again.
+            tree.write(file, empty);
+            let report = directory.load();
+            assert_eq!((report.faults, report.warnings.len()), (vec![], 1));
+        }
+    }
+}
+
+#[test]
+fn an_empty_list_takes_everything_away_and_so_does_a_restart_with_an_emptied_file() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &cluster("b", 1))]);
+    let mut directory = tree.directory();
+    directory.load();
+    tree.write("a.yaml", "[]");
+    assert_eq!(directory.load().faults, []);
+    assert_eq!(named(&directory.catalog(), None, None), ["b"]);
+    tree.write("b.yaml", "");
+    assert_eq!(directory.load().faults.len(), 1);
+    assert_eq!(named(&directory.catalog(), None, None), ["b"]);
+    let (catalog, report) = tree.load();
+    assert_eq!((report.faults.len(), report.warnings.len()), (0, 1));
+    assert!(catalog.snapshot(None, None).unwrap().is_empty());
+}
+
+#[test]
+fn nothing_is_quoted_from_files_that_lie_elsewhere_or_are_no_configuration() {
+    // S-138
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let shadow = "root:$6$hash:19000:0:99999:7:::\ndaemon:$6$hash:1:0:99999:7:::\n";
+    support::write(&tree.beside("shadow"), shadow);
+    support::write(&tree.beside("other/shadow.yaml"), shadow);
+    support::write(&tree.at("token"), shadow);
+    for target in ["../shadow", "../other/shadow.yaml", "token"] {
+        symlink(target, tree.at("x.yaml")).unwrap();
+        let (fault, _) = load_fault(&tree);
+        let told = format!("{fault} {fault:?} {}", fault.render());
+        assert!(!told.contains("hash"), "{told}");
+        assert!(fault.position.is_some());
+        fs::remove_file(tree.at("x.yaml")).unwrap();
+    }
+    // A file of the directory is quoted, as it is with symlinks within it.
+    tree.write("..data/x.yaml", shadow);
+    symlink("..data/x.yaml", tree.at("x.yaml")).unwrap();
+    assert!(load_fault(&tree).0.render().contains("hash"));
+    fs::remove_file(tree.at("x.yaml")).unwrap();
+    symlink("../other", tree.at("sub")).unwrap();
+    assert!(!format!("{:?}", load_fault(&tree).0).contains("hash"));
+}
+
+#[test]
+fn of_many_faults_the_first_are_told_and_all_are_counted() {
+    let unknown: String = (0..3000).map(|line| format!("x{line}: 1\n")).collect();
+    let tree = Tree::with(&[("b.yaml", &(cluster("b", 1) + &unknown))]);
+    let twice: Vec<_> = (0..300).map(|_| cluster("c", 1)).collect();
+    tree.write("c.yaml", &documents(&[cluster("a", 1)]));
+    tree.write("d.yaml", &documents(&twice));
+    for file in 0..1500 {
+        tree.write(&format!("nodes/n{file}/a.yaml"), &(cluster("b", 1) + "x: 1\ny: 1\nz: 1\n"));
+    }
+    let (catalog, report) = tree.load();
+    assert_eq!(report.faults.len(), 1000);
+    assert_eq!(report.fault_count(), 3000 + 299 + 1500 * 3);
+    assert_eq!(report.more_faults[&tree.at("b.yaml")], 2900);
+    assert!(report.faults.is_sorted_by_key(|fault| (&fault.file, fault.position)));
+    assert_eq!(catalog.held_back().len(), 1501);
+    assert!(catalog.snapshot(None, Some("n1499")).is_none());
 }
 
 #[test]

@@ -275,6 +275,25 @@ fn a_broken_file_is_told_and_so_is_its_repair() {
 }
 
 #[test]
+fn a_file_that_is_cut_to_nothing_holds_back_what_it_had() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 1))]);
+    let followed = Followed::new(tree.options());
+    followed.until_named(&["a"]);
+    tree.write("a.yaml", "");
+    let report = followed.until(|report, _| !report.faults.is_empty());
+    assert_eq!(
+        (report.changed(), named(&followed.catalog, None, None)),
+        (&[][..], vec!["a".into()])
+    );
+    assert_eq!(followed.catalog.held_back(), [Layer::Base]);
+    tree.write("a.yaml", &cluster("c", 1));
+    followed.until_named(&["c"]);
+    tree.write("a.yaml", "[]\n");
+    let report = followed.until(|_, catalog| catalog.snapshot(None, None).unwrap().is_empty());
+    assert_eq!(report.faults, []);
+}
+
+#[test]
 fn what_changed_between_the_load_and_the_following_is_not_lost() {
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
     let mut directory = tree.directory();

@@ -21,7 +21,7 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// When a file cannot be read, or the key is not that of the certificate.
 pub fn identity(cert: &Path, key: &Path) -> Result<Arc<CertifiedKey>, TlsError> {
-    let private = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key))?;
+    let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(unreadable(key))?;
     let pair = CertifiedKey::from_der(certificates(cert)?, private, &provider());
     pair.map(Arc::new).map_err(|error| TlsError::Pair {
         cert: cert.to_owned(),
@@ -57,14 +57,23 @@ pub fn system_authorities() -> Result<Arc<RootCertStore>, TlsError> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let found: Vec<_> = found.map_err(unreadable(path))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
+    let found = found.map_err(unreadable(path))?;
     if found.is_empty() {
         return Err(TlsError::NoCertificate { path: path.to_owned() });
     }
     Ok(found)
 }
 
+/// Reads a file of PEM, which is a regular file or refused by its kind.
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    chancery_files::read(path, MAX_PEM_BYTES)
+        .map_err(|error| TlsError::Read { path: path.to_owned(), source: error.into() })
+}
+
 fn unreadable(path: &Path) -> impl FnOnce(pem::Error) -> TlsError {
     |error| TlsError::Read { path: path.to_owned(), source: error.into() }
 }
+
+/// The limit for a file of PEM. All authorities of the web are a quarter of a megabyte.
+const MAX_PEM_BYTES: u64 = 16 << 20;

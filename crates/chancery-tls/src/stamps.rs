@@ -13,8 +13,9 @@ pub struct FileStamps {
     last: Mutex<Vec<Option<WriteStamp>>>,
 }
 
-/// The time of the last write, and the file itself: one that is moved into place may have any age.
-type WriteStamp = (SystemTime, u64);
+/// The time of the last write, the size, and the file itself: one that is moved into place may have
+/// any age, and two writes within one tick of the clock have the same time.
+type WriteStamp = (SystemTime, u64, u64);
 
 impl FileStamps {
     /// The files as they are now.
@@ -37,7 +38,7 @@ impl FileStamps {
 /// `None` if there is no such file.
 fn stamp(path: &Path) -> Option<WriteStamp> {
     let file = fs::metadata(path).ok()?;
-    Some((file.modified().ok()?, identity(&file)))
+    Some((file.modified().ok()?, file.len(), identity(&file)))
 }
 
 /// The inode, where there is one.

@@ -54,6 +54,11 @@ impl Finding {
         Self::of_config(path, &syntax::Fault::new(message), "")
     }
 
+    /// The path of the file.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The hint on how to repair it, if there is one.
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()

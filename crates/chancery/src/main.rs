@@ -9,6 +9,7 @@ mod bench;
 mod cli;
 mod config;
 mod exit;
+mod fault_summary;
 mod finding;
 mod get;
 mod logging;

@@ -7,6 +7,8 @@ use super::{Bootstrap, BootstrapError, BootstrapReader};
 
 const FILE: &str = "GRPC_XDS_BOOTSTRAP";
 const CONFIG: &str = "GRPC_XDS_BOOTSTRAP_CONFIG";
+/// The limit for the file. A bootstrap has a few kilobytes.
+const MAX_BYTES: u64 = 16 << 20;
 
 impl BootstrapReader {
     /// Returns `given`. If there is none, it reads the file that `GRPC_XDS_BOOTSTRAP` names. If
@@ -31,8 +33,9 @@ impl BootstrapReader {
             Ok(given)
         } else if let Some(path) = variable(FILE) {
             let path = PathBuf::from(path);
-            let json = std::fs::read_to_string(&path)
-                .map_err(|source| BootstrapError::Read { path: path.clone(), source })?;
+            let json = chancery_files::read_to_string(&path, MAX_BYTES).map_err(|error| {
+                BootstrapError::Read { path: path.clone(), source: error.into() }
+            })?;
             self.read(Some(path.display().to_string()), &json)
         } else if let Some(json) = variable(CONFIG) {
             // Text that is not UTF-8 is no JSON either, and is reported as such.

@@ -45,9 +45,9 @@ impl CacheFiles {
 
     /// Reads the index; empty if there is none.
     pub(super) fn index(&self) -> io::Result<Vec<u8>> {
-        match fs::read(self.root.join(INDEX)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            read => read,
+        match chancery_files::read(&self.root.join(INDEX), MAX_BYTES) {
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            read => Ok(read?),
         }
     }
 
@@ -58,7 +58,7 @@ impl CacheFiles {
 
     /// Reads a body, and checks its hash.
     pub(super) fn body(&self, hash: u128) -> io::Result<Bytes> {
-        let bytes = fs::read(self.body_path(hash))?;
+        let bytes = chancery_files::read(&self.body_path(hash), MAX_BYTES)?;
         if xxh3_128(&bytes) == hash {
             Ok(bytes.into())
         } else {
@@ -100,6 +100,8 @@ impl CacheFiles {
 
 const BODIES: &str = "bodies";
 const INDEX: &str = "index";
+/// The limit for a file: far more than a response may have.
+const MAX_BYTES: u64 = 1 << 30;
 /// The number of attempts to get the lock.
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);

@@ -8,7 +8,7 @@ use super::Parsed;
 use super::collect::{Collector, Location};
 use super::tree::RESPONSE;
 use crate::schema::Schema;
-use crate::syntax::Fault;
+use crate::syntax::{Fault, FaultList};
 
 /// The resources of a response.
 pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {
@@ -19,17 +19,16 @@ pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {
         Some(Ok(response)) => response,
         Some(Err(error)) => {
             let fault = Fault::new(format!("no `DiscoveryResponse`: {error}"));
-            collector.parsed.faults.push(fault);
-            return collector.parsed;
+            return Parsed { faults: vec![fault.confidential()], ..Parsed::default() };
         }
-        None => return collector.parsed,
+        None => return Parsed::default(),
     };
     let resources = response.get_field_by_name("resources");
     let resources = resources.as_deref().and_then(Field::as_list).unwrap_or_default();
     if resources.is_empty() && response.unknown_fields().next().is_some() {
         // Most bytes decode as something: an empty response with unknown fields is not a real one.
         let fault = Fault::new("no `DiscoveryResponse`: it has no resources, but unknown fields");
-        collector.parsed.faults.push(fault);
+        collector.faults.push(|| fault);
     }
     for (index, any) in resources.iter().enumerate() {
         let place = Location { node: None, path: format!("resources[{index}]") };
@@ -37,6 +36,8 @@ pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {
             collector.add_any(schema, any, &place);
         }
     }
-    collector.parsed.faults.iter_mut().for_each(|fault| fault.confidential = true);
-    collector.parsed
+    let (faults, more_faults) = FaultList::merged([collector.faults]);
+    let faults = faults.into_iter().map(Fault::confidential).collect();
+    // An empty message is encoded as no bytes. A response that is meant has a field at least.
+    Parsed { resources: collector.resources, faults, more_faults, is_blank: bytes.is_empty() }
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use chancery_core::{Api, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 
-use super::{Parsed, ParsedResource, Position};
+use super::{ParsedResource, Position};
 use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
-use crate::syntax::{Fault, TreeNode};
+use crate::syntax::{Fault, FaultList, TreeNode};
 use crate::wire::WireDuration;
 use crate::{any, lint};
 
@@ -46,7 +46,8 @@ impl Location<'_, '_> {
 /// The resources of one text.
 #[derive(Default)]
 pub(super) struct Collector {
-    pub(super) parsed: Parsed,
+    pub(super) resources: Vec<ParsedResource>,
+    pub(super) faults: FaultList,
     seen: BTreeMap<(TypeUrl, ResourceName), (Option<Position>, String)>,
 }
 
@@ -95,7 +96,7 @@ impl Collector {
                 if self.is_new(&type_url, resource.name(), place) {
                     let resource = Arc::new(resource);
                     let parsed = ParsedResource { type_url, resource, position, warnings };
-                    self.parsed.resources.push(parsed);
+                    self.resources.push(parsed);
                 }
             }
         }
@@ -139,7 +140,7 @@ impl Collector {
     fn fault(&mut self, wrong: ResourceFault, place: &Location<'_, '_>) {
         let path = &place.path;
         let dot = if path.is_empty() || wrong.field.is_empty() { "" } else { "." };
-        self.parsed.faults.push(Fault {
+        self.faults.push(|| Fault {
             position: place.field_position(&wrong.field),
             path: format!("{path}{dot}{}", wrong.field),
             message: wrong.message,

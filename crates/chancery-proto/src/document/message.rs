@@ -33,8 +33,9 @@ impl<'n> MessageReader<'_, 'n> {
         node: &'n TreeNode<'_>,
     ) -> Option<DynamicMessage> {
         if self.depth >= MAX_MESSAGE_DEPTH {
-            let message = format!("nested in {MAX_MESSAGE_DEPTH} messages; clients go no deeper");
-            self.fault(node.position(), message, None);
+            self.fault(node.position(), || {
+                (format!("nested in {MAX_MESSAGE_DEPTH} messages; clients go no deeper"), None)
+            });
             return None;
         }
         self.depth += 1;
@@ -67,7 +68,7 @@ impl<'n> MessageReader<'_, 'n> {
     where
         'e: 'n,
     {
-        let before = self.faults.len();
+        let before = self.faults.count();
         let mut message = DynamicMessage::new(descriptor.clone());
         let mut given = GivenFields::new();
         let expands = self.dialect == Dialect::Text && any::is_any(descriptor);
@@ -80,7 +81,7 @@ impl<'n> MessageReader<'_, 'n> {
             self.entry(&mut message, &mut given, entry);
             self.path.pop();
         }
-        (self.faults.len() == before).then_some(message)
+        (self.faults.count() == before).then_some(message)
     }
 
     fn entry(
@@ -121,19 +122,23 @@ impl<'n> MessageReader<'_, 'n> {
         let repeats = self.dialect == Dialect::Text && (field.is_list() || field.is_map());
         let oneof = field.containing_oneof();
         for (other, first) in given {
-            let message = if other.number() == field.number() {
+            let name = field.name();
+            if other.number() == field.number() {
                 if repeats {
                     continue;
                 }
-                let name = field.name();
-                format!("the field `{name}` is given twice; it was first given at {first}")
+                let again = "is given twice; it was first given at";
+                self.fault(entry.key_position, || {
+                    (format!("the field `{name}` {again} {first}"), None)
+                });
             } else if oneof.is_some() && other.containing_oneof() == oneof {
-                let (name, other) = (field.name(), other.name());
-                format!("only one of `{name}` and `{other}` may be set; the other is at {first}")
+                let rule = "may be set; the other is at";
+                self.fault(entry.key_position, || {
+                    (format!("only one of `{name}` and `{}` {rule} {first}", other.name()), None)
+                });
             } else {
                 continue;
-            };
-            self.fault(entry.key_position, message, None);
+            }
             return false;
         }
         true
@@ -178,8 +183,9 @@ impl<'n> MessageReader<'_, 'n> {
             if let (Some(key), Some(value)) = (self.map_key(&key_kind, entry), value)
                 && map.insert(key, value).is_some()
             {
-                let message = "the map has this key already, in another spelling".to_owned();
-                self.fault(entry.key_position, message, None);
+                self.fault(entry.key_position, || {
+                    ("the map has this key already, in another spelling".to_owned(), None)
+                });
             }
             self.path.pop();
         }
@@ -223,12 +229,13 @@ impl<'n> MessageReader<'_, 'n> {
     }
 
     fn unknown_field(&mut self, descriptor: &MessageDescriptor, entry: &MapEntry<'_>) {
-        let fields: Vec<_> = descriptor.fields().collect();
-        let closest = closest(&entry.key, fields.iter().map(|field| field.name()));
-        let hint = closest.map(|name| format!("did you mean `{name}`?"));
-        let key = Short(&entry.key);
-        let message = format!("unknown field `{key}`: `{}` has none such", descriptor.name());
-        self.fault(entry.key_position, message, hint);
+        self.fault(entry.key_position, || {
+            let fields: Vec<_> = descriptor.fields().collect();
+            let closest = closest(&entry.key, fields.iter().map(|field| field.name()));
+            let hint = closest.map(|name| format!("did you mean `{name}`?"));
+            let key = Short(&entry.key);
+            (format!("unknown field `{key}`: `{}` has none such", descriptor.name()), hint)
+        });
     }
 }
 

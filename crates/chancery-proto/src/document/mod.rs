@@ -10,8 +10,9 @@
 //! `envoy.service.discovery.v3.Resource` is a wrapper that adds a name, a TTL and aliases to the
 //! resource in it.
 //!
-//! All faults of a text are found, not only the first one. The resources without fault are returned
-//! along with the faults, and the caller decides to hold them back. No bytes make this module
+//! All faults of a text are found, not only the first one, and the first [`MAX_FAULTS`] of them are
+//! described. The resources without fault are returned along with the faults, and the caller decides
+//! to hold them back. No bytes make this module
 //! panic. It does not open files, and does not compare resources of different files.
 
 mod binary;
@@ -37,11 +38,11 @@ use chancery_core::{Resource, TypeUrl};
 
 use self::dialect::Dialect;
 pub use self::pieces::{Piece, pieces};
-pub use self::render::render;
+pub use self::render::{Renderer, render};
 pub(crate) use self::special::{Special, duration};
 use crate::lint::Warning;
 use crate::schema::Schema;
-pub use crate::syntax::{Fault, Position};
+pub use crate::syntax::{Fault, MAX_FAULTS, Position};
 use crate::syntax::{read_json, read_text, read_yaml};
 
 /// The format of a file.
@@ -62,8 +63,13 @@ pub enum Format {
 pub struct Parsed {
     /// The resources without fault, in the order of the text.
     pub resources: Vec<ParsedResource>,
-    /// All faults, in the order of the text.
+    /// The first [`MAX_FAULTS`] faults, in the order of the text.
     pub faults: Vec<Fault>,
+    /// The number of the other faults.
+    pub more_faults: usize,
+    /// True if the text says nothing: it is empty, or holds white space, comments and documents
+    /// without a value alone. An empty list says that there are no resources, and this does not.
+    pub is_blank: bool,
 }
 
 /// One resource of a text.

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use super::dialect::Dialect;
 use super::scalar::Mismatch;
 use crate::schema::Schema;
-use crate::syntax::{Fault, FieldPath, FoundValue, MapEntry, Position, TreeNode, TreeValue};
+use crate::syntax::{
+    Fault, FaultList, FieldPath, FoundValue, MapEntry, Position, TreeNode, TreeValue,
+};
 
 /// The reader of the trees of one text.
 pub(super) struct MessageReader<'s, 'n> {
@@ -24,7 +26,7 @@ pub(super) struct MessageReader<'s, 'n> {
     /// The number of messages around the current one. An `Any` starts again at zero.
     pub(super) depth: usize,
     pub(super) path: FieldPath<'n>,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: FaultList,
 }
 
 impl<'s, 'n> MessageReader<'s, 'n> {
@@ -37,7 +39,7 @@ impl<'s, 'n> MessageReader<'s, 'n> {
             unknown_types: HashMap::new(),
             depth: 0,
             path: FieldPath::default(),
-            faults: Vec::new(),
+            faults: FaultList::default(),
         }
     }
 
@@ -53,24 +55,34 @@ impl<'s, 'n> MessageReader<'s, 'n> {
     /// Records that a value does not fit, with a description of the value.
     pub(super) fn mismatch<T>(&mut self, node: &TreeNode<'_>, mismatch: Mismatch) -> Option<T> {
         let confidential = self.confidential();
-        let found = FoundValue { node, confidential };
-        let (message, hint) = match mismatch {
-            Mismatch::Expected(expected) => {
-                let hint = quoting_hint(&expected, node, confidential);
-                (format!("expected {expected}, found {found}"), hint)
+        self.fault(node.position(), || {
+            let found = FoundValue { node, confidential };
+            match mismatch {
+                Mismatch::Expected(expected) => {
+                    let hint = quoting_hint(&expected, node, confidential);
+                    (format!("expected {expected}, found {found}"), hint)
+                }
+                Mismatch::Invalid(wrong, hint) if confidential => (wrong, hint),
+                Mismatch::Invalid(wrong, hint) => (format!("{wrong}, found {found}"), hint),
             }
-            Mismatch::Invalid(wrong, hint) if confidential => (wrong, hint),
-            Mismatch::Invalid(wrong, hint) => (format!("{wrong}, found {found}"), hint),
-        };
-        self.fault(node.position(), message, hint);
+        });
         None
     }
 
-    /// Records a fault of the field at the current path.
-    pub(super) fn fault(&mut self, position: Position, message: String, hint: Option<String>) {
+    /// Records a fault of the field at the current path: its message and its hint, which are made
+    /// only for a fault that is kept.
+    pub(super) fn fault(
+        &mut self,
+        position: Position,
+        describe: impl FnOnce() -> (String, Option<String>),
+    ) {
         let confidential = self.confidential();
-        let path = self.path.text();
-        self.faults.push(Fault { position: Some(position), path, message, hint, confidential });
+        let path = &self.path;
+        self.faults.push(|| {
+            let (message, hint) = describe();
+            let path = path.text();
+            Fault { position: Some(position), path, message, hint, confidential }
+        });
     }
 
     /// Keeps all content of the text out of the faults from now on.

@@ -15,48 +15,151 @@ use crate::syntax::{Fault, Position};
 /// help: did you mean `connect_timeout`?
 /// ```
 ///
-/// The line is left out if there is no `text` or if the fault is confidential.
+/// The line is left out if there is no `text` or if the fault is confidential. A [`Renderer`] writes
+/// many faults of one text.
 pub fn render(fault: &Fault, file: &str, text: Option<&str>) -> String {
-    let mut out = String::from("error: ");
-    if !fault.path.is_empty() {
-        let _ = write!(out, "{}: ", fault.path);
-    }
-    let _ = write!(out, "{}\n --> {file}", fault.message);
-    if let Some(Position { line, column }) = fault.position {
-        let _ = write!(out, ":{line}:{column}");
-    }
-    out.push('\n');
-    let shown = text.filter(|_| !fault.confidential).zip(fault.position);
-    if let Some((text, position)) = shown {
-        snippet(&mut out, text, position);
-    }
-    if let Some(hint) = &fault.hint {
-        let _ = writeln!(out, "help: {hint}");
-    }
-    out
+    Renderer::new(file, text).render(fault)
 }
 
-/// Adds the line of a position, with a caret below it.
-fn snippet(out: &mut String, text: &str, position: Position) {
-    let Some(line) = text.split('\n').nth(position.line as usize - 1) else { return };
-    let column = position.column as usize - 1;
-    let (cut, window) = window(line.trim_end_matches('\r'), column);
-    let number = position.line.to_string();
-    let margin = " ".repeat(number.len());
-    let below: String =
-        window.chars().take(column - cut).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    let shown: String = window.chars().map(printable).collect();
-    let _ = writeln!(out, "{margin} |\n{number} | {shown}\n{margin} | {below}^");
+/// Writes the faults of one text as [`render`] does. Faults in the order of their positions cost one
+/// walk over the text together.
+#[derive(Debug)]
+pub struct Renderer<'a> {
+    file: &'a str,
+    text: Option<&'a str>,
+    /// The start of the line found last.
+    line: TextPlace,
+    /// The start of the part of that line that was shown last. A line may be a whole file.
+    window: TextPlace,
+    /// The number of characters and lines that were walked over.
+    walked: usize,
 }
 
-/// The part of a line around a column, because one line may be a whole file.
-fn window(line: &str, column: usize) -> (usize, String) {
-    const AROUND: usize = 80;
-    let cut = column.saturating_sub(AROUND);
-    (cut, line.chars().skip(cut).take(2 * AROUND).collect())
+/// A place in a text: its byte, and the number of lines or characters before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct TextPlace {
+    offset: usize,
+    before: usize,
+}
+
+impl<'a> Renderer<'a> {
+    /// A renderer of the faults of this file, which shows lines if there is a text.
+    pub fn new(file: &'a str, text: Option<&'a str>) -> Self {
+        let start = TextPlace::default();
+        Self { file, text, line: start, window: start, walked: 0 }
+    }
+
+    /// Writes a fault.
+    pub fn render(&mut self, fault: &Fault) -> String {
+        let mut out = String::from("error: ");
+        if !fault.path.is_empty() {
+            let _ = write!(out, "{}: ", fault.path);
+        }
+        let _ = write!(out, "{}\n --> {}", fault.message, self.file);
+        if let Some(Position { line, column }) = fault.position {
+            let _ = write!(out, ":{line}:{column}");
+        }
+        out.push('\n');
+        let shown = self.text.filter(|_| !fault.confidential).zip(fault.position);
+        if let Some((text, position)) = shown {
+            self.snippet(&mut out, text, position);
+        }
+        if let Some(hint) = &fault.hint {
+            let _ = writeln!(out, "help: {hint}");
+        }
+        out
+    }
+
+    /// Adds the line of a position, with a caret below it.
+    fn snippet(&mut self, out: &mut String, text: &str, position: Position) {
+        let column = (position.column as usize).saturating_sub(1);
+        let cut = column.saturating_sub(AROUND);
+        if self.seek(text, (position.line as usize).saturating_sub(1), cut).is_none() {
+            return;
+        }
+        let rest = text[self.window.offset..].split('\n').next().unwrap_or_default();
+        let window: String = rest.chars().take(2 * AROUND).collect();
+        let window =
+            if window.len() == rest.len() { window.trim_end_matches('\r') } else { &window };
+        let before = column.saturating_sub(self.window.before);
+        let below: String =
+            window.chars().take(before).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let shown: String = window.chars().map(printable).collect();
+        let number = position.line.to_string();
+        let margin = " ".repeat(number.len());
+        let _ = writeln!(out, "{margin} |\n{number} | {shown}\n{margin} | {below}^");
+    }
+
+    /// Moves to a line, and in it behind so many characters or to its end. Lines and characters are
+    /// counted from the last place, if that is not behind the wanted one. Returns `None` if there is
+    /// no such line.
+    fn seek(&mut self, text: &str, line: usize, characters: usize) -> Option<()> {
+        if line < self.line.before {
+            (self.line, self.window) = (TextPlace::default(), TextPlace::default());
+        }
+        while self.line.before < line {
+            let length = text[self.line.offset..].find('\n')?;
+            self.line.offset += length + 1;
+            self.line.before += 1;
+            self.window = TextPlace { offset: self.line.offset, before: 0 };
+            self.walked += 1;
+        }
+        if characters < self.window.before {
+            self.window = TextPlace { offset: self.line.offset, before: 0 };
+        }
+        let ahead = characters - self.window.before;
+        let passed = text[self.window.offset..].chars().take_while(|c| *c != '\n').take(ahead);
+        for character in passed {
+            self.window.offset += character.len_utf8();
+            self.window.before += 1;
+            self.walked += 1;
+        }
+        Some(())
+    }
 }
 
 /// Replaces control characters, so that a file cannot send commands to a terminal.
 fn printable(character: char) -> char {
     if character.is_control() && character != '\t' { '\u{fffd}' } else { character }
+}
+
+/// The number of characters that are shown on both sides of a column, because one line may be a
+/// whole file.
+const AROUND: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: usize, column: usize) -> Fault {
+        Fault::new("wrong").at(Position::new(line, column))
+    }
+
+    #[test]
+    fn many_faults_of_a_text_cost_one_walk_over_it() {
+        let lines = "some words\n".repeat(10_000);
+        let mut renderer = Renderer::new("a", Some(&lines));
+        for line in 1..=10_000 {
+            renderer.render(&at(line, 6));
+        }
+        assert!(renderer.walked <= 10_000, "{}", renderer.walked);
+        let line = "some words ".repeat(10_000);
+        let mut renderer = Renderer::new("a", Some(&line));
+        for column in (1..=100_000).step_by(10) {
+            renderer.render(&at(1, column));
+        }
+        assert!(renderer.walked <= 100_000, "{}", renderer.walked);
+    }
+
+    #[test]
+    fn faults_in_any_order_are_written_as_each_alone() {
+        let text = format!("\u{e4}b\tc\r\n\n{}\nlast", "\u{e4}x".repeat(300));
+        let mut renderer = Renderer::new("a", Some(&text));
+        let places =
+            [(3, 1), (3, 500), (3, 490), (1, 3), (1, 99), (2, 1), (4, 5), (9, 1), (3, 601)];
+        for (line, column) in places {
+            let fault = at(line, column);
+            assert_eq!(renderer.render(&fault), render(&fault, "a", Some(&text)));
+        }
+    }
 }

@@ -12,7 +12,7 @@ use super::dialect::{AT_TYPE, Dialect};
 use super::reader::{MessageReader, is_confidential};
 use super::scalar::Mismatch;
 use crate::schema::Schema;
-use crate::syntax::{Documents, Fault, MapEntry, PathStep, TreeNode, TreeValue};
+use crate::syntax::{Documents, Fault, FaultList, MapEntry, PathStep, TreeNode, TreeValue};
 
 /// Reads the resources of all documents.
 pub(super) fn parse(
@@ -28,18 +28,12 @@ pub(super) fn parse(
         documents.document(root);
     }
     let DocumentReader { reader, collector, .. } = documents;
-    finish(text, collector.parsed, faults, reader.faults)
-}
-
-/// Puts all faults in the order of their positions.
-fn finish(text: &str, mut parsed: Parsed, syntax: Vec<Fault>, fields: Vec<Fault>) -> Parsed {
-    parsed.faults.extend(syntax);
-    parsed.faults.extend(fields);
-    if !parsed.faults.is_empty() && is_confidential(text) {
-        parsed.faults.iter_mut().for_each(|fault| fault.confidential = true);
+    let (mut faults, more_faults) = FaultList::merged([collector.faults, faults, reader.faults]);
+    if !faults.is_empty() && is_confidential(text) {
+        faults = faults.into_iter().map(Fault::confidential).collect();
     }
-    parsed.faults.sort_by_key(|fault| fault.position);
-    parsed
+    let is_blank = faults.is_empty() && roots.iter().all(TreeNode::is_null);
+    Parsed { resources: collector.resources, faults, more_faults, is_blank }
 }
 
 struct DocumentReader<'s, 'n> {
@@ -80,7 +74,7 @@ impl<'n> DocumentReader<'_, 'n> {
         let type_url = response.and_then(|response| {
             response.get_field_by_name("type_url")?.as_str().map(str::to_owned)
         });
-        let before = self.collector.parsed.resources.len();
+        let before = self.collector.resources.len();
         let resources = entries.iter().filter(|entry| entry.key == "resources");
         for (index, entry) in resources.enumerate() {
             self.reader.path.push(PathStep::Field(&entry.key));
@@ -98,16 +92,16 @@ impl<'n> DocumentReader<'_, 'n> {
 
     /// Checks that all resources of a response are of the type that the response states.
     fn check_type(&mut self, type_url: &str, entries: &[MapEntry<'_>], before: usize) {
-        let parsed = &mut self.collector.parsed;
-        let others = parsed.resources[before..].iter();
+        let Collector { resources, faults, .. } = &mut self.collector;
+        let others = resources[before..].iter();
         let Some(other) = others.map(|other| &other.type_url).find(|url| url.as_str() != type_url)
         else {
             return;
         };
         let said = entries.iter().find(|entry| entry.key == "type_url" || entry.key == "typeUrl");
-        let message = format!("the response is said to be of `{type_url}`, but holds a `{other}`");
         let position = said.map(|entry| entry.node.position());
-        parsed.faults.push(Fault { position, ..Fault::new(message).under("type_url") });
+        let message = format!("the response is said to be of `{type_url}`, but holds a `{other}`");
+        faults.push(|| Fault { position, ..Fault::new(message).under("type_url") });
     }
 
     fn list(&mut self, node: &'n TreeNode<'_>) {

@@ -18,10 +18,12 @@ impl<'n> MessageReader<'_, 'n> {
     pub(super) fn typed(&mut self, node: &'n TreeNode<'_>) -> Option<(&'n str, DynamicMessage)> {
         let entries = self.mapping(node, "a mapping with `@type`")?;
         let Some(entry) = entries.iter().find(|entry| entry.key == AT_TYPE) else {
-            let path = self.path.text();
-            let fault = Fault::new("`@type` is missing").at(node.position()).under(path);
-            let hint = "say what it is: `\"@type\": type.googleapis.com/envoy.config.…`";
-            self.faults.push(fault.hint(hint));
+            let path = &self.path;
+            self.faults.push(|| {
+                let fault = Fault::new("`@type` is missing").at(node.position());
+                let hint = "say what it is: `\"@type\": type.googleapis.com/envoy.config.…`";
+                fault.under(path.text()).hint(hint)
+            });
             return None;
         };
         let (url, descriptor) = self.at_type(entry)?;
@@ -46,21 +48,24 @@ impl<'n> MessageReader<'_, 'n> {
         'e: 'n,
     {
         let mut message = None;
-        let before = self.faults.len();
+        let before = self.faults.count();
         for entry in others {
             self.path.push(PathStep::Field(&entry.key));
             if entry.key == "value" {
                 message = self.message(descriptor, &entry.node);
             } else {
-                let name = descriptor.name();
-                let message = format!("in an `Any`, a `{name}` stands as a whole under `value`");
-                self.fault(entry.key_position, message, None);
+                self.fault(entry.key_position, || {
+                    let name = descriptor.name();
+                    (format!("in an `Any`, a `{name}` stands as a whole under `value`"), None)
+                });
             }
             self.path.pop();
         }
-        if message.is_none() && self.faults.len() == before {
-            let expected = format!("`value` with the content of `{}`", descriptor.name());
-            self.fault(node.position(), format!("expected {expected}"), None);
+        if message.is_none() && self.faults.count() == before {
+            self.fault(node.position(), || {
+                let name = descriptor.name();
+                (format!("expected `value` with the content of `{name}`"), None)
+            });
         }
         message
     }
@@ -82,15 +87,17 @@ impl<'n> MessageReader<'_, 'n> {
         if found.is_some() && url.contains('/') {
             return found;
         }
-        let (message, hint) = if found.is_some() {
-            let message = format!("`{}` is no type URL", Short(url));
-            (message, format!("write `type.googleapis.com/{url}`"))
-        } else {
-            let schema = self.schema;
-            let hint = self.unknown_types.entry(url).or_insert_with(|| type_hint(schema, url));
-            (format!("unknown type `{}`", Short(url)), hint.clone())
-        };
-        self.fault(position, message, Some(hint));
+        let schema = self.schema;
+        let mut hints = std::mem::take(&mut self.unknown_types);
+        self.fault(position, || {
+            if found.is_some() {
+                let hint = format!("write `type.googleapis.com/{url}`");
+                return (format!("`{}` is no type URL", Short(url)), Some(hint));
+            }
+            let hint = hints.entry(url).or_insert_with(|| type_hint(schema, url));
+            (format!("unknown type `{}`", Short(url)), Some(hint.clone()))
+        });
+        self.unknown_types = hints;
         None
     }
 
@@ -99,8 +106,8 @@ impl<'n> MessageReader<'_, 'n> {
         let url = entry.key.trim_matches(['[', ']']);
         let Some(descriptor) = self.resolve(url, entry.key_position) else { return };
         if any.has_field_by_number(1) || any.has_field_by_number(2) {
-            let message = "an `Any` holds one message".to_owned();
-            return self.fault(entry.key_position, message, None);
+            let message = || ("an `Any` holds one message".to_owned(), None);
+            return self.fault(entry.key_position, message);
         }
         let outer = std::mem::take(&mut self.depth);
         let payload = self.message(&descriptor, &entry.node);

@@ -18,6 +18,10 @@ pub(super) fn read(
     if !parsed.faults.is_empty() {
         return Err(parsed.faults);
     }
+    // A file that was cut while it was written must not remove its resources.
+    if parsed.is_blank {
+        return Err(vec![Fault::new("is empty; where nothing is meant, an empty list says so")]);
+    }
     let items = parsed.resources.into_iter().map(|resource| item(reader, expected, resource));
     Ok(Response {
         variant: Variant::Sotw,

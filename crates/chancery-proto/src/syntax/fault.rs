@@ -76,6 +76,29 @@ impl Fault {
         self
     }
 
+    /// Keeps the text around the fault from being shown.
+    #[must_use]
+    pub(crate) fn confidential(mut self) -> Self {
+        self.confidential = true;
+        self
+    }
+
+    /// The fault without anything that it says of the text but its position: no path, no hint, and
+    /// nothing in backticks. A number that is out of range stands without them.
+    #[must_use]
+    pub fn unquoted(self) -> Self {
+        let message = self.message.trim_start_matches(|c: char| c == '-' || c.is_ascii_digit());
+        let number = if message.len() < self.message.len() { "…" } else { "" };
+        let message = match (message.find('`'), message.rfind('`')) {
+            (Some(first), Some(last)) if first < last => {
+                format!("{number}{}`…`{}", &message[..first], &message[last + 1..])
+            }
+            (Some(first), _) => format!("{number}{}…", &message[..first]),
+            (None, _) => format!("{number}{message}"),
+        };
+        Self { message, path: String::new(), hint: None, confidential: true, ..self }
+    }
+
     /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -103,3 +126,20 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unquoted_fault_says_nothing_of_the_text_but_where() {
+        let fault =
+            Fault::new("unknown field `a`b`: `Cluster` has none such").under("x.a").hint("y");
+        let told = fault.at(Position::START).unquoted();
+        assert_eq!(told.to_string(), "line 1, column 1: unknown field `…` has none such");
+        assert!(told.confidential && told.hint.is_none());
+        assert_eq!(Fault::new("no YAML: found `x\'").unquoted().message, "no YAML: found …");
+        assert_eq!(Fault::new("-70000 is out of range").unquoted().message, "… is out of range");
+        assert_eq!(Fault::new("it ends").unquoted().message, "it ends");
+    }
+}

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::Fault;
+use super::FaultList;
 use super::nested::{NestedReader, ReadResult, ReaderState};
 use super::path::PathStep;
 use super::tree::{KeyIndex, MapEntry, TreeNode, TreeValue, duplicate_key};
@@ -13,11 +13,11 @@ use super::yaml::Documents;
 
 /// Reads the one value of a text. A text of only white space has none.
 pub(crate) fn read(text: &str) -> Documents<'_> {
-    let mut reader = JsonReader { state: ReaderState::new(text), faults: Vec::new() };
+    let mut reader = JsonReader { state: ReaderState::new(text), faults: FaultList::default() };
     match reader.document() {
         Ok(root) => Documents { roots: root.into_iter().collect(), faults: reader.faults },
         Err(fault) => {
-            reader.faults.push(*fault);
+            reader.faults.push(|| *fault);
             Documents { roots: Vec::new(), faults: reader.faults }
         }
     }
@@ -25,7 +25,7 @@ pub(crate) fn read(text: &str) -> Documents<'_> {
 
 struct JsonReader<'a> {
     state: ReaderState<'a>,
-    faults: Vec<Fault>,
+    faults: FaultList,
 }
 
 impl<'a> NestedReader<'a> for JsonReader<'a> {
@@ -81,9 +81,11 @@ impl<'a> JsonReader<'a> {
             match index.first_place(&entries, &entry.key) {
                 None => entries.push(entry),
                 Some(first) => {
-                    let path = self.state.path.text_with(&entry.key);
-                    let fault = duplicate_key(&entry.key, first, entry.key_position).under(path);
-                    self.faults.push(fault);
+                    let path = &self.state.path;
+                    self.faults.push(|| {
+                        let fault = duplicate_key(&entry.key, first, entry.key_position);
+                        fault.under(path.text_with(&entry.key))
+                    });
                 }
             }
             if !self.has_more(b'}', "`,` or `}`")? {

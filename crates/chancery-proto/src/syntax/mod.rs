@@ -13,6 +13,7 @@ mod closest;
 mod cursor;
 mod de;
 mod fault;
+mod fault_list;
 mod json;
 mod nested;
 mod path;
@@ -28,6 +29,8 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use self::closest::closest;
 pub use self::fault::{Fault, Position};
+pub(crate) use self::fault_list::FaultList;
+pub use self::fault_list::MAX_FAULTS;
 pub(crate) use self::json::read as read_json;
 pub(crate) use self::path::{FieldPath, PathStep};
 pub(crate) use self::scalar::{float, integer, is_text};
@@ -35,21 +38,25 @@ pub(crate) use self::text::read as read_text;
 pub(crate) use self::tree::{FoundValue, MapEntry, Short, TreeNode, TreeValue};
 pub(crate) use self::yaml::{Documents, read as read_yaml};
 
-/// Reads a configuration file: one YAML document, or none if all keys are optional.
+/// Reads a configuration file: one YAML document.
 ///
 /// # Errors
 /// Fails with the first fault and its position: invalid YAML, a duplicate key, or a value that the
-/// type refuses. A type with `deny_unknown_fields` gives the position of an unknown key.
+/// type refuses. A type with `deny_unknown_fields` gives the position of an unknown key. A text
+/// without a document is a fault too: a file that was cut must not stand for the defaults.
 pub fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     let Documents { roots, faults } = read_yaml(text);
-    if let Some(first) = faults.into_iter().next() {
+    if let Some(first) = faults.into_first() {
         return Err(first);
     }
     let mut roots = roots.iter();
-    let empty = TreeNode::new(TreeValue::Mapping(Vec::new()), Position::START);
-    let root = roots.next().filter(|root| !root.is_null()).unwrap_or(&empty);
-    if let Some(second) = roots.next() {
+    let (first, second) = (roots.next(), roots.next());
+    if let Some(second) = second {
         return Err(Fault::new("a second document; expected one").at(second.position()));
     }
+    let Some(root) = first.filter(|root| !root.is_null()) else {
+        let fault = Fault::new("the file says nothing: it is empty, or holds comments alone");
+        return Err(fault.hint("if all keys are to have their defaults, write `{}`"));
+    };
     T::deserialize(de::NodeDeserializer(root)).map_err(de::NodeError::into_fault)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::tree::Short;
+
 /// One step of a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PathStep<'a> {
@@ -43,13 +45,31 @@ impl<'a> FieldPath<'a> {
     }
 }
 
-/// Adds one step to a path in text form.
+/// Adds one step to a path in text form. Names and keys are cut, because a text may have megabytes
+/// of a key and many faults below it.
 pub(crate) fn append(text: &mut String, step: PathStep<'_>) {
     // Writing to a string cannot fail.
     let _ = match step {
-        PathStep::Field(name) if text.is_empty() => write!(text, "{name}"),
-        PathStep::Field(name) => write!(text, ".{name}"),
+        PathStep::Field(name) if text.is_empty() => write!(text, "{}", Short(name)),
+        PathStep::Field(name) => write!(text, ".{}", Short(name)),
         PathStep::Index(index) => write!(text, "[{index}]"),
-        PathStep::Key(key) => write!(text, "[{key:?}]"),
+        PathStep::Key(key) => match key.char_indices().nth(Short::LONGEST) {
+            Some((end, _)) => write!(text, "[{:?}…]", &key[..end]),
+            None => write!(text, "[{key:?}]"),
+        },
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_key_is_cut() {
+        let long = "x".repeat(100_000);
+        let mut path = FieldPath::default();
+        path.push(PathStep::Field(&long));
+        path.push(PathStep::Key(&long));
+        assert!(path.text().len() < 200);
+    }
 }

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use super::FaultList;
 use super::nested::{NestedReader, ReadResult, ReaderState};
 use super::path::PathStep;
 use super::scalar;
@@ -22,8 +23,10 @@ pub(crate) fn read(text: &str) -> Documents<'_> {
     }
     let position = reader.state.cursor.position();
     match reader.fields(None) {
-        Ok(root) => Documents { roots: vec![TreeNode::new(root, position)], faults: Vec::new() },
-        Err(fault) => Documents { roots: Vec::new(), faults: vec![*fault] },
+        Ok(root) => {
+            Documents { roots: vec![TreeNode::new(root, position)], faults: FaultList::default() }
+        }
+        Err(fault) => Documents { roots: Vec::new(), faults: (*fault).into() },
     }
 }
 

@@ -117,12 +117,16 @@ impl fmt::Display for FoundValue<'_, '_> {
 /// A text in one line, cut to a length that fits in a message.
 pub(crate) struct Short<'a>(pub(crate) &'a str);
 
+impl Short<'_> {
+    /// The number of characters that are shown.
+    pub(super) const LONGEST: usize = 60;
+}
+
 impl fmt::Display for Short<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 60;
         for (count, character) in self.0.chars().enumerate() {
             match character {
-                _ if count == LONGEST => return f.write_char('…'),
+                _ if count == Self::LONGEST => return f.write_char('…'),
                 control if control.is_control() => write!(f, "{}", control.escape_default())?,
                 plain => f.write_char(plain)?,
             }

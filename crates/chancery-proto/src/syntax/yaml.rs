@@ -16,7 +16,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use super::path::{FieldPath, PathStep};
 use super::scalar;
 use super::tree::{KeyIndex, MAX_DEPTH, MapEntry, TreeNode, TreeValue, duplicate_key, too_deep};
-use super::{Fault, Position};
+use super::{Fault, FaultList, Position};
 
 /// The amount that all aliases of a text together may repeat, in bytes of text and 64 for each
 /// value.
@@ -26,14 +26,14 @@ pub(crate) const ALIAS_BUDGET: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Documents<'a> {
     pub(crate) roots: Vec<TreeNode<'a>>,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: FaultList,
 }
 
 /// Reads all documents of a text.
 pub(crate) fn read(text: &str) -> Documents<'_> {
     let mut reader = YamlReader::default();
     if let Err(fault) = reader.run(text) {
-        reader.done.faults.push(*fault);
+        reader.done.faults.push(|| *fault);
     }
     reader.done
 }
@@ -171,11 +171,13 @@ impl<'a> YamlReader<'a> {
             return Ok(());
         };
         let first = index.first_place(entries, &text);
-        let fault = first.map(|first| duplicate_key(&text, first, position));
-        *key = Some(PendingKey { text, position, again: fault.is_some() });
-        if let Some(fault) = fault {
-            let path = self.path();
-            self.done.faults.push(fault.under(path));
+        *key = Some(PendingKey { text, position, again: first.is_some() });
+        if let Some(first) = first {
+            let Self { open, done, .. } = self;
+            done.faults.push(|| {
+                let key = open.last().and_then(Frame::key).unwrap_or_default();
+                duplicate_key(key, first, position).under(path(open))
+            });
         }
         Ok(())
     }
@@ -264,15 +266,7 @@ impl<'a> YamlReader<'a> {
     }
 
     fn path(&self) -> String {
-        let mut path = FieldPath::default();
-        for Frame { collection, .. } in &self.open {
-            match collection {
-                Collection::Sequence(nodes) => path.push(PathStep::Index(nodes.len())),
-                Collection::Mapping { key: Some(key), .. } => path.push(PathStep::Field(&key.text)),
-                Collection::Mapping { key: None, .. } => {}
-            }
-        }
-        path.text()
+        path(&self.open)
     }
 
     fn fault(&self, message: impl Into<String>, position: Position) -> Fault {
@@ -286,6 +280,30 @@ impl<'a> YamlReader<'a> {
         };
         Box::new(self.fault(message, position))
     }
+}
+
+impl Frame<'_> {
+    /// The key whose value comes next.
+    fn key(&self) -> Option<&str> {
+        match &self.collection {
+            Collection::Mapping { key: Some(key), .. } => Some(&key.text),
+            _ => None,
+        }
+    }
+}
+
+/// The path to what is being read.
+fn path(open: &[Frame<'_>]) -> String {
+    let mut path = FieldPath::default();
+    for frame in open {
+        match &frame.collection {
+            Collection::Sequence(nodes) => path.push(PathStep::Index(nodes.len())),
+            Collection::Mapping { .. } => {
+                frame.key().into_iter().for_each(|key| path.push(PathStep::Field(key)));
+            }
+        }
+    }
+    path.text()
 }
 
 impl<'a> Collection<'a> {

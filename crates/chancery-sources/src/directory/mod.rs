@@ -10,7 +10,6 @@
 //! removed while other files stay.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -19,10 +18,11 @@ use chancery_proto::schema::Schema;
 
 use crate::change_log::{ChangeLog, ChangedPlaces};
 use crate::fault::{Fault, Scope, Warning, Wrong};
+use crate::fault_list::FaultList;
 use crate::layers::DirectoryLayers;
 use crate::options::Options;
 use crate::read::cache::Cache;
-use crate::read::document::Document;
+use crate::read::document::{Document, SAYS_NOTHING};
 use crate::read::{FileEdit, Reading};
 use crate::report::LoadReport;
 use crate::scan::listing::{FileChange, FileIdentity, Listing};
@@ -203,11 +203,13 @@ impl Directory {
     /// Commits a whole reading.
     fn take(&mut self, reading: Reading) -> LoadReport {
         let layers = self.layers.read_all(&reading);
-        let mut report = self.report(&reading.listing);
+        let faults = self.faults(&reading.listing);
+        let mut report = LoadReport { files: reading.listing.files.len(), ..LoadReport::default() };
         if self.committed {
-            let changes = self.layers.changes_of_all(&reading.listing, layers, &report.faults);
+            let changes = self.layers.changes_of_all(&reading.listing, layers, &faults);
             self.commit(changes, &mut report);
         }
+        (report.faults, report.more_faults) = faults.into_sorted();
         report.warnings = self.warnings.new_of_scan(&reading);
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
@@ -227,11 +229,13 @@ impl Directory {
             edits.entry(edit.layer.clone()).or_default().push(edit);
         }
         let layers = self.layers.read_edits(&edits, &reading, &self.catalog);
-        let mut report = self.report(&reading.listing);
+        let faults = self.faults(&reading.listing);
+        let mut report = LoadReport { files: reading.listing.files.len(), ..LoadReport::default() };
         if self.committed {
             let changes = self.layers.changes_of_edits(layers);
             self.commit(changes, &mut report);
         }
+        (report.faults, report.more_faults) = faults.into_sorted();
         report.warnings = self.warnings.of_edits(edits.values().flatten());
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
@@ -239,19 +243,17 @@ impl Directory {
     }
 
     /// The present faults. With a fault of the whole directory, nothing is committed.
-    fn report(&mut self, listing: &Listing) -> LoadReport {
-        let mut report = LoadReport { files: listing.files.len(), ..LoadReport::default() };
-        report.faults.clone_from(&listing.faults);
-        report.faults.extend(self.layers.faults().cloned());
-        report.faults.extend(self.emptied(listing));
-        self.committed = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
+    fn faults(&mut self, listing: &Listing) -> FaultList {
+        let mut faults = listing.faults.clone();
+        self.layers.faults().for_each(|of_layer| faults.append(of_layer));
+        self.emptied(listing).into_iter().for_each(|fault| faults.push(fault));
+        self.committed = !faults.holds(&Scope::Directory);
         if self.committed {
             self.filled = Some((listing.top, listing.files.len()));
         } else if let (None, Some((known, _))) = (listing.top, &mut self.filled) {
             *known = None;
         }
-        report.faults.sort_by(|a, b| order(a).cmp(&order(b)));
-        report
+        faults
     }
 
     /// The fault of a directory that lost all its files at once.
@@ -278,11 +280,19 @@ impl Directory {
             now.insert(Warning::of_file(&self.options.directory, message));
         }
         report.warnings.extend(self.warnings.rest(now));
+        self.leave_out_emptied(&mut report.warnings);
     }
-}
 
-fn order(fault: &Fault) -> (&Path, Option<(u32, u32)>) {
-    (&fault.file, fault.position.map(|position| (position.line, position.column)))
+    /// Leaves out the warning that a file says nothing, where a fault says that it had resources.
+    fn leave_out_emptied(&self, warnings: &mut Vec<Warning>) {
+        let file =
+            |warning: &Warning| warning.file.clone().filter(|_| warning.message == SAYS_NOTHING);
+        let mut blank: BTreeSet<_> = warnings.iter().filter_map(file).collect();
+        if !blank.is_empty() {
+            self.layers.retain_filled(&mut blank);
+            warnings.retain(|warning| file(warning).is_none_or(|file| !blank.contains(&file)));
+        }
+    }
 }
 
 /// The number of times that a directory that moves while it is read is read again. After them it is

@@ -5,16 +5,16 @@
 //! files than the directory does.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use chancery_files::OpenFile;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::fault::{Scope, Wrong};
+use crate::fault_list::MAX_FAULTS_OF_LOAD;
 use crate::options::Options;
 use crate::read::document::{Document, Parsing};
 use crate::read::workers;
@@ -26,6 +26,9 @@ pub(crate) struct Cache {
     files: HashMap<Arc<Path>, CachedFile>,
     /// The files that may have changed without a new stamp.
     unsure: BTreeSet<Arc<Path>>,
+    /// The number of faults that the documents keep. Files that are read later keep one once there
+    /// are many, so that the memory they take is bounded.
+    kept_faults: usize,
 }
 
 #[derive(Clone)]
@@ -45,10 +48,14 @@ impl Cache {
         schema: &Schema,
     ) -> Vec<Arc<Document>> {
         let before = std::mem::take(self);
-        let fresh = workers::map(files, |found| {
-            fresh(found, before.files.get(&found.path), options, schema)
-        });
-        files.iter().zip(fresh).map(|(found, fresh)| self.keep(found, fresh)).collect()
+        let mut documents = Vec::with_capacity(files.len());
+        for files in files.chunks(CHUNK) {
+            let fresh = workers::map(files, |found| {
+                fresh(found, before.files.get(&found.path), options, schema)
+            });
+            documents.extend(files.iter().zip(fresh).map(|(found, fresh)| self.keep(found, fresh)));
+        }
+        documents
     }
 
     /// Reads one file.
@@ -64,7 +71,9 @@ impl Cache {
 
     /// Forgets a file that does not exist any more.
     pub(crate) fn forget(&mut self, path: &Path) {
-        self.files.remove(path);
+        if let Some(known) = self.files.remove(path) {
+            self.kept_faults -= known.document.faults.len();
+        }
         self.unsure.remove(path);
     }
 
@@ -77,7 +86,10 @@ impl Cache {
     fn keep(&mut self, found: &FoundFile, fresh: Result<CachedFile, Wrong>) -> Arc<Document> {
         self.forget(&found.path);
         match fresh {
-            Ok(cached) => {
+            Ok(mut cached) => {
+                let most = MAX_FAULTS_OF_LOAD.saturating_sub(self.kept_faults);
+                cached.document = cached.document.with_faults(most);
+                self.kept_faults += cached.document.faults.len();
                 if !cached.stamp.is_telling(cached.read_at) {
                     self.unsure.insert(Arc::clone(&found.path));
                 }
@@ -94,6 +106,9 @@ impl Cache {
     }
 }
 
+/// The number of files that are read before the faults of all are counted.
+const CHUNK: usize = 1024;
+
 /// Reads and parses the file, unless it is known not to have changed.
 fn fresh(
     found: &FoundFile,
@@ -109,29 +124,17 @@ fn fresh(
         return Ok(known.clone());
     }
     let read_at = SystemTime::now();
-    let bytes = read(&found.path, stamp, options.max_file_bytes)?;
+    let file = OpenFile::open(&found.path)?;
+    // A symlink may have been made to lead elsewhere since the scan.
+    let quotes = found.is_ours && stamp.is_of(file.metadata());
+    let bytes = file.read(options.max_file_bytes)?;
     let hash = xxh3_128(&bytes);
     let document = match before {
         Some(known) if known.hash == hash => Arc::clone(&known.document),
         _ => {
             let before = before.map(|known| &*known.document);
-            Arc::new(Parsing { found, v2: options.v2, schema }.document(&bytes, before)?)
+            Arc::new(Parsing { found, quotes, v2: options.v2, schema }.document(&bytes, before)?)
         }
     };
     Ok(CachedFile { stamp, read_at, hash, document })
-}
-
-/// Reads the whole file, if it is not larger than `limit`. Its size may have changed since it was
-/// listed.
-fn read(path: &Path, stamp: FileStamp, limit: u64) -> Result<Vec<u8>, Wrong> {
-    if stamp.bytes > limit {
-        return Err(Wrong::TooLarge { limit });
-    }
-    // There is room for one byte more than expected, so that the end is found without growing.
-    let mut bytes = Vec::with_capacity(usize::try_from(stamp.bytes).unwrap_or_default() + 1);
-    let whole = |bytes: &mut Vec<u8>| -> io::Result<usize> {
-        File::open(path)?.take(limit.saturating_add(1)).read_to_end(bytes)
-    };
-    let read = whole(&mut bytes).map_err(Wrong::Unreadable)?;
-    if read as u64 > limit { Err(Wrong::TooLarge { limit }) } else { Ok(bytes) }
 }

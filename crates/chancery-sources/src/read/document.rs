@@ -13,7 +13,7 @@ use std::path::Path;
 
 use chancery_catalog::{Entry, Key, Origin};
 use chancery_core::{Resource, TypeUrl};
-use chancery_proto::document::{self, Parsed, Piece, Position};
+use chancery_proto::document::{self, Parsed, Piece, Position, Renderer};
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
@@ -23,11 +23,16 @@ use crate::read::workers;
 use crate::scan::listing::FoundFile;
 
 /// The content of one file.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Document {
     pub(crate) resources: Vec<LoadedResource>,
+    /// The first faults.
     pub(crate) faults: Vec<Fault>,
+    /// The number of the others.
+    pub(crate) more_faults: usize,
     pub(crate) warnings: Vec<Warning>,
+    /// True if the file says nothing, not even that it has no resources.
+    pub(crate) is_blank: bool,
     /// The pieces of the file, if it was parsed piece by piece.
     parts: Vec<DocumentPart>,
 }
@@ -65,6 +70,8 @@ impl LoadedResource {
 #[derive(Clone, Copy)]
 pub(crate) struct Parsing<'a> {
     pub(crate) found: &'a FoundFile,
+    /// True if faults may quote the file.
+    pub(crate) quotes: bool,
     pub(crate) v2: bool,
     pub(crate) schema: &'a Schema,
 }
@@ -86,7 +93,21 @@ impl Document {
     /// resources, for the same faults.
     pub(crate) fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         let nothing = self.resources.is_empty() && other.resources.is_empty();
-        Arc::ptr_eq(self, other) || (nothing && self.faults == other.faults)
+        let faults = |document: &Self| (document.more_faults, document.is_blank);
+        let is_same = || faults(self) == faults(other) && self.faults == other.faults;
+        Arc::ptr_eq(self, other) || (nothing && is_same())
+    }
+
+    /// The same document with so many faults at most, and one at least. The others are counted.
+    pub(crate) fn with_faults(self: Arc<Self>, most: usize) -> Arc<Self> {
+        let most = most.max(1);
+        if self.faults.len() <= most {
+            return self;
+        }
+        let mut document = Arc::unwrap_or_clone(self);
+        document.more_faults += document.faults.len() - most;
+        document.faults.truncate(most);
+        Arc::new(document)
     }
 }
 
@@ -100,23 +121,34 @@ impl Parsing<'_> {
         let known = before.map_or(&[][..], |before| &before.parts);
         let text = str::from_utf8(bytes).ok();
         let pieces = text.and_then(|text| document::pieces(self.found.format, text));
-        match pieces.and_then(|pieces| self.together(&pieces, known)) {
-            Some(document) => Ok(document),
-            None => self.parse_caught(bytes),
+        let document = match pieces.and_then(|pieces| self.together(&pieces, known)) {
+            Some(document) => document,
+            None => self.parse_caught(bytes)?,
+        };
+        Ok(self.with_blank_warning(document))
+    }
+
+    fn with_blank_warning(self, mut document: Document) -> Document {
+        if document.is_blank {
+            document.warnings.push(Warning::of_file(&self.found.path, SAYS_NOTHING));
         }
+        document
     }
 
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
     fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
-        let Self { found, v2, schema } = self;
+        let Self { found, quotes, v2, schema } = self;
         let parse = AssertUnwindSafe(|| document::parse(schema, found.format, bytes));
-        let Parsed { resources, faults } = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
-        let mut document = Document::default();
-        for fault in &faults {
-            let file = found.path.display().to_string();
-            let rendered = document::render(fault, &file, str::from_utf8(bytes).ok());
+        let Parsed { resources, faults, more_faults, is_blank } =
+            catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
+        let mut document = Document { more_faults, is_blank, ..Document::default() };
+        let file = found.path.display().to_string();
+        let mut renderer = Renderer::new(&file, str::from_utf8(bytes).ok());
+        for fault in faults {
+            let fault = if quotes { fault } else { fault.unquoted() };
+            let rendered = renderer.render(&fault);
             let scope = Scope::Layer(found.layer.clone());
-            document.faults.push(Fault::of_document(scope, &found.path, fault, rendered));
+            document.faults.push(Fault::of_document(scope, &found.path, &fault, rendered));
         }
         for parsed in resources {
             let (kind, name) = (parsed.type_url.short(), parsed.resource.name());
@@ -152,6 +184,7 @@ impl Parsing<'_> {
             });
             document.warnings.extend(warnings);
         }
+        document.is_blank = document.parts.iter().all(|part| part.document.is_blank);
         let names = document.resources.iter();
         let names = names.map(|it| (it.resource.name().as_str(), it.type_url.as_str()));
         let mut seen = HashSet::with_capacity(document.resources.len());
@@ -182,6 +215,10 @@ impl Parsing<'_> {
     }
 }
 
+/// The warning about a file that says nothing and has no resources in force.
+pub(crate) const SAYS_NOTHING: &str =
+    "says nothing: it is empty, or holds comments alone; `[]` says that it has no resources";
+
 #[cfg(test)]
 mod tests {
     use chancery_proto::document::Format;
@@ -199,6 +236,7 @@ mod tests {
             layer: Layer::Base,
             format: Format::Yaml,
             stamp: FileStamp::of(&metadata),
+            is_ours: true,
         }
     }
 
@@ -220,12 +258,12 @@ mod tests {
         prop_oneof![20 => good, 1 => rest]
     }
 
-    fn told(document: &Document) -> (Vec<String>, &[Fault], &[Warning]) {
+    fn told(document: &Document) -> (Vec<String>, &[Fault], &[Warning], bool) {
         let resources = document
             .resources
             .iter()
             .map(|it| format!("{:?} {:?} {} {:?}", it.type_url, it.resource, it.position, it.v2));
-        (resources.collect(), &document.faults, &document.warnings)
+        (resources.collect(), &document.faults, &document.warnings, document.is_blank)
     }
 
     proptest! {
@@ -237,11 +275,12 @@ mod tests {
             v2 in any::<bool>(),
         ) {
             let (found, schema) = (found(), Schema::bundled());
-            let parsing = Parsing { found: &found, v2, schema: &schema };
+            let parsing = Parsing { found: &found, quotes: true, v2, schema: &schema };
             let mut before = None;
             for text in texts {
                 let text = text.join("---\n");
                 let whole = parsing.parse_caught(text.as_bytes()).unwrap();
+                let whole = parsing.with_blank_warning(whole);
                 let document = parsing.document(text.as_bytes(), before.as_ref()).unwrap();
                 prop_assert_eq!(told(&document), told(&whole));
                 before = Some(document);
@@ -252,7 +291,7 @@ mod tests {
     #[test]
     fn a_piece_that_was_there_before_is_not_read_again() {
         let (found, schema) = (found(), Schema::bundled());
-        let parsing = Parsing { found: &found, v2: false, schema: &schema };
+        let parsing = Parsing { found: &found, quotes: true, v2: false, schema: &schema };
         let cluster = |name: &str| {
             format!("{{ \"@type\": t/envoy.config.cluster.v3.Cluster, name: {name} }}\n")
         };

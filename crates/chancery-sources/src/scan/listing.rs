@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime};
 use chancery_catalog::Layer;
 use chancery_proto::document::Format;
 
-use crate::fault::{Fault, Warning};
+use crate::fault::Warning;
+use crate::fault_list::FaultList;
 
 /// The result of a scan.
 #[derive(Debug, Default, PartialEq)]
@@ -25,7 +26,7 @@ pub(crate) struct Listing {
     /// Nodes with a directory, broken or not.
     pub(crate) nodes: BTreeSet<Arc<str>>,
     /// The faults found so far, before any file is read.
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: FaultList,
     /// The warnings found so far.
     pub(crate) warnings: Vec<Warning>,
     /// True if it is unknown which groups there are.
@@ -46,6 +47,10 @@ pub(crate) struct FoundFile {
     pub(crate) layer: Layer,
     pub(crate) format: Format,
     pub(crate) stamp: FileStamp,
+    /// True if it lies in the directory, under a name of a known format, with symlinks followed.
+    /// Nothing is quoted from any other file: who may write a symlink may not be allowed to read
+    /// what it leads to.
+    pub(crate) is_ours: bool,
 }
 
 /// A file that was added, changed or removed.
@@ -149,6 +154,11 @@ impl FileStamp {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+
+    /// Returns true if it is a stamp of this file, whatever was written to it.
+    pub(crate) fn is_of(&self, metadata: &Metadata) -> bool {
+        self.identity == FileIdentity::of(metadata)
     }
 
     /// Returns true if a write after this moment is sure to change the stamp. File systems keep

@@ -21,9 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chancery_catalog::Layer;
+use chancery_files::FileKind;
 use chancery_proto::document::Format;
 
-use crate::fault::{Fault, Scope, Warning, Wrong};
+use crate::fault::{Scope, Warning, Wrong};
 use crate::layer_name;
 use crate::options::Options;
 use crate::scan::listing::{FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing};
@@ -98,11 +99,10 @@ impl Scan<'_> {
             Some("nodes") => Overlays::Nodes,
             _ => return self.layer_entry(top, entry, &Layer::Base),
         };
-        let faults = self.listing.faults.len();
         let Some(spot) = self.spot(top, entry, &kind.scope()) else {
             // A place that does not exist has no overlays; of one that cannot be read, they are
-            // unknown.
-            if self.listing.faults.len() > faults {
+            // unknown. Nothing else was looked at that has this scope.
+            if self.listing.faults.holds(&kind.scope()) {
                 self.unlisted(kind);
             }
             return;
@@ -233,7 +233,9 @@ impl Scan<'_> {
             return;
         }
         let Some(spot) = self.spot(parent, entry, &Scope::Layer(layer.clone())) else { return };
-        if spot.metadata.is_dir() {
+        // A directory by the name of a file was put in its place: container runtimes make one where
+        // the file they are to mount is missing.
+        if spot.metadata.is_dir() && Format::of_path(&spot.shown).is_none() {
             self.directory(&spot, layer);
         } else {
             self.found(&spot, layer);
@@ -279,23 +281,25 @@ impl Scan<'_> {
             return self.listing.warnings.push(Warning::of_file(&spot.shown, message));
         };
         let scope = Scope::Layer(layer.clone());
-        if !spot.metadata.is_file() {
-            return self.fault(Wrong::NotRegular, scope, &spot.shown);
+        if let Some(kind) = FileKind::of(spot.metadata.file_type()) {
+            return self.fault(Wrong::NotRegular(kind), scope, &spot.shown);
         }
         let limit = self.options.max_files;
         if self.listing.files.len() == limit {
-            let is_noted = |fault: &Fault| fault.scope == Scope::Directory;
-            if !self.listing.faults.iter().any(is_noted) {
+            if !self.listing.faults.holds(&Scope::Directory) {
                 let top = self.options.directory.clone();
                 self.fault(Wrong::TooMany { limit }, Scope::Directory, &top);
             }
             return;
         }
+        let top = self.listing.places.top.as_ref();
+        let is_within = top.is_some_and(|top| spot.real.starts_with(top));
         self.listing.files.push(FoundFile {
             path: spot.shown.as_path().into(),
             layer: layer.clone(),
             format,
             stamp: FileStamp::of(&spot.metadata),
+            is_ours: is_within && Format::of_path(&spot.real).is_some(),
         });
     }
 

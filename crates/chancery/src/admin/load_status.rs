@@ -10,6 +10,7 @@ use chancery_catalog::{Catalog, ListedEntry, Origin};
 use hyper::body::Bytes;
 use serde::Serialize;
 
+use crate::fault_summary::FaultCounts;
 use crate::finding::Finding;
 
 /// The resources of the directory and the faults of the last load, as an operator may see them.
@@ -22,6 +23,7 @@ pub(crate) struct LoadStatus {
 struct LastLoad {
     at: Option<SystemTime>,
     faults: Vec<Finding>,
+    more_faults: FaultCounts,
     /// The status as text, while an answer that has it is under way.
     text: Weak<String>,
 }
@@ -33,9 +35,20 @@ struct SharedText(Arc<String>);
 struct StatusDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     loaded_at: Option<u64>,
+    /// The number of all faults.
+    fault_count: usize,
     faults: Vec<Finding>,
+    /// The numbers of those that are not shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    more_faults: Vec<MoreFaults>,
     held_back: Vec<String>,
     resources: Vec<ResourceRow>,
+}
+
+#[derive(Serialize)]
+struct MoreFaults {
+    file: String,
+    faults: usize,
 }
 
 #[derive(Serialize)]
@@ -72,6 +85,12 @@ impl ResourceRow {
     }
 }
 
+impl LastLoad {
+    fn fault_count(&self) -> usize {
+        self.faults.len() + self.more_faults.total()
+    }
+}
+
 impl LoadStatus {
     /// The status before the first load.
     pub(crate) fn new(catalog: Catalog) -> Self {
@@ -79,22 +98,24 @@ impl LoadStatus {
     }
 
     /// Records the faults of a load.
-    pub(crate) fn record(&self, faults: Vec<Finding>) {
-        *self.lock() = LastLoad { at: Some(SystemTime::now()), faults, text: Weak::new() };
+    pub(crate) fn record(&self, faults: Vec<Finding>, more_faults: FaultCounts) {
+        let at = Some(SystemTime::now());
+        *self.lock() = LastLoad { at, faults, more_faults, text: Weak::new() };
     }
 
     /// The number of faults of the last load.
     pub(crate) fn fault_count(&self) -> usize {
-        self.lock().faults.len()
+        self.lock().fault_count()
     }
 
     /// The whole status, as JSON. Clients that do not read their answers share one text.
     pub(crate) fn json(&self) -> Bytes {
-        let LastLoad { at, faults, text } = self.lock().clone();
-        if let Some(text) = text.upgrade() {
+        let last = self.lock().clone();
+        if let Some(text) = last.text.upgrade() {
             return Bytes::from_owner(SharedText(text));
         }
-        let text = Arc::new(self.text(at, faults));
+        let at = last.at;
+        let text = Arc::new(self.text(last));
         let mut last = self.lock();
         if last.at == at {
             last.text = Arc::downgrade(&text);
@@ -102,11 +123,17 @@ impl LoadStatus {
         Bytes::from_owner(SharedText(text))
     }
 
-    fn text(&self, at: Option<SystemTime>, faults: Vec<Finding>) -> String {
+    fn text(&self, last: LastLoad) -> String {
+        let fault_count = last.fault_count();
+        let LastLoad { at, faults, more_faults, .. } = last;
+        let named = more_faults.files().take(MOST_FILES);
+        let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
         let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let shown = StatusDocument {
             loaded_at: since.map(|since| since.as_secs()),
+            fault_count,
             faults,
+            more_faults: named.collect(),
             held_back: self.catalog.held_back().iter().map(ToString::to_string).collect(),
             resources: self.rows(),
         };
@@ -123,3 +150,6 @@ impl LoadStatus {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The number of files whose faults are counted in the document.
+const MOST_FILES: usize = 1000;

@@ -1,8 +1,6 @@
 //! The bootstrap of `get` and `watch`: made from the flags alone, or found and then changed by
 //! them.
 
-use std::fs;
-
 use anyhow::{Context, anyhow};
 use chancery_client::bootstrap::{Authority, Node, Target, XdsServer};
 use chancery_client::credentials::{CallCredentials, ChannelCredentials, Identity, TlsFiles};
@@ -42,7 +40,8 @@ fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
         });
     };
     let shown = path.display();
-    let json = fs::read_to_string(path).with_context(|| format!("cannot read `{shown}`"))?;
+    let json = chancery_files::read_to_string(path, MAX_BYTES)
+        .with_context(|| format!("cannot read `{shown}`"))?;
     let read = json.parse::<Bootstrap>();
     read.with_context(|| format!("cannot use `{shown}`")).map_err(Failure::broken)
 }
@@ -106,3 +105,6 @@ pub(super) fn target(text: &str) -> Result<Target, Failure> {
 
 /// The id of a node without one: servers refuse nodes that have none.
 const NOBODY: &str = "chancery";
+
+/// The limit for a bootstrap in a file. One has a few kilobytes.
+const MAX_BYTES: u64 = 16 << 20;

@@ -3,9 +3,8 @@
 //! Not here: what a change leads to, which the `ChangeApplier` decides (`serve/change_applier.rs`).
 
 use std::path::Path;
-use std::{fs, io};
 
-use super::load::{FILE, InvalidConfig, effective, restart_needed};
+use super::load::{self, FILE, InvalidConfig, effective, restart_needed};
 use super::{Config, ServeFlags};
 
 /// The file, and its content when it was last read.
@@ -24,7 +23,8 @@ pub(crate) struct ConfigFile {
 enum FileContent {
     Missing,
     Text(String),
-    Unreadable(io::ErrorKind),
+    /// The reason why it cannot be read.
+    Unreadable(String),
 }
 
 /// The result of reading a changed file.
@@ -99,10 +99,10 @@ impl ConfigFile {
 }
 
 fn content_of(path: &Path) -> FileContent {
-    match fs::read_to_string(path) {
-        Ok(text) => FileContent::Text(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => FileContent::Missing,
-        Err(error) => FileContent::Unreadable(error.kind()),
+    match load::read(path) {
+        Ok(Some(text)) => FileContent::Text(text),
+        Ok(None) => FileContent::Missing,
+        Err(error) => FileContent::Unreadable(error.to_string()),
     }
 }
 
@@ -112,6 +112,8 @@ const PATIENCE: u32 = 2;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn file_in(dir: &tempfile::TempDir, text: &str) -> ConfigFile {
@@ -138,7 +140,7 @@ mod tests {
     #[test]
     fn a_broken_change_is_told_once() {
         let dir = tempfile::tempdir().unwrap();
-        let mut file = file_in(&dir, "");
+        let mut file = file_in(&dir, "{}");
         fs::write(dir.path().join(FILE), "unmached: refuse\n").unwrap();
         assert!(matches!(file.look_now(true), Some(ConfigChange::Unusable(_))));
         assert!(file.look_now(true).is_none());
@@ -150,13 +152,25 @@ mod tests {
     #[test]
     fn keys_that_need_a_restart_are_named() {
         let dir = tempfile::tempdir().unwrap();
-        let mut file = file_in(&dir, "");
+        let mut file = file_in(&dir, "{}");
         let text = "listen: [\"127.0.0.1:1\"]\nlimits: {max-names: 1}\nunmatched: refuse\n";
         fs::write(dir.path().join(FILE), text).unwrap();
         let Some(ConfigChange::Usable { restart, .. }) = file.look_now(true) else {
             panic!("unusable")
         };
         assert_eq!(restart, ["limits.max-names", "listen"]);
+    }
+
+    #[test]
+    fn a_file_that_is_emptied_is_refused_and_one_with_an_empty_mapping_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = file_in(&dir, "unmatched: refuse\n");
+        for text in ["", "# unmatched: refuse\n"] {
+            fs::write(dir.path().join(FILE), text).unwrap();
+            assert!(matches!(file.look_now(true), Some(ConfigChange::Unusable(_))), "{text:?}");
+        }
+        fs::write(dir.path().join(FILE), "{}\n").unwrap();
+        assert!(matches!(file.look_now(true), Some(ConfigChange::Usable { .. })));
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! (`config`), the flags (`flags`), and the file while the server runs (`file`).
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
-use chancery_proto::syntax;
+use chancery_files::ReadError;
+use chancery_proto::syntax::{self, Fault};
 
 use super::{Config, ServeFlags, TlsTable};
 use crate::finding::Finding;
@@ -23,8 +24,8 @@ pub(crate) enum InvalidConfig {
     Unreadable {
         /// The path of the file.
         path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
+        /// The reason.
+        source: ReadError,
     },
     /// The content of the file has a fault.
     #[error("{0}")]
@@ -36,9 +37,10 @@ impl InvalidConfig {
     pub(crate) fn finding(&self) -> Finding {
         match self {
             Self::Broken(finding) => (**finding).clone(),
-            Self::Unreadable { path, source } => {
-                Finding::of_file(path, format!("cannot be read: {source}"))
+            Self::Unreadable { path, source: ReadError::Io(error) } => {
+                Finding::of_file(path, format!("cannot be read: {error}"))
             }
+            Self::Unreadable { path, source } => Finding::of_file(path, source.to_string()),
         }
     }
 }
@@ -63,17 +65,38 @@ pub(crate) fn restart_needed(old: &Config, new: &Config) -> Vec<String> {
 
 fn from_file(dir: &Path) -> Result<Config, InvalidConfig> {
     let path = dir.join(FILE);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
+    let text = match read(&path) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(Config::default()),
         Err(source) => return Err(InvalidConfig::Unreadable { path, source }),
     };
     match syntax::from_yaml::<Config>(&text) {
         Ok(config) => Ok(resolved(config, dir)),
-        Err(fault) => {
-            Err(InvalidConfig::Broken(Box::new(Finding::of_config(&path, &fault, &text))))
-        }
+        Err(fault) => Err(InvalidConfig::Broken(Box::new(finding(dir, &path, &fault, &text)))),
     }
+}
+
+/// The text of the file; `None` if there is none. A symlink that leads nowhere is no missing file:
+/// without the file, everything would have its default.
+pub(super) fn read(path: &Path) -> Result<Option<String>, ReadError> {
+    match chancery_files::read_to_string(path, MAX_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.is_not_found() && fs::symlink_metadata(path).is_err() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The finding for a fault. Nothing is quoted from a file outside of the directory: a symlink may
+/// lead to one that the operator of the directory cannot read.
+fn finding(dir: &Path, path: &Path, fault: &Fault, text: &str) -> Finding {
+    let real = fs::canonicalize(dir).and_then(|dir| Ok(fs::canonicalize(path)?.starts_with(dir)));
+    if real.is_ok_and(|inside| inside) {
+        return Finding::of_config(path, fault, text);
+    }
+    let message = "is no configuration of the server; it lies outside of the directory, so nothing \
+                   of it is shown";
+    let place = Fault { position: fault.position, confidential: true, ..Fault::new(message) };
+    Finding::of_config(path, &place, "")
 }
 
 /// Makes relative paths of the file start at the directory of the file, not at the one where the
@@ -127,11 +150,16 @@ fn keys(config: &Config) -> BTreeMap<String, serde_json::Value> {
     flat
 }
 
+/// The limit for the file.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// The keys that take effect while the server runs.
 const LIVE: [&str; 3] = ["groups", "unmatched", "anonymous"];
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
     use crate::config::{AdminAddress, ListenAddress, LogLevel};
 
@@ -153,7 +181,54 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let flags = ServeFlags { dir: dir.path().to_owned(), ..ServeFlags::default() };
         assert_eq!(effective(&flags).unwrap(), Config::default());
-        assert_eq!(effective(&dir_with("# nothing\n").1).unwrap(), Config::default());
+        assert_eq!(effective(&dir_with("{}\n").1).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn a_file_that_says_nothing_does_not_stand_for_the_defaults() {
+        for text in ["", " \n", "# unmatched: refuse\n", "---\n"] {
+            assert!(fault(text).starts_with("chancery.yaml: the file says nothing"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_by_its_kind() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = ServeFlags { dir: dir.path().to_owned(), ..ServeFlags::default() };
+        let told = || effective(&flags).unwrap_err().finding().to_string();
+        fs::create_dir(dir.path().join(FILE)).unwrap();
+        assert!(
+            told().ends_with("chancery.yaml: is a directory, not a regular file"),
+            "{}",
+            told()
+        );
+        fs::remove_dir(dir.path().join(FILE)).unwrap();
+        symlink("/dev/zero", dir.path().join(FILE)).unwrap();
+        assert!(told().ends_with("is a character device, not a regular file"), "{}", told());
+        fs::remove_file(dir.path().join(FILE)).unwrap();
+        symlink("gone", dir.path().join(FILE)).unwrap();
+        assert!(told().contains("cannot be read: "), "{}", told());
+    }
+
+    #[test]
+    fn nothing_is_quoted_from_a_file_outside_of_the_directory() {
+        // S-138
+        let elsewhere = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let flags = ServeFlags { dir: dir.path().to_owned(), ..ServeFlags::default() };
+        let texts = ["root:$6$hash:19000:0:99999:7:::\n", "root:$6$hash\n", "unmatched: $6$hash\n"];
+        for text in texts {
+            fs::write(elsewhere.path().join("shadow"), text).unwrap();
+            let link = dir.path().join(FILE);
+            symlink(elsewhere.path().join("shadow"), &link).unwrap();
+            let finding = effective(&flags).unwrap_err().finding();
+            assert!(finding.to_string().contains("chancery.yaml:1:"), "{finding}");
+            assert!(!format!("{finding:?}").contains("hash"), "{finding:?}");
+            fs::remove_file(&link).unwrap();
+            fs::copy(elsewhere.path().join("shadow"), &link).unwrap();
+            assert!(effective(&flags).unwrap_err().finding().rendered().contains("hash"));
+            fs::remove_file(&link).unwrap();
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_server::Audiences;
-use chancery_sources::{LoadReport, Scope};
+use chancery_sources::{LoadReport, Scope, Warning};
 use tracing::{error, info, warn};
 
 use super::audiences::without_files;
@@ -17,6 +17,7 @@ use super::grouping::Grouping;
 use super::metrics::LoadMetrics;
 use crate::admin::Admin;
 use crate::config::{ConfigChange, ConfigFile};
+use crate::fault_summary::{FaultCounts, MOST_TOLD};
 use crate::finding::Finding;
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
@@ -31,6 +32,8 @@ struct ApplierState {
     file: ConfigFile,
     /// The faults that were logged last, so that each is logged once.
     faults: BTreeSet<Finding>,
+    /// The numbers of those that the report had no place for.
+    more_faults: FaultCounts,
     config_fault: Option<Finding>,
     without_files: BTreeSet<String>,
     /// True if the directory was there, with files in it, when it was loaded last.
@@ -48,6 +51,7 @@ impl ChangeApplier {
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),
+            more_faults: FaultCounts::default(),
             config_fault: None,
             without_files: BTreeSet::new(),
             whole: true,
@@ -100,28 +104,25 @@ impl ChangeApplier {
                 }
             }
             ConfigChange::Unusable(invalid) => {
-                error!("chancery.yaml cannot be used, what was in force stays: {invalid}");
+                let finding = invalid.finding();
+                error!("chancery.yaml cannot be used, what was in force stays: {finding}");
             }
         }
     }
 
     fn log_report(&self, state: &mut ApplierState, report: &LoadReport) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
-        if faults == state.faults && report.layers().is_empty() && report.warnings.is_empty() {
+        let more: FaultCounts = report.more_faults.iter().collect();
+        let same = faults == state.faults && more == state.more_faults;
+        if same && report.layers().is_empty() && report.warnings.is_empty() {
             return;
         }
-        for warning in &report.warnings {
-            warn!("{warning}");
-        }
-        for fault in faults.difference(&state.faults) {
-            match fault.hint() {
-                Some(hint) => error!(hint, "{fault}"),
-                None => error!("{fault}"),
-            }
-        }
+        log_warnings(&report.warnings);
+        let known = (&state.faults, &state.more_faults);
+        log_faults(faults.difference(known.0), (more != *known.1).then_some(&more));
         let LoadReport { files, resources, .. } = report;
         let layers = report.layers().len();
-        match faults.len() {
+        match report.fault_count() {
             0 if state.faults.is_empty() => info!(files, resources, layers, "loaded"),
             0 => info!(files, resources, layers, "loaded; all faults are repaired"),
             faults => {
@@ -134,8 +135,8 @@ impl ChangeApplier {
                 );
             }
         }
-        self.metrics.loaded(faults.len());
-        state.faults = faults;
+        self.metrics.loaded(report.fault_count());
+        (state.faults, state.more_faults) = (faults, more);
     }
 
     /// Records the present faults for the admin interface.
@@ -146,10 +147,35 @@ impl ChangeApplier {
         }
         state.without_files = without_files;
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
-        self.admin.loaded.record(faults);
+        self.admin.loaded.record(faults, state.more_faults.clone());
     }
 
     fn lock(&self) -> MutexGuard<'_, ApplierState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Logs the first warnings, and the number of the others.
+fn log_warnings(warnings: &[Warning]) {
+    for warning in warnings.iter().take(MOST_TOLD) {
+        warn!("{warning}");
+    }
+    if let Some(more @ 1..) = warnings.len().checked_sub(MOST_TOLD) {
+        warn!("and {more} more warnings");
+    }
+}
+
+/// Logs the first of these faults, and the numbers of the others together with `more`.
+fn log_faults<'a>(faults: impl Iterator<Item = &'a Finding>, more: Option<&FaultCounts>) {
+    let mut rest = more.cloned().unwrap_or_default();
+    for (index, fault) in faults.enumerate() {
+        match fault.hint() {
+            _ if index >= MOST_TOLD => rest.add(fault.file(), 1),
+            Some(hint) => error!(hint, "{fault}"),
+            None => error!("{fault}"),
+        }
+    }
+    if let Some(line) = rest.line() {
+        error!("and {line}");
     }
 }

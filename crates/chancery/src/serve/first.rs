@@ -11,6 +11,7 @@ use chancery_sources::{Directory, LoadReport};
 use super::signals::{OperatorSignal, Signals};
 use crate::config::Config;
 use crate::exit::Failure;
+use crate::fault_summary::{FaultCounts, MOST_TOLD};
 
 /// Prints the configuration as JSON, which is YAML too, so that it can be kept as `chancery.yaml`.
 pub(crate) fn print(config: &Config) -> Result<(), Failure> {
@@ -32,7 +33,8 @@ pub(crate) fn schema(descriptor_sets: &[PathBuf]) -> Result<Schema, Failure> {
     let mut schema = Schema::bundled();
     for path in descriptor_sets {
         let shown = path.display();
-        let bytes = fs::read(path).with_context(|| format!("cannot read `{shown}`"))?;
+        let bytes = chancery_files::read(path, MAX_DESCRIPTOR_SET_BYTES)
+            .with_context(|| format!("cannot read `{shown}`"))?;
         schema = schema.with_descriptor_set(&bytes).map_err(|error| {
             let error = anyhow::Error::from(error);
             Failure::negative(error.context(format!("cannot use descriptor set `{shown}`")))
@@ -41,6 +43,9 @@ pub(crate) fn schema(descriptor_sets: &[PathBuf]) -> Result<Schema, Failure> {
     }
     Ok(schema)
 }
+
+/// The limit for a descriptor set. All types of Envoy are three megabytes.
+const MAX_DESCRIPTOR_SET_BYTES: u64 = 256 << 20;
 
 /// Reads the whole directory once. Returns `None` if the operator stops the process before that is
 /// done.
@@ -67,17 +72,25 @@ pub(crate) async fn load(
     }
 }
 
-/// Fails with all faults of the load, unless there are none or `partial` accepts them.
+/// Fails with the first faults of the load and the number of the others, unless there are none or
+/// `partial` accepts them.
 fn refuse_faults(report: &LoadReport, partial: bool) -> Result<(), Failure> {
     if report.faults.is_empty() || partial {
         return Ok(());
     }
     let mut details = String::new();
-    for fault in &report.faults {
+    for fault in report.faults.iter().take(MOST_TOLD) {
         details += &fault.render();
         details += "\n";
     }
-    let faults = match report.faults.len() {
+    let mut more: FaultCounts = report.more_faults.iter().collect();
+    for fault in report.faults.iter().skip(MOST_TOLD) {
+        more.add(&fault.file.display().to_string(), 1);
+    }
+    if let Some(line) = more.line() {
+        details += &format!("and {line}\n\n");
+    }
+    let faults = match report.fault_count() {
         1 => "1 fault".to_owned(),
         many => format!("{many} faults"),
     };

@@ -13,15 +13,16 @@
 //! clients would come back at once.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use chancery_files::ReadError;
 use http::HeaderValue;
-use tokio::fs::File;
-use tokio::io::AsyncReadExt;
 
 use super::CredentialsError;
+use crate::tasks::blocking;
 
 /// The time before `exp` at which a token counts as expired, because clocks differ and requests
 /// take time.
@@ -38,6 +39,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(120);
 /// length.
 const TOKEN_LIMIT: u64 = 64 * 1024;
 
+const TOO_LARGE: &str = "it is larger than 64 KiB";
 const FOREIGN: &str = "it has characters that no token has";
 
 /// A file, and the token that was read from it.
@@ -78,16 +80,18 @@ impl TokenFile {
     }
 
     async fn read(&self) -> Result<Token, CredentialsError> {
+        let path = self.path.clone();
+        let read = blocking(move || chancery_files::read(&path, TOKEN_LIMIT)).await;
         let unreadable = |source| CredentialsError::TokenUnreadable {
             path: self.path.clone(),
             source: Arc::new(source),
         };
-        let file = File::open(&self.path).await.map_err(unreadable)?;
-        let mut bytes = Vec::new();
-        let read = file.take(TOKEN_LIMIT + 1).read_to_end(&mut bytes).await;
-        read.map_err(unreadable)?;
-        Token::parse(&bytes)
-            .map_err(|problem| CredentialsError::TokenInvalid { path: self.path.clone(), problem })
+        let invalid = |problem| CredentialsError::TokenInvalid { path: self.path.clone(), problem };
+        match read.map_err(|shut_down| unreadable(io::Error::other(shut_down)))? {
+            Ok(bytes) => Token::parse(&bytes).map_err(invalid),
+            Err(ReadError::TooLarge { .. }) => Err(invalid(TOO_LARGE)),
+            Err(error) => Err(unreadable(error.into())),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, TokenState> {
@@ -147,9 +151,6 @@ impl TokenFailure {
 
 impl Token {
     fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
-        if u64::try_from(bytes.len()).is_ok_and(|size| size > TOKEN_LIMIT) {
-            return Err("it is larger than 64 KiB");
-        }
         let text = str::from_utf8(bytes).map_err(|_| "it is no text")?.trim();
         let exp = expiry(text)?;
         let header = HeaderValue::from_str(&format!("Bearer {text}"));

@@ -4,8 +4,8 @@
 //! same is not read again. Not here: when a check is made, and the thread that it blocks
 //! (`poll::files`); the reading of resources (`chancery_proto::reply`).
 
-use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -140,12 +140,7 @@ impl FileProbe {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let limit = u64::try_from(self.limit).unwrap_or(u64::MAX);
-        let mut bytes = Vec::new();
-        File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-        if bytes.len() > self.limit {
-            return Err(io::Error::other(format!("it has more than {limit} bytes")));
-        }
-        Ok(bytes)
+        Ok(chancery_files::read(path, limit)?)
     }
 
     /// Reads the file, which is used as a whole or not at all. Only resources that a decoder of the
@@ -153,9 +148,6 @@ impl FileProbe {
     fn read_answer(&self, path: &Path, format: Format, bytes: &[u8]) -> PollAnswer {
         let rejected =
             |why| PollAnswer::Unusable(ErrorKind::Rejected, format!("`{}`: {why}", name(path)));
-        if bytes.is_empty() {
-            return rejected("is empty; where nothing is meant, an empty list says so".to_owned());
-        }
         match self.reader.read_file(&self.of, format, bytes) {
             Err(faults) => rejected(faults_text(&faults)),
             Ok(response) => {

@@ -242,3 +242,53 @@ fn a_virtual_host_says_which_route_configuration_it_is_of() {
         ),
     );
 }
+
+#[test]
+fn a_file_that_says_nothing_is_blank_and_an_empty_list_is_not() {
+    let schema = Schema::bundled();
+    let read = |format, text: &str| parse(&schema, format, text.as_bytes());
+    for (format, text) in [
+        (Format::Yaml, ""),
+        (Format::Yaml, " \n\n"),
+        (Format::Yaml, "\u{feff}# nothing\n"),
+        (Format::Yaml, "---\n# nothing\n---\n~\n"),
+        (Format::Json, ""),
+        (Format::Json, "\n"),
+        (Format::Json, "null"),
+        (Format::Text, ""),
+        (Format::Text, "# nothing\n"),
+        (Format::Binary, ""),
+    ] {
+        let parsed = read(format, text);
+        assert!(parsed.is_blank && parsed.faults.is_empty(), "{format:?} {text:?}");
+    }
+    for (format, text) in [
+        (Format::Yaml, "[]"),
+        (Format::Yaml, "---\n---\n[]\n"),
+        (Format::Yaml, "resources: []\n"),
+        (Format::Yaml, "["),
+        (Format::Json, "[]"),
+        (Format::Json, "{\"resources\": []}"),
+        (Format::Text, "version_info: \"1\""),
+        (Format::Binary, "\u{a}\u{1}1"),
+    ] {
+        assert!(!read(format, text).is_blank, "{format:?} {text:?}");
+    }
+}
+
+#[test]
+fn of_a_million_faults_the_first_are_described_and_all_are_counted() {
+    let schema = Schema::bundled();
+    let lines = 20_000;
+    let cluster = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\n";
+    let unknown: String = (0..lines).map(|n| format!("x{n}: 1\n")).collect();
+    let twice = cluster.to_owned() + &"name: b\n".repeat(lines);
+    let urls: String = (0..lines).map(|n| format!("- \"@type\": a/b{n}\n")).collect();
+    for text in [cluster.to_owned() + &unknown, twice, urls] {
+        let parsed = parse(&schema, Format::Yaml, text.as_bytes());
+        assert_eq!(parsed.faults.len(), MAX_FAULTS);
+        assert_eq!(parsed.faults.len() + parsed.more_faults, lines);
+        let places: Vec<_> = parsed.faults.iter().map(|fault| fault.position).collect();
+        assert!(places.is_sorted());
+    }
+}

@@ -91,13 +91,19 @@ impl Look<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             _ => return Err(NeedsScan),
         };
+        let is_ours = places.top.as_ref().is_some_and(|top| parent.starts_with(top));
         let known = self.listing.find(&shown).map(|at| &self.listing.files[at].path);
         if known.is_none() && now.is_none() {
             return Ok(None);
         }
         let path: Arc<Path> = known.cloned().unwrap_or_else(|| shown.as_path().into());
-        let found =
-            |stamp| FoundFile { path: Arc::clone(&path), layer: layer.clone(), format, stamp };
+        let found = |stamp| FoundFile {
+            path: Arc::clone(&path),
+            layer: layer.clone(),
+            format,
+            stamp,
+            is_ours,
+        };
         Ok(Some(FileChange { now: now.map(found), path }))
     }
 }

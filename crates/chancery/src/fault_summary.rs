@@ -1,0 +1,72 @@
+//! Many faults in few lines: the first of them with their places, and the number of the others by
+//! file. Not here: one fault in full (`finding`).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The number of faults or warnings that are told one by one, and of files that are named after them.
+pub(crate) const MOST_TOLD: usize = 20;
+
+/// The numbers of faults that are not told one by one, by file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FaultCounts(BTreeMap<String, usize>);
+
+impl FaultCounts {
+    /// Counts faults of a file.
+    pub(crate) fn add(&mut self, file: &str, faults: usize) {
+        match self.0.get_mut(file) {
+            Some(count) => *count += faults,
+            None => drop(self.0.insert(file.to_owned(), faults)),
+        }
+    }
+
+    /// All faults.
+    pub(crate) fn total(&self) -> usize {
+        self.0.values().sum()
+    }
+
+    /// The files with their numbers.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.0.iter().map(|(file, count)| (file.as_str(), *count))
+    }
+
+    /// The counts in one line; `None` if there are none.
+    pub(crate) fn line(&self) -> Option<String> {
+        let named = self.files().take(MOST_TOLD).map(|(file, count)| format!("{file}: {count}"));
+        let mut named: Vec<_> = named.collect();
+        if self.0.len() > MOST_TOLD {
+            named.push(format!("and in {} more files", self.0.len() - MOST_TOLD));
+        }
+        let noun = if self.total() == 1 { "fault" } else { "faults" };
+        (self.total() > 0).then(|| format!("{} more {noun} ({})", self.total(), named.join(", ")))
+    }
+}
+
+impl<'a, P: AsRef<Path> + 'a> FromIterator<(&'a P, &'a usize)> for FaultCounts {
+    fn from_iter<I: IntoIterator<Item = (&'a P, &'a usize)>>(counts: I) -> Self {
+        let mut all = Self::default();
+        counts
+            .into_iter()
+            .for_each(|(file, count)| all.add(&file.as_ref().display().to_string(), *count));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_that_are_not_told_are_counted_by_file() {
+        let mut counts = FaultCounts::default();
+        assert_eq!(counts.line(), None);
+        counts.add("b.yaml", 2);
+        counts.add("a.yaml", 1);
+        counts.add("b.yaml", 3);
+        assert_eq!(counts.line().unwrap(), "6 more faults (a.yaml: 1, b.yaml: 5)");
+        (0..30).for_each(|file| counts.add(&format!("c{file:02}.yaml"), 1));
+        let line = counts.line().unwrap();
+        assert!(line.starts_with("36 more faults (a.yaml: 1, b.yaml: 5, c00.yaml: 1, "), "{line}");
+        assert!(line.ends_with("c17.yaml: 1, and in 12 more files)"), "{line}");
+    }
+}
