@@ -27,6 +27,7 @@ use chancery_catalog::Catalog;
 use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
 use chancery_sources::{Directory, Following};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::time::MissedTickBehavior;
@@ -56,7 +57,8 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
     if flags.print_config {
         return first::print(&config);
     }
-    logging::start(config.log.format, config.log.level);
+    let dropped = Counter::default();
+    logging::start(&config.log, dropped.clone()).context("cannot write log lines to stderr")?;
     if config.limits.max_cache_bytes.is_some() {
         warn!("`limits.max-cache-bytes` has no effect any more: remove it");
     }
@@ -67,7 +69,7 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
         .enable_all()
         .build();
     let runtime = runtime.context("cannot start the threads of the server")?;
-    let ended = runtime.block_on(serve(flags, config, schema));
+    let ended = runtime.block_on(serve(flags, config, schema, &dropped));
     // A task that still runs was cut on purpose, or reads a directory that does not answer.
     runtime.shutdown_background();
     ended
@@ -82,11 +84,16 @@ struct Parts {
     directory: Directory,
 }
 
-async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(), Failure> {
+async fn serve(
+    flags: &ServeFlags,
+    config: Config,
+    schema: Schema,
+    dropped: &Counter,
+) -> Result<(), Failure> {
     let mut signals = Signals::new().context("cannot listen to signals")?;
     let file = ConfigFile::new(flags.clone(), config.clone());
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
-    let (admin, server_metrics, metrics) = admin(directory.catalog());
+    let (admin, server_metrics, metrics) = admin(directory.catalog(), dropped);
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).await.map(|bound| watch(bound, &admin));
@@ -144,10 +151,13 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
 }
 
 /// The admin interface and all metrics.
-fn admin(catalog: Catalog) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
+fn admin(
+    catalog: Catalog,
+    dropped: &Counter,
+) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
     let mut registry = Registry::default();
     let server_metrics = chancery_server::Metrics::registered(&mut registry);
-    let metrics = LoadMetrics::registered(&mut registry);
+    let metrics = LoadMetrics::registered(&mut registry, dropped);
     let readiness = Readiness::default();
     let admin = Admin { readiness, loaded: LoadStatus::new(catalog), registry };
     (Arc::new(admin), server_metrics, metrics)
