@@ -1,8 +1,8 @@
 //! The state that all connections of a server share: the parts that the program gave it, and the
 //! numbers of connections and streams.
 //!
-//! The parts are not replaced while the server runs, and the numbers are atomics, so there is no
-//! lock. Not here: the state of one connection (`connection`), and the snapshots and their watches
+//! The parts are not replaced while the server runs, and the numbers are atomics. The only lock is
+//! that of the log's limiter, for lines that are rare. Not here: the state of one connection (`connection`), and the snapshots and their watches
 //! (`store`).
 
 use std::sync::Arc;
@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
+use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::event::{Observer, StreamEvent};
+use crate::log_limiter::LogLimiter;
 use crate::metrics::Metrics;
 use crate::policy::{Peer, Policy};
 use crate::store::Store;
@@ -26,6 +28,7 @@ pub(crate) struct ServerState {
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
     pub(crate) connections: AtomicUsize,
+    pub(crate) log_limiter: LogLimiter,
     trusted: Arc<Settings>,
     untrusted: Arc<Settings>,
     streams: AtomicUsize,
@@ -59,6 +62,7 @@ impl ServerState {
             metrics,
             schema,
             connections: AtomicUsize::new(0),
+            log_limiter: LogLimiter::new(Instant::now()),
             streams: AtomicUsize::new(0),
             last_stream: AtomicU64::new(0),
         }

@@ -8,8 +8,11 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::process::Stdio;
 
+use bytes::Bytes;
+use chancery_proto::frames::{Messages, framed};
 use daemon::ports::Port;
-use daemon::{PATIENCE, Pipe, Running, chancery, cluster, directory, eventually, exchange};
+use daemon::{PATIENCE, Pipe, Running, Server, chancery, cluster, directory, eventually, exchange};
+use h2::{RecvStream, SendStream};
 use tempfile::TempDir;
 
 /// More than a pipe takes that nobody reads, several times over.
@@ -92,7 +95,6 @@ fn lines_without_room_are_counted_and_the_log_says_how_many() {
         .map(|line| line["dropped"].as_u64().unwrap())
         .sum();
     assert!(told >= dropped, "{told} of {dropped} in {log}");
-    assert!(log.contains("\"message\":\"stopped\""), "what is logged last is written too: {log}");
 }
 
 #[test]
@@ -104,3 +106,112 @@ fn a_failure_is_told_after_the_log() {
     let logged = told.find("admin interface on").unwrap();
     assert!(logged < told.find("chancery: the configuration has 1 fault").unwrap(), "{told}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_rejects_in_a_loop_writes_a_line_and_hides_nobody() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let mut server = Server::start(&dir, &[]);
+    let mut noisy = Rejecting::open(&server, "noisy").await;
+    let why = "\u{202e}no\n".repeat(100_000);
+    noisy.reject(&why).await;
+    noisy.is_heard().await;
+    for _ in 0..50 {
+        let mut again = Rejecting::open(&server, "noisy").await;
+        again.reject("no again").await;
+        again.is_heard().await;
+    }
+    let mut honest = Rejecting::open(&server, "honest").await;
+    honest.reject("an honest reason").await;
+    assert!(server.log_has("an honest reason"));
+    server.signal("TERM");
+    server.ends_well();
+    let log = server.log();
+    let of_noisy: Vec<_> = log.lines().filter(|line| line.contains("noisy")).collect();
+    let rejected: Vec<_> = of_noisy.iter().filter(|line| line.contains(" rejected ")).collect();
+    assert_eq!(rejected.len(), 1, "{of_noisy:#?}");
+    assert!(rejected[0].len() < 10_000 && rejected[0].contains("600000 bytes)"), "{rejected:?}");
+    assert!(!log.contains('\u{202e}'), "{rejected:?}");
+    let summary = of_noisy.iter().find(|line| line.contains("more=")).unwrap();
+    assert!(summary.contains("more=50"), "{summary}");
+}
+
+/// A stream of a client that rejects the clusters it is sent.
+struct Rejecting {
+    send: SendStream<Bytes>,
+    receive: RecvStream,
+    messages: Messages,
+    answer: Vec<u8>,
+}
+
+impl Rejecting {
+    async fn open(server: &Server, node: &str) -> Self {
+        let io = tokio::net::TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
+        let (send, connection) = h2::client::handshake(io).await.unwrap();
+        tokio::spawn(connection);
+        let request = http::Request::post(METHOD).header("content-type", "application/grpc");
+        let mut send = send.ready().await.unwrap();
+        let (response, mut send) = send.send_request(request.body(()).unwrap(), false).unwrap();
+        let node = field(2, &field(1, node.as_bytes()));
+        let first = [node, field(4, CLUSTER.as_bytes())].concat();
+        send.send_data(framed(&first), false).unwrap();
+        let receive = response.await.unwrap().into_body();
+        let (messages, answer) = (Messages::new(usize::MAX), field(4, CLUSTER.as_bytes()));
+        let mut stream = Self { send, receive, messages, answer };
+        let response = stream.next().await;
+        // The nonce, which is short, follows its tag.
+        let at = response.windows(2).position(|two| two[0] == 5 << 3 | 2).unwrap();
+        let nonce = &response[at + 2..][..usize::from(response[at + 1])];
+        stream.answer.extend(field(5, nonce));
+        stream
+    }
+
+    async fn reject(&mut self, why: &str) {
+        let error = field(6, &[&[1 << 3, 3][..], &field(2, why.as_bytes())].concat());
+        let mut rest = framed(&[&*self.answer, &error].concat());
+        while !rest.is_empty() {
+            self.send.reserve_capacity(rest.len());
+            let more = std::future::poll_fn(|cx| self.send.poll_capacity(cx));
+            let room = within("a window", more).await.unwrap().unwrap();
+            let part = rest.split_to(room.min(rest.len()));
+            self.send.send_data(part, false).unwrap();
+        }
+    }
+
+    /// Waits until the server has read all so far: the answer to a request of another type.
+    async fn is_heard(&mut self) {
+        self.send.send_data(framed(&field(4, LISTENER.as_bytes())), false).unwrap();
+        self.next().await;
+    }
+
+    async fn next(&mut self) -> Bytes {
+        loop {
+            if let Some(message) = self.messages.next().unwrap() {
+                return message;
+            }
+            let chunk = within("a response", self.receive.data()).await.unwrap().unwrap();
+            self.receive.flow_control().release_capacity(chunk.len()).unwrap();
+            self.messages.push(chunk);
+        }
+    }
+}
+
+async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("no {what}"))
+}
+
+/// A length-delimited field.
+fn field(number: u8, value: &[u8]) -> Vec<u8> {
+    let mut field = vec![number << 3 | 2];
+    let mut length = value.len();
+    while length >= 0x80 {
+        field.push(u8::try_from(length & 0x7f).unwrap() | 0x80);
+        length >>= 7;
+    }
+    field.push(u8::try_from(length).unwrap());
+    [&field, value].concat()
+}
+
+const METHOD: &str = "http://test/envoy.service.discovery.v3.AggregatedDiscoveryService/\
+                      StreamAggregatedResources";
+const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";

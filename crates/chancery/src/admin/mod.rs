@@ -41,6 +41,7 @@ pub(crate) struct Admin {
 pub(crate) async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
+    let mut failing = false;
     loop {
         let accepted = tokio::select! {
             biased;
@@ -51,6 +52,7 @@ pub(crate) async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: Cancel
         let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
         match accepted {
             Ok((stream, _)) => {
+                failing = false;
                 let admin = Arc::clone(&admin);
                 connections.spawn(async move {
                     connection(stream, admin).await;
@@ -58,7 +60,10 @@ pub(crate) async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: Cancel
                 });
             }
             Err(error) => {
-                warn!(%error, "the admin interface cannot accept a connection");
+                // One line says it until it works again: there are ten attempts in a second.
+                if !std::mem::replace(&mut failing, true) {
+                    warn!(%error, "the admin interface cannot accept a connection");
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -34,7 +34,6 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::audiences::StreamLog;
 use self::change_applier::ChangeApplier;
 pub(crate) use self::first::schema;
 use self::grouping::Grouping;
@@ -106,7 +105,6 @@ async fn serve(
     let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, file);
     applier.loaded(&report);
     let server = Server::new(audiences.store(), audiences, config.server())
-        .with_observer(StreamLog::default())
         .with_metrics(server_metrics)
         .with_schema(schema);
     let applier = Arc::new(applier);
