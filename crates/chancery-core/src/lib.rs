@@ -33,6 +33,7 @@ mod type_url;
 // The public interface.
 pub mod client;
 pub mod percent;
+pub mod printable;
 pub mod server;
 pub use message::{
     DeltaRequest, ErrorDetail, NameError, Request, Scope, SotwRequest, Time, Variant,

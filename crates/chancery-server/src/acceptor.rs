@@ -17,6 +17,7 @@ use tracing::{debug, warn};
 use crate::budget::{MemoryCharge, Permit};
 use crate::connection::{self, ConnectionFuture};
 use crate::listen::{AcceptedSocket, Listener};
+use crate::log_limiter::{LineOrigin, PeerLine};
 use crate::policy::Peer;
 use crate::server_state::ServerState;
 use crate::service::Services;
@@ -46,7 +47,7 @@ impl Acceptor {
                 () = &mut followed => {}
                 accepted = listener.accept() => match accepted {
                     Ok(accepted) => acceptor.admit(accepted, &mut connections),
-                    Err(error) => pause_after(&error).await,
+                    Err(error) => pause_after(&error, &acceptor.services.shared).await,
                 },
             }
         }
@@ -171,8 +172,12 @@ async fn reload_on_change(tls: Option<Arc<Tls>>, shared: &ServerState) {
 
 /// Waits a moment after a connection could not be accepted. That fails when there are no file
 /// descriptors left; connections that end give some back.
-async fn pause_after(error: &std::io::Error) {
-    warn!("cannot accept a connection: {error}");
+async fn pause_after(error: &std::io::Error, shared: &ServerState) {
+    let reason = error.to_string();
+    let origin = LineOrigin { peer: None, proven: true, node: "", of: "", detail: &reason };
+    if shared.log_limiter.admits(PeerLine::NotConnected, &origin, Instant::now()) {
+        warn!("cannot accept a connection: {reason}");
+    }
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 

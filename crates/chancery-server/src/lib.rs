@@ -51,6 +51,7 @@ mod event;
 mod grpc;
 mod http_error;
 mod listen;
+mod log_limiter;
 mod metrics;
 mod policy;
 mod random;

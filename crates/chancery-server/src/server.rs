@@ -148,13 +148,14 @@ impl Server {
         }
         tokio::select! {
             () = stop => {}
-            () = count_resources(&shared) => {}
+            () = regular_work(&shared) => {}
             () = show_budget(&shared) => {}
         }
         stopping.cancel();
         set_health(&services, &health, ServingStatus::NotServing).await;
         let last = Instant::now() + times.drain + times.grace + Duration::from_secs(3);
         while let Ok(Some(_)) = timeout_at(last, tasks.join_next()).await {}
+        shared.log_limiter.log_summaries(Instant::now(), true);
         Ok(())
     }
 }
@@ -191,12 +192,13 @@ async fn set_health(services: &Services, health: &HealthReporter, status: Servin
     }
 }
 
-/// Counts the resources at an interval. Doing so at each publication would cost too much, because
-/// it walks over all types of all audiences. Never ends.
-async fn count_resources(shared: &ServerState) {
+/// Counts the resources at an interval, and logs how many lines were left out. Counting at each
+/// publication would cost too much, because it walks over all types of all audiences. Never ends.
+async fn regular_work(shared: &ServerState) {
     const EVERY: Duration = Duration::from_secs(5);
     loop {
         shared.metrics.count_resources(&shared.store);
+        shared.log_limiter.log_summaries(Instant::now(), false);
         tokio::time::sleep(EVERY).await;
     }
 }

@@ -2,17 +2,20 @@
 //! follows from them.
 //!
 //! The parts are not replaced while the server runs. Not here: the state of one connection
-//! (`connection`), the snapshots and their watches (`store`), and what clients hold (`budget`).
+//! (`connection`), the snapshots and their watches (`store`), what clients hold (`budget`), and which
+//! lines are logged (`log_limiter`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
+use tokio::time::Instant;
 
 use crate::budget::{Budget, PeerShare, Permit};
 use crate::config::Config;
 use crate::event::{Observer, StreamEvent};
+use crate::log_limiter::LogLimiter;
 use crate::metrics::Metrics;
 use crate::policy::{Peer, Policy};
 use crate::store::Store;
@@ -26,6 +29,7 @@ pub(crate) struct ServerState {
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) log_limiter: LogLimiter,
     trusted: Arc<Settings>,
     untrusted: Arc<Settings>,
     last_stream: AtomicU64,
@@ -62,6 +66,7 @@ impl ServerState {
             config,
             metrics,
             schema,
+            log_limiter: LogLimiter::new(Instant::now()),
             last_stream: AtomicU64::new(0),
         }
     }

@@ -16,7 +16,6 @@ mod logging;
 mod serve;
 mod watch;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -25,14 +24,15 @@ use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 
 fn main() -> ExitCode {
-    match run() {
+    let code = match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // An error of this write cannot be reported anywhere.
-            write!(io::stderr(), "{failure}").ok();
+            logging::print_last(&failure.to_string());
             failure.code()
         }
-    }
+    };
+    logging::finish();
+    code
 }
 
 fn run() -> Result<(), Failure> {

@@ -1,7 +1,9 @@
 //! The account of one stream: each event becomes a log line, metrics, and a call of the observers.
 //!
-//! Bodies are neither logged nor given to observers (S-138).
+//! Texts of the client are cut, and lines that it can repeat pass the limiter of the log. Bodies are
+//! neither logged nor given to observers (S-138).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::event::{StreamEvent, StreamEventKind};
+use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::{Metrics, StreamLabels, TypeCounters, TypeLabels, observe};
 use crate::policy::{Client, Peer};
 use crate::server_state::{ServerState, StreamPermit};
@@ -34,6 +37,10 @@ pub(crate) struct Account {
     types: Vec<(TypeUrl, TypeStats)>,
     /// The status with which the server ended the stream.
     ended: Option<i32>,
+    /// True if the client has acknowledged a response.
+    proven: bool,
+    /// True if a line said that the stream was opened.
+    told: bool,
 }
 
 /// The measurements of one type.
@@ -66,6 +73,8 @@ impl Account {
             published: None,
             types: Vec::new(),
             ended: None,
+            proven: false,
+            told: false,
         };
         let labels = account.labels();
         account.metrics().streams.get_or_create(&labels).inc();
@@ -81,8 +90,14 @@ impl Account {
 
     /// Notes the audience that the policy chose.
     pub(crate) fn assigned(&mut self, audience: &AudienceName) {
-        debug!(stream = self.id, node = self.node_id(), group = audience.as_str(), "grouped");
-        self.audience = Some(audience.clone());
+        let moved = self.audience.replace(audience.clone()).is_some();
+        if self.admits(PeerLine::StreamChanged, "", "") {
+            let (stream, node, group) = (self.id, self.node_id(), name(audience.as_str()));
+            let (node, group) = (&*node, &*group);
+            let what = if moved { "stream moved" } else { "stream opened" };
+            info!(stream, node, group, peer = %self.peer, "{what}");
+            self.told = true;
+        }
         self.observe(StreamEventKind::Assigned);
     }
 
@@ -94,9 +109,10 @@ impl Account {
     /// Notes a response that was sent.
     pub(crate) fn sent(&mut self, response: &Response, bytes: usize) {
         let Response { type_url, version, nonce, entries, removed, .. } = response;
-        let (stream, node, of, resources) =
-            (self.id, self.node_id(), type_url.short(), entries.len());
-        let (version, nonce, removed) = (&**version, &**nonce, removed.len());
+        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        let (version, nonce, resources, removed) =
+            (&**version, &**nonce, entries.len(), removed.len());
+        let (node, of) = (&*node, &*of);
         debug!(stream, node, r#type = of, version, nonce, resources, removed, bytes, "sent");
         self.measure(type_url, bytes);
         self.observe(StreamEventKind::Sent { type_url, version, resources, bytes });
@@ -118,10 +134,7 @@ impl Account {
             Event::Landed => self.landed(),
             Event::Skipped { type_url, nonce } => self.skipped(type_url, nonce),
             Event::Stale { type_url, nonce } => self.stale(type_url, nonce),
-            Event::IdentityIgnored { claimed } => {
-                let (stream, node) = (self.id, self.node_id());
-                warn!(stream, node, claimed, "another identity on the same stream: ignored");
-            }
+            Event::IdentityIgnored { claimed } => self.identity_ignored(claimed),
             // The session acts on the events of the identity, and records what it did.
             _ => {}
         }
@@ -130,8 +143,11 @@ impl Account {
     /// Logs that the server ends the stream through the fault of the client. The reason may quote the
     /// client, so it is logged as text, which is escaped.
     pub(crate) fn client_fault(&self, why: &impl std::fmt::Display) {
-        let (stream, node, why) = (self.id, self.node_id(), why.to_string());
-        warn!(stream, node, peer = %self.peer, why, "stream closed");
+        let why = why.to_string();
+        if self.admits(PeerLine::StreamRefused, "", &why) {
+            let (stream, node, why) = (self.id, self.node_id(), message(&why));
+            warn!(stream, node = &*node, peer = %self.peer, why = &*why, "stream closed");
+        }
     }
 
     /// Notes the status with which the server ends the stream.
@@ -152,14 +168,22 @@ impl Account {
         self.started
     }
 
+    fn identity_ignored(&self, claimed: &str) {
+        if self.admits(PeerLine::IdentityIgnored, "", "") {
+            let (stream, node, claimed) = (self.id, self.node_id(), name(claimed));
+            let (node, claimed) = (&*node, &*claimed);
+            warn!(stream, node, claimed, "another identity on the same stream: ignored");
+        }
+    }
+
     fn landed(&self) {
-        debug!(stream = self.id, node = self.node_id(), "landed");
+        debug!(stream = self.id, node = &*self.node_id(), "landed");
         self.observe(StreamEventKind::Landed);
     }
 
     fn subscribed(&mut self, type_url: &TypeUrl, wildcard: bool, names: usize) {
-        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
-        debug!(stream, node, r#type = of, wildcard, names, "subscribed");
+        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        debug!(stream, node = &*node, r#type = &*of, wildcard, names, "subscribed");
         self.stats(type_url);
         self.observe(StreamEventKind::Subscribed { type_url, wildcard, names });
     }
@@ -167,11 +191,14 @@ impl Account {
     /// Logs that the client names no resource. Some clients never do, and nothing else would show
     /// that they wait.
     fn unnamed(&self, type_url: &TypeUrl, resources: usize) {
-        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
+        if !self.admits(PeerLine::Unnamed, type_url.short(), "") {
+            return;
+        }
+        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
         info!(
             stream,
-            node,
-            r#type = of,
+            node = &*node,
+            r#type = &*of,
             resources,
             "the client names no resource and is sent none; `limits.wildcard-types` would send all"
         );
@@ -185,8 +212,9 @@ impl Account {
         after: Duration,
         now: Instant,
     ) {
-        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
-        debug!(stream, node, r#type = of, version, nonce, ?after, "acked");
+        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        debug!(stream, node = &*node, r#type = &*of, version, nonce, ?after, "acked");
+        self.proven = true;
         let TypeStats { counters, published, .. } = self.stats(type_url);
         counters.acks.inc();
         counters.ack_latency.observe(after.as_secs_f64());
@@ -198,27 +226,39 @@ impl Account {
     }
 
     fn nacked(&self, type_url: &TypeUrl, version: &str, nonce: &str, error: &ErrorDetail) {
-        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
+        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        let (node, of) = (&*node, &*of);
         // The client's words about a secret may quote it (S-138).
         let secret = type_url.api() == Api::Sds;
         let (code, text) = (error.code, if secret { "[withheld]" } else { &*error.message });
-        warn!(stream, node, r#type = of, version, nonce, code, text, "rejected");
+        let text = &*message(text);
+        if self.admits(PeerLine::Rejected, type_url.short(), version) {
+            warn!(stream, node, r#type = of, version, nonce, code, text, "rejected");
+        } else {
+            debug!(stream, node, r#type = of, version, nonce, code, text, "rejected once more");
+        }
         let labels = TypeLabels::new(self.variant, type_url);
         self.metrics().nacks.get_or_create(&labels).inc();
         self.observe(StreamEventKind::Rejected { type_url, version, error });
     }
 
     fn skipped(&self, type_url: &TypeUrl, nonce: &str) {
-        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
-        debug!(stream, node, r#type = of, nonce, "skipped: a later response was answered");
+        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        debug!(
+            stream,
+            node = &*node,
+            r#type = &*of,
+            nonce,
+            "skipped: a later response was answered"
+        );
         let labels = TypeLabels::new(self.variant, type_url);
         self.metrics().skipped.get_or_create(&labels).inc();
         self.observe(StreamEventKind::Skipped { type_url });
     }
 
     fn stale(&self, type_url: &TypeUrl, nonce: &str) {
-        let (stream, node, of) = (self.id, self.node_id(), type_url.short());
-        debug!(stream, node, r#type = of, nonce, "stale");
+        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        debug!(stream, node = &*node, r#type = &*of, nonce = &*name(nonce), "stale");
         let labels = TypeLabels::new(self.variant, type_url);
         self.metrics().stale.get_or_create(&labels).inc();
         self.observe(StreamEventKind::Stale { type_url });
@@ -238,11 +278,11 @@ impl Account {
             let labels = TypeLabels::new(self.variant, type_url);
             observe(&self.metrics().first_answer, &labels, asked.elapsed());
         }
-        if warns {
-            let (node, of) = (self.node_id(), type_url.short());
+        if warns && self.admits(PeerLine::TooLarge, type_url.short(), "") {
+            let (node, of) = (self.node_id(), name(type_url.short()));
             warn!(
-                node,
-                r#type = of,
+                node = &*node,
+                r#type = &*of,
                 bytes,
                 limit,
                 "large and not to be split: clients may refuse it"
@@ -277,8 +317,17 @@ impl Account {
         &self.permit.shared().metrics
     }
 
-    fn node_id(&self) -> &str {
-        self.node.as_ref().map_or("", |node| &node.id)
+    /// The id of the node, cut to the length of a log line.
+    fn node_id(&self) -> Cow<'_, str> {
+        self.node.as_ref().map_or(Cow::Borrowed(""), |node| name(&node.id))
+    }
+
+    /// Returns true if a line is to be logged that the client can cause again and again.
+    fn admits(&self, line: PeerLine, of: &str, detail: &str) -> bool {
+        let (peer, proven) = (self.peer.address, self.proven);
+        let node = self.node.as_ref().map_or("", |node| &*node.id);
+        let origin = LineOrigin { peer, proven, node, of, detail };
+        self.shared().log_limiter.admits(line, &origin, Instant::now())
     }
 
     fn labels(&self) -> StreamLabels {
@@ -290,7 +339,13 @@ impl Drop for Account {
     fn drop(&mut self) {
         self.metrics().streams.get_or_create(&self.labels()).dec();
         let after = self.started.elapsed();
-        debug!(stream = self.id, node = self.node_id(), code = self.ended, ?after, "gone");
+        let (stream, node) = (self.id, self.node_id());
+        if self.told {
+            let (code, seconds) = (self.ended, after.as_secs());
+            info!(stream, node = &*node, code, seconds, "stream closed");
+        } else {
+            debug!(stream, node = &*node, code = self.ended, ?after, "gone");
+        }
         self.observe(StreamEventKind::Gone { code: self.ended, after });
     }
 }

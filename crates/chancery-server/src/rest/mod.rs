@@ -18,6 +18,7 @@ use tracing::{debug, warn};
 
 use crate::activity::RequestContext;
 use crate::http_error::http_error;
+use crate::log_limiter::{LineOrigin, PeerLine, name};
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
 use crate::request_body::RequestBody;
@@ -188,9 +189,19 @@ impl RestPoll<'_> {
             return false;
         };
         let node = request.node.as_ref().map_or("", |node| &*node.id);
-        let (of, still) = (self.type_url.short(), &*request.version);
-        warn!(node, r#type = of, served = version, still, times, "served, but not accepted");
+        if self.admits(PeerLine::NotAccepted, node, version) {
+            let (node, still) = (name(node), name(&request.version));
+            let (node, still, of) = (&*node, &*still, self.type_url.short());
+            warn!(node, r#type = of, served = version, still, times, "served, but not accepted");
+        }
         true
+    }
+
+    /// Returns true if a line about this poll is to be logged.
+    fn admits(&self, line: PeerLine, node: &str, detail: &str) -> bool {
+        let (peer, of) = (self.context.peer.address, self.type_url.short());
+        let origin = LineOrigin { peer, proven: false, node, of, detail };
+        self.shared.log_limiter.admits(line, &origin, Instant::now())
     }
 
     fn data(
@@ -203,11 +214,14 @@ impl RestPoll<'_> {
         let json =
             response_to_json(schema, self.type_url, version, &config.control_plane, resources)
                 .map_err(|error| {
-                    warn!(r#type = self.type_url.short(), "no answer over REST: {error}");
-                    Box::new(http_error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
+                    let reason = error.to_string();
+                    if self.admits(PeerLine::Unanswerable, "", &reason) {
+                        warn!(r#type = self.type_url.short(), "no answer over REST: {reason}");
+                    }
+                    Box::new(http_error(StatusCode::INTERNAL_SERVER_ERROR, &reason))
                 })?;
-        let node = node.map_or("", |node| &node.id);
-        let (of, bytes) = (self.type_url.short(), json.len());
+        let node = name(node.map_or("", |node| &node.id));
+        let (node, of, bytes) = (&*node, self.type_url.short(), json.len());
         debug!(node, r#type = of, version, resources = resources.len(), bytes, "answered a poll");
         metrics.count_poll(self.type_url, bytes);
         let mut response = Response::new(Bytes::from(json));

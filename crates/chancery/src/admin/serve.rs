@@ -59,6 +59,7 @@ fn begin(listener: BoundListener) -> io::Result<(Runtime, TcpListener)> {
 
 async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken) {
     let mut connections = Connections::default();
+    let mut failing = false;
     loop {
         let accepted = tokio::select! {
             biased;
@@ -67,9 +68,15 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => connections.add(stream, Arc::clone(&admin)),
+            Ok((stream, _)) => {
+                failing = false;
+                connections.add(stream, Arc::clone(&admin));
+            }
             Err(error) => {
-                warn!(%error, "the admin interface cannot accept a connection");
+                // One line says it until it works again: there are ten attempts in a second.
+                if !std::mem::replace(&mut failing, true) {
+                    warn!(%error, "the admin interface cannot accept a connection");
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         }

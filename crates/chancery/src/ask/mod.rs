@@ -29,7 +29,6 @@ use chancery_proto::show::Viewer;
 pub(crate) use self::options::QueryArgs;
 pub(crate) use self::query::Query;
 pub(crate) use self::render::{Renderer, Row, plain};
-use crate::config::LogFormat;
 use crate::exit::Failure;
 use crate::logging;
 use crate::serve;
@@ -51,7 +50,7 @@ impl QueryPlan {
     /// If the flags make no sense, or name a file that cannot be used, or a target that is none.
     pub(crate) fn new(args: &QueryArgs) -> Result<Self, Failure> {
         if let Some(level) = args.output.level() {
-            logging::start(LogFormat::Text, level);
+            logging::start_tool(level);
         }
         let mut queries = queries(args)?;
         let target = args.target.as_deref().map(bootstrap::target).transpose()?;

@@ -28,7 +28,7 @@ pub(crate) use flags::ServeFlags;
 pub(crate) use groups::{Decision, GroupRule};
 pub(crate) use limits::LimitsTable;
 pub(crate) use load::{InvalidConfig, effective};
-pub(crate) use units::Span;
+pub(crate) use units::{Size, Span};
 
 /// The whole of `chancery.yaml`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -106,7 +106,7 @@ pub(crate) enum ChangeDetection {
 }
 
 /// The `log` table.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a mapping")]
 pub(crate) struct LogTable {
     /// The form of a line. Default: `text`.
@@ -114,6 +114,9 @@ pub(crate) struct LogTable {
     /// The level of the least important lines that are still written. Default: `info`. `debug`
     /// writes every request and response.
     pub(crate) level: LogLevel,
+    /// The bytes of lines that wait for whoever reads stderr; lines for which there is no room are
+    /// dropped and counted. Default: 4MiB.
+    pub(crate) buffer: Size,
 }
 
 /// The form of log lines.
@@ -142,6 +145,13 @@ pub(crate) enum LogLevel {
     Debug,
     /// Everything.
     Trace,
+}
+
+impl Default for LogTable {
+    fn default() -> Self {
+        let (format, level) = (LogFormat::default(), LogLevel::default());
+        Self { format, level, buffer: Size(4 << 20) }
+    }
 }
 
 impl Config {

@@ -1,39 +1,11 @@
-//! The assignment of the daemon's clients to the audiences of its directory, and a log of the streams
-//! that come and go.
+//! The assignment of the daemon's clients to the audiences of its directory.
 
-use std::collections::{BTreeSet, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
 
 use chancery_catalog::OverlayNames;
-use chancery_server::{Assign, Audiences, Client, Observer, Refusal, StreamEvent, StreamEventKind};
-use tracing::info;
+use chancery_server::{Assign, Audiences, Client, Refusal};
 
 use super::grouping::Grouping;
-
-/// A log of the streams that come and go.
-#[derive(Default)]
-pub(crate) struct StreamLog {
-    /// The streams that belong to an audience.
-    streams: Mutex<HashSet<u64>>,
-}
-
-impl Observer for StreamLog {
-    fn observe(&self, event: &StreamEvent<'_>) {
-        let (stream, node) = (event.stream, event.node.map_or("", |node| &node.id));
-        // No code panics with the lock held, and what it guards would be whole even then.
-        let streams = || self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (StreamEventKind::Assigned, Some(group)) = (&event.kind, event.audience) {
-            let is_new = streams().insert(stream);
-            let what = if is_new { "stream opened" } else { "stream moved" };
-            info!(stream, node, %group, peer = %event.peer, "{what}");
-        }
-        if let StreamEventKind::Gone { after, .. } = event.kind
-            && streams().remove(&stream)
-        {
-            info!(stream, node, seconds = after.as_secs(), "stream closed");
-        }
-    }
-}
 
 impl Assign for Grouping {
     fn group(&self, client: &Client<'_>, groups: &OverlayNames) -> Result<Option<String>, Refusal> {

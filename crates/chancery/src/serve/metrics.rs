@@ -1,4 +1,4 @@
-//! The metrics of the daemon about loads of its directory. Not here: those of streams, which are in
+//! The metrics of the daemon about loads of its directory and about its log. Not here: those of streams, which are in
 //! `chancery-server`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-/// The metrics of loads. Clones count into the same series.
+/// The metrics of the daemon. Clones count into the same series.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoadMetrics {
     loads: Family<LoadLabels, Counter>,
@@ -25,7 +25,8 @@ struct LoadLabels {
 
 impl LoadMetrics {
     /// Metrics that are read through `registry`, under names that start with `chancery_`.
-    pub(crate) fn registered(registry: &mut Registry) -> Self {
+    /// `dropped` counts the lines that are missing in the log.
+    pub(crate) fn registered(registry: &mut Registry, dropped: &Counter) -> Self {
         let it = Self::default();
         for result in [WHOLE, FAULTY] {
             drop(it.loads.get_or_create(&LoadLabels { result }));
@@ -45,6 +46,7 @@ impl LoadMetrics {
         );
         let help = "1 while chancery.yaml has a fault and an older one is in force";
         to.register("config_faulty", help, it.config_faults.clone());
+        to.register("log_lines_dropped", "Lines that are missing in the log", dropped.clone());
         it
     }
 
@@ -74,7 +76,7 @@ mod tests {
     fn a_load_is_counted_by_its_result() {
         // S-140
         let mut registry = Registry::default();
-        let metrics = LoadMetrics::registered(&mut registry);
+        let metrics = LoadMetrics::registered(&mut registry, &Counter::default());
         metrics.loaded(0);
         metrics.loaded(3);
         metrics.config(true);
@@ -95,7 +97,7 @@ mod tests {
     fn every_metric_is_documented() {
         let mut registry = Registry::default();
         let _server = chancery_server::Metrics::registered(&mut registry);
-        let _own = LoadMetrics::registered(&mut registry);
+        let _own = LoadMetrics::registered(&mut registry, &Counter::default());
         // The encoded form leaves out what has not been counted yet.
         let all = format!("{registry:?}");
         let names: Vec<_> =

@@ -29,12 +29,12 @@ use chancery_catalog::Catalog;
 use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
 use chancery_sources::{Directory, Following};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::audiences::StreamLog;
 use self::change_applier::ChangeApplier;
 pub(crate) use self::first::schema;
 use self::grouping::Grouping;
@@ -58,7 +58,8 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
         return first::print(&config);
     }
     descriptors::raise();
-    logging::start(config.log.format, config.log.level);
+    let dropped = Counter::default();
+    logging::start(&config.log, dropped.clone()).context("cannot write log lines to stderr")?;
     if config.limits.max_cache_bytes.is_some() {
         warn!("`limits.max-cache-bytes` has no effect any more: remove it");
     }
@@ -69,7 +70,7 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
         .enable_all()
         .build();
     let runtime = runtime.context("cannot start the threads of the server")?;
-    let ended = runtime.block_on(serve(flags, config, schema));
+    let ended = runtime.block_on(serve(flags, config, schema, &dropped));
     // A task that still runs was cut on purpose, or reads a directory that does not answer.
     runtime.shutdown_background();
     ended
@@ -84,11 +85,16 @@ struct Parts {
     directory: Directory,
 }
 
-async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(), Failure> {
+async fn serve(
+    flags: &ServeFlags,
+    config: Config,
+    schema: Schema,
+    dropped: &Counter,
+) -> Result<(), Failure> {
     let mut signals = Signals::new().context("cannot listen to signals")?;
     let file = ConfigFile::new(flags.clone(), config.clone());
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
-    let (admin, server_metrics, metrics) = admin(directory.catalog());
+    let (admin, server_metrics, metrics) = admin(directory.catalog(), dropped);
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
@@ -101,7 +107,6 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, file);
     applier.loaded(&report);
     let server = Server::new(audiences.store(), audiences, server_config(&config))
-        .with_observer(StreamLog::default())
         .with_metrics(server_metrics)
         .with_schema(schema);
     let applier = Arc::new(applier);
@@ -161,10 +166,13 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
 }
 
 /// The admin interface and all metrics.
-fn admin(catalog: Catalog) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
+fn admin(
+    catalog: Catalog,
+    dropped: &Counter,
+) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
     let mut registry = Registry::default();
     let server_metrics = chancery_server::Metrics::registered(&mut registry);
-    let metrics = LoadMetrics::registered(&mut registry);
+    let metrics = LoadMetrics::registered(&mut registry, dropped);
     let readiness = Readiness::default();
     let admin = Admin { readiness, loaded: LoadStatus::new(catalog), registry };
     (Arc::new(admin), server_metrics, metrics)
