@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chancery_core::server::Violation;
 use chancery_core::server::rest::{Answer, answer as decide};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
 use chancery_proto::json::{request_from_json, response_to_json};
@@ -85,13 +86,17 @@ impl RestPoll<'_> {
         while let Some(snapshot) = next {
             let settings = self.shared.settings(&self.context.peer);
             next = match decide(&snapshot, self.type_url, &request, &settings) {
+                Answer::Withheld(why) => return Err(self.withheld(&request, &why)),
                 Answer::Unchanged => self.next_snapshot(&mut watch, until).await,
                 Answer::Pending(then) => {
                     let newer = self.next_snapshot(&mut watch, until).await;
-                    if let (None, Answer::Data { version, resources }) = (&newer, *then) {
-                        return self.data(node, &version, &resources);
+                    match (&newer, *then) {
+                        (None, Answer::Data { version, resources }) => {
+                            return self.data(node, &version, &resources);
+                        }
+                        (_, Answer::Withheld(why)) => return Err(self.withheld(&request, &why)),
+                        _ => newer,
                     }
-                    newer
                 }
                 Answer::Data { version, resources } => {
                     let wait = std::mem::take(&mut may_wait) && self.repeats(&request, &version);
@@ -187,6 +192,17 @@ impl RestPoll<'_> {
         let (of, still) = (self.type_url.short(), &*request.version);
         warn!(node, r#type = of, served = version, still, times, "served, but not accepted");
         true
+    }
+
+    /// The refusal of a stranger that asks for a secret (S-137). It polls again at once, so only
+    /// the first refusals are worth a line.
+    fn withheld(&self, request: &SotwRequest, why: &Violation) -> ErrorResponse {
+        let (node, peer) = (request.node.as_ref().map_or("", |node| &*node.id), &self.context.peer);
+        match self.service.repeats.count(self.type_url, request, "withheld") {
+            None => warn!(node, %peer, "a poll was refused: {why}"),
+            Some(times) => debug!(node, %peer, times, "a poll was refused: {why}"),
+        }
+        Box::new(http_error(StatusCode::FORBIDDEN, &why.to_string()))
     }
 
     fn data(
