@@ -145,7 +145,7 @@ impl StreamBody {
         }
         let more = self.take_requests(cx, now)?;
         self.session.poll_audience(cx, now)?;
-        while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now) {}
+        while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now)? {}
         if self.out.len() > 0 {
             self.check_memory()?;
             self.would_pend =

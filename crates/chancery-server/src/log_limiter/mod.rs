@@ -58,6 +58,8 @@ pub(crate) enum PeerLine {
     NotAccepted,
     /// A poll could not be answered.
     Unanswerable,
+    /// A poll asked for a secret that its client may not have.
+    Withheld,
     /// A connection could not be accepted.
     NotConnected,
 }
@@ -287,6 +289,7 @@ impl Display for PeerLine {
             Self::TooLarge => "large",
             Self::NotAccepted => "served, but not accepted",
             Self::Unanswerable => "no answer over REST",
+            Self::Withheld => "a poll was refused",
             Self::NotConnected => "connection not accepted",
         })
     }
