@@ -234,7 +234,8 @@ impl Machine {
                         ..(**known).clone()
                     };
                     let changed = Arc::new(changed);
-                    self.node_bytes = changed.held_bytes();
+                    self.node_bytes -= known.parameter_bytes();
+                    self.node_bytes += changed.parameter_bytes();
                     self.identity = ClientIdentity::Known(Arc::clone(&changed));
                     events.push(Event::ParametersChanged(changed));
                 }
