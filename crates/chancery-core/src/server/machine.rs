@@ -130,7 +130,7 @@ impl Machine {
 
     /// The time at which the driver calls [`poll`](Self::poll) again if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
-        let warm = self.warming.deadline(self.endpoints(), &self.settings);
+        let warm = self.warming.next_check(&self.settings);
         let routes_wait = self.routes_wait();
         let types = self.subscriptions.iter().filter_map(|subscription| {
             let waits = routes_wait && points_at_clusters(subscription.api());
@@ -406,7 +406,7 @@ impl Machine {
     /// Returns true if there are clusters that routes may point to and that the client was not sent
     /// yet, or cannot use yet.
     fn routes_wait(&self) -> bool {
-        self.warming.deadline(self.endpoints(), &self.settings).is_some() || self.clusters_behind()
+        self.warming.holds_routes() || self.clusters_behind()
     }
 
     fn clusters_behind(&self) -> bool {
