@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::steps::{Steps, cargo, run};
 use crate::supervise::{self, BOUNDS};
-use crate::{counts, deny, fetch, tidy};
+use crate::{counts, deny, fetch, growth, tidy};
 
 /// The variable that makes missing real clients a failure, and not a reason to skip a test.
 const CI: &str = "CHANCERY_CI";
@@ -41,6 +41,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     })?;
     steps.run("deny", || deny::deny(root))?;
     steps.run("counts", || counts::counts(root))?;
+    steps.run("growth", || growth::growth(root))?;
     steps.run("build", || {
         run(&mut cargo(root, &["test", "--workspace", "--all-features", "--no-run", "--quiet"]))
     })?;

@@ -7,17 +7,17 @@
 //!
 //! The number is the same on every run of the same program, however busy the machine is, so a path
 //! that grew is noticed at once and nothing else fails. Other compilers and C libraries change it
-//! by a few percent, for which there is a tolerance. Not here: time (`bench`).
+//! by a few percent, for which there is a tolerance. Not here: time (`bench`), and how a message's
+//! cost grows with its size (`growth`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::steps::{cargo, exists, program, run};
-use crate::supervise::collect;
+use crate::instructions::CountedProgram;
 
 /// The tolerance in percent: a path may take this much more, or less, than recorded.
 const TOLERANCE: u64 = 15;
@@ -66,68 +66,14 @@ pub(crate) fn record(root: &Path) -> Result<()> {
 }
 
 fn count_all(root: &Path) -> Result<InstructionCounts> {
-    valgrind(root)?;
-    let paths = build(root)?;
-    let output = collect(&mut program(root, &paths, &[])).context("hot_paths")?;
-    let names = String::from_utf8(output.stdout)?;
-    let count = |path: &str| {
-        let [few, more] = [FEW, MORE].map(|times| instructions(root, &paths, path, times));
+    let paths = CountedProgram::build(root, "chancery-core", "hot_paths")?;
+    let count = |path: String| {
+        let count = |times: u64| paths.instructions(&[&path, &times.to_string()]);
+        let [few, more] = [FEW, MORE].map(count);
         let passes = MORE - FEW;
-        Ok((path.to_owned(), more?.saturating_sub(few?) / passes))
+        Ok((path, more?.saturating_sub(few?) / passes))
     };
-    names.lines().map(count).collect()
-}
-
-/// Builds the program of the hot paths, and returns its path.
-fn build(root: &Path) -> Result<PathBuf> {
-    let words = [
-        "bench",
-        "-p",
-        "chancery-core",
-        "--bench",
-        "hot_paths",
-        "--no-run",
-        "--quiet",
-        "--message-format",
-        "json",
-    ];
-    let output = collect(&mut cargo(root, &words)).context("`cargo bench`")?;
-    if !output.status.success() {
-        bail!("the hot paths do not build: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    let lines = String::from_utf8(output.stdout)?;
-    let messages = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
-    messages
-        .filter(|message: &serde_json::Value| message["target"]["name"] == "hot_paths")
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo does not say where the hot paths are")
-}
-
-/// All instructions of one run.
-fn instructions(root: &Path, paths: &Path, path: &str, times: u64) -> Result<u64> {
-    let words = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
-    let mut command = program(root, "valgrind", &words);
-    let output = collect(command.arg(paths).arg(path).arg(times.to_string()))?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    refs(&text).ok_or_else(|| anyhow!("valgrind tells no instructions of `{path}`: {text}"))
-}
-
-/// The number in a line such as `==7== I   refs:      1,234`.
-fn refs(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.contains("refs:"))?;
-    line.rsplit(':').next()?.trim().replace(',', "").parse().ok()
-}
-
-/// Makes sure that valgrind is there.
-fn valgrind(root: &Path) -> Result<()> {
-    if exists(&mut program(root, "valgrind", &["--version"])) {
-        return Ok(());
-    }
-    println!("installing valgrind");
-    run(&mut program(root, "apt-get", &["install", "-y", "-q", "valgrind"])).context(
-        "instructions are counted by `valgrind`, which is not here and could not be installed: \
-         install it, or run this as root on Debian",
-    )
+    paths.names()?.into_iter().map(count).collect()
 }
 
 fn compare(recorded: &InstructionCounts, counted: &InstructionCounts) -> Vec<String> {
@@ -184,13 +130,6 @@ mod tests {
     fn the_record_and_the_paths_are_the_same_paths() {
         let faults = compare(&counts("one 1\nold 1"), &counts("one 1\nnew 1"));
         assert_eq!(faults, ["`new` is not recorded", "`old` is recorded and is no path"]);
-    }
-
-    #[test]
-    fn the_number_of_instructions_is_found() {
-        let text = "==7== Cachegrind\n==7== \n==7== I   refs:      1,234,567\n";
-        assert_eq!(refs(text), Some(1_234_567));
-        assert_eq!(refs("==7== killed"), None);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! `cargo xtask`: builds, checks and tests of this repository, as one program.
 //!
 //! ```text
-//!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, build, loom, fuzz, test (steps.rs times each)
+//!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, growth, build, loom, fuzz, test (steps.rs times each)
 //!   conformance > docs/conformance.md, from docs/rules and the tests that cite them
 //!   api ---> docs/api: the public interface of each library, a record that tidy compares
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
+//!   growth > instructions of each kind of message in three sizes: no faster than n log n
 //!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
 //!   deny --> bans, licences and sources of dependencies, as deny.toml has them
 //!   fetch -> target/real: Envoy, gRPC and other real clients and servers, at pinned versions
@@ -25,6 +26,8 @@ mod deny;
 mod fetch;
 mod findings;
 mod functions;
+mod growth;
+mod instructions;
 mod lexer;
 mod parts;
 mod peers;
@@ -49,6 +52,8 @@ cargo xtask VERB
   test [FILTER]  run the tests whose name contains FILTER, real clients included
   counts         count the instructions of the hot paths and compare with the record
                  (`counts --record`: make what is counted the record)
+  growth         count the instructions of each kind of message in three sizes, and fail if
+                 what one costs grows faster than n log n
   bench ...      measure Chancery beside other servers (`bench --help`); not part of ci
   help           print this
 
@@ -69,6 +74,7 @@ fn main() -> ExitCode {
         ["conformance"] => rules::conformance(&root()),
         ["counts"] => counts::counts(&root()),
         ["counts", "--record"] => counts::record(&root()),
+        ["growth"] => growth::growth(&root()),
         ["deny"] => deny::deny(&root()),
         ["tidy"] => tidy::tidy(&root()),
         ["test"] => ci::test(&root(), None),

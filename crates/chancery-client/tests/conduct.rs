@@ -63,7 +63,7 @@ async fn the_first_request_waits_for_nothing_and_says_who_asks() {
     assert_eq!((node.id.as_str(), node.user_agent_name.as_str()), ("test", "chancery"));
     // C-007
     let features = ["envoy.lb.does_not_support_overprovisioning", "xds.config.resource-in-sotw"];
-    assert_eq!(node.client_features, features);
+    assert_eq!(*node.client_features, features);
     let cluster = field(1, b"a");
     call.say(&response("1", std::slice::from_ref(&cluster)));
     assert_eq!(body(&mut watch).await, cluster);

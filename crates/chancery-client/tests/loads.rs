@@ -99,7 +99,7 @@ async fn one_stream_is_there_while_a_cluster_reports_whatever_becomes_of_discove
     assert_eq!(first.clusters, []);
     let node = first.node.unwrap();
     assert_eq!((node.id.as_str(), node.user_agent_name.as_str()), ("test", "chancery"));
-    assert_eq!(node.client_features, ["envoy.lrs.supports_send_all_clusters"]);
+    assert_eq!(*node.client_features, ["envoy.lrs.supports_send_all_clusters"]);
     // Discovery comes and goes on a connection of its own.
     let clusters = chancery_client::TypeUrl::new("envoy.config.cluster.v3.Cluster");
     let watch = client.watch_raw(&clusters, "a");

@@ -7,6 +7,7 @@
 //! [client features]: https://www.envoyproxy.io/docs/envoy/latest/api/client_features
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// One xDS client, as it describes itself. Nobody has verified it: S-137 says what to compare it
 /// with before trusting it.
@@ -18,14 +19,15 @@ pub struct Node {
     pub cluster: String,
     /// The place where the client runs.
     pub locality: Locality,
-    /// Free-form values for the choice of a snapshot.
-    pub metadata: BTreeMap<String, Value>,
+    /// Free-form values for the choice of a snapshot. A node whose parameters change shares them with
+    /// the one before.
+    pub metadata: Arc<BTreeMap<String, Value>>,
     /// The name of the program, as `envoy` or `gRPC Go`.
     pub user_agent_name: String,
     /// The version of the program, as `1.40.0`; empty if it is not stated.
     pub user_agent_version: String,
     /// The optional parts of the protocol that the client announces.
-    pub client_features: Vec<String>,
+    pub client_features: Arc<[String]>,
     /// The parameters that may change during a stream (S-025), by type URL and key.
     pub dynamic_parameters: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -80,16 +82,24 @@ impl Node {
 
     /// The bytes that are kept of the node, about.
     pub(crate) fn held_bytes(&self) -> usize {
+        self.fixed_bytes() + self.parameter_bytes()
+    }
+
+    /// The bytes of all but the parameters.
+    fn fixed_bytes(&self) -> usize {
         let Locality { region, zone, sub_zone } = &self.locality;
         let (name, version) = (&self.user_agent_name, &self.user_agent_version);
         let texts = [&self.id, &self.cluster, region, zone, sub_zone, name, version];
         let texts = texts.into_iter().chain(self.client_features.iter());
         let features = self.client_features.len() * size_of::<String>();
-        size_of::<Self>() + texts.map(text_bytes).sum::<usize>() + features + self.map_bytes()
+        size_of::<Self>()
+            + texts.map(text_bytes).sum::<usize>()
+            + features
+            + fields_bytes(&self.metadata)
     }
 
-    /// The bytes that are kept of metadata and parameters.
-    fn map_bytes(&self) -> usize {
+    /// The bytes that are kept of the parameters, about.
+    pub(crate) fn parameter_bytes(&self) -> usize {
         let parameters = self.dynamic_parameters.values();
         let params = |of: &BTreeMap<String, String>| {
             let texts = of.iter().map(|(key, value)| text_bytes(key) + text_bytes(value));
@@ -97,7 +107,7 @@ impl Node {
         };
         let keys = self.dynamic_parameters.keys().map(text_bytes).sum::<usize>();
         let parameters = parameters.map(params).sum::<usize>();
-        fields_bytes(&self.metadata) + map_nodes(&self.dynamic_parameters) + keys + parameters
+        map_nodes(&self.dynamic_parameters) + keys + parameters
     }
 
     /// Returns true for an Envoy that knows TTLs. It does since 1.17, and announces no features on
@@ -146,7 +156,7 @@ mod tests {
     use super::*;
 
     fn announcing(feature: &str) -> Features {
-        Node { client_features: vec![feature.to_owned()], ..Node::default() }.features()
+        Node { client_features: [feature.to_owned()].into(), ..Node::default() }.features()
     }
 
     #[test]

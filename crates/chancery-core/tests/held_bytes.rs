@@ -84,7 +84,7 @@ fn the_estimate_is_near_the_truth() {
             let inner: BTreeMap<_, _> = [("key".to_owned(), Value::Number(1.0))].into();
             (format!("{at:020}"), Value::List(vec![Value::Map(inner), Value::Text(at.to_string())]))
         };
-        let metadata = (0..8_000).map(part).collect();
+        let metadata = Arc::new((0..8_000).map(part).collect());
         let node = Node { id: "id".to_owned(), metadata, ..Node::default() };
         let mut request = delta(names("x", 1), Versions::default());
         request.introduce(&Arc::new(node));

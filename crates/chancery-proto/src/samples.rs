@@ -46,8 +46,8 @@ prop_compose! {
         dynamic_parameters in btree_map(text(), btree_map(text(), text(), 0..3), 0..3),
     ) -> Arc<Node> {
         let locality = Locality { region, zone, sub_zone };
-        Arc::new(Node { id, cluster, locality, metadata, user_agent_name, user_agent_version,
-            client_features, dynamic_parameters })
+        Arc::new(Node { id, cluster, locality, metadata: Arc::new(metadata), user_agent_name,
+            user_agent_version, client_features: client_features.into(), dynamic_parameters })
     }
 }
 

@@ -298,7 +298,7 @@ fn node(node: &JsonField<'_>, faults: &mut Vec<Fault>) -> Node {
         Locality { region: part("region"), zone: part("zone"), sub_zone: part("sub_zone") };
     let metadata = node.entries("metadata", faults);
     let metadata = metadata.iter().map(|(key, value)| ((*key).to_owned(), value.value()));
-    Node { id, cluster, locality, metadata: metadata.collect(), ..Node::default() }
+    Node { id, cluster, locality, metadata: Arc::new(metadata.collect()), ..Node::default() }
 }
 
 /// Reads certificate providers. The configuration of a known plugin has to be right; any other is

@@ -11,7 +11,9 @@
 //! overlaid form. An edit makes a plain set of it.
 
 mod diff;
+mod hosts;
 mod iter;
+mod members;
 mod overlay;
 mod pending;
 mod plain;
@@ -22,6 +24,7 @@ use std::sync::{Arc, LazyLock};
 
 pub use self::diff::Change;
 use self::diff::Changes;
+pub(crate) use self::hosts::PatternLengths;
 use self::iter::Resources;
 use self::overlay::{OverlaidContent, Overlay};
 pub use self::pending::Pending;
@@ -105,37 +108,6 @@ impl ResourceSet {
             Content::Plain(plain) => plain.keys.get(key),
             Content::Overlaid(over) => over.name_by_key(key),
         }
-    }
-
-    /// The virtual host that `<route configuration>/<host>` means. A domain that equals the host
-    /// comes first, then the longest suffix wildcard, then the longest prefix wildcard, then `*`
-    /// (S-092,
-    /// [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
-    pub fn get_host(&self, asked: &str) -> Option<&Arc<Resource>> {
-        if let Some(found) = self.get_aliased(asked) {
-            return Some(found);
-        }
-        let (route, host) = asked.rsplit_once('/')?;
-        let host = host.to_ascii_lowercase();
-        let splits: Vec<usize> = host.char_indices().skip(1).map(|(at, _)| at).collect();
-        let suffixes = splits.iter().map(|&at| format!("{route}/*{}", &host[at..]));
-        let prefixes = splits.iter().rev().map(|&at| format!("{route}/{}*", &host[..at]));
-        std::iter::once(format!("{route}/{host}"))
-            .chain(suffixes)
-            .chain(prefixes)
-            .chain(std::iter::once(format!("{route}/*")))
-            .find_map(|key| self.name_by_key(&key))
-            .and_then(|name| self.get(name.as_str()))
-    }
-
-    /// The members of a glob collection (S-117, [xRFC
-    /// TP1](https://github.com/cncf/xds/blob/main/proposals/TP1-xds-transport-next.md)).
-    pub fn members<'a>(
-        &'a self,
-        glob: &'a ResourceName,
-    ) -> impl Iterator<Item = &'a Arc<Resource>> {
-        let prefix = glob.glob_prefix().unwrap_or("\u{10ffff}");
-        self.with_prefix(prefix).filter(move |it| it.name().collection().as_ref() == Some(glob))
     }
 
     /// The resources whose names start with `prefix`.

@@ -113,6 +113,11 @@ impl OverlaidContent {
         })
     }
 
+    /// The further keys that the overlay has.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.overlay.keys.keys()
+    }
+
     /// Returns true if every resource is found under its own name only.
     pub(super) fn is_by_name_only(&self) -> bool {
         self.overlay.keys.is_empty() && self.below.is_plain()

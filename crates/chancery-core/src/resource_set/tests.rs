@@ -71,6 +71,66 @@ fn the_members_of_a_glob_are_its_own() {
     assert_eq!(snapshot.set(&cds()).members(&"a".parse().unwrap()).count(), 0);
 }
 
+#[test]
+fn many_globs_have_the_members_of_each() {
+    // S-115, S-117
+    let mut snapshot = Snapshot::new();
+    for name in ["a", "b?k=1", "deep/c?k=1", "deep/d?k=2", "*?k=3", "deep/er/e"] {
+        snapshot.insert(&cds(), resource(&format!("xdstp://auth/T/{name}"), "1"));
+    }
+    snapshot.insert(&cds(), resource("plain", "1"));
+    let set = snapshot.set(&cds());
+    let globs = ["*", "*?k=1", "*?k=3", "*?k=4", "deep/*?k=1", "deep/*?k=2", "deep/*", "other/*"];
+    let globs = globs.map(|glob| format!("xdstp://auth/T/{glob}").parse::<ResourceName>().unwrap());
+    for some in 0..1 << globs.len() {
+        let some = || globs.iter().enumerate().filter(move |(at, _)| some >> at & 1 == 1);
+        let some = || some().map(|(_, glob)| glob);
+        let by_name = |mut all: Vec<_>| {
+            all.sort_by_key(|member: &&Arc<Resource>| member.name());
+            all
+        };
+        let of_each = some().flat_map(|glob| set.members(glob)).collect();
+        assert_eq!(by_name(set.members_of_any(some())), by_name(of_each));
+        let inhabited = some().filter(|glob| set.members(glob).next().is_some());
+        assert_eq!(set.inhabited(some()), inhabited.collect());
+    }
+    for member in set.iter() {
+        for glob in &globs {
+            let is_member = set.members(glob).any(|found| found == member);
+            assert_eq!(is_member, member.name().collection().as_ref() == Some(glob), "{member:?}");
+        }
+    }
+}
+
+#[test]
+fn no_host_is_longer_than_a_name_in_the_domain_name_system() {
+    // S-092: at the limit, and one past it
+    let mut snapshot = Snapshot::new();
+    let facts = Facts { hosts: vec!["*".into(), "a*".into()], ..Facts::default() };
+    snapshot.insert(&cds(), resource("rc/any", "1").with_facts(facts));
+    let set = snapshot.set(&cds());
+    for (length, is_found) in [(1, true), (255, true), (256, false)] {
+        assert_eq!(set.get_host(&format!("rc/{}", "h".repeat(length))).is_some(), is_found);
+        assert_eq!(set.get_host(&format!("rc/{}", "a".repeat(length))).is_some(), is_found);
+    }
+    assert!(set.get_host("rc/").is_some(), "the name of a host can be missing");
+}
+
+#[test]
+fn an_edit_in_place_forgets_what_was_worked_out() {
+    let with_host = |name: &str, host: &str| {
+        let facts = Facts { hosts: vec![host.into()], ..Facts::default() };
+        resource(name, "1").with_facts(facts)
+    };
+    let mut snapshot = Snapshot::new();
+    snapshot.insert(&cds(), with_host("rc/one", "*.a"));
+    let version = snapshot.set(&cds()).version_text();
+    assert!(snapshot.set(&cds()).get_host("rc/x.bc").is_none());
+    snapshot.insert(&cds(), with_host("rc/other", "*.bc"));
+    assert!(snapshot.set(&cds()).get_host("rc/x.bc").is_some());
+    assert_ne!(snapshot.set(&cds()).version_text(), version);
+}
+
 /// The edit of one name: a resource with a body, an alias, a host and a TTL, or nothing.
 type Edit = (usize, Option<(u8, Option<usize>, bool)>);
 

@@ -162,7 +162,7 @@ impl Machine {
         if self.refusal.is_some() {
             return None;
         }
-        let warm = self.warming.deadline(self.endpoints(), &self.settings);
+        let warm = self.warming.next_check(&self.settings);
         let routes_wait = self.routes_wait();
         let types = self.subscriptions.iter().filter_map(|subscription| {
             let waits = routes_wait && points_at_clusters(subscription.api());
@@ -266,7 +266,8 @@ impl Machine {
                         ..(**known).clone()
                     };
                     let changed = Arc::new(changed);
-                    self.node_bytes = changed.held_bytes();
+                    self.node_bytes -= known.parameter_bytes();
+                    self.node_bytes += changed.parameter_bytes();
                     self.identity = ClientIdentity::Known(Arc::clone(&changed));
                     events.push(Event::ParametersChanged(changed));
                 }
@@ -437,7 +438,7 @@ impl Machine {
     /// Returns true if there are clusters that routes may point to and that the client was not sent
     /// yet, or cannot use yet.
     fn routes_wait(&self) -> bool {
-        self.warming.deadline(self.endpoints(), &self.settings).is_some() || self.clusters_behind()
+        self.warming.holds_routes() || self.clusters_behind()
     }
 
     fn clusters_behind(&self) -> bool {

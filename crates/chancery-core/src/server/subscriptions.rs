@@ -42,7 +42,8 @@ impl Subscriptions {
     }
 
     pub(super) fn get_mut(&mut self, type_url: &TypeUrl) -> Option<&mut Subscription> {
-        self.iter_mut().find(|one| one.type_url() == type_url)
+        let at = self.0.binary_search_by(|one| one.type_url().cmp(type_url)).ok()?;
+        self.at_mut(at)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Subscription> {

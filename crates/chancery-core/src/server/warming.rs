@@ -45,6 +45,8 @@ struct Batch {
     some_without_endpoints: bool,
     /// The load assignments that the other clusters wait for.
     endpoints: Arc<[ResourceName]>,
+    /// The time at which these were looked at last.
+    checked: Time,
 }
 
 impl Warming {
@@ -58,6 +60,7 @@ impl Warming {
             acked: None,
             some_without_endpoints,
             endpoints,
+            checked: now,
         });
         self.remove_warm();
     }
@@ -94,13 +97,32 @@ impl Warming {
         for batch in &mut self.batches {
             if let Some(acked) = batch.acked {
                 let bound = batch.bound(settings);
+                batch.checked = now;
                 batch.retain(|name| now < wait_end(name, bound, acked, endpoints));
             }
         }
         self.remove_warm();
     }
 
-    /// The end of the wait of routes, at the latest; `None` if they need not wait.
+    /// Returns true if routes have to wait.
+    pub(super) fn holds_routes(&self) -> bool {
+        !self.batches.is_empty()
+    }
+
+    /// The time at which to look at the clusters again. It is known without looking at them: those
+    /// that were looked at within the grace for asking may be usable when it ends, and the others at
+    /// the bound.
+    pub(super) fn next_check(&self, settings: &Settings) -> Option<Time> {
+        let of = |batch: &Batch| {
+            let bound = batch.bound(settings);
+            let grace = batch.acked.map(|acked| acked + ASKING_GRACE);
+            grace.filter(|end| batch.checked < *end).map_or(bound, |end| end.min(bound))
+        };
+        self.batches.iter().map(of).min()
+    }
+
+    /// The end of the wait of routes, at the latest; `None` if they need not wait. All clusters are
+    /// looked at.
     pub(super) fn deadline(
         &self,
         endpoints: Option<&Subscription>,

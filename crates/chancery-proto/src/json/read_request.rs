@@ -238,10 +238,10 @@ impl From<JsonNode> for Node {
                 zone: locality.zone.unwrap_or_default(),
                 sub_zone: locality.sub_zone.unwrap_or_default(),
             },
-            metadata: metadata.map(|(key, value)| (key, value_of(value))).collect(),
+            metadata: Arc::new(metadata.map(|(key, value)| (key, value_of(value))).collect()),
             user_agent_name: node.user_agent_name.unwrap_or_default(),
             user_agent_version,
-            client_features: node.client_features.unwrap_or_default(),
+            client_features: node.client_features.unwrap_or_default().into(),
             dynamic_parameters: parameters
                 .map(|(of, context)| (of, context.params.unwrap_or_default()))
                 .collect(),

@@ -112,7 +112,7 @@ mod tests {
         let written =
             |request| -> Json { serde_json::from_slice(&request_to_json(&request)).unwrap() };
         assert_eq!(written(SotwRequest::default()), json!({}));
-        let metadata = [("one".to_owned(), Value::Number(1.0))].into();
+        let metadata = std::sync::Arc::new([("one".to_owned(), Value::Number(1.0))].into());
         let node = Node { id: "i".to_owned(), metadata, ..Node::default() };
         let request = SotwRequest {
             node: Some(node.into()),

@@ -6,6 +6,7 @@
 //! node (`decode_request`, `encode_request`), and its JSON (`crate::json`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chancery_core::{Locality, Node, Value};
 use prost::Message;
@@ -110,10 +111,10 @@ impl From<WireNode> for Node {
             id: node.id,
             cluster: node.cluster,
             locality,
-            metadata: node.metadata.map(map_of).unwrap_or_default(),
+            metadata: Arc::new(node.metadata.map(map_of).unwrap_or_default()),
             user_agent_name: node.user_agent_name,
             user_agent_version,
-            client_features: node.client_features,
+            client_features: node.client_features.into(),
             dynamic_parameters: parameters.map(|(of, context)| (of, context.params)).collect(),
         }
     }
@@ -176,7 +177,7 @@ impl From<&Node> for WireNode {
             user_agent_name: node.user_agent_name.clone(),
             user_agent_version: node.user_agent_version.clone(),
             user_agent_build_version: None,
-            client_features: node.client_features.clone(),
+            client_features: node.client_features.to_vec(),
             dynamic_parameters: parameters
                 .map(|(of, params)| (of.clone(), WireContextParams { params: params.clone() }))
                 .collect(),

@@ -104,7 +104,11 @@ impl NodeWords {
             match key.as_str() {
                 "node" if value == "-" => return None,
                 "node" => node.id.clone_from(value),
-                "features" => node.client_features.extend(value.split(',').map(feature)),
+                "features" => {
+                    let more = value.split(',').map(feature);
+                    node.client_features =
+                        node.client_features.iter().cloned().chain(more).collect();
+                }
                 "agent" => {
                     let (name, version) = value.split_once('/').unwrap_or((value, ""));
                     node.user_agent_name = name.to_owned();

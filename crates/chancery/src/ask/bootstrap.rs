@@ -95,7 +95,7 @@ fn introduce(node: &mut Node, given: &NodeArgs) {
     if let Some(locality) = &given.locality {
         node.locality = locality.clone();
     }
-    node.metadata.extend(given.metadata.iter().cloned());
+    std::sync::Arc::make_mut(&mut node.metadata).extend(given.metadata.iter().cloned());
 }
 
 /// Reads a target.

@@ -182,10 +182,11 @@ mod tests {
         };
         node.locality.region = "eu-west".to_owned();
         let labels = [("team".to_owned(), text("pay")), ("a.b".to_owned(), Value::Bool(true))];
-        node.metadata.insert("labels".to_owned(), Value::Map(labels.into()));
-        node.metadata.insert("roles".to_owned(), Value::List(vec![text("x"), text("y")]));
-        node.metadata.insert("shard".to_owned(), Value::Number(7.0));
-        node.metadata.insert("dotted.key".to_owned(), text("z"));
+        let metadata = std::sync::Arc::make_mut(&mut node.metadata);
+        metadata.insert("labels".to_owned(), Value::Map(labels.into()));
+        metadata.insert("roles".to_owned(), Value::List(vec![text("x"), text("y")]));
+        metadata.insert("shard".to_owned(), Value::Number(7.0));
+        metadata.insert("dotted.key".to_owned(), text("z"));
         node
     }
 

@@ -253,7 +253,7 @@ fn json_and_code_make_the_same_bootstrap() {
                 zone: "z".to_owned(),
                 sub_zone: "s".to_owned(),
             },
-            metadata: [("k".to_owned(), map(&[("deep", deep)]))].into(),
+            metadata: Arc::new([("k".to_owned(), map(&[("deep", deep)]))].into()),
             ..Node::default()
         },
         authorities: [
@@ -310,12 +310,12 @@ fn the_software_speaks_for_itself() {
     assert_eq!((node.id.as_str(), node.user_agent_name.as_str()), ("i", "chancery"));
     assert_eq!(node.user_agent_version, env!("CARGO_PKG_VERSION"));
     let ads = ["envoy.lb.does_not_support_overprovisioning", "xds.config.resource-in-sotw"];
-    assert_eq!(node.client_features, ads);
+    assert_eq!(*node.client_features, ads);
     let lrs = bootstrap.node_for(Service::LoadReports);
-    assert_eq!(lrs.client_features, ["envoy.lrs.supports_send_all_clusters"]);
+    assert_eq!(*lrs.client_features, ["envoy.lrs.supports_send_all_clusters"]);
     // Code cannot set these fields either.
     let mut bootstrap = bootstrap;
-    bootstrap.node.client_features = vec!["everything".to_owned()];
+    bootstrap.node.client_features = ["everything".to_owned()].into();
     assert_eq!(bootstrap.node_for(Service::Discovery), node);
 }
 

@@ -15,7 +15,7 @@ use super::merge_lookup::{MergeLookup, seek};
 use super::sotw::WildcardEdit;
 use super::{ClientCopy, FirstRequest, Subscription};
 use crate::server::{Event, Settings, Violation};
-use crate::{DeltaRequest, Features, Names, Resource, ResourceSet};
+use crate::{DeltaRequest, Features, Names, Resource, ResourceName, ResourceSet};
 
 impl Subscription {
     /// Takes the names of a request, whatever its nonce is: a client sends each name once, so a
@@ -44,9 +44,11 @@ impl Subscription {
         let added = self.subscribe(&request.subscribe, is_first, cancelled);
         let mut removed = Vec::new();
         let mut asks = !request.subscribe.is_empty();
+        let mut ended = Vec::new();
         for name in request.unsubscribe.iter() {
-            asks |= self.unsubscribe(name, &mut removed);
+            asks |= self.unsubscribe(name, &mut removed, &mut ended);
         }
+        self.drop_members(&ended);
         if asks {
             self.flight.release(); // A request for more lets the next response go (S-042).
         }
@@ -150,9 +152,10 @@ impl Subscription {
             // version the client stated.
             names.iter().for_each(|name| held.discard(name));
         }
+        let names: Vec<_> = names.into_iter().map(|name| self.interest.known(name)).collect();
         let new = self.interest.extend(names.clone(), &self.type_url);
         let globs = names.iter().filter_map(|name| self.interest.globs().get(name));
-        let members = globs.flat_map(|glob| self.ledger.sent().members(glob));
+        let members = self.ledger.sent().members_of_any(globs).into_iter();
         let members: Vec<_> = members.map(|member| member.name().shared()).collect();
         // A subscription is always answered: the client may have dropped the resource and asked for
         // it again (S-075).
@@ -172,20 +175,26 @@ impl Subscription {
         self.ledger.owe_all_sent();
     }
 
-    /// Removes a name. Returns true if the request has to be answered because of it.
-    fn unsubscribe(&mut self, name: &str, removed: &mut Vec<Spelling>) -> bool {
+    /// Removes a name, and adds to `ended` the wildcard or glob whose members go with it. Returns
+    /// true if the request has to be answered because of it.
+    fn unsubscribe(
+        &mut self,
+        name: &str,
+        removed: &mut Vec<Spelling>,
+        ended: &mut Vec<Ended>,
+    ) -> bool {
         if name == "*" {
-            self.set_wildcard(false);
-            self.ledger.retain_covered(&self.interest);
+            let edit = self.set_wildcard(false);
+            ended.extend((edit == WildcardEdit::Ended).then_some(Ended::Wildcard));
             return false;
         }
         let Some(name) = &self.interest.spelling_of(name) else { return false };
         removed.push(Arc::clone(name));
         self.missing_names.remove(name);
-        let was_glob = self.interest.globs().contains_key(name);
+        let glob = self.interest.globs().get(name).cloned();
         self.interest.remove(name);
-        if was_glob {
-            self.ledger.retain_covered(&self.interest);
+        if let Some(glob) = glob {
+            ended.push(Ended::Glob(glob));
         } else if self.interest.wildcard() {
             // Beside a wildcard the client cannot know whether the resource stays, so it is told
             // (S-081).
@@ -196,7 +205,34 @@ impl Subscription {
         }
         false
     }
+
+    /// Drops the members of globs and of a wildcard that the client is not subscribed to any more.
+    /// Those of a few globs are looked for below their paths; otherwise all keys are looked at once,
+    /// and not once for each glob.
+    fn drop_members(&mut self, ended: &[Ended]) {
+        let globs = ended.iter().map(|ended| match ended {
+            Ended::Wildcard => None,
+            Ended::Glob(glob) => glob.glob_prefix(),
+        });
+        match globs.collect::<Option<Vec<_>>>() {
+            Some(paths) if paths.len() <= FEW_GLOBS => {
+                for path in paths {
+                    self.ledger.retain_covered_below(path, &self.interest);
+                }
+            }
+            _ => self.ledger.retain_covered(&self.interest),
+        }
+    }
 }
+
+/// A wildcard or glob that the client has unsubscribed.
+enum Ended {
+    Wildcard,
+    Glob(ResourceName),
+}
+
+/// The number of globs whose members are looked for one glob after the other.
+const FEW_GLOBS: usize = 4;
 
 /// Returns true if the client holds a resource in its current version. A resource with a TTL is
 /// always sent: it may have expired since the client wrote its versions, and a heartbeat cannot

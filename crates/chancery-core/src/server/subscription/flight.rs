@@ -83,13 +83,19 @@ pub(crate) struct Mention {
 }
 
 impl Flight {
-    /// Adds a response. Returns the oldest one if there are too many: no answer to it is expected
-    /// any more.
-    pub(crate) fn push(&mut self, sent: SentResponse) -> Option<SentResponse> {
+    /// Adds a response. Returns the oldest ones if there are too many, or if they mention too many
+    /// keys together: no answer to them is expected any more.
+    pub(crate) fn push(&mut self, sent: SentResponse) -> Vec<SentResponse> {
         self.released = false;
         self.sent_version = Some(Arc::clone(&sent.version));
-        let given_up =
-            if self.responses.len() == MOST_UNANSWERED { self.responses.pop_front() } else { None };
+        let mut mentions: usize = self.responses.iter().map(|sent| sent.contents.own_len()).sum();
+        let mut given_up = Vec::new();
+        while (self.responses.len() >= MOST_UNANSWERED || mentions > MOST_MENTIONS)
+            && let Some(oldest) = self.responses.pop_front()
+        {
+            mentions -= oldest.contents.own_len();
+            given_up.push(oldest);
+        }
         if self.responses.is_empty() {
             self.responses.reserve_exact(1); // There is rarely a second.
         }
@@ -97,12 +103,16 @@ impl Flight {
         given_up
     }
 
-    /// Adds the contents of an older response to those of the oldest one under way. Returns false
-    /// if none is under way.
-    pub(crate) fn merge_into_next(&mut self, contents: &Contents) -> bool {
+    /// Adds the contents of older responses, the oldest first, to those of the oldest one under way.
+    /// Returns false if none is under way.
+    pub(crate) fn merge_into_next<'a>(
+        &mut self,
+        older: impl DoubleEndedIterator<Item = &'a Contents>,
+    ) -> bool {
         let Some(next) = self.responses.front_mut() else { return false };
-        // If both mention a key, what the newer one gives under it counts.
-        next.contents = Contents::new(next.contents.iter().chain(contents.iter()).collect());
+        // If several mention a key, what the newest one gives under it counts.
+        let older = older.rev().flat_map(Contents::iter);
+        next.contents = Contents::new(next.contents.iter().chain(older).collect());
         true
     }
 
@@ -131,10 +141,10 @@ impl Flight {
         self.responses.back().map(|sent| sent.at + wait)
     }
 
-    /// Takes out the oldest response if a newer one has that nonce.
-    pub(crate) fn take_older_than(&mut self, nonce: &str) -> Option<SentResponse> {
-        let is_older = self.responses.iter().skip(1).any(|sent| *sent.nonce == *nonce);
-        if is_older { self.responses.pop_front() } else { None }
+    /// Takes out the responses that are older than the one with that nonce, if there is one.
+    pub(crate) fn take_older_than(&mut self, nonce: &str) -> Vec<SentResponse> {
+        let at = self.responses.iter().position(|sent| *sent.nonce == *nonce);
+        self.responses.drain(..at.unwrap_or(0)).collect()
     }
 
     /// Takes out the oldest response if it has that nonce: the client has answered it.
@@ -174,6 +184,17 @@ impl Flight {
         self.responses.iter().any(|sent| sent.contents.mentions(key))
     }
 
+    /// The keys that responses under way mention, to be looked up.
+    pub(crate) fn mentioned(&self) -> MentionedKeys<'_> {
+        if self.responses.len() <= 1 {
+            return MentionedKeys::Few(self);
+        }
+        let keys = self.responses.iter().flat_map(|sent| sent.contents.iter());
+        let mut keys: Vec<_> = keys.map(|mention| mention.key).collect();
+        keys.sort_unstable();
+        MentionedKeys::Sorted(keys)
+    }
+
     /// The bytes that are kept of the responses under way, about. A name that was not given counts
     /// again although it may be that of the interest, because it outlives its subscription here.
     pub(crate) fn held_bytes(&self) -> usize {
@@ -185,9 +206,34 @@ impl Flight {
     }
 }
 
+/// The keys that responses under way mention. Those of many responses are put in order first, so that
+/// a key is not looked for in each of them.
+pub(crate) enum MentionedKeys<'a> {
+    Few(&'a Flight),
+    Sorted(Vec<Spelling>),
+}
+
+impl MentionedKeys<'_> {
+    /// Returns true if a key is among them.
+    pub(crate) fn contains(&self, key: &Spelling) -> bool {
+        match self {
+            Self::Few(flight) => flight.mentions(key),
+            Self::Sorted(keys) => keys.binary_search(key).is_ok(),
+        }
+    }
+}
+
 impl Contents {
     pub(crate) fn new(mentions: Vec<Mention>) -> Self {
         Self::Own(OwnContents::new(mentions))
+    }
+
+    /// The number of keys that were due to this client alone.
+    fn own_len(&self) -> usize {
+        match self {
+            Self::Own(own) => own.new.len() + own.known.len() + own.others.len(),
+            Self::Shared { .. } => 0,
+        }
     }
 
     /// All mentions, in no special order.
@@ -270,3 +316,5 @@ impl Mention {
 /// The most responses under way. A client that changes names and never answers could otherwise make
 /// the list grow for ever.
 const MOST_UNANSWERED: usize = 32;
+/// The most keys that older responses under way mention together when another one is sent.
+const MOST_MENTIONS: usize = 256 * 1024;

@@ -17,6 +17,10 @@ pub(super) struct InitialVersions {
     order: Box<[u32]>,
     /// The names that the client asked for again since: their versions do not count.
     discarded: BTreeSet<Spelling>,
+    /// The globs that the client asked for again since: the versions of their members do not count.
+    discarded_globs: BTreeSet<ResourceName>,
+    /// True if the client asked for everything again since.
+    discarded_all: bool,
 }
 
 impl InitialVersions {
@@ -31,7 +35,13 @@ impl InitialVersions {
             order.dedup_by(|one, other| name(one) == name(other));
         }
         let order = order.into();
-        Self { versions, order, discarded: BTreeSet::new() }
+        Self {
+            versions,
+            order,
+            discarded: BTreeSet::new(),
+            discarded_globs: BTreeSet::new(),
+            discarded_all: false,
+        }
     }
 
     /// The bytes that are kept for the client, about.
@@ -39,6 +49,7 @@ impl InitialVersions {
         self.versions.held_bytes()
             + size_of_val(&*self.order)
             + held_bytes::tree(self.discarded.len(), size_of::<Spelling>())
+            + held_bytes::tree(self.discarded_globs.len(), size_of::<Spelling>())
     }
 
     /// Returns true if there are no versions that count.
@@ -54,31 +65,29 @@ impl InitialVersions {
 
     /// The names and versions that count, in order of the names.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let versions = self.order.iter().map(|at| self.versions.at(*at as usize));
-        versions.filter(|(name, _)| !self.discarded.contains(*name))
+        let order = if self.discarded_all { &[] } else { &*self.order };
+        let versions = order.iter().map(|at| self.versions.at(*at as usize));
+        versions.filter(|(name, _)| !self.is_discarded(name))
     }
 
-    /// Discards the version of a name; of a glob, the versions of its members.
+    /// Discards the version of a name; of a glob, the versions of its members. They are told apart
+    /// when the versions are read, because a client can discard many things before.
     pub(super) fn discard(&mut self, name: &Spelling) {
         self.discarded.insert(name.clone());
-        let Some(glob) = ResourceName::parse(name).ok().filter(ResourceName::is_glob) else {
-            return;
-        };
-        self.discard_where(|name| {
-            let name = ResourceName::parse(name);
-            name.is_ok_and(|name| name.collection().as_ref() == Some(&glob))
-        });
+        let glob = (!ResourceName::is_opaque(name)).then(|| ResourceName::parse(name).ok());
+        self.discarded_globs.extend(glob.flatten().filter(ResourceName::is_glob));
     }
 
     /// Discards all versions.
     pub(super) fn discard_all(&mut self) {
-        self.discard_where(|_| true);
+        self.discarded_all = true;
     }
 
-    fn discard_where(&mut self, which: impl Fn(&str) -> bool) {
-        let names = self.iter().map(|(name, _)| name).filter(|name| which(name));
-        let names: Vec<Spelling> = names.map(Spelling::from).collect();
-        self.discarded.extend(names);
+    fn is_discarded(&self, name: &str) -> bool {
+        let of = || ResourceName::parse(name).ok().and_then(|name| name.collection());
+        self.discarded.contains(name)
+            || (!self.discarded_globs.is_empty()
+                && of().is_some_and(|glob| self.discarded_globs.contains(&glob)))
     }
 }
 

@@ -105,6 +105,12 @@ impl Interest {
         new
     }
 
+    /// The text of a name that is kept anyway, if the client is subscribed to the name.
+    pub(crate) fn known(&self, name: Spelling) -> Spelling {
+        let glob = || self.globs.get_key_value(&name).map(|(glob, _)| glob);
+        self.names.get(&name).or_else(glob).cloned().unwrap_or(name)
+    }
+
     /// Replaces the names by equal texts, some of which are kept elsewhere anyway. Those that are
     /// not are `own`.
     pub(crate) fn respell(&mut self, names: BTreeSet<Spelling>, own: usize) {

@@ -16,6 +16,7 @@
 //! [when to send an update]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#when-to-send-an-update
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::flight::{Contents, Flight, Mention};
@@ -320,6 +321,22 @@ impl Ledger {
         self.verdict_unknown.retain(|key| interest.covers(key));
     }
 
+    /// Drops those keys with a prefix that the subscription no longer covers.
+    pub(crate) fn retain_covered_below(&mut self, prefix: &str, interest: &Interest) {
+        let is_gone = |key: &Spelling| key.starts_with(prefix) && !interest.covers(key);
+        let below = || (Bound::Included(prefix), Bound::Unbounded);
+        let mut gone = BTreeSet::new();
+        let mut add = |keys: &mut dyn Iterator<Item = &Spelling>| {
+            let keys = keys.take_while(|key| key.starts_with(prefix));
+            gone.extend(keys.filter(|key| is_gone(key)).cloned());
+        };
+        add(&mut self.owed.range::<str, _>(below()).map(|(key, _)| key));
+        add(&mut self.kept.range::<str, _>(below()).map(|(key, _)| key));
+        add(&mut self.refused.range::<str, _>(below()).map(|(key, _)| key));
+        add(&mut self.verdict_unknown.range::<str, _>(below()));
+        gone.iter().for_each(|key| self.unsubscribe(key));
+    }
+
     /// Ends the wait of removals: the client is owed those that `is_over` is true for, given the
     /// time since when they wait.
     pub(crate) fn owe_removals(&mut self, is_over: impl Fn(Time) -> bool) {
@@ -340,7 +357,8 @@ impl Ledger {
         // Parts that were unsubscribed since count too: one of them may be at fault.
         let outdated = contents.iter().any(is_outdated);
         let uncovered = contents.iter().any(|mention| !interest.covers(&mention.key));
-        for Mention { key, is_new, .. } in wanted().filter(|one| !newer.mentions(&one.key)) {
+        let newer = newer.mentioned();
+        for Mention { key, is_new, .. } in wanted().filter(|one| !newer.contains(&one.key)) {
             if outdated {
                 self.owe_again(&key);
             } else {

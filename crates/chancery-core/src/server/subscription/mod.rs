@@ -44,6 +44,7 @@ mod sotw;
 mod status;
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
 use self::flight::Flight;
@@ -257,7 +258,8 @@ impl Subscription {
 
     /// Owes the client again all names with a prefix (S-094).
     pub(crate) fn resend_below(&mut self, prefix: &str) {
-        for key in self.interest.names().iter().filter(|key| key.starts_with(prefix)) {
+        let names = self.interest.names().range::<str, _>((Included(prefix), Unbounded));
+        for key in names.take_while(|key| key.starts_with(prefix)) {
             self.ledger.owe_again(key);
         }
     }

@@ -50,10 +50,10 @@ impl Subscription {
         events: &mut Vec<Event>,
     ) -> (Vec<ReadResponse>, Option<ReadResponse>) {
         let AckOrNack { nonce, error } = ack_or_nack;
-        let mut skipped = Vec::new();
-        while let Some(sent) = self.flight.take_older_than(nonce) {
-            skipped.push(self.record_unanswered(sent, events));
-        }
+        let skipped = self.flight.take_older_than(nonce);
+        self.set_verdict_unknown(skipped.iter().map(|sent| &sent.contents));
+        let skipped = skipped.into_iter().map(|sent| self.record_unanswered(sent, events));
+        let skipped: Vec<_> = skipped.collect();
         let Some(sent) = self.flight.take(nonce, error.is_none()) else {
             events.extend(self.stale_event(nonce));
             return (skipped, None);
@@ -99,9 +99,8 @@ impl Subscription {
     }
 
     /// Takes in that the client read a response and did not answer it.
-    fn record_unanswered(&mut self, sent: SentResponse, events: &mut Vec<Event>) -> ReadResponse {
+    fn record_unanswered(&self, sent: SentResponse, events: &mut Vec<Event>) -> ReadResponse {
         let SentResponse { nonce, contents, .. } = sent;
-        self.set_verdict_unknown(&contents);
         let type_url = self.type_url.clone();
         events.push(Event::Skipped { type_url, nonce: Arc::clone(&nonce) });
         ReadResponse { nonce, verdict: ResponseVerdict::Unknown, contents }
@@ -127,15 +126,23 @@ impl Subscription {
     /// Takes in that the client rejected a response. A newer response with the whole state has all
     /// that this one had, so the answer to the newer one counts for both.
     fn refuse(&mut self, contents: &Contents) {
-        if !(self.is_full_state() && self.flight.merge_into_next(contents)) {
+        if !(self.is_full_state() && self.flight.merge_into_next(std::iter::once(contents))) {
             self.ledger.refuse(contents, &self.flight, &self.interest);
         }
     }
 
-    /// Takes in that the verdict on a response stays unknown. As with a rejection, the answer to a
-    /// newer response with the whole state counts for both.
-    pub(super) fn set_verdict_unknown(&mut self, contents: &Contents) {
-        if !(self.is_full_state() && self.flight.merge_into_next(contents)) {
+    /// Takes in that the verdicts on responses, the oldest first, stay unknown. As with a rejection,
+    /// the answer to a newer response with the whole state counts for all.
+    pub(super) fn set_verdict_unknown<'a>(
+        &mut self,
+        responses: impl DoubleEndedIterator<Item = &'a Contents> + ExactSizeIterator + Clone,
+    ) {
+        if responses.len() == 0
+            || self.is_full_state() && self.flight.merge_into_next(responses.clone())
+        {
+            return;
+        }
+        for contents in responses {
             self.ledger.set_verdict_unknown(contents, &self.interest);
         }
     }

@@ -34,6 +34,8 @@ struct Due {
     given: Vec<(Arc<Resource>, bool)>,
     entries: Vec<Segment>,
     removed: BTreeSet<Spelling>,
+    /// The globs among the keys that have members.
+    inhabited: BTreeSet<Spelling>,
     /// The approximate size of the entries and removals on the wire.
     bytes: usize,
     /// The approximate size of the errors that may come with them.
@@ -70,7 +72,7 @@ impl Subscription {
         }
         self.has_unanswered_request = false;
         let due = self.collect(now, settings);
-        self.update_missing_names(&due.mentions);
+        self.update_missing_names(&due);
         let errors = self.name_errors(&due, settings);
         let silent = !due.has_content() && errors.is_empty();
         let changed = !silent || (self.is_full_state() && !due.mentions.is_empty());
@@ -108,9 +110,8 @@ impl Subscription {
             at: now,
             contents,
         };
-        if let Some(given_up) = self.flight.push(sent) {
-            self.set_verdict_unknown(&given_up.contents);
-        }
+        let given_up = self.flight.push(sent);
+        self.set_verdict_unknown(given_up.iter().map(|sent| &sent.contents));
         Response {
             variant: self.variant,
             type_url: self.type_url.clone(),
@@ -144,6 +145,7 @@ impl Subscription {
         if self.ledger.owes_nothing() {
             return due;
         }
+        due.inhabited = self.inhabited(self.ledger.owed_keys());
         let mut owed = self.ledger.take_owed().into_iter();
         let mut left = Vec::new();
         let target = self.ledger.target();
@@ -217,8 +219,8 @@ impl Subscription {
 
     /// Adds the statement that a name does not exist, for a delta client (S-067, S-080, S-093).
     fn add_removal(&self, due: &mut Due, key: &Spelling, held: &ClientCopy) {
-        if let Some(glob) = self.interest.globs().get(key) {
-            if self.ledger.target().members(glob).next().is_none() {
+        if self.interest.globs().contains_key(key) {
+            if !due.inhabited.contains(key) {
                 due.removed.insert(Arc::clone(key));
             }
             return;
@@ -247,6 +249,18 @@ impl Subscription {
         }
     }
 
+    /// Those of these keys that are globs with members. All are looked for at once.
+    fn inhabited<'a>(&'a self, keys: impl Iterator<Item = &'a Spelling>) -> BTreeSet<Spelling> {
+        if self.interest.globs().is_empty() {
+            return BTreeSet::new();
+        }
+        let globs = keys.filter_map(|key| Some((key, self.interest.globs().get(key)?)));
+        let globs: Vec<_> = globs.collect();
+        let inhabited = self.ledger.target().inhabited(globs.iter().map(|(_, glob)| *glob));
+        let found = globs.into_iter().filter(|(_, glob)| inhabited.contains(glob));
+        found.map(|(key, _)| Arc::clone(key)).collect()
+    }
+
     /// The entry of a resource under the name in the client's spelling. A name that is an alias is
     /// listed as one.
     fn segment_of(&self, key: &Spelling, resource: &Arc<Resource>) -> Segment {
@@ -264,16 +278,9 @@ impl Subscription {
 
     /// Adds the names of a response that do not exist to `missing_names`, and takes out those that
     /// do.
-    fn update_missing_names(&mut self, mentions: &[Mention]) {
-        for Mention { key, resource, .. } in mentions {
-            if resource.is_some() {
-                self.missing_names.remove(key);
-                continue;
-            }
-            let glob = self.interest.globs().get(key);
-            let exists =
-                glob.is_some_and(|glob| self.ledger.target().members(glob).next().is_some());
-            if exists || !self.interest.is_named(key) {
+    fn update_missing_names(&mut self, due: &Due) {
+        for Mention { key, resource, .. } in &due.mentions {
+            if resource.is_some() || due.inhabited.contains(key) || !self.interest.is_named(key) {
                 self.missing_names.remove(key);
             } else {
                 self.missing_names.entry(Arc::clone(key)).or_insert(Reported::NotYet);
@@ -346,22 +353,21 @@ fn one_for_each_name(mut entries: Vec<Segment>) -> Vec<Segment> {
         return entries;
     }
     entries.sort_by(|one, other| one.name().cmp(other.name()));
-    entries.dedup_by(|later, first| {
-        let is_same = later.name() == first.name();
-        if is_same {
-            *first = merged(first, later);
-        }
-        is_same
-    });
-    entries
+    let merged = entries.chunk_by(|one, next| one.name() == next.name()).map(merged);
+    merged.collect()
 }
 
-/// Merges two entries of one name.
-fn merged(first: &Segment, later: &Segment) -> Segment {
-    let mut entries = first.entries().chain(later.entries());
-    let Some(entry) = entries.next() else { return first.clone() };
-    let aliases = entries.flat_map(|later| later.aliases);
-    let aliases = aliases.fold(entry.aliases, |all, alias| with_alias(all, &alias));
+/// Merges entries of one name. Thousands of names that a client asked by can be one resource.
+fn merged(entries: &[Segment]) -> Segment {
+    let [first, _, ..] = entries else { return entries[0].clone() };
+    let Some(entry) = first.entries().next() else { return first.clone() };
+    let mut aliases = Vec::new();
+    let mut seen = BTreeSet::new();
+    for alias in entries.iter().flat_map(Segment::entries).flat_map(|entry| entry.aliases) {
+        if seen.insert(Arc::clone(&alias)) {
+            aliases.push(alias);
+        }
+    }
     Segment::Own(Arc::new(ResponseEntry { aliases, ..entry }))
 }
 
