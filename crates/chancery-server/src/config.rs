@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chancery_core::server::Settings;
 
-use crate::budget::{Network, half_of_available};
+use crate::budget::{AvailableMemory, Network};
 use crate::random;
 
 /// All settings of a server.
@@ -126,7 +126,7 @@ impl Default for Limits {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             max_request_bytes: 64 * 1024 * 1024,
-            memory: half_of_available(),
+            memory: AvailableMemory::of_this_process().half(),
             balancers: Vec::new(),
             max_streams: 100_000,
             max_streams_per_connection: 1_000,

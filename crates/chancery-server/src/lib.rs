@@ -67,7 +67,7 @@ mod tower_service;
 
 // The public interface.
 pub use audiences::{Assign, Audiences};
-pub use budget::{InvalidNetwork, Network};
+pub use budget::{AvailableMemory, InvalidNetwork, MemoryBound, Network};
 pub use config::{Config, Limits, Times};
 pub use event::{Observer, StreamEvent, StreamEventKind};
 pub use listen::Listener;

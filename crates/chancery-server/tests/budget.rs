@@ -1,4 +1,4 @@
-//! What one client may hold of the server, and what becomes of one that reads nothing.
+//! The share of one client of what the server holds, and the end of one that reads nothing.
 #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod common;

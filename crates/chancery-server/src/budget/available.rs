@@ -3,25 +3,76 @@
 //!
 //! All of them are read from files of Linux. Where one is not there, it limits nothing.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
 /// The number of bytes that is taken for the machine's if nobody says how many it has.
 const UNKNOWN: u64 = 1 << 30;
 
-/// Half of the memory that the process may use, in whole MiB.
-pub(crate) fn half_of_available() -> usize {
-    let bytes = (available(Path::new("/")) / 2).next_multiple_of(1 << 20);
-    usize::try_from(bytes).unwrap_or(usize::MAX / 2)
+/// The memory that the process may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AvailableMemory {
+    /// The number of bytes.
+    pub bytes: u64,
+    /// The limit that says so.
+    pub bound: MemoryBound,
 }
 
-/// The number of bytes that the process may use, from the files below `root`.
-fn available(root: &Path) -> u64 {
-    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
-    let machine = read("proc/meminfo").and_then(|it| of_machine(&it));
-    let process = read("proc/self/limits").and_then(|it| of_process(&it));
-    let group = read("proc/self/cgroup").and_then(|it| of_group(root, &it));
-    [machine, process, group].into_iter().flatten().min().unwrap_or(UNKNOWN)
+/// The limit of the memory of a process that is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemoryBound {
+    /// The memory of the machine.
+    Machine,
+    /// The limit of the control group, as that of a container.
+    ControlGroup,
+    /// The limit of the address space (`ulimit -v`).
+    AddressSpace,
+    /// None is known, so 1 GiB is taken.
+    Unknown,
+}
+
+impl AvailableMemory {
+    /// The memory that this process may use: that of the machine, of the control group or of the
+    /// address space, whichever is the least.
+    pub fn of_this_process() -> Self {
+        Self::below(Path::new("/"))
+    }
+
+    /// The share for clients, which is half, in whole MiB.
+    pub(crate) fn half(self) -> usize {
+        let bytes = (self.bytes / 2).next_multiple_of(1 << 20);
+        usize::try_from(bytes).unwrap_or(usize::MAX / 2)
+    }
+
+    /// The least limit, from the files below `root`.
+    fn below(root: &Path) -> Self {
+        let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+        let known = [
+            (MemoryBound::Machine, read("proc/meminfo").and_then(|it| of_machine(&it))),
+            (
+                MemoryBound::ControlGroup,
+                read("proc/self/cgroup").and_then(|it| of_group(root, &it)),
+            ),
+            (MemoryBound::AddressSpace, read("proc/self/limits").and_then(|it| of_process(&it))),
+        ];
+        let known =
+            known.into_iter().filter_map(|(bound, bytes)| Some(Self { bytes: bytes?, bound }));
+        let least = known.min_by_key(|it| it.bytes);
+        least.unwrap_or(Self { bytes: UNKNOWN, bound: MemoryBound::Unknown })
+    }
+}
+
+impl fmt::Display for MemoryBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Machine => "the memory of the machine",
+            Self::ControlGroup => "the limit of the control group",
+            Self::AddressSpace => "the limit of the address space (`ulimit -v`)",
+            Self::Unknown => "a guess, because no limit is known",
+        })
+    }
 }
 
 /// `MemTotal` of `/proc/meminfo`, which is in KiB.
@@ -69,21 +120,27 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
+    fn available(root: &Path) -> (u64, MemoryBound) {
+        let AvailableMemory { bytes, bound } = AvailableMemory::below(root);
+        (bytes, bound)
+    }
+
     #[test]
     fn the_least_limit_counts() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        assert_eq!(available(root), UNKNOWN);
+        assert_eq!(available(root), (UNKNOWN, MemoryBound::Unknown));
         write(root, "proc/meminfo", "MemTotal:       2048 kB\nMemFree: 1 kB\n");
-        assert_eq!(available(root), 2 << 20);
+        assert_eq!(available(root), (2 << 20, MemoryBound::Machine));
         write(root, "proc/self/cgroup", "0::/a/b\n");
         write(root, "sys/fs/cgroup/a/b/memory.max", "max\n");
-        assert_eq!(available(root), 2 << 20);
+        assert_eq!(available(root), (2 << 20, MemoryBound::Machine));
         write(root, "sys/fs/cgroup/a/memory.max", "1048576\n");
-        assert_eq!(available(root), 1 << 20, "the limit of the group above");
+        let above = (1 << 20, MemoryBound::ControlGroup);
+        assert_eq!(available(root), above, "the limit of the group above");
         let limits = "Limit  Soft  Hard  Units\nMax address space   524288   unlimited   bytes\n";
         write(root, "proc/self/limits", limits);
-        assert_eq!(available(root), 512 << 10);
+        assert_eq!(available(root), (512 << 10, MemoryBound::AddressSpace));
     }
 
     #[test]
@@ -92,13 +149,13 @@ mod tests {
         let root = dir.path();
         write(root, "proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/docker/0123\n");
         write(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "629145600\n");
-        assert_eq!(available(root), 600 << 20);
+        assert_eq!(available(root), (600 << 20, MemoryBound::ControlGroup));
     }
 
     #[test]
     fn what_is_unlimited_limits_nothing() {
         let limits = "Max address space         unlimited            unlimited            bytes\n";
         assert_eq!(of_process(limits), None);
-        assert!(half_of_available() > 0);
+        assert!(AvailableMemory::of_this_process().half() > 0);
     }
 }

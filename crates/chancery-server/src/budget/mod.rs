@@ -23,9 +23,9 @@ mod pool;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+pub use available::{AvailableMemory, MemoryBound};
 pub use network::{InvalidNetwork, Network};
 
-pub(crate) use available::half_of_available;
 pub(crate) use charge::MemoryCharge;
 pub(crate) use memory::MemoryShortage;
 pub(crate) use peer::{PeerShare, Permit};

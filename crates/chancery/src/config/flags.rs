@@ -89,6 +89,10 @@ pub(crate) struct ServeFlags {
     /// Print the configuration that would be in force, and exit
     #[arg(long)]
     pub(crate) print_config: bool,
+
+    /// Print the limits that follow from this machine and the configuration, and exit
+    #[arg(long, conflicts_with = "print_config")]
+    pub(crate) print_limits: bool,
 }
 
 impl ServeFlags {

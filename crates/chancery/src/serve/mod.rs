@@ -13,6 +13,7 @@
 
 mod audiences;
 mod change_applier;
+mod derived_limits;
 mod descriptors;
 mod first;
 mod grouping;
@@ -58,6 +59,9 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
         return first::print(&config);
     }
     descriptors::raise();
+    if flags.print_limits {
+        return derived_limits::print(&config);
+    }
     let dropped = Counter::default();
     logging::start(&config.log, dropped.clone()).context("cannot write log lines to stderr")?;
     if config.limits.max_cache_bytes.is_some() {
