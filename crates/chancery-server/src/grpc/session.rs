@@ -18,6 +18,7 @@ use super::framing::{Frames, frame};
 use super::status;
 use crate::policy::Peer;
 use crate::server_state::{ServerState, StreamPermit};
+use crate::slice::{LARGE_STREAM, LONG_REQUEST, beside_workers};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
@@ -49,6 +50,13 @@ impl StreamSession {
     /// # Errors
     /// With the status to end the stream with.
     pub(crate) fn receive(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
+        if message.len() < LONG_REQUEST {
+            return self.take_request(message, now);
+        }
+        beside_workers(|| self.take_request(message, now))
+    }
+
+    fn take_request(&mut self, message: &[u8], now: Instant) -> Result<(), Status> {
         let limits = self.shared().config.protocol.request_limits();
         let request = match self.variant {
             Variant::Sotw => wire::decode_sotw_within(message, &limits).map(Request::Sotw),
@@ -80,6 +88,13 @@ impl StreamSession {
 
     /// Adds the next response. Returns false if there is none.
     pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> bool {
+        if self.machine.held_bytes() < LARGE_STREAM {
+            return self.add_response(out, now);
+        }
+        beside_workers(|| self.add_response(out, now))
+    }
+
+    fn add_response(&mut self, out: &mut Frames, now: Instant) -> bool {
         let Some(response) = self.machine.poll(self.time(now)) else {
             if let Some(event) = self.machine.landed() {
                 self.account.record(&event, now);
