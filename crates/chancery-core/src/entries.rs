@@ -136,14 +136,22 @@ impl Segment {
         }
     }
 
+    /// The resources that are entries under their own names.
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        match self {
+            Self::Run(run) => run.resources(),
+            Self::Resource(resource) => std::slice::from_ref(resource),
+            Self::Own(_) => &[],
+        }
+    }
+
     /// Each entry by itself.
     pub(crate) fn entries(&self) -> impl Iterator<Item = ResponseEntry> {
-        let (resources, own) = match self {
-            Self::Run(run) => (run.resources(), None),
-            Self::Resource(resource) => (std::slice::from_ref(resource), None),
-            Self::Own(entry) => (&[][..], Some(ResponseEntry::clone(entry))),
+        let own = match self {
+            Self::Own(entry) => Some(ResponseEntry::clone(entry)),
+            Self::Run(_) | Self::Resource(_) => None,
         };
-        resources.iter().map(ResponseEntry::of).chain(own)
+        self.resources().iter().map(ResponseEntry::of).chain(own)
     }
 }
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::server::Settings;
 use crate::server::subscription::empty_means_everything;
+use crate::server::{Entries, Segment, Settings};
 use crate::{
     Api, Pending, Resource, ResourceName, ResourceSet, Snapshot, SotwRequest, TypeUrl, Version,
 };
@@ -26,8 +26,9 @@ pub enum Answer {
     Data {
         /// The `version_info` of the answer.
         version: Arc<str>,
-        /// The resources that the client asked for, as far as they exist.
-        resources: Vec<Arc<Resource>>,
+        /// The resources that the client asked for, as far as they exist, each under its own name. All
+        /// who ask for everything share the list.
+        resources: Entries,
     },
 }
 
@@ -48,11 +49,13 @@ pub fn answer(
     } else {
         request.names.contains("*")
     };
-    let resources = if everything { set.iter().cloned().collect() } else { named(set, request) };
-    let version = version_of(set, &resources, everything);
+    let named = if everything { Vec::new() } else { named(set, request) };
+    let version = version_of(set, &named, everything);
     let answer = if !request.version.is_empty() && version.matches(&request.version) {
         Answer::Unchanged
     } else {
+        let named = || named.into_iter().map(Segment::Resource).collect::<Vec<_>>();
+        let resources = if everything { set.whole().clone() } else { named().into() };
         Answer::Data { version: version.to_string().into(), resources }
     };
     if is_pending(set, request, everything) { Answer::Pending(Box::new(answer)) } else { answer }
@@ -118,7 +121,7 @@ mod tests {
 
     fn data(answer: Answer) -> (String, Vec<String>) {
         let Answer::Data { version, resources } = answer else { panic!("unchanged") };
-        let names = resources.iter().map(|resource| resource.name().to_string()).collect();
+        let names = resources.iter().map(|entry| entry.name.to_string()).collect();
         (version.to_string(), names)
     }
 
