@@ -12,13 +12,15 @@
 //! The cost of a piece grows with its size (`cargo xtask growth`), so its size tells whether it is long.
 //! Not here: limits of size, which refuse what nobody needs (`config`, `chancery_core::server`).
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::coop::{consume_budget, has_budget_remaining};
+use tokio::task::yield_now;
 
 /// The size in bytes of a request, from which on its work is long. The shortest names in it cost most,
 /// some 10 ms.
@@ -52,6 +54,15 @@ impl Slice {
             spend(took, cx);
         }
         has_budget_remaining()
+    }
+
+    /// Spends the budget as [`spend`](Self::spend) does, and lets others run when it is used up.
+    pub(crate) async fn share(&mut self) {
+        let has_budget = poll_fn(|cx| Poll::Ready(self.spend(cx))).await;
+        if !has_budget {
+            yield_now().await;
+            self.since = Instant::now();
+        }
     }
 }
 
@@ -104,15 +115,15 @@ mod tests {
 
     #[tokio::test]
     async fn time_uses_the_budget_up() {
-        std::future::poll_fn(|cx| {
+        poll_fn(|cx| {
             spend(UNIT * 100, cx);
             assert!(has_budget_remaining());
             spend(UNIT * 100, cx);
             assert!(!has_budget_remaining());
-            std::task::Poll::Ready(())
+            Poll::Ready(())
         })
         .await;
-        tokio::task::yield_now().await;
+        yield_now().await;
         assert!(has_budget_remaining(), "each poll has a budget of its own");
     }
 
