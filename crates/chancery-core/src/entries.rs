@@ -182,6 +182,11 @@ impl Run {
         encoded.slice(&self.range)
     }
 
+    /// Returns true if the run is encoded in a form already, by this response or another.
+    pub fn is_encoded(&self, form: Form) -> bool {
+        self.list.encodings.place(form).get().is_some()
+    }
+
     /// Returns true if a name is not behind the last resource of the run.
     pub(crate) fn reaches(&self, name: &ResourceName) -> bool {
         self.resources().last().is_some_and(|last| name <= last.name())

@@ -27,6 +27,8 @@ use tokio::task::yield_now;
 pub(crate) const LONG_REQUEST: usize = 64 * 1024;
 /// The size in bytes of what a stream keeps for its client, from which on its responses are long.
 pub(crate) const LARGE_STREAM: usize = 1024 * 1024;
+/// The number of resources from which on work on all of them is long.
+pub(crate) const MANY_RESOURCES: usize = 10_000;
 
 /// The time that one unit of the budget of a task stands for. Tokio gives a task 128 of them at a time.
 const UNIT: Duration = Duration::from_micros(100);
