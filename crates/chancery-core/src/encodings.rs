@@ -34,6 +34,8 @@ pub(crate) struct ResourceEncodings(OnceLock<Box<TypedEncodings>>);
 struct TypedEncodings {
     type_url: TypeUrl,
     encodings: PerForm<Bytes>,
+    /// The resource as JSON, for polls over REST. Few servers have any, so it is in a box.
+    json: OnceLock<Box<Bytes>>,
 }
 
 impl ResourceEncodings {
@@ -45,14 +47,35 @@ impl ResourceEncodings {
         form: Form,
         encode: impl FnOnce() -> Bytes,
     ) -> Bytes {
-        let kept = self.0.get_or_init(|| {
-            let encodings = PerForm::default();
-            Box::new(TypedEncodings { type_url: type_url.clone(), encodings })
-        });
-        if kept.type_url != *type_url {
-            return encode(); // One resource under two types is rare.
+        match self.of(type_url) {
+            Some(kept) => kept.encodings.place(form).get_or_init(encode).clone(),
+            None => encode(),
         }
-        kept.encodings.place(form).get_or_init(encode).clone()
+    }
+
+    /// The JSON of the resource as one of this type. If there is none yet, `write` writes it; what
+    /// cannot be written is not kept.
+    pub(crate) fn get_or_write_json<E>(
+        &self,
+        type_url: &TypeUrl,
+        write: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Bytes, E> {
+        let Some(kept) = self.of(type_url) else { return write() };
+        if let Some(json) = kept.json.get() {
+            return Ok((**json).clone());
+        }
+        let written = write()?;
+        Ok((**kept.json.get_or_init(|| Box::new(written))).clone())
+    }
+
+    /// The places for the encodings as one type; `None` if they are taken by another type, because
+    /// one resource under two types is rare.
+    fn of(&self, type_url: &TypeUrl) -> Option<&TypedEncodings> {
+        let kept = self.0.get_or_init(|| {
+            let (encodings, json) = (PerForm::default(), OnceLock::new());
+            Box::new(TypedEncodings { type_url: type_url.clone(), encodings, json })
+        });
+        (kept.type_url == *type_url).then_some(kept)
     }
 }
 

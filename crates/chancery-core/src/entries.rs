@@ -145,21 +145,28 @@ impl Segment {
     /// The resources whose bodies are in the response.
     fn bodies(&self) -> &[Arc<Resource>] {
         match self {
-            Self::Run(run) => run.resources(),
-            Self::Resource(resource) => std::slice::from_ref(resource),
             Self::Own(entry) if entry.heartbeat => &[],
             Self::Own(entry) => entry.resource.as_slice(),
+            Self::Run(_) | Self::Resource(_) => self.resources(),
+        }
+    }
+
+    /// The resources that are entries under their own names.
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        match self {
+            Self::Run(run) => run.resources(),
+            Self::Resource(resource) => std::slice::from_ref(resource),
+            Self::Own(_) => &[],
         }
     }
 
     /// Each entry by itself.
     pub(crate) fn entries(&self) -> impl Iterator<Item = ResponseEntry> {
-        let (resources, own) = match self {
-            Self::Run(run) => (run.resources(), None),
-            Self::Resource(resource) => (std::slice::from_ref(resource), None),
-            Self::Own(entry) => (&[][..], Some(ResponseEntry::clone(entry))),
+        let own = match self {
+            Self::Own(entry) => Some(ResponseEntry::clone(entry)),
+            Self::Run(_) | Self::Resource(_) => None,
         };
-        resources.iter().map(ResponseEntry::of).chain(own)
+        self.resources().iter().map(ResponseEntry::of).chain(own)
     }
 }
 
@@ -188,6 +195,11 @@ impl Run {
         let list = self.list.encodings.place(form);
         let encoded = list.get_or_init(|| EncodedList::new(&self.list.resources, encode));
         encoded.slice(&self.range)
+    }
+
+    /// Returns true if the run is encoded in a form already, by this response or another.
+    pub fn is_encoded(&self, form: Form) -> bool {
+        self.list.encodings.place(form).get().is_some()
     }
 
     /// Returns true if a name is not behind the last resource of the run.

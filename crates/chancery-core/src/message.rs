@@ -106,6 +106,18 @@ impl Request {
         }
     }
 
+    /// Returns true if the request is about all resources that the client has or may see: it names the
+    /// wildcard, or rejects a response.
+    pub fn is_about_everything(&self) -> bool {
+        let names_wildcard = match self {
+            Self::Sotw(request) => request.names.contains("*"),
+            Self::Delta(request) => {
+                request.subscribe.contains("*") || request.unsubscribe.contains("*")
+            }
+        };
+        names_wildcard || self.error().is_some()
+    }
+
     /// The reason why the client rejects a response, if it does.
     pub fn error(&self) -> Option<&ErrorDetail> {
         match self {
@@ -205,5 +217,30 @@ impl Scope {
             Self::Aggregated => None,
             Self::Only(type_url) => Some(type_url),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_or_a_rejection_is_about_everything() {
+        let sotw = |names: &[&str]| {
+            Request::Sotw(SotwRequest { names: names.iter().collect(), ..SotwRequest::default() })
+        };
+        assert!(sotw(&["a", "*"]).is_about_everything());
+        assert!(!sotw(&["a"]).is_about_everything());
+        let delta = |subscribe: &[&str], unsubscribe: &[&str]| {
+            let subscribe = subscribe.iter().collect();
+            let unsubscribe = unsubscribe.iter().collect();
+            Request::Delta(DeltaRequest { subscribe, unsubscribe, ..DeltaRequest::default() })
+        };
+        assert!(delta(&["*"], &[]).is_about_everything());
+        assert!(delta(&[], &["*"]).is_about_everything());
+        assert!(!delta(&["a"], &["b"]).is_about_everything());
+        let error = Some(ErrorDetail::default());
+        let nack = Request::Delta(DeltaRequest { error, ..DeltaRequest::default() });
+        assert!(nack.is_about_everything());
     }
 }

@@ -204,6 +204,18 @@ impl Resource {
         self.encodings.get_or_encode(type_url, form, encode)
     }
 
+    /// The JSON of this resource as one of this type. If there is none yet, `write` writes it.
+    ///
+    /// # Errors
+    /// The error of `write`.
+    pub fn json<E>(
+        &self,
+        type_url: &TypeUrl,
+        write: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Bytes, E> {
+        self.encodings.get_or_write_json(type_url, write)
+    }
+
     /// The facts about the body.
     pub fn facts(&self) -> &Facts {
         &self.facts

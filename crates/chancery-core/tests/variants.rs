@@ -65,6 +65,7 @@ fn polled(snapshot: &Snapshot, type_url: &TypeUrl) -> State {
     match rest::answer(snapshot, type_url, &request, &Settings::default()) {
         Answer::Data { resources, .. } => resources
             .iter()
+            .filter_map(|entry| entry.resource)
             .map(|found| (found.name().to_string(), found.version().to_string()))
             .collect(),
         other => panic!("a first poll has data, and not {other:?}"),

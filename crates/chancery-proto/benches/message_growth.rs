@@ -28,7 +28,7 @@ type Message = Box<dyn FnOnce()>;
 /// Makes a message of a size, and the state of the stream it is for.
 type Kind = fn(usize) -> Message;
 
-const KINDS: [(&str, Kind); 40] = [
+const KINDS: [(&str, Kind); 43] = [
     ("sotw-names", |size| Client::sotw(size).asks(numbers(0..size))),
     ("sotw-names-missing", |size| Client::sotw(0).asks(numbers(0..size))),
     ("sotw-names-other", |size| {
@@ -42,6 +42,11 @@ const KINDS: [(&str, Kind); 40] = [
     ("sotw-wildcard-and-names", |size| {
         Client::new(Variant::Sotw, CDS, clusters(size)).asks(all().chain(numbers(0..size)))
     }),
+    ("sotw-wildcard-again", |size| {
+        Client::sotw(size).after(numbers(0..1)).asks(all().chain(numbers(0..1)))
+    }),
+    ("delta-wildcard-again", |size| Client::delta(size).after(all()).asks(all())),
+    ("delta-wildcard-leave", |size| Client::delta(size).after(all()).leaves(all())),
     ("delta-names", |size| Client::delta(size).asks(numbers(0..size))),
     ("delta-names-missing", |size| Client::delta(0).asks(numbers(0..size))),
     ("delta-names-again", |size| {

@@ -10,6 +10,7 @@ use tonic::Status;
 
 use crate::activity::{ActiveRequest, ConnectionActivity};
 use crate::grpc::{self, StreamBody};
+use crate::rest::PollBody;
 use crate::server_state::StreamPermit;
 
 /// The body of any response. The request counts as open until it is dropped.
@@ -26,6 +27,7 @@ enum BodyKind {
     Empty,
     Full(Bytes),
     Stream(Box<StreamBody>),
+    Poll(Box<PollBody>),
     Service(Box<ServiceBody>),
 }
 
@@ -45,6 +47,10 @@ impl ServerBody {
 
     pub(crate) fn stream(body: StreamBody, active: ActiveRequest) -> Self {
         Self { kind: BodyKind::Stream(Box::new(body)), active: Some(active) }
+    }
+
+    pub(crate) fn poll(body: PollBody) -> Self {
+        Self { kind: BodyKind::Poll(Box::new(body)), active: None }
     }
 
     /// The body of a tower service, which ends with a status when the connection drains.
@@ -103,6 +109,10 @@ impl Body for ServerBody {
             BodyKind::Stream(body) => Pin::new(&mut **body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            BodyKind::Poll(body) => {
+                let chunk = body.next_chunk().map_err(|error| Status::internal(error.to_string()));
+                Poll::Ready(chunk.transpose().map(|chunk| chunk.map(Frame::data)))
+            }
             BodyKind::Service(body) => body.poll_frame(cx),
         }
     }
@@ -111,6 +121,7 @@ impl Body for ServerBody {
         match &self.kind {
             BodyKind::Empty => true,
             BodyKind::Full(_) | BodyKind::Stream(_) => false,
+            BodyKind::Poll(body) => body.left() == 0,
             BodyKind::Service(service) => service.body.is_end_stream(),
         }
     }
@@ -120,6 +131,7 @@ impl Body for ServerBody {
             BodyKind::Empty => SizeHint::with_exact(0),
             BodyKind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             BodyKind::Stream(_) => SizeHint::default(),
+            BodyKind::Poll(body) => SizeHint::with_exact(body.left()),
             BodyKind::Service(service) => service.body.size_hint(),
         }
     }

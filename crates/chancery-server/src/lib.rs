@@ -61,6 +61,7 @@ mod routes;
 mod server;
 mod server_state;
 mod service;
+mod slice;
 mod store;
 mod tls;
 mod tower_service;

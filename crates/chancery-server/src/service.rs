@@ -105,8 +105,7 @@ impl Services {
     ) -> ServiceResponse {
         let (services, context) = (Arc::clone(self), Arc::clone(context));
         ServiceResponse::Pending(Box::pin(async move {
-            let _active = active;
-            services.polls.answer(&context, &type_url, request).await.map(ServerBody::full)
+            services.polls.answer(&context, active, &type_url, request).await
         }))
     }
 

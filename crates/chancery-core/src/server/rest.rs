@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::server::subscription::empty_means_everything;
-use crate::server::{Settings, Violation};
+use crate::server::{Entries, Segment, Settings, Violation};
 use crate::{
     Api, Pending, Resource, ResourceName, ResourceSet, Snapshot, SotwRequest, TypeUrl, Version,
 };
@@ -29,8 +29,9 @@ pub enum Answer {
     Data {
         /// The `version_info` of the answer.
         version: Arc<str>,
-        /// The resources that the client asked for, as far as they exist.
-        resources: Vec<Arc<Resource>>,
+        /// The resources that the client asked for, as far as they exist, each under its own name. All
+        /// who ask for everything share the list.
+        resources: Entries,
     },
 }
 
@@ -51,16 +52,18 @@ pub fn answer(
     } else {
         request.names.contains("*")
     };
-    let resources = if everything { set.iter().cloned().collect() } else { named(set, request) };
-    let secret = resources.iter().find(|resource| resource.facts().sensitive);
+    let named = if everything { Vec::new() } else { named(set, request) };
+    let secret = if everything { sensitive(set) } else { named.iter().find(|it| is_sensitive(it)) };
     if let Some(resource) = secret.filter(|_| !settings.secrets_allowed) {
         let (type_url, name) = (type_url.clone(), resource.name().clone());
         return Answer::Withheld(Violation::Withheld { type_url, name });
     }
-    let version = version_of(set, &resources, everything);
+    let version = version_of(set, &named, everything);
     let answer = if !request.version.is_empty() && version.matches(&request.version) {
         Answer::Unchanged
     } else {
+        let named = || named.into_iter().map(Segment::Resource).collect::<Vec<_>>();
+        let resources = if everything { set.whole().clone() } else { named().into() };
         Answer::Data { version: version.to_string().into(), resources }
     };
     if is_pending(set, request, everything) { Answer::Pending(Box::new(answer)) } else { answer }
@@ -73,6 +76,15 @@ fn is_pending(set: &ResourceSet, request: &SotwRequest, everything: bool) -> boo
     }
     let mut names = request.names.iter().filter_map(|name| ResourceName::parse(name).ok());
     names.any(|name| set.is_pending(name.as_str()))
+}
+
+/// The first resource of a set that holds a secret.
+fn sensitive(set: &ResourceSet) -> Option<&Arc<Resource>> {
+    set.may_be_sensitive().then(|| set.whole().sensitive()).flatten()
+}
+
+fn is_sensitive(resource: &Arc<Resource>) -> bool {
+    resource.facts().sensitive
 }
 
 /// The resources that were asked for by name, each once even if it was named twice (S-060).
@@ -126,7 +138,7 @@ mod tests {
 
     fn data(answer: Answer) -> (String, Vec<String>) {
         let Answer::Data { version, resources } = answer else { panic!("unchanged") };
-        let names = resources.iter().map(|resource| resource.name().to_string()).collect();
+        let names = resources.iter().map(|entry| entry.name.to_string()).collect();
         (version.to_string(), names)
     }
 

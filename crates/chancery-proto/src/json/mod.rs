@@ -16,6 +16,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use chancery_core::{Resource, TypeUrl};
 use prost_reflect::DynamicMessage;
 use serde_json::{Map, Number, Value, json};
@@ -91,15 +92,39 @@ pub fn response_to_json(
     control_plane: &str,
     resources: &[Arc<Resource>],
 ) -> Result<Vec<u8>, JsonError> {
-    let resources: Result<Vec<_>, _> =
-        resources.iter().map(|resource| any_to_json(schema, type_url, resource)).collect();
-    let response = json!({
-        "versionInfo": version,
-        "typeUrl": type_url.as_str(),
-        "resources": resources?,
-        "controlPlane": { "identifier": control_plane },
-    });
-    Ok(response.to_string().into_bytes())
+    let mut text = response_head(control_plane).to_vec();
+    for (at, resource) in resources.iter().enumerate() {
+        text.extend_from_slice(if at == 0 { b"" } else { b"," });
+        text.extend_from_slice(&resource_to_json(schema, type_url, resource)?);
+    }
+    text.extend_from_slice(&response_tail(type_url, version));
+    Ok(text)
+}
+
+/// The beginning of a `DiscoveryResponse`, up to its first resource. The resources come next
+/// ([`resource_to_json`]), with commas between them, and then the end ([`response_tail`]).
+pub fn response_head(control_plane: &str) -> Bytes {
+    let control_plane = json!({ "identifier": control_plane });
+    format!("{{\"controlPlane\":{control_plane},\"resources\":[").into()
+}
+
+/// The end of a `DiscoveryResponse`, behind its last resource.
+pub fn response_tail(type_url: &TypeUrl, version: &str) -> Bytes {
+    let (type_url, version) = (Value::from(type_url.as_str()), Value::from(version));
+    format!("],\"typeUrl\":{type_url},\"versionInfo\":{version}}}").into()
+}
+
+/// Writes a resource as it is in a `DiscoveryResponse`, with its secrets. The text is kept with the
+/// resource, for all responses that contain it.
+///
+/// # Errors
+/// Fails if the resource is of an unknown type or cannot be written.
+pub fn resource_to_json(
+    schema: &Schema,
+    type_url: &TypeUrl,
+    resource: &Resource,
+) -> Result<Bytes, JsonError> {
+    resource.json(type_url, || Ok(any_to_json(schema, type_url, resource)?.to_string().into()))
 }
 
 /// Writes one resource as the JSON of an `Any`.

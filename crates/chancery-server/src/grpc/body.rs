@@ -24,6 +24,7 @@ use crate::activity::ConnectionActivity;
 use crate::budget::MemoryCharge;
 use crate::config::Limits;
 use crate::request_body::RequestBody;
+use crate::slice::Slice;
 
 /// The number of requests that are taken before other streams get the thread.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -136,14 +137,14 @@ impl StreamBody {
     }
 
     /// Does everything that is due, once and as of one moment. Returns true if there may be more.
-    fn work(&mut self, cx: &mut Context<'_>) -> Result<bool, Status> {
+    fn work(&mut self, cx: &mut Context<'_>, slice: &mut Slice) -> Result<bool, Status> {
         let now = Instant::now();
         if self.is_asked_back(cx.waker()) {
             self.out = Frames::default();
             self.session.shared().metrics.asked_back();
             return Err(asked_back());
         }
-        let more = self.take_requests(cx, now)?;
+        let more = self.take_requests(cx, now, slice)?;
         self.session.poll_audience(cx, now)?;
         while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now)? {}
         if self.out.len() > 0 {
@@ -183,13 +184,21 @@ impl StreamBody {
     }
 
     /// Takes the requests that have arrived. Returns true if there may be more.
-    fn take_requests(&mut self, cx: &mut Context<'_>, now: Instant) -> Result<bool, Status> {
+    fn take_requests(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Instant,
+        slice: &mut Slice,
+    ) -> Result<bool, Status> {
         for _ in 0..REQUESTS_AT_ONCE {
             let StreamBodyStage::Open = self.stage else { return Ok(false) };
             match self.messages.poll_next(cx)? {
                 Poll::Ready(NextMessage::Message(message)) => {
                     self.session.receive(&message, now)?;
                     self.check_memory()?;
+                    if !slice.spend(cx) {
+                        return Ok(true);
+                    }
                 }
                 Poll::Ready(NextMessage::End) => self.stage = StreamBodyStage::HalfClosed,
                 Poll::Ready(NextMessage::Gone) => self.stage = StreamBodyStage::Ended,
@@ -254,6 +263,7 @@ impl StreamBody {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
         let mut rounds = 0;
+        let mut slice = Slice::begin();
         self.would_pend = false;
         loop {
             match self.poll_out(cx) {
@@ -269,10 +279,10 @@ impl StreamBody {
                 going_on => self.stage = going_on,
             }
             rounds += 1;
-            match self.work(cx) {
+            match self.work(cx, &mut slice) {
                 Err(status) => self.end_with(status),
                 Ok(false) if !matches!(self.stage, StreamBodyStage::Ended) => return Poll::Pending,
-                Ok(_) if rounds == 8 => {
+                Ok(_) if rounds == 8 || !slice.spend(cx) => {
                     // Other streams get the thread.
                     cx.waker().wake_by_ref();
                     return Poll::Pending;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use chancery_core::server::{Event, Input};
+use chancery_core::server::{Event, Input, Segment};
 use chancery_core::{Request, Scope, Time, TypeUrl, Variant, server};
 use chancery_proto::wire;
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ use super::framing::{Frames, frame};
 use super::status;
 use crate::policy::Peer;
 use crate::server_state::{ServerState, StreamPermit};
+use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_RESOURCES, beside_workers};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
@@ -29,6 +30,8 @@ pub(crate) struct StreamSession {
     answered: bool,
     /// True if the stream was given a snapshot.
     shown: bool,
+    /// The number of resources in the snapshot.
+    resources: usize,
 }
 
 impl StreamSession {
@@ -41,7 +44,7 @@ impl StreamSession {
         let scope = only.clone().map_or(Scope::Aggregated, Scope::Only);
         let machine = server::Machine::new(variant, scope, permit.shared().settings(&peer));
         let account = Account::open(permit, peer, variant, only);
-        Self { account, variant, machine, watch: None, answered: false, shown: false }
+        Self { account, variant, machine, watch: None, answered: false, shown: false, resources: 0 }
     }
 
     /// Takes one message of the client.
@@ -49,6 +52,13 @@ impl StreamSession {
     /// # Errors
     /// With the status to end the stream with.
     pub(crate) fn receive(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
+        if message.len() < LONG_REQUEST && self.machine.held_bytes() < LARGE_STREAM {
+            return self.take_request(message, now);
+        }
+        beside_workers(|| self.take_request(message, now))
+    }
+
+    fn take_request(&mut self, message: &[u8], now: Instant) -> Result<(), Status> {
         let limits = self.shared().config.protocol.request_limits();
         let request = match self.variant {
             Variant::Sotw => wire::decode_sotw_within(message, &limits).map(Request::Sotw),
@@ -58,7 +68,13 @@ impl StreamSession {
             self.account.client_fault(&error);
             status::of_decode_error(&error)
         })?;
-        for event in self.handle(Input::Request(request), now)? {
+        let is_broad = self.resources >= MANY_RESOURCES && request.is_about_everything();
+        let request = Input::Request(request);
+        let events = match is_broad {
+            true => beside_workers(|| self.handle(request, now)),
+            false => self.handle(request, now),
+        };
+        for event in events? {
             if let (Event::Subscribed { demand, .. }, Some(watch)) = (event, &mut self.watch) {
                 watch.want(&demand);
             }
@@ -83,6 +99,13 @@ impl StreamSession {
     /// # Errors
     /// With the status to end the stream with.
     pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> Result<bool, Status> {
+        if self.machine.held_bytes() < LARGE_STREAM {
+            return self.add_response(out, now);
+        }
+        beside_workers(|| self.add_response(out, now))
+    }
+
+    fn add_response(&mut self, out: &mut Frames, now: Instant) -> Result<bool, Status> {
         let Some(response) = self.machine.poll(self.time(now)) else {
             if let Some(refusal) = self.machine.refusal() {
                 self.account.client_fault(refusal);
@@ -94,7 +117,14 @@ impl StreamSession {
             return Ok(false);
         };
         let shared = self.shared();
-        let entries: Vec<Bytes> = wire::encode_entries(&response).collect();
+        let encode = || -> Vec<Bytes> { wire::encode_entries(&response).collect() };
+        let is_long = response.entries.segments().iter().any(|segment| match segment {
+            Segment::Run(run) => {
+                run.resources().len() >= MANY_RESOURCES && !run.is_encoded(response.form())
+            }
+            Segment::Resource(_) | Segment::Own(_) => false,
+        });
+        let entries = if is_long { beside_workers(encode) } else { encode() };
         let tail = wire::encode_tail(&response, &shared.config.control_plane);
         let bytes = frame(entries, &tail, out);
         self.answered = true;
@@ -183,6 +213,7 @@ impl StreamSession {
         }
         let Some(snapshot) = state.snapshot else { return Ok(()) };
         self.shown = true;
+        self.resources = snapshot.len();
         self.account.published(state.published);
         self.handle(Input::Snapshot(snapshot), now)?;
         Ok(())

@@ -7,26 +7,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_core::server::Violation;
 use chancery_core::server::rest::{Answer, answer as decide};
+use chancery_core::server::{Entries, Violation};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
-use chancery_proto::json::{JsonError, request_from_json_within, response_to_json};
+use chancery_proto::json::{JsonError, request_from_json_within};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::activity::RequestContext;
+use crate::activity::{ActiveRequest, RequestContext};
+use crate::body::ServerBody;
 use crate::http_error::http_error;
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
 use crate::request_body::RequestBody;
 use crate::server_state::{ServerState, StreamPermit};
+use crate::slice::{LONG_REQUEST, beside_workers};
 use crate::store::Watch;
 
+mod body;
 mod repeats;
+pub(crate) use body::PollBody;
 use repeats::RepeatedPolls;
 
 /// Answers polls.
@@ -38,12 +42,12 @@ pub(crate) struct PollService {
 /// One poll.
 struct RestPoll<'a> {
     service: &'a PollService,
-    shared: &'a ServerState,
+    shared: &'a Arc<ServerState>,
     context: &'a RequestContext,
     type_url: &'a TypeUrl,
 }
 
-/// A response that is an error.
+/// An answer without data: an error, or that nothing is new.
 type ErrorResponse = Box<Response<Bytes>>;
 
 impl PollService {
@@ -55,17 +59,21 @@ impl PollService {
     pub(crate) async fn answer(
         &self,
         context: &RequestContext,
+        active: ActiveRequest,
         type_url: &TypeUrl,
         request: Request<RequestBody>,
-    ) -> Response<Bytes> {
+    ) -> Response<ServerBody> {
         let shared = &self.shared;
         let poll = RestPoll { service: self, shared, context, type_url };
         let response = match StreamPermit::take(shared, &context.share) {
-            Some(_permit) => poll.answer(request).await.unwrap_or_else(|refused| *refused),
-            None => http_error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the server has all the streams it takes",
-            ),
+            Some(permit) => match poll.answer(request).await {
+                Ok(body) => response_of(body.counted(permit, active)),
+                Err(other) => other.map(ServerBody::full),
+            },
+            None => {
+                let text = "the server takes no more polls, or no more of this client";
+                http_error(StatusCode::SERVICE_UNAVAILABLE, text).map(ServerBody::full)
+            }
         };
         shared.metrics.polls.get_or_create(&PollLabels::new(type_url, response.status())).inc();
         response
@@ -73,27 +81,29 @@ impl PollService {
 }
 
 impl RestPoll<'_> {
-    async fn answer(
-        &self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Bytes>, ErrorResponse> {
+    /// The answer with data; an error is any other answer.
+    async fn answer(&self, request: Request<RequestBody>) -> Result<PollBody, ErrorResponse> {
         let until = Instant::now() + self.hold_time(request.headers());
-        let request = self.read(request).await?;
+        let (request, is_long) = self.read(request).await?;
+        let decide = |snapshot: &Snapshot| {
+            let settings = self.shared.settings(&self.context.peer);
+            let decide = || decide(snapshot, self.type_url, &request, &settings);
+            if is_long { beside_workers(decide) } else { decide() }
+        };
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
         let client = Client { node, peer: &self.context.peer };
         let mut watch = self.watch(&client)?;
         let mut may_wait = true;
         let mut next = self.next_snapshot(&mut watch, until).await;
         while let Some(snapshot) = next {
-            let settings = self.shared.settings(&self.context.peer);
-            next = match decide(&snapshot, self.type_url, &request, &settings) {
+            next = match decide(&snapshot) {
                 Answer::Withheld(why) => return Err(self.withheld(&request, &why)),
                 Answer::Unchanged => self.next_snapshot(&mut watch, until).await,
                 Answer::Pending(then) => {
                     let newer = self.next_snapshot(&mut watch, until).await;
                     match (&newer, *then) {
                         (None, Answer::Data { version, resources }) => {
-                            return self.data(node, &version, &resources);
+                            return self.data(node, &version, resources).await;
                         }
                         (_, Answer::Withheld(why)) => return Err(self.withheld(&request, &why)),
                         _ => newer,
@@ -104,7 +114,7 @@ impl RestPoll<'_> {
                     let newer =
                         if wait { self.next_snapshot(&mut watch, until).await } else { None };
                     if newer.is_none() {
-                        return self.data(node, &version, &resources);
+                        return self.data(node, &version, resources).await;
                     }
                     newer
                 }
@@ -112,7 +122,7 @@ impl RestPoll<'_> {
                 _ => None,
             };
         }
-        Ok(not_modified())
+        Err(Box::new(not_modified()))
     }
 
     /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
@@ -136,7 +146,11 @@ impl RestPoll<'_> {
         patience.map_or(most, |patience| most.min(patience.mul_f64(0.8)))
     }
 
-    async fn read(&self, request: Request<RequestBody>) -> Result<SotwRequest, ErrorResponse> {
+    /// Reads the request. Returns true with it if its work is long.
+    async fn read(
+        &self,
+        request: Request<RequestBody>,
+    ) -> Result<(SotwRequest, bool), ErrorResponse> {
         let limit = self.shared.config.limits.max_request_bytes;
         let announced = request.body().size_hint().lower();
         let body = Limited::new(request.into_body(), limit).collect();
@@ -158,7 +172,11 @@ impl RestPoll<'_> {
             Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
         };
         let limits = self.shared.config.protocol.request_limits();
-        request_from_json_within(&body.to_bytes(), &limits).map_err(|error| {
+        let body = body.to_bytes();
+        let is_long = body.len() >= LONG_REQUEST;
+        let read = || request_from_json_within(&body, &limits);
+        let read = if is_long { beside_workers(read) } else { read() };
+        read.map(|request| (request, is_long)).map_err(|error| {
             if let JsonError::TooLarge(limit) = &error {
                 return refused(StatusCode::PAYLOAD_TOO_LARGE, &limit.to_string());
             }
@@ -221,31 +239,34 @@ impl RestPoll<'_> {
         Box::new(http_error(StatusCode::FORBIDDEN, &why))
     }
 
-    fn data(
+    async fn data(
         &self,
         node: Option<&Node>,
         version: &str,
-        resources: &[Arc<chancery_core::Resource>],
-    ) -> Result<Response<Bytes>, ErrorResponse> {
-        let ServerState { schema, config, metrics, .. } = self.shared;
-        let json =
-            response_to_json(schema, self.type_url, version, &config.control_plane, resources)
-                .map_err(|error| {
-                    let reason = error.to_string();
-                    if self.admits(PeerLine::Unanswerable, "", &reason) {
-                        warn!(r#type = self.type_url.short(), "no answer over REST: {reason}");
-                    }
-                    Box::new(http_error(StatusCode::INTERNAL_SERVER_ERROR, &reason))
-                })?;
+        resources: Entries,
+    ) -> Result<PollBody, ErrorResponse> {
+        let body = PollBody::new(self.shared, self.type_url, version, resources).await;
+        let body = body.map_err(|error| {
+            let reason = error.to_string();
+            if self.admits(PeerLine::Unanswerable, "", &reason) {
+                warn!(r#type = self.type_url.short(), "no answer over REST: {reason}");
+            }
+            Box::new(http_error(StatusCode::INTERNAL_SERVER_ERROR, &reason))
+        })?;
         let node = name(node.map_or("", |node| &node.id));
-        let (node, of, bytes) = (&*node, self.type_url.short(), json.len());
-        debug!(node, r#type = of, version, resources = resources.len(), bytes, "answered a poll");
-        metrics.count_poll(self.type_url, bytes);
-        let mut response = Response::new(Bytes::from(json));
-        let media_type = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(header::CONTENT_TYPE, media_type);
-        Ok(response)
+        let (node, of, bytes) = (&*node, self.type_url.short(), body.left());
+        let resources = body.resources();
+        debug!(node, r#type = of, version, resources, bytes, "answered a poll");
+        self.shared.metrics.count_poll(self.type_url, usize::try_from(bytes).unwrap_or(usize::MAX));
+        Ok(body)
     }
+}
+
+fn response_of(body: PollBody) -> Response<ServerBody> {
+    let mut response = Response::new(ServerBody::poll(body));
+    let media_type = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+    response
 }
 
 /// Nothing new: neither a success nor a failure for the client (S-020).

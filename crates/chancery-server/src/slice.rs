@@ -1,0 +1,146 @@
+//! The time for which one task works before others run.
+//!
+//! A worker thread has thousands of streams, and a task gives it back only when it is done. So no
+//! piece of work on it is long:
+//!
+//! ```text
+//!   many short pieces   [Slice] spends the budget of the task by the time that they take; when it is
+//!                       used up, the task is polled again after the others
+//!   one long piece      [beside_workers]: other tasks of the thread run meanwhile, on another thread
+//! ```
+//!
+//! The cost of a piece grows with its size (`cargo xtask growth`), so its size tells whether it is long.
+//! Not here: limits of size, which refuse what nobody needs (`config`, `chancery_core::server`).
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::coop::{consume_budget, has_budget_remaining};
+use tokio::task::yield_now;
+
+/// The size in bytes of a request, from which on its work is long. The shortest names in it cost most,
+/// some 10 ms.
+pub(crate) const LONG_REQUEST: usize = 64 * 1024;
+/// The size in bytes of what a stream keeps for its client, from which on its responses are long.
+pub(crate) const LARGE_STREAM: usize = 1024 * 1024;
+/// The number of resources from which on work on all of them is long.
+pub(crate) const MANY_RESOURCES: usize = 10_000;
+
+/// The time that one unit of the budget of a task stands for. Tokio gives a task 128 of them at a time.
+const UNIT: Duration = Duration::from_micros(100);
+/// The most units that are spent at once.
+const MOST_UNITS: u128 = 128;
+/// The most long pieces of work at the same time, each of which needs a thread.
+const MOST_LONG: usize = 64;
+
+/// The work of a task since it was polled.
+pub(crate) struct Slice {
+    since: Instant,
+}
+
+impl Slice {
+    pub(crate) fn begin() -> Self {
+        Self { since: Instant::now() }
+    }
+
+    /// Spends the budget of the task for the time since the last call. Returns true if there is some
+    /// left. If not, the task will be woken.
+    pub(crate) fn spend(&mut self, cx: &mut Context<'_>) -> bool {
+        let took = self.since.elapsed();
+        if took >= UNIT {
+            self.since = Instant::now();
+            spend(took, cx);
+        }
+        has_budget_remaining()
+    }
+
+    /// Spends the budget as [`spend`](Self::spend) does, and lets others run when it is used up.
+    pub(crate) async fn share(&mut self) {
+        let has_budget = poll_fn(|cx| Poll::Ready(self.spend(cx))).await;
+        if !has_budget {
+            yield_now().await;
+            self.since = Instant::now();
+        }
+    }
+}
+
+fn spend(took: Duration, cx: &mut Context<'_>) {
+    let units = (took.as_micros() / UNIT.as_micros()).min(MOST_UNITS);
+    for _ in 0..units {
+        if pin!(consume_budget()).poll(cx).is_pending() {
+            return;
+        }
+    }
+}
+
+/// Does a long piece of work. The other tasks of this thread run on another one meanwhile, unless the
+/// runtime has one thread, or too many pieces are long already.
+pub(crate) fn beside_workers<T>(work: impl FnOnce() -> T) -> T {
+    static LONG: AtomicUsize = AtomicUsize::new(0);
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    if !matches!(flavor, Ok(RuntimeFlavor::MultiThread)) {
+        return work();
+    }
+    let _one = OneOf::add(&LONG);
+    if LONG.load(Ordering::Relaxed) > MOST_LONG {
+        work()
+    } else {
+        tokio::task::block_in_place(work)
+    }
+}
+
+/// One of a number, until it is dropped.
+struct OneOf(&'static AtomicUsize);
+
+impl OneOf {
+    fn add(number: &'static AtomicUsize) -> Self {
+        number.fetch_add(1, Ordering::Relaxed);
+        Self(number)
+    }
+}
+
+impl Drop for OneOf {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn time_uses_the_budget_up() {
+        poll_fn(|cx| {
+            spend(UNIT * 100, cx);
+            assert!(has_budget_remaining());
+            spend(UNIT * 100, cx);
+            assert!(!has_budget_remaining());
+            Poll::Ready(())
+        })
+        .await;
+        yield_now().await;
+        assert!(has_budget_remaining(), "each poll has a budget of its own");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn other_tasks_run_during_a_long_piece_of_work() {
+        let (said, heard) = mpsc::channel();
+        let long = tokio::spawn(async move {
+            tokio::spawn(async move { said.send(()) });
+            beside_workers(|| heard.recv_timeout(Duration::from_secs(20)))
+        });
+        assert_eq!(long.await.unwrap(), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_runtime_of_one_thread_works_in_place() {
+        assert_eq!(beside_workers(|| 1), 1);
+    }
+}
