@@ -75,7 +75,11 @@ impl ServerBody {
     /// Returns true if the body has to end, because other clients need the memory that is held for
     /// it. If not, `waker` is woken when that changes.
     pub(crate) fn is_asked_back(&self, waker: &Waker) -> bool {
-        matches!(&self.kind, BodyKind::Stream(body) if body.is_asked_back(waker))
+        match &self.kind {
+            BodyKind::Stream(body) => body.is_asked_back(waker),
+            BodyKind::Poll(body) => body.is_asked_back(waker),
+            BodyKind::Empty | BodyKind::Full(_) | BodyKind::Service(_) => false,
+        }
     }
 }
 

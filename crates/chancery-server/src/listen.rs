@@ -109,11 +109,13 @@ impl Drop for Listener {
 }
 
 impl AcceptedSocket {
-    /// Sets the options of TCP: small messages go out at once, and a peer that vanished is noticed
-    /// (S-113).
+    /// Sets the options of TCP: small messages go out at once, the system keeps little for a peer that
+    /// does not read, and a peer that vanished is noticed (S-113).
     pub(crate) fn prepare(&self, times: &Times) {
         let Self::Tcp(stream, _) = self else { return };
         stream.set_nodelay(true).ok();
+        #[cfg(target_os = "linux")]
+        SockRef::from(stream).set_tcp_notsent_lowat(UNSENT).ok();
         let Some(quiet) = times.tcp_keepalive else { return };
         let probes =
             TcpKeepalive::new().with_time(quiet).with_interval(times.keepalive_timeout / 3);
@@ -132,6 +134,10 @@ impl AcceptedSocket {
         }
     }
 }
+
+/// The number of bytes that the system takes before it has sent them. By default it takes 4 MB for each
+/// connection, which no limit of the server knows and which count for its control group.
+const UNSENT: u32 = 256 * 1024;
 
 /// The number of connections that may wait to be accepted: as many as the system allows. When a fleet
 /// comes back, those that do not fit are tried again by their clients seconds later.

@@ -15,7 +15,7 @@ use common::message::{SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, EDS, Running, within};
 use h2::Reason;
 use prometheus_client::registry::Registry;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 
 const MIB: usize = 1 << 20;
@@ -243,6 +243,32 @@ async fn requests_that_wait_behind_a_response_that_is_not_read_count() {
     .await;
     metrics.has_at_least("chancery_memory_held_bytes", 3 * MIB).await;
     assert!(metrics.value("chancery_memory_held_bytes").unwrap() <= 4 * MIB);
+}
+
+#[tokio::test]
+async fn polls_that_are_not_read_hold_little_and_all_that_they_hold_counts() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let (config, policy) = (with_memory(36 * MIB), OneAudience("all".into()));
+    let server = Running::with(config, policy, None, metrics).await;
+    let metrics = Scraped(registry);
+    let clusters: Vec<_> = (0..2_000).map(|n| (format!("{n:0500}"), n.to_string())).collect();
+    let clusters: Vec<_> = clusters.iter().map(|(name, of)| (&**name, &**of)).collect();
+    server.publish(&clusters);
+    let mut unread = Vec::new();
+    for _ in 0..50 {
+        let mut io = TcpStream::connect(server.address).await.unwrap();
+        let head = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+        within(io.write_all(head.as_bytes())).await.unwrap();
+        unread.push(io);
+    }
+    metrics.has_at_least("chancery_memory_held_bytes", 4 * MIB).await;
+    assert!(metrics.value("chancery_memory_held_bytes").unwrap() < 10 * MIB);
+    let client = Http2Client::connect(server.address).await;
+    let body = "{}";
+    let json = [("content-type", "application/json")];
+    let answer = client.request(http::Method::POST, "/v3/discovery:clusters", &json, body).await;
+    assert!(answer.body().len() > MIB, "{} bytes", answer.body().len());
 }
 
 /// The status of the first of these streams that ends.

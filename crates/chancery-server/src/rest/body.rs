@@ -10,6 +10,7 @@
 //! resources it is sent (`chancery_core::server::rest`).
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
 use chancery_core::TypeUrl;
@@ -17,6 +18,7 @@ use chancery_core::server::Entries;
 use chancery_proto::json::{JsonError, resource_to_json, response_head, response_tail};
 
 use crate::activity::ActiveRequest;
+use crate::budget::MemoryCharge;
 use crate::server_state::{ServerState, StreamPermit};
 use crate::slice::{LONG_REQUEST, Slice, beside_workers};
 
@@ -38,6 +40,7 @@ pub(crate) struct PollBody {
     left: u64,
     #[expect(dead_code, reason = "the poll counts until it is dropped")]
     counted: Option<(StreamPermit, ActiveRequest)>,
+    charge: MemoryCharge,
 }
 
 /// The place of the next text.
@@ -57,6 +60,7 @@ impl PollBody {
         type_url: &TypeUrl,
         version: &str,
         resources: Entries,
+        charge: MemoryCharge,
     ) -> Result<Self, JsonError> {
         let (shared, type_url) = (Arc::clone(shared), type_url.clone());
         let tail = response_tail(&type_url, version);
@@ -72,12 +76,28 @@ impl PollBody {
             }
         }
         let (next, left) = (Place::Head, left as u64);
-        Ok(Self { shared, type_url, resources, next, waiting: None, tail, left, counted: None })
+        Ok(Self {
+            shared,
+            type_url,
+            resources,
+            next,
+            waiting: None,
+            tail,
+            left,
+            counted: None,
+            charge,
+        })
     }
 
     /// The body that counts as a stream and as an open request.
     pub(crate) fn counted(self, permit: StreamPermit, active: ActiveRequest) -> Self {
         Self { counted: Some((permit, active)), ..self }
+    }
+
+    /// Returns true if the answer has to end, because other clients need the memory that is held for
+    /// it. If not, `waker` is woken when that changes.
+    pub(crate) fn is_asked_back(&self, waker: &Waker) -> bool {
+        self.charge.is_asked_back(waker)
     }
 
     /// The number of resources.
@@ -163,7 +183,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::metrics::Metrics;
-    use crate::policy::OneAudience;
+    use crate::policy::{OneAudience, Peer};
     use crate::server_state::ServerParts;
     use crate::store::Store;
 
@@ -203,7 +223,9 @@ mod tests {
         let (request, settings) = (SotwRequest::default(), Settings::default());
         match rest::answer(snapshot, &clusters(), &request, &settings) {
             rest::Answer::Data { version, resources } => {
-                PollBody::new(shared, &clusters(), &version, resources).await.unwrap()
+                let peer = Peer { address: None, tls: false, certificates: Vec::new() };
+                let charge = MemoryCharge::new(&shared.budget.share_of(&peer), 0).unwrap();
+                PollBody::new(shared, &clusters(), &version, resources, charge).await.unwrap()
             }
             other => panic!("{other:?} is no data"),
         }

@@ -6,19 +6,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use chancery_core::server::rest::{Answer, answer as decide};
 use chancery_core::server::{Entries, Violation};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
 use chancery_proto::json::{JsonError, request_from_json_within};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
+use crate::budget::{MemoryCharge, MemoryShortage};
 use crate::http_error::http_error;
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::PollLabels;
@@ -32,6 +33,12 @@ mod body;
 mod repeats;
 pub(crate) use body::PollBody;
 use repeats::RepeatedPolls;
+
+/// The number of bytes that a poll holds beside its body.
+const POLL_BYTES: usize = 4 * 1024;
+/// The number of bytes that an answer holds while its client does not read, beside the references to
+/// its resources: a chunk, and what HTTP gathers before it waits.
+const ANSWER_BYTES: usize = 80 * 1024;
 
 /// Answers polls.
 pub(crate) struct PollService {
@@ -84,7 +91,9 @@ impl RestPoll<'_> {
     /// The answer with data; an error is any other answer.
     async fn answer(&self, request: Request<RequestBody>) -> Result<PollBody, ErrorResponse> {
         let until = Instant::now() + self.hold_time(request.headers());
-        let (request, is_long) = self.read(request).await?;
+        let charge = MemoryCharge::new(&self.context.share, POLL_BYTES);
+        let charge = charge.map_err(|shortage| self.out_of_memory(shortage))?;
+        let (request, is_long) = self.read(request, &charge).await?;
         let decide = |snapshot: &Snapshot| {
             let settings = self.shared.settings(&self.context.peer);
             let decide = || decide(snapshot, self.type_url, &request, &settings);
@@ -103,7 +112,7 @@ impl RestPoll<'_> {
                     let newer = self.next_snapshot(&mut watch, until).await;
                     match (&newer, *then) {
                         (None, Answer::Data { version, resources }) => {
-                            return self.data(node, &version, resources).await;
+                            return self.data(node, &version, resources, charge).await;
                         }
                         (_, Answer::Withheld(why)) => return Err(self.withheld(&request, &why)),
                         _ => newer,
@@ -114,7 +123,7 @@ impl RestPoll<'_> {
                     let newer =
                         if wait { self.next_snapshot(&mut watch, until).await } else { None };
                     if newer.is_none() {
-                        return self.data(node, &version, resources).await;
+                        return self.data(node, &version, resources, charge).await;
                     }
                     newer
                 }
@@ -150,40 +159,60 @@ impl RestPoll<'_> {
     async fn read(
         &self,
         request: Request<RequestBody>,
+        charge: &MemoryCharge,
     ) -> Result<(SotwRequest, bool), ErrorResponse> {
-        let limit = self.shared.config.limits.max_request_bytes;
-        let announced = request.body().size_hint().lower();
-        let body = Limited::new(request.into_body(), limit).collect();
         let patience = self.shared.config.times.handshake_timeout;
-        let refused = |status, text: &str| Box::new(http_error(status, text));
-        let too_large =
-            || refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("{limit} bytes are allowed"));
-        if announced > limit as u64 {
-            return Err(too_large());
-        }
-        let body = match tokio::time::timeout(patience, body).await {
-            Ok(Ok(body)) => body,
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                return Err(too_large());
-            }
-            Ok(Err(_)) => {
-                return Err(refused(StatusCode::BAD_REQUEST, "the body ends in its middle"));
-            }
-            Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
-        };
+        let body = self.read_body(request.into_body(), charge);
+        let body = tokio::time::timeout(patience, body).await.unwrap_or_else(|_| {
+            Err(Box::new(http_error(StatusCode::REQUEST_TIMEOUT, "the body took too long")))
+        })?;
         let limits = self.shared.config.protocol.request_limits();
-        let body = body.to_bytes();
         let is_long = body.len() >= LONG_REQUEST;
         let read = || request_from_json_within(&body, &limits);
         let read = if is_long { beside_workers(read) } else { read() };
         read.map(|request| (request, is_long)).map_err(|error| {
             if let JsonError::TooLarge(limit) = &error {
-                return refused(StatusCode::PAYLOAD_TOO_LARGE, &limit.to_string());
+                return Box::new(http_error(StatusCode::PAYLOAD_TOO_LARGE, &limit.to_string()));
             }
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             let text = format!("{error}: {}", cause.unwrap_or_default());
             Box::new(http_error(StatusCode::BAD_REQUEST, &text))
         })
+    }
+
+    /// Gathers the bytes of a request, each of which counts while it waits for the others.
+    async fn read_body(
+        &self,
+        mut body: RequestBody,
+        charge: &MemoryCharge,
+    ) -> Result<Bytes, ErrorResponse> {
+        let limit = self.shared.config.limits.max_request_bytes;
+        let too_large = || {
+            let text = format!("{limit} bytes are allowed");
+            Box::new(http_error(StatusCode::PAYLOAD_TOO_LARGE, &text))
+        };
+        if body.size_hint().lower() > limit as u64 {
+            return Err(too_large());
+        }
+        let mut all = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| {
+                Box::new(http_error(StatusCode::BAD_REQUEST, "the body ends in its middle"))
+            })?;
+            let Ok(part) = frame.into_data() else { continue };
+            if all.len() + part.len() > limit {
+                return Err(too_large());
+            }
+            all.extend_from_slice(&part);
+            let held = charge.set(POLL_BYTES + all.capacity());
+            held.map_err(|shortage| self.out_of_memory(shortage))?;
+        }
+        Ok(all.freeze())
+    }
+
+    fn out_of_memory(&self, shortage: MemoryShortage) -> ErrorResponse {
+        self.shared.metrics.out_of_memory(shortage);
+        Box::new(http_error(StatusCode::SERVICE_UNAVAILABLE, &shortage.to_string()))
     }
 
     /// The next snapshot; `None` if none comes in time. Polls are answered early when the connection
@@ -244,8 +273,12 @@ impl RestPoll<'_> {
         node: Option<&Node>,
         version: &str,
         resources: Entries,
+        charge: MemoryCharge,
     ) -> Result<PollBody, ErrorResponse> {
-        let body = PollBody::new(self.shared, self.type_url, version, resources).await;
+        let references = size_of_val(resources.segments());
+        let held = charge.set(ANSWER_BYTES + references);
+        held.map_err(|shortage| self.out_of_memory(shortage))?;
+        let body = PollBody::new(self.shared, self.type_url, version, resources, charge).await;
         let body = body.map_err(|error| {
             let reason = error.to_string();
             if self.admits(PeerLine::Unanswerable, "", &reason) {
