@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use chancery_core::printable::{Printable, is_printable};
+
 use crate::syntax::{Fault, Position};
 
 /// Writes a fault with its line, as plain text that ends with a line feed.
@@ -19,9 +21,9 @@ use crate::syntax::{Fault, Position};
 pub fn render(fault: &Fault, file: &str, text: Option<&str>) -> String {
     let mut out = String::from("error: ");
     if !fault.path.is_empty() {
-        let _ = write!(out, "{}: ", fault.path);
+        let _ = write!(out, "{}: ", Printable(&fault.path));
     }
-    let _ = write!(out, "{}\n --> {file}", fault.message);
+    let _ = write!(out, "{}\n --> {}", Printable(&fault.message), Printable(file));
     if let Some(Position { line, column }) = fault.position {
         let _ = write!(out, ":{line}:{column}");
     }
@@ -31,7 +33,7 @@ pub fn render(fault: &Fault, file: &str, text: Option<&str>) -> String {
         snippet(&mut out, text, position);
     }
     if let Some(hint) = &fault.hint {
-        let _ = writeln!(out, "help: {hint}");
+        let _ = writeln!(out, "help: {}", Printable(hint));
     }
     out
 }
@@ -56,7 +58,8 @@ fn window(line: &str, column: usize) -> (usize, String) {
     (cut, line.chars().skip(cut).take(2 * AROUND).collect())
 }
 
-/// Replaces control characters, so that a file cannot send commands to a terminal.
+/// Replaces characters that a terminal would take for orders. One stays one, so that the caret is
+/// below the right one.
 fn printable(character: char) -> char {
-    if character.is_control() && character != '\t' { '\u{fffd}' } else { character }
+    if is_printable(character) || character == '\t' { character } else { '\u{fffd}' }
 }

@@ -8,6 +8,7 @@ use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use tonic::{Code, Status};
 
+use crate::http_error::status_text;
 use crate::policy::Refusal;
 
 /// A response that has nothing but a status.
@@ -83,6 +84,7 @@ pub(super) fn trailers(status: &Status) -> Frame<Bytes> {
 }
 
 fn put_status(status: &Status, headers: &mut http::HeaderMap) {
+    let status = Status::new(status.code(), status_text(status.message()));
     if status.add_header(headers).is_err() {
         headers.insert("grpc-status", HeaderValue::from(status.code() as i32));
     }

@@ -137,7 +137,7 @@ impl LogLimiter {
         let now = self.time(now);
         let LineOrigin { peer, proven, node, of, detail } = *origin;
         let address = address_of(peer);
-        // Who has no name is known by its connection.
+        // A client without a name is known by its connection.
         let connection = node.is_empty().then_some(peer);
         let key = self.hasher.hash_one((line, address, connection, node, of, detail));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Catalog, ListedEntry, Origin};
+use chancery_core::printable::{PrintForm, printable};
 use serde::Serialize;
 
 use crate::finding::Finding;
@@ -86,7 +87,8 @@ impl LoadStatus {
             held_back: self.catalog.held_back().iter().map(ToString::to_string).collect(),
             resources: self.rows(),
         };
-        serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n"
+        let text = serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n";
+        printable(&text, PrintForm::Json).into_owned()
     }
 
     fn rows(&self) -> Vec<ResourceRow> {
