@@ -96,6 +96,12 @@ impl Entries {
         self.segments.iter().flat_map(Segment::entries)
     }
 
+    /// The first resource whose body holds a secret and is in the response (S-137).
+    pub(crate) fn sensitive(&self) -> Option<&Arc<Resource>> {
+        let mut bodies = self.segments.iter().flat_map(Segment::bodies);
+        bodies.find(|resource| resource.facts().sensitive)
+    }
+
     /// A list of resources as a whole.
     pub(crate) fn of_list(resources: Box<[Arc<Resource>]>) -> Self {
         let range = 0..resources.len();
@@ -133,6 +139,16 @@ impl Segment {
             Self::Run(run) => run.resources().first().map_or("", |first| first.name().as_str()),
             Self::Resource(resource) => resource.name().as_str(),
             Self::Own(entry) => &entry.name,
+        }
+    }
+
+    /// The resources whose bodies are in the response.
+    fn bodies(&self) -> &[Arc<Resource>] {
+        match self {
+            Self::Run(run) => run.resources(),
+            Self::Resource(resource) => std::slice::from_ref(resource),
+            Self::Own(entry) if entry.heartbeat => &[],
+            Self::Own(entry) => entry.resource.as_slice(),
         }
     }
 

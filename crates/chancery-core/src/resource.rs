@@ -51,6 +51,9 @@ pub struct Facts {
     pub vhds: Option<u128>,
     /// True for a cluster whose loads are reported to the server that gave it (C-082).
     pub reports_to_server: bool,
+    /// True if a field holds a secret, whatever the type (S-137): strangers are not sent the
+    /// resource.
+    pub sensitive: bool,
 }
 
 /// A reference from one resource to another.

@@ -381,6 +381,16 @@ mod tests {
     }
 
     #[test]
+    fn an_edit_forgets_what_was_worked_out() {
+        let mut snapshot = snapshot(&["a"]);
+        assert_eq!(names(snapshot.set(&cds()).whole()), ["a"]);
+        let version = snapshot.set(&cds()).version_text();
+        snapshot.insert(&cds(), resource("b", "b"));
+        assert_eq!(names(snapshot.set(&cds()).whole()), ["a", "b"]);
+        assert_ne!(snapshot.set(&cds()).version_text(), version);
+    }
+
+    #[test]
     fn the_first_step_is_the_whole() {
         let [nothing, all] = [Snapshot::new(), snapshot(&["a", "b"])];
         let step = Step::between(nothing.set(&cds()), all.set(&cds()));

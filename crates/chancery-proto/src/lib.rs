@@ -18,6 +18,7 @@
 //! | How does a client read responses? | [`reply`]: [`reply::Reader`] |
 //! | Where does a message end in the bytes of a gRPC stream? | [`frames`] |
 //! | How do load reports and CSDS look on the wire? | [`wire`] |
+//! | Does a body hold a secret, and which values are secret? | [`sensitive`]: [`sensitive::withheld`], [`sensitive::values`] |
 //! | How do people read a resource, without its secrets? | [`show`]: [`show::Viewer`] |
 //! | How is a configuration file read, with the position of each fault? | [`syntax`]: [`syntax::from_yaml`] |
 //!
@@ -75,6 +76,7 @@ pub mod lint;
 pub mod reply;
 pub mod resource;
 pub mod schema;
+pub mod sensitive;
 pub mod show;
 pub mod syntax;
 pub mod wire;

@@ -13,7 +13,8 @@ use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 use crate::any;
 
 /// Calls `visit` with the message and each message in it, outermost first, in the order of fields
-/// and keys. The first argument is the path of fields that leads there.
+/// and keys. The first argument is the path of fields that leads there. An `Any` that cannot be
+/// opened is visited itself.
 pub(crate) fn walk(message: &DynamicMessage, visit: &mut dyn FnMut(&str, &DynamicMessage)) {
     MessageWalk { path: String::new(), visit }.message(message, 0);
 }
@@ -74,8 +75,9 @@ struct MessageWalk<'a> {
 impl MessageWalk<'_> {
     fn message(&mut self, message: &DynamicMessage, depth: usize) {
         if depth < any::MAX_DEPTH && any::is_any(&message.descriptor()) {
-            if let Some(payload) = any::open(message) {
-                self.message(&payload, depth + 1);
+            match any::open(message) {
+                Some(payload) => self.message(&payload, depth + 1),
+                None => (self.visit)(&self.path, message),
             }
             return;
         }

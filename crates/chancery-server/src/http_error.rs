@@ -4,6 +4,10 @@ use bytes::Bytes;
 use chancery_core::printable::{MAX_MESSAGE_BYTES, PrintForm, cut, printable};
 use http::{HeaderValue, Response, StatusCode, header};
 
+/// The reason why a request with an `Origin` is refused (S-137).
+pub(crate) const FROM_A_PAGE: &str =
+    "a request with an `Origin` comes from a web page, and clients of xDS are none";
+
 /// An error of HTTP with a line of text.
 pub(crate) fn http_error(status: StatusCode, text: &str) -> Response<Bytes> {
     let text = format!("{}\n", status_text(text));

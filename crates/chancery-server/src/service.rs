@@ -12,11 +12,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chancery_core::TypeUrl;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use tracing::debug;
 
 use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
-use crate::grpc::{StreamService, no_such_method, status_response};
-use crate::http_error::http_error;
+use crate::grpc::{StreamService, from_a_page, no_such_method, status_response};
+use crate::http_error::{FROM_A_PAGE, http_error};
 use crate::request_body::RequestBody;
 use crate::rest::PollService;
 use crate::routes::{Route, Routes};
@@ -60,6 +61,12 @@ impl Services {
     ) -> ServiceResponse {
         let active = context.activity.begin();
         let path = request.uri().path();
+        // A page in a browser can reach a server that only its user's machine or network can, and a
+        // browser says so (DNS rebinding). `Host` says nothing: Envoy sends the name of its cluster.
+        if request.headers().contains_key(header::ORIGIN) {
+            debug!(peer = %context.peer, path, "refused: it comes from a web page");
+            return ready(refuse_page(request.headers()));
+        }
         let error = match self.routes.get(path) {
             Some(Route::Stream(_) | Route::Poll(_)) if request.method() != Method::POST => {
                 only_post()
@@ -130,6 +137,14 @@ impl Services {
 
 fn ready(response: Response<ServerBody>) -> ServiceResponse {
     ServiceResponse::Ready(response)
+}
+
+/// The refusal of a request that a page in a browser sent.
+fn refuse_page(headers: &HeaderMap) -> Response<ServerBody> {
+    if is_grpc(headers) {
+        return status_response(&from_a_page());
+    }
+    http_error(StatusCode::FORBIDDEN, FROM_A_PAGE).map(ServerBody::full)
 }
 
 fn is_grpc(headers: &HeaderMap) -> bool {

@@ -73,6 +73,13 @@ impl ComparedMachine {
         response
     }
 
+    /// The reason of both to close the stream after polling.
+    pub(crate) fn refusal(&mut self) -> Option<Violation> {
+        let (refusal, alone) = (self.machine.refusal().cloned(), self.alone.refusal().cloned());
+        self.compare("it refuses", &refusal, &alone);
+        refusal
+    }
+
     /// The event of both that everything has landed.
     pub(crate) fn landed(&mut self) -> Option<Event> {
         let (event, alone) = (self.machine.landed(), self.alone.landed());

@@ -192,6 +192,14 @@ impl ResourceSet {
         plain.into_iter().flatten().chain(overlaid.into_iter().flatten())
     }
 
+    /// Returns false if no resource is one that strangers are not sent (S-137).
+    pub(crate) fn may_be_sensitive(&self) -> bool {
+        match &self.content {
+            Content::Plain(plain) => plain.sensitive > 0,
+            Content::Overlaid(over) => over.may_be_sensitive(),
+        }
+    }
+
     /// The set that this one is written over.
     pub(crate) fn below(&self) -> Option<&Arc<Self>> {
         match &self.content {
@@ -299,6 +307,8 @@ impl ResourceSet {
     /// Edits the resources and the digest.
     fn edit(&mut self, edit: impl FnOnce(&mut PlainContent, &mut u128)) {
         self.explicit = None;
+        // A set that nobody shares is edited where it is, and may have been shared before.
+        self.memo = Memo::default();
         let mut plain = match std::mem::take(&mut self.content) {
             Content::Plain(plain) => plain,
             Content::Overlaid(over) => over.to_plain(),

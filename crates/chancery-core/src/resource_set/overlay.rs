@@ -44,6 +44,8 @@ pub(super) struct Overlay {
     added: usize,
     /// The number of resources that are removed.
     removed: usize,
+    /// True if a resource has a value that strangers are not sent.
+    sensitive: bool,
 }
 
 /// One name that an overlay changes. The resource is `None` if the overlay removes it.
@@ -125,6 +127,12 @@ impl OverlaidContent {
         Box::new(below.chain(own.filter(|resource| resource.ttl().is_some())))
     }
 
+    /// Returns true if a resource may be one that strangers are not sent. The overlay may have
+    /// replaced the one that is.
+    pub(super) fn may_be_sensitive(&self) -> bool {
+        self.overlay.sensitive || self.below.may_be_sensitive()
+    }
+
     /// The changes from the set below to this one.
     pub(super) fn changes(&self) -> impl Iterator<Item = Change> {
         self.overlay.changes.iter().map(|change| Change {
@@ -157,11 +165,12 @@ impl Overlay {
         let added = changes.iter().filter(|it| it.old.is_none() && it.new.is_some()).count();
         let removed = changes.iter().filter(|it| it.old.is_some() && it.new.is_none()).count();
         let resources = changes.iter().filter_map(|change| change.new.as_ref());
+        let sensitive = resources.clone().any(|it| it.facts().sensitive);
         let keys = resources.flat_map(|it| keys_of(it).map(|key| (key, it.name().clone())));
         let keys = keys.collect();
         let changes = changes.into_iter();
         let changes = changes.map(|it| OverlayChange { name: it.name, resource: it.new }).collect();
-        Self { changes, keys, digest, added, removed }
+        Self { changes, keys, digest, added, removed, sensitive }
     }
 
     /// The names that differ, in order.

@@ -16,6 +16,8 @@ pub(super) struct PlainContent {
     pub(super) keys: OrdMap<Arc<str>, ResourceName>,
     /// The names of resources with a TTL, which have to be refreshed.
     pub(super) timed: OrdSet<ResourceName>,
+    /// The number of resources that strangers are not sent.
+    pub(super) sensitive: usize,
 }
 
 impl PlainContent {
@@ -33,6 +35,7 @@ impl PlainContent {
         if resource.ttl().is_some() {
             self.timed.insert(name.clone());
         }
+        self.sensitive += usize::from(resource.facts().sensitive);
         self.resources.insert(name.clone(), resource);
     }
 
@@ -40,6 +43,7 @@ impl PlainContent {
     pub(super) fn remove(&mut self, name: &ResourceName) -> Option<Arc<Resource>> {
         let old = self.resources.remove(name)?;
         self.timed.remove(name);
+        self.sensitive -= usize::from(old.facts().sensitive);
         for key in keys_of(&old) {
             if self.keys.get(&key) == Some(name) {
                 self.keys.remove(&key);

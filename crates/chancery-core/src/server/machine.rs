@@ -51,6 +51,8 @@ pub struct Machine {
     /// The number of the last nonce. No nonce is used twice on a stream (S-028, [basic
     /// protocol](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#basic-protocol-overview)).
     nonce: u64,
+    /// The reason why nothing more is sent, if there is one.
+    refusal: Option<Violation>,
 }
 
 /// The identity of the client, which its first message states (S-023).
@@ -76,6 +78,7 @@ impl Machine {
             clusters_sent: false,
             landed: false,
             nonce: 0,
+            refusal: None,
         }
     }
 
@@ -103,22 +106,48 @@ impl Machine {
 
     /// The next response to send, if there is one. The driver calls this only when the connection
     /// has room for a response: a change that was not polled yet costs no memory, and newer changes
-    /// replace it.
+    /// replace it. If there is none, the driver looks whether there will never be one
+    /// ([`refusal`](Self::refusal)).
     pub fn poll(&mut self, now: Time) -> Option<Response> {
-        let snapshot = self.snapshot.as_ref()?;
+        let snapshot = self.snapshot.as_ref().filter(|_| self.refusal.is_none())?;
         for subscription in self.subscriptions.iter_mut() {
             subscription.advance(now, &self.settings, snapshot);
         }
         self.owe_removals(now);
         self.remove_usable_clusters(now);
-        (0..self.subscriptions.len()).find_map(|at| self.poll_type(now, at))
+        let (at, response) = (0..self.subscriptions.len())
+            .find_map(|at| self.poll_type(now, at).map(|response| (at, response)))?;
+        if !self.settings.secrets_allowed && self.is_withheld(at, &response) {
+            return None;
+        }
+        Some(response)
+    }
+
+    /// The reason to close the stream, if the next response holds a secret and the client may have
+    /// none (S-137). Nothing is sent from then on.
+    pub fn refusal(&self) -> Option<&Violation> {
+        self.refusal.as_ref()
+    }
+
+    /// Refuses the client if a response holds a secret. All responses come by here, so it does not
+    /// matter how the client asked for the resource.
+    fn is_withheld(&mut self, at: usize, response: &Response) -> bool {
+        let subscription = self.subscriptions.at(at);
+        self.refusal = subscription.and_then(|it| it.secret_in(response)).map(|name| {
+            Violation::Withheld { type_url: response.type_url.clone(), name: name.clone() }
+        });
+        self.refusal.is_some()
     }
 
     /// Returns [`Event::Landed`] if the client has acknowledged all it is owed: once for each
     /// snapshot, and once after each change of a subscription. The driver calls this when
     /// [`poll`](Self::poll) has nothing to send.
     pub fn landed(&mut self) -> Option<Event> {
-        if self.landed || self.snapshot.is_none() || self.subscriptions.len() == 0 {
+        if self.landed
+            || self.refusal.is_some()
+            || self.snapshot.is_none()
+            || self.subscriptions.len() == 0
+        {
             return None;
         }
         self.landed = self.subscriptions.iter().all(Subscription::has_landed);
@@ -127,6 +156,9 @@ impl Machine {
 
     /// The time at which the driver calls [`poll`](Self::poll) again if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
+        if self.refusal.is_some() {
+            return None;
+        }
         let warm = self.warming.deadline(self.endpoints(), &self.settings);
         let routes_wait = self.routes_wait();
         let types = self.subscriptions.iter().filter_map(|subscription| {

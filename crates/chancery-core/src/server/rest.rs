@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::server::Settings;
 use crate::server::subscription::empty_means_everything;
+use crate::server::{Settings, Violation};
 use crate::{
     Api, Pending, Resource, ResourceName, ResourceSet, Snapshot, SotwRequest, TypeUrl, Version,
 };
@@ -22,6 +22,9 @@ pub enum Answer {
     /// The source does not know yet whether something that the client asked for exists. The driver
     /// holds the request, and gives the inner answer when it cannot hold it any longer.
     Pending(Box<Self>),
+    /// A resource that the client asked for holds a secret in one of its fields, and the client may
+    /// have none (S-137). The driver refuses it.
+    Withheld(Violation),
     /// The client is not current.
     Data {
         /// The `version_info` of the answer.
@@ -49,6 +52,11 @@ pub fn answer(
         request.names.contains("*")
     };
     let resources = if everything { set.iter().cloned().collect() } else { named(set, request) };
+    let secret = resources.iter().find(|resource| resource.facts().sensitive);
+    if let Some(resource) = secret.filter(|_| !settings.secrets_allowed) {
+        let (type_url, name) = (type_url.clone(), resource.name().clone());
+        return Answer::Withheld(Violation::Withheld { type_url, name });
+    }
     let version = version_of(set, &resources, everything);
     let answer = if !request.version.is_empty() && version.matches(&request.version) {
         Answer::Unchanged
@@ -188,5 +196,25 @@ mod tests {
         let settings = Settings { secrets_allowed: false, ..Settings::default() };
         assert!(data(answer(&snapshot, &sds, &request, &settings)).1.is_empty());
         assert_eq!(data(answer(&snapshot, &sds, &request, &Settings::default())).1, ["s"]);
+    }
+
+    #[test]
+    fn a_poll_for_a_cluster_with_a_secret_is_refused_to_a_stranger() {
+        // S-137, S-056: to leave it out would delete it
+        let mut snapshot = snapshot(&[("a", "1")]);
+        let facts = crate::Facts { sensitive: true, ..crate::Facts::default() };
+        let secret = Resource::new("s".parse().unwrap(), Bytes::from_static(b"key"));
+        snapshot.insert(&cds(), secret.with_facts(facts));
+        let settings = Settings { secrets_allowed: false, ..Settings::default() };
+        let poll = |names: &[&str]| {
+            let request = SotwRequest { names: names.iter().collect(), ..SotwRequest::default() };
+            answer(&snapshot, &cds(), &request, &settings)
+        };
+        for asked in [&["s"][..], &["a", "s"], &["*"], &[]] {
+            let Answer::Withheld(why) = poll(asked) else { panic!("{asked:?} is answered") };
+            assert!(why.is_denied());
+            assert!(why.to_string().contains("`s`") && why.to_string().contains("anywhere"));
+        }
+        assert_eq!(data(poll(&["a"])).1, ["a"]);
     }
 }

@@ -32,8 +32,8 @@ pub struct Settings {
     /// True if SotW clients are sent errors of missing names in responses of their own. If false,
     /// these errors go into responses that are sent anyway (S-066, S-068).
     pub report_missing: bool,
-    /// True if this stream may carry secrets (S-137). If false, their names are answered with
-    /// PERMISSION_DENIED.
+    /// True if this stream may carry secrets (S-137). If false, names of SDS are answered with
+    /// PERMISSION_DENIED, and a response of another type with a secret in it ends the stream.
     pub secrets_allowed: bool,
     /// True if streams in the same state share the work of their responses. If false, each stream
     /// works out its own; the responses are the same, which tests show by comparing both ways.

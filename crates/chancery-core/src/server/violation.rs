@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::TypeUrl;
+use crate::{ResourceName, TypeUrl};
 
 /// A reason to close a stream. A single bad resource is none (S-072, [xRFC
 /// TP3](https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md)).
@@ -42,6 +42,18 @@ pub enum Violation {
         /// The limit.
         limit: usize,
     },
+    /// The client is a stranger, and a resource that it is to be sent holds a secret in one of its
+    /// fields (S-137). To leave the resource out would delete it on the client (S-056).
+    #[error(
+        "`{name}` of `{type_url}` holds a secret, which is sent only over mutual TLS, a Unix \
+         socket or loopback, unless `secrets-anywhere` is set"
+    )]
+    Withheld {
+        /// The type.
+        type_url: TypeUrl,
+        /// The name of the resource.
+        name: ResourceName,
+    },
 }
 
 impl Violation {
@@ -49,5 +61,10 @@ impl Violation {
     /// protocol.
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::TooManyNames { .. } | Self::TooManyTypes { .. })
+    }
+
+    /// Returns true if the client asks for something that it may not have.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Withheld { .. })
     }
 }

@@ -86,8 +86,28 @@ impl<'s, 'n> MessageReader<'s, 'n> {
 /// Returns true if a text may hold secrets, so that faults must show nothing of it
 /// ([S-138](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)).
 pub(super) fn is_confidential(text: &str) -> bool {
-    [".Secret", "private_key", "privateKey", "password"].iter().any(|mark| text.contains(mark))
+    CONFIDENTIAL.iter().any(|mark| text.contains(mark))
 }
+
+/// The words in a text that may hold secrets.
+const CONFIDENTIAL: [&str; 16] = [
+    ".Secret",
+    "PRIVATE KEY-----",
+    "private_key",
+    "privateKey",
+    "password",
+    "Password",
+    "access_token",
+    "accessToken",
+    "secret_access_key",
+    "secretAccessKey",
+    "session_ticket_keys",
+    "sessionTicketKeys",
+    "json_key",
+    "jsonKey",
+    "authorization",
+    "Authorization",
+];
 
 /// The hint to quote a text that YAML reads as a number or boolean.
 fn quoting_hint(expected: &str, node: &TreeNode<'_>, confidential: bool) -> Option<String> {

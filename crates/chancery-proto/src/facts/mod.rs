@@ -18,19 +18,24 @@ use prost_reflect::{
 };
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::canonical;
 use crate::walk::{message_in, text_in, texts_in, value_in, walk};
 use crate::wire::fields::Fields;
+use crate::{canonical, sensitive};
 
 /// The facts of a resource of this type with this body.
 pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
     let mut links = Links { v2: is_v2(type_url), found: BTreeSet::new() };
-    walk(message, &mut |_, message| reference(message, &mut links));
+    let mut is_sensitive = false;
+    walk(message, &mut |_, message| {
+        reference(message, &mut links);
+        is_sensitive = is_sensitive || sensitive::withheld_in(message).is_some();
+    });
     Facts {
         links: links.found.into_iter().map(link).collect(),
         hosts: if type_url.api() == Api::Vhds { hosts(message) } else { Vec::new() },
         vhds: if type_url.api() == Api::Rds { vhds(message) } else { None },
         reports_to_server: is_own_server(message_in(message, LOAD_SERVER)),
+        sensitive: is_sensitive,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Warnings about resources that gRPC clients and servers would refuse, and about virtual hosts
-//! that Envoy would not remove.
+//! Warnings about resources that gRPC clients and servers would refuse, about virtual hosts that
+//! Envoy would not remove, and about secrets outside of SDS.
 //!
 //! gRPC reads the same resources as Envoy but accepts less, and says so only in a NACK. A warning
 //! is not an error, because the same text may be meant for Envoys alone; [`is_for_grpc`] helps to
@@ -20,6 +20,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage};
 
 use crate::facts::{ConfigSource, is_v2};
 use crate::schema::Schema;
+use crate::sensitive;
 use crate::walk::{message_in, walk};
 
 mod endpoints;
@@ -42,6 +43,9 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            return f.write_str(&self.text);
+        }
         write!(f, "{}: {}", self.path, self.text)
     }
 }
@@ -83,6 +87,22 @@ pub(crate) fn lint_host(
          which is `{host}` and not `{name}`"
     );
     Some(Warning::new("resource.name", text))
+}
+
+/// Warns of a secret outside of SDS: the whole resource follows the rule of SDS then
+/// ([S-137](https://www.envoyproxy.io/docs/envoy/latest/configuration/security/secret)), which its
+/// author may not expect.
+pub(crate) fn lint_secret(
+    type_url: &TypeUrl,
+    resource: &Resource,
+    message: &DynamicMessage,
+) -> Option<Warning> {
+    if !resource.facts().sensitive || type_url.api() == Api::Sds {
+        return None;
+    }
+    let text = "holds a secret, so the resource is served only over mutual TLS, a Unix socket or \
+                loopback; move the secret into a resource of SDS, or set `secrets-anywhere`";
+    Some(Warning::new(sensitive::withheld_path(message).unwrap_or_default(), text))
 }
 
 /// Returns true for a listener of a gRPC client or server. If an audience has no such listener,

@@ -13,7 +13,7 @@ use chancery_core::{Api, Facts, InvalidName, Link, Resource, ResourceName, TypeU
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage};
 
 use crate::schema::Schema;
-use crate::{canonical, facts};
+use crate::{canonical, facts, sensitive};
 
 mod v2;
 pub use v2::to_v2;
@@ -139,7 +139,8 @@ pub fn resource_from_bytes(
     let Some(descriptor) = schema.message(type_name) else {
         let unnamed = || ResourceError::Unnamed { type_name: type_name.to_owned() };
         let name = checked_name(type_url, wrapper.name.as_deref().ok_or_else(unnamed)?)?;
-        return build(type_url, name, bytes.clone(), Facts::default(), wrapper);
+        let facts = Facts { sensitive: sensitive::has_private_key(bytes), ..Facts::default() };
+        return build(type_url, name, bytes.clone(), facts, wrapper);
     };
     let message = DynamicMessage::decode(descriptor, bytes.clone())
         .map_err(|source| ResourceError::Decode { type_name: type_name.to_owned(), source })?;

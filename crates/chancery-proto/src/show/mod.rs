@@ -15,10 +15,11 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use chancery_core::TypeUrl;
 use chancery_core::printable::{PrintForm, printable};
-use prost_reflect::{DynamicMessage, ExtensionDescriptor, FieldDescriptor};
+use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, Value};
 
 use crate::any;
 use crate::schema::Schema;
+use crate::sensitive;
 
 mod redact;
 mod text;
@@ -44,8 +45,6 @@ pub enum Notation {
 #[derive(Clone, Debug)]
 pub struct Viewer {
     schema: Schema,
-    /// The option that marks secret fields.
-    sensitive: Option<ExtensionDescriptor>,
     secrets: bool,
 }
 
@@ -55,7 +54,7 @@ enum AnyContent {
     Message(DynamicMessage),
     /// The bytes of an unknown type.
     Opaque(Bytes),
-    /// Bytes that are not of their known type, and may hold its secrets.
+    /// Bytes that are not of their known type, and may hold its secrets, or that hold a private key.
     Withheld,
 }
 
@@ -65,8 +64,7 @@ const REDACTED: &str = "[redacted]";
 impl Viewer {
     /// Creates a viewer that knows these types and shows no secrets.
     pub fn new(schema: &Schema) -> Self {
-        let sensitive = schema.pool().get_extension_by_name("udpa.annotations.sensitive");
-        Self { schema: schema.clone(), sensitive, secrets: false }
+        Self { schema: schema.clone(), secrets: false }
     }
 
     /// Lets the viewer show secrets.
@@ -90,7 +88,8 @@ impl Viewer {
     /// The content of an `Any` that is nested `depth` messages deep.
     fn content_of(&self, type_url: &str, value: &Bytes, depth: usize) -> AnyContent {
         let Some(descriptor) = self.schema.message(type_url) else {
-            return AnyContent::Opaque(value.clone());
+            let withheld = !self.secrets && sensitive::has_private_key(value);
+            return if withheld { AnyContent::Withheld } else { AnyContent::Opaque(value.clone()) };
         };
         let message = (depth < any::MAX_DEPTH)
             .then(|| DynamicMessage::decode(descriptor, value.clone()).ok())
@@ -102,12 +101,14 @@ impl Viewer {
         }
     }
 
-    /// Returns true for a field that its descriptor marks as secret, unless secrets are shown.
-    fn withholds(&self, field: &FieldDescriptor) -> bool {
-        let Some(sensitive) = self.sensitive.as_ref().filter(|_| !self.secrets) else {
-            return false;
-        };
-        field.options().get_extension(sensitive).as_bool().unwrap_or(false)
+    /// Returns true for a field that holds a hidden value, unless secrets are shown.
+    fn withholds(&self, message: &DynamicMessage, field: &FieldDescriptor, value: &Value) -> bool {
+        !self.secrets && sensitive::hides(message, field, value)
+    }
+
+    /// Returns true for an entry of a map that is a hidden value, unless secrets are shown.
+    fn withholds_entry(&self, key: &MapKey, value: &Value) -> bool {
+        !self.secrets && sensitive::hides_entry(key, value)
     }
 }
 
@@ -120,9 +121,7 @@ fn json(text: String) -> String {
 }
 
 /// The fields that are set, in the order of their numbers.
-fn fields(
-    message: &DynamicMessage,
-) -> impl Iterator<Item = (FieldDescriptor, &prost_reflect::Value)> {
+fn fields(message: &DynamicMessage) -> impl Iterator<Item = (FieldDescriptor, &Value)> {
     let mut fields: Vec<_> = message.fields().collect();
     fields.sort_by_key(|(field, _)| field.number());
     fields.into_iter()

@@ -27,7 +27,8 @@ impl Viewer {
         if any::is_any(&message.descriptor()) {
             return self.strip_any(message, depth);
         }
-        let hidden = message.fields().filter(|(field, _)| self.withholds(field));
+        let hidden = message.fields();
+        let hidden = hidden.filter(|(field, value)| self.withholds(message, field, value));
         let hidden: Vec<_> = hidden.map(|(field, _)| field).collect();
         hidden.iter().for_each(|field| message.clear_field(field));
         message.fields_mut().fold(!hidden.is_empty(), |is_less, (_, value)| {
@@ -41,9 +42,14 @@ impl Viewer {
             Value::List(items) => items
                 .iter_mut()
                 .fold(false, |is_less, item| self.strip_value(item, depth) | is_less),
-            Value::Map(entries) => entries
-                .values_mut()
-                .fold(false, |is_less, item| self.strip_value(item, depth) | is_less),
+            Value::Map(entries) => {
+                let before = entries.len();
+                entries.retain(|key, item| !self.withholds_entry(key, item));
+                let is_less = entries.len() < before;
+                entries
+                    .values_mut()
+                    .fold(is_less, |is_less, item| self.strip_value(item, depth) | is_less)
+            }
             _ => false,
         }
     }

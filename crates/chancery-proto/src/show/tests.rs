@@ -237,6 +237,39 @@ fn secrets_are_redacted_for_people_wherever_they_are() {
 }
 
 #[test]
+fn values_that_are_secret_by_their_name_are_redacted() {
+    // S-138
+    let pem = "-----BEGIN PRIVATE KEY-----\nKEY\n";
+    let certificate = json!({"privateKey": {"inlineString": "KEY"}});
+    let context = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.TlsCertificate";
+    let typed = json!({"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+        "typeUrl": context, "value": certificate});
+    let body = body(
+        CLUSTER,
+        json!({
+            "name": "c", "metadata": {"filterMetadata": {"m": {
+                "password": "KEY", "owner": "me", "inner": {"token": "KEY", "list": [pem, "one"]}}}},
+            "transportSocket": {"name": "t", "typedConfig": typed},
+            "healthChecks": [{"httpHealthCheck": {"path": "/", "requestHeadersToAdd": [
+                {"header": {"key": "Authorization", "value": "KEY"}},
+                {"header": {"key": "x-shown", "value": "shown"}}]}}],
+        }),
+    );
+    for notation in ALL {
+        let text = shown(notation, CLUSTER, &body);
+        assert!(text.contains("[redacted]") && !text.contains("KEY"), "{text}");
+        for told in ["password", "me", "one", "Authorization", "shown"] {
+            assert!(text.contains(told), "{told} in {text}");
+        }
+        let all = viewer().with_secrets().show(notation, &TypeUrl::new(CLUSTER), &body);
+        assert!(!all.contains("[redacted]") && all.contains("KEY"), "{all}");
+    }
+    let rest = viewer().without_secrets(&TypeUrl::new(CLUSTER), &body).unwrap();
+    assert!(!rest.windows(3).any(|part| part == b"KEY"), "{rest:?}");
+    assert!(rest.windows(5).any(|part| part == b"shown"), "{rest:?}");
+}
+
+#[test]
 fn what_nobody_knows_is_shown_as_it_is() {
     let nothing = "type.googleapis.com/example.Nothing";
     let expected = format!("\"@type\": {nothing}\nvalue: AAH/\n");

@@ -58,7 +58,7 @@ impl TextWriter<'_> {
         for (field, value) in fields(message) {
             let (name, kind) = (field.name(), field.kind());
             match value {
-                _ if self.viewer.withholds(&field) => {
+                _ if self.viewer.withholds(message, &field, value) => {
                     self.write_line(name, &quoted(REDACTED.as_bytes()))
                 }
                 Value::List(values) => {
@@ -72,11 +72,16 @@ impl TextWriter<'_> {
                     entries.sort_by_key(|(key, _)| *key);
                     for (key, value) in entries {
                         let text = matches!(keys, Some(Kind::String));
+                        let hidden = self.viewer.withholds_entry(key, value);
                         let key = key_of(key);
                         let key = if text { quoted(key.as_bytes()) } else { key };
                         self.block(name, |writer| {
                             writer.write_line("key", &key);
-                            writer.value("value", values.as_ref(), value, depth);
+                            if hidden {
+                                writer.write_line("value", &quoted(REDACTED.as_bytes()));
+                            } else {
+                                writer.value("value", values.as_ref(), value, depth);
+                            }
                         });
                     }
                 }

@@ -15,6 +15,7 @@ use super::{AnyContent, REDACTED, Viewer, fields};
 use crate::any;
 use crate::document::Special;
 use crate::json::{number, tidy_number, to_value};
+use crate::sensitive;
 
 /// A JSON value whose mappings keep their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,8 +63,38 @@ impl TreeBuilder<'_> {
     fn message(&self, message: &DynamicMessage, depth: usize) -> Tree {
         match Special::of(&message.descriptor()) {
             Some(Special::Any) => self.any(message, depth),
-            Some(_) => special(message).unwrap_or_else(|| self.fields(message, depth)),
+            Some(_) => {
+                let json = special(message);
+                json.map_or_else(|| self.fields(message, depth), |json| self.json(json))
+            }
             None => self.fields(message, depth),
+        }
+    }
+
+    /// The tree of the special form of a message, with the hidden entries of a `Struct` left out.
+    fn json(&self, json: Json) -> Tree {
+        let hidden = |name: &str, json: &Json| {
+            !self.viewer.secrets && sensitive::is_sensitive_json(name, json)
+        };
+        let shown = |name: &str, json: Json| match hidden(name, &json) {
+            true => Tree::Text(REDACTED.to_owned()),
+            false => self.json(json),
+        };
+        match json {
+            Json::Array(values) => {
+                Tree::List(values.into_iter().map(|one| shown("", one)).collect())
+            }
+            Json::Object(fields) => {
+                let fields = fields.into_iter().map(|(name, one)| {
+                    let shown = shown(&name, one);
+                    (name, shown)
+                });
+                Tree::Map(fields.collect())
+            }
+            Json::String(text) if hidden("", &Json::String(text.clone())) => {
+                Tree::Text(REDACTED.to_owned())
+            }
+            other => other.into(),
         }
     }
 
@@ -80,14 +111,21 @@ impl TreeBuilder<'_> {
     fn fields(&self, message: &DynamicMessage, depth: usize) -> Tree {
         let field = |(field, value): (FieldDescriptor, &Value)| {
             let shown = match value {
-                _ if self.viewer.withholds(&field) => Tree::Text(REDACTED.to_owned()),
+                _ if self.viewer.withholds(message, &field, value) => {
+                    Tree::Text(REDACTED.to_owned())
+                }
                 Value::Map(entries) => {
                     let kind = field.kind();
                     let entry = kind.as_message().map(|entry| entry.map_entry_value_field().kind());
                     let mut entries: Vec<_> = entries.iter().collect();
                     entries.sort_by_key(|(key, _)| *key);
                     let entries = entries.into_iter().map(|(key, value)| {
-                        (key_of(key), self.value(entry.as_ref(), value, depth))
+                        let shown = if self.viewer.withholds_entry(key, value) {
+                            Tree::Text(REDACTED.to_owned())
+                        } else {
+                            self.value(entry.as_ref(), value, depth)
+                        };
+                        (key_of(key), shown)
                     });
                     Tree::Map(entries.collect())
                 }
@@ -135,8 +173,8 @@ impl TreeBuilder<'_> {
 
 /// The special JSON form of a message. The result is `None` if the message is out of the range of
 /// its form.
-fn special(message: &DynamicMessage) -> Option<Tree> {
-    to_value(message).ok().map(Tree::from)
+fn special(message: &DynamicMessage) -> Option<Json> {
+    to_value(message).ok()
 }
 
 impl From<Json> for Tree {

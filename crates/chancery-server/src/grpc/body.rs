@@ -127,7 +127,7 @@ impl StreamBody {
         let now = Instant::now();
         let more = self.take_requests(cx, now)?;
         self.session.poll_audience(cx, now)?;
-        while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now) {}
+        while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now)? {}
         if self.out.len() > 0 {
             self.would_pend =
                 !more && self.out.len() < BYTES_AT_ONCE && self.waits_for_wake(cx, now);

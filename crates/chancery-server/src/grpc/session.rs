@@ -78,12 +78,19 @@ impl StreamSession {
     }
 
     /// Adds the next response. Returns false if there is none.
-    pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> bool {
+    ///
+    /// # Errors
+    /// With the status to end the stream with.
+    pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> Result<bool, Status> {
         let Some(response) = self.machine.poll(self.time(now)) else {
+            if let Some(refusal) = self.machine.refusal() {
+                self.account.client_fault(refusal);
+                return Err(status::of_violation(refusal));
+            }
             if let Some(event) = self.machine.landed() {
                 self.account.record(&event, now);
             }
-            return false;
+            return Ok(false);
         };
         let shared = self.shared();
         let entries: Vec<Bytes> = wire::encode_entries(&response).collect();
@@ -91,7 +98,7 @@ impl StreamSession {
         let bytes = frame(&entries, &tail, out);
         self.answered = true;
         self.account.sent(&response, bytes);
-        true
+        Ok(true)
     }
 
     /// The time at which to ask for responses again, if nothing happens before.

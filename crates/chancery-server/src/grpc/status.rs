@@ -8,7 +8,7 @@ use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use tonic::{Code, Status};
 
-use crate::http_error::status_text;
+use crate::http_error::{FROM_A_PAGE, status_text};
 use crate::policy::Refusal;
 
 /// A response that has nothing but a status.
@@ -28,6 +28,11 @@ pub(super) fn draining() -> Status {
 /// The status of a method that is not there. It may be one of v2, which is not enabled (S-010).
 pub(crate) fn no_such_method() -> Status {
     Status::unimplemented("this server has no such method")
+}
+
+/// The status of a request that a page in a browser sent.
+pub(crate) fn from_a_page() -> Status {
+    Status::permission_denied(FROM_A_PAGE)
 }
 
 /// The status of a stream or call that is one too many.
@@ -67,6 +72,8 @@ pub(super) fn of_decode_error(error: &DecodeError) -> Status {
 pub(super) fn of_violation(violation: &Violation) -> Status {
     if violation.is_limit() {
         Status::resource_exhausted(violation.to_string())
+    } else if violation.is_denied() {
+        Status::permission_denied(violation.to_string())
     } else {
         Status::invalid_argument(violation.to_string())
     }

@@ -56,6 +56,8 @@ pub(crate) enum PeerLine {
     TooLarge,
     /// A poll repeats, as if its response was rejected.
     NotAccepted,
+    /// A poll was refused.
+    PollRefused,
     /// A poll could not be answered.
     Unanswerable,
     /// A connection could not be accepted.
@@ -286,6 +288,7 @@ impl Display for PeerLine {
             Self::Unnamed => "no resource named",
             Self::TooLarge => "large",
             Self::NotAccepted => "served, but not accepted",
+            Self::PollRefused => "a poll was refused",
             Self::Unanswerable => "no answer over REST",
             Self::NotConnected => "connection not accepted",
         })

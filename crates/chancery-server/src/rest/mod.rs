@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chancery_core::server::Violation;
 use chancery_core::server::rest::{Answer, answer as decide};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
 use chancery_proto::json::{request_from_json, response_to_json};
@@ -18,7 +19,7 @@ use tracing::{debug, warn};
 
 use crate::activity::RequestContext;
 use crate::http_error::http_error;
-use crate::log_limiter::{LineOrigin, PeerLine, name};
+use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
 use crate::request_body::RequestBody;
@@ -86,13 +87,17 @@ impl RestPoll<'_> {
         while let Some(snapshot) = next {
             let settings = self.shared.settings(&self.context.peer);
             next = match decide(&snapshot, self.type_url, &request, &settings) {
+                Answer::Withheld(why) => return Err(self.withheld(&request, &why)),
                 Answer::Unchanged => self.next_snapshot(&mut watch, until).await,
                 Answer::Pending(then) => {
                     let newer = self.next_snapshot(&mut watch, until).await;
-                    if let (None, Answer::Data { version, resources }) = (&newer, *then) {
-                        return self.data(node, &version, &resources);
+                    match (&newer, *then) {
+                        (None, Answer::Data { version, resources }) => {
+                            return self.data(node, &version, &resources);
+                        }
+                        (_, Answer::Withheld(why)) => return Err(self.withheld(&request, &why)),
+                        _ => newer,
                     }
-                    newer
                 }
                 Answer::Data { version, resources } => {
                     let wait = std::mem::take(&mut may_wait) && self.repeats(&request, &version);
@@ -198,6 +203,17 @@ impl RestPoll<'_> {
         let (peer, of) = (self.context.peer.address, self.type_url.short());
         let origin = LineOrigin { peer, proven: false, node, of, detail };
         self.shared.log_limiter.admits(line, &origin, Instant::now())
+    }
+
+    /// The refusal of a stranger that asks for a secret (S-137).
+    fn withheld(&self, request: &SotwRequest, why: &Violation) -> ErrorResponse {
+        let node = request.node.as_ref().map_or("", |node| &*node.id);
+        let (peer, why) = (&self.context.peer, why.to_string());
+        if self.admits(PeerLine::PollRefused, node, &why) {
+            let (node, why) = (name(node), message(&why));
+            warn!(node = &*node, %peer, "a poll was refused: {why}");
+        }
+        Box::new(http_error(StatusCode::FORBIDDEN, &why))
     }
 
     fn data(

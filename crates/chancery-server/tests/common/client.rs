@@ -176,7 +176,10 @@ impl GrpcStream {
 
 fn status(headers: &HeaderMap) -> (i32, String) {
     let text = |name: &str| headers.get(name).map_or("", |value| value.to_str().unwrap());
-    (text("grpc-status").parse().unwrap(), text("grpc-message").replace("%20", " "))
+    (
+        text("grpc-status").parse().unwrap(),
+        text("grpc-message").replace("%20", " ").replace("%60", "`"),
+    )
 }
 
 /// Sends text over HTTP/1.1 and reads the answer to its end.

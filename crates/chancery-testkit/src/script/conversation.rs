@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::server::{Event, Input, Settings};
+use chancery_core::server::{Event, Input, Settings, Violation};
 use chancery_core::{
     DeltaRequest, ErrorDetail, Request, Scope, Snapshot, SotwRequest, Time, Variant,
 };
@@ -206,12 +206,14 @@ impl Conversation {
         let Some(stream) = &mut self.stream else { return };
         match stream.server.handle(self.now, input) {
             Ok(events) => events.iter().for_each(|event| self.take_event(event)),
-            Err(violation) => {
-                self.note(&format!("! closed {violation}"));
-                self.stream = None;
-                self.closed = true;
-            }
+            Err(violation) => self.close(&violation),
         }
+    }
+
+    fn close(&mut self, violation: &Violation) {
+        self.note(&format!("! closed {violation}"));
+        self.stream = None;
+        self.closed = true;
     }
 
     fn take_event(&mut self, event: &Event) {
@@ -237,6 +239,9 @@ impl Conversation {
         for _ in 0..room {
             let Some(stream) = &mut self.stream else { return };
             let Some(response) = stream.server.poll(self.now) else {
+                if let Some(violation) = stream.server.refusal() {
+                    return self.close(&violation);
+                }
                 if let Some(event) = stream.server.landed() {
                     self.take_event(&event);
                 }

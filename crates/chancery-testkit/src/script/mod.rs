@@ -62,8 +62,9 @@
 //!
 //! - `c@1->eds:c` refers to another resource on the same stream, `c@1~>sds:s` to one from another
 //!   source; both may be repeated.
-//! - `c@1(ttl=9s,alias=x,host=*.x.com,vhds=1,size=1000)`: TTL, aliases, the hosts of a virtual
-//!   host, the digest of a route configuration's `vhds` field, and how many bytes the body has.
+//! - `c@1(ttl=9s,alias=x,host=*.x.com,vhds=1,size=1000,secret)`: TTL, aliases, the hosts of a
+//!   virtual host, the digest of a route configuration's `vhds` field, how many bytes the body has,
+//!   and that it holds a secret.
 //!
 //! # Requests
 //!

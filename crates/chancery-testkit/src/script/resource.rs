@@ -47,11 +47,13 @@ impl Attributes {
             "ttl" => self.ttl = Some(duration(value)?),
             "alias" => self.aliases.push(parse(value)?),
             "host" => self.facts.hosts.push(value.into()),
+            "secret" => self.facts.sensitive = true,
             "self" => self.facts.reports_to_server = true,
             "vhds" => self.facts.vhds = Some(number(value)? as u128),
             "size" => self.size = number(value)?,
             _ => {
-                return Err(format!("`{attribute}` is none of ttl, alias, host, self, vhds, size"));
+                let known = "ttl, alias, host, secret, self, vhds, size";
+                return Err(format!("`{attribute}` is none of {known}"));
             }
         }
         Ok(())

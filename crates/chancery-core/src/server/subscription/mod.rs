@@ -56,8 +56,8 @@ use self::merge_lookup::MergeLookup;
 use self::pending::SourceWaits;
 pub(crate) use self::receive::{AckOrNack, ReadResponse, ResponseVerdict};
 pub(crate) use self::respond::NextResponse;
-use crate::server::{Event, Rejection, Settings, Violation};
-use crate::{Api, Features, Resource, Snapshot, Time, TypeUrl, Variant};
+use crate::server::{Event, Rejection, Response, Settings, Violation};
+use crate::{Api, Features, Resource, ResourceName, Snapshot, Time, TypeUrl, Variant};
 
 /// The server's half of one resource type on one stream.
 #[derive(Debug)]
@@ -187,6 +187,13 @@ impl Subscription {
         self.permission_denied = true;
     }
 
+    /// The name of a resource with a secret in a response, if there is one. A type without any is
+    /// not searched.
+    pub(crate) fn secret_in<'a>(&self, response: &'a Response) -> Option<&'a ResourceName> {
+        let may_be = self.ledger.target().may_be_sensitive() || self.ledger.keeps_any();
+        may_be.then(|| response.entries.sensitive()).flatten().map(|resource| resource.name())
+    }
+
     /// Brings the ledger up to the target, unless an unanswered response has to be answered first.
     pub(crate) fn advance(&mut self, now: Time, settings: &Settings, snapshot: &Snapshot) {
         if !self.has_snapshot || !self.flight.may_send_next(now, settings.ack_wait) {
@@ -235,7 +242,7 @@ impl Subscription {
 
     /// Owes the client a resource again although it did not change, if the client is subscribed to
     /// it.
-    pub(crate) fn resend(&mut self, name: &crate::ResourceName) {
+    pub(crate) fn resend(&mut self, name: &ResourceName) {
         let named = self.interest.spelling_of(name.as_str());
         let spanned = || self.interest.includes_member(name).then(|| name.shared());
         if let Some(key) = named.or_else(spanned) {
@@ -251,13 +258,13 @@ impl Subscription {
     }
 
     /// Returns true if the client is subscribed to this resource, by name or as a member.
-    pub(crate) fn wants(&self, name: &crate::ResourceName) -> bool {
+    pub(crate) fn wants(&self, name: &ResourceName) -> bool {
         self.interest.includes_member(name) || self.interest.spelling_of(name.as_str()).is_some()
     }
 
     /// Returns true if this resource is in a response that the client has not answered, or will be
     /// in a later one.
-    pub(crate) fn will_deliver(&self, name: &crate::ResourceName) -> bool {
+    pub(crate) fn will_deliver(&self, name: &ResourceName) -> bool {
         let target = self.ledger.target();
         let Some(resource) = target.get(name.as_str()).filter(|_| self.wants(name)) else {
             return target.is_pending(name.as_str()) && self.wants(name);

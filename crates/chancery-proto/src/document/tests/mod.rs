@@ -221,6 +221,34 @@ fn a_virtual_host_whose_body_has_another_name_is_warned_of() {
 }
 
 #[test]
+fn a_secret_outside_of_sds_is_warned_of_with_its_field() {
+    // S-137
+    let tls = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3";
+    let warnings = |key: &str| {
+        let text = format!(
+            "'@type': {CLUSTER}\nname: a\ntransport_socket:\n  name: t\n  typed_config:\n    \
+             '@type': {tls}.UpstreamTlsContext\n    common_tls_context:\n      \
+             tls_certificates:\n      - private_key: {key}\n"
+        );
+        let parsed = parse(&Schema::bundled(), Format::Yaml, text.as_bytes());
+        let [found] = &parsed.resources[..] else { panic!("{parsed:?}") };
+        let warnings = found.warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+        (found.resource.facts().sensitive, warnings)
+    };
+    assert_eq!(warnings("{filename: /key}"), (false, Vec::new()));
+    let (sensitive, warnings) = warnings("{inline_string: KEY}");
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(sensitive);
+    let field = "transport_socket.typed_config.common_tls_context.tls_certificates[0].private_key";
+    assert!(warning.starts_with(&format!("{field}: holds a secret")), "{warning}");
+    assert!(warning.contains("only over mutual TLS") && !warning.contains("KEY"), "{warning}");
+    let text = format!("'@type': {tls}.Secret\nname: s\n");
+    let parsed = parse(&Schema::bundled(), Format::Yaml, text.as_bytes());
+    assert!(parsed.resources[0].resource.facts().sensitive);
+    assert!(parsed.resources[0].warnings.is_empty(), "SDS is where it belongs");
+}
+
+#[test]
 fn a_virtual_host_says_which_route_configuration_it_is_of() {
     // S-092
     let hint = "(put a `type.googleapis.com/envoy.service.discovery.v3.Resource` around it, with \

@@ -1,0 +1,322 @@
+//! The fields that hold sensitive values: those that Envoy marks, and those that everybody takes for
+//! a secret although nobody marked them.
+//!
+//! Marks are read from the descriptors, so that messages of users count like Envoy's. Not here: the
+//! walk over a body (`walk`), and names that authors chose (`names`).
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use prost_reflect::{
+    DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MapKey, MessageDescriptor,
+    ReflectMessage, Value,
+};
+
+use super::{content, is_secret, names, values, withheld_path};
+use crate::any;
+use crate::json::to_value;
+use crate::schema::Schema;
+use crate::walk::{message_in, text_in, value_in};
+
+/// The rule of a field that holds sensitive values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// Strangers must not have a value of it.
+    Withheld,
+    /// It is only left out where people read.
+    Hidden,
+}
+
+/// Credentials that Envoy does not mark: the message and its fields.
+pub(super) const UNMARKED: [(&str, &[&str]); 14] = [
+    (
+        "envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials",
+        &["access_token", "google_refresh_token"],
+    ),
+    (
+        "envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.ServiceAccountJWTAccessCredentials",
+        &["json_key"],
+    ),
+    (
+        "envoy.config.core.v3.GrpcService.GoogleGrpc.CallCredentials.GoogleIAMCredentials",
+        &["authorization_token"],
+    ),
+    (
+        "envoy.api.v2.core.GrpcService.GoogleGrpc.CallCredentials",
+        &["access_token", "google_refresh_token"],
+    ),
+    (
+        "envoy.api.v2.core.GrpcService.GoogleGrpc.CallCredentials.ServiceAccountJWTAccessCredentials",
+        &["json_key"],
+    ),
+    (
+        "envoy.api.v2.core.GrpcService.GoogleGrpc.CallCredentials.GoogleIAMCredentials",
+        &["authorization_token"],
+    ),
+    (
+        "envoy.extensions.grpc_service.call_credentials.access_token.v3.AccessTokenCredentials",
+        &["token"],
+    ),
+    (
+        "envoy.extensions.grpc_service.call_credentials.google_refresh_token.v3.GoogleRefreshTokenCredentials",
+        &["token"],
+    ),
+    (
+        "envoy.extensions.grpc_service.call_credentials.google_iam.v3.GoogleIamCredentials",
+        &["authorization_token"],
+    ),
+    (
+        "envoy.extensions.grpc_service.call_credentials.service_account_jwt_access.v3.ServiceAccountJwtAccessCredentials",
+        &["json_key"],
+    ),
+    ("envoy.config.trace.v3.LightstepConfig", &["access_token"]),
+    (
+        "envoy.extensions.filters.http.aws_lambda.v3.Credentials",
+        &["secret_access_key", "session_token"],
+    ),
+    ("envoy.extensions.filters.http.api_key_auth.v3.Credential", &["key"]),
+    ("envoy.service.redis_auth.v3.RedisProxyExternalAuthRequest", &["password"]),
+];
+
+/// Marked fields whose values are no secret by themselves: labels and user names.
+const MILD: [&str; 3] = ["context_extensions", "auth_username", "downstream_auth_username"];
+
+/// Messages of a name and a value: the message, the field of the name, and those of the value.
+const PAIRS: [(&str, &str, [&str; 2]); 5] = [
+    ("envoy.config.core.v3.HeaderValue", "key", ["value", "raw_value"]),
+    ("envoy.api.v2.core.HeaderValue", "key", ["value", "raw_value"]),
+    ("envoy.config.core.v3.QueryParameter", "key", ["value", "value"]),
+    ("envoy.config.core.v3.KeyValue", "key", ["value", "value"]),
+    ("envoy.config.core.v3.KeyValuePair", "key", ["value", "value"]),
+];
+
+/// The marked messages, and those in [`UNMARKED`], of the bundled descriptors. Options are decoded
+/// anew each time they are asked for, so they are asked for once.
+static BUNDLED: LazyLock<HashMap<String, Vec<(u32, Rule)>>> = LazyLock::new(|| {
+    let schema = Schema::bundled();
+    let rules = schema.pool().all_messages().filter_map(|message| {
+        let rules = rules(&message);
+        (!rules.is_empty()).then(|| (message.full_name().to_owned(), rules))
+    });
+    rules.collect()
+});
+
+/// The fields of a message with rules, by their numbers.
+fn rules(message: &MessageDescriptor) -> Vec<(u32, Rule)> {
+    let unmarked = UNMARKED.iter().find(|(name, _)| *name == message.full_name());
+    let unmarked = unmarked.map_or(&[][..], |(_, fields)| *fields);
+    let mark = mark_of(message);
+    let rule = |field: FieldDescriptor| {
+        let marked = mark
+            .as_ref()
+            .is_some_and(|mark| field.options().get_extension(mark).as_bool().unwrap_or(false));
+        let rule = if MILD.contains(&field.name()) { Rule::Hidden } else { Rule::Withheld };
+        (marked || unmarked.contains(&field.name())).then_some((field.number(), rule))
+    };
+    message.fields().filter_map(rule).collect()
+}
+
+/// The option that marks fields, for messages of a file that imports it.
+fn mark_of(message: &MessageDescriptor) -> Option<ExtensionDescriptor> {
+    let file = message.parent_file();
+    let imports = |name: &str| name == "udpa/annotations/sensitive.proto";
+    if !file.file_descriptor_proto().dependency.iter().any(|name| imports(name)) {
+        return None;
+    }
+    message.parent_pool().get_extension_by_name("udpa.annotations.sensitive")
+}
+
+fn rule_of(message: &MessageDescriptor, field: &FieldDescriptor) -> Option<Rule> {
+    let find = |rules: &[(u32, Rule)]| {
+        rules.iter().find(|(number, _)| *number == field.number()).map(|(_, rule)| *rule)
+    };
+    match BUNDLED.get(message.full_name()) {
+        Some(rules) => find(rules),
+        None if message.parent_pool() == Schema::bundled().pool() => None,
+        // A message of the user's: few have marks, so that is looked up each time.
+        None => find(&rules(message)),
+    }
+}
+
+/// Returns true for a field whose value is left out where people read.
+pub(crate) fn hides(message: &DynamicMessage, field: &FieldDescriptor, value: &Value) -> bool {
+    let descriptor = message.descriptor();
+    rule_of(&descriptor, field).is_some()
+        || is_named_value(message, &descriptor, field)
+        || is_private_key(value)
+        || is_typed_secret(message, &descriptor, field)
+}
+
+/// Returns true for an entry of a map whose value is left out where people read.
+pub(crate) fn hides_entry(key: &MapKey, value: &Value) -> bool {
+    let names = || key.as_str().is_some_and(names::names_secret);
+    match value {
+        Value::String(_) | Value::Bytes(_) => {
+            is_private_key(value) || has_content(value) && names()
+        }
+        // An entry of a `Struct`.
+        Value::Message(inner) if inner.descriptor().full_name() == "google.protobuf.Value" => {
+            names()
+                && (value_in(inner, "string_value").is_some_and(has_content) || is_source_in(inner))
+        }
+        _ => false,
+    }
+}
+
+/// The field of this one message with a value that must be withheld from strangers.
+pub(super) fn withheld(message: &DynamicMessage) -> Option<String> {
+    let descriptor = message.descriptor();
+    if any::is_any(&descriptor) {
+        return is_closed_secret(message).then(String::new);
+    }
+    let is_struct = descriptor.full_name() == "google.protobuf.Struct";
+    message.fields().find_map(|(field, value)| {
+        let is_withheld = match rule_of(&descriptor, &field) {
+            Some(Rule::Withheld) => has_value(value, 0),
+            _ => has_private_key(value) || is_typed_withheld(message, &descriptor, &field),
+        };
+        if is_withheld {
+            return Some(field.name().to_owned());
+        }
+        is_struct.then(|| sourced_entry(value)).flatten()
+    })
+}
+
+/// The entry of a `Struct` that has the name of a secret and a `DataSource` with its value. Filters
+/// of v2, and those without a descriptor, are configured like that.
+fn sourced_entry(entries: &Value) -> Option<String> {
+    let entries = entries.as_map()?.iter();
+    let mut found = entries.filter_map(|(key, value)| {
+        let key = key.as_str().filter(|key| names::names_secret(key))?;
+        is_source_in(value.as_message()?).then(|| format!("fields[{key}]"))
+    });
+    found.next()
+}
+
+/// Returns true for a `google.protobuf.Value` in the form of a `DataSource` with its value.
+fn is_source_in(value: &DynamicMessage) -> bool {
+    let inner = message_in(value, "struct_value").and_then(|inner| value_in(inner, "fields"));
+    let text = |name: &str| {
+        let inline = inner?.as_map()?.get(&MapKey::String(name.to_owned()))?;
+        value_in(inline.as_message()?, "string_value")
+    };
+    names::INLINE.iter().filter_map(|name| text(name)).any(has_content)
+}
+
+/// Returns true for an `Any` that could not be opened and may hold a secret: one of a known type,
+/// or one with a private key.
+fn is_closed_secret(any: &DynamicMessage) -> bool {
+    let Some(value) = any.get_field_by_number(any::VALUE) else { return false };
+    let value = value.as_bytes().map(|bytes| &bytes[..]).unwrap_or_default();
+    let url = any::type_url(any).unwrap_or_default();
+    let name = url.rsplit_once('/').map_or(&*url, |(_, name)| name);
+    let known = any.descriptor().parent_pool().get_message_by_name(name);
+    known.is_some() && !value.is_empty() || names::has_private_key(value)
+}
+
+/// Returns true if there is a value in a field: a text or bytes, and not only the place where they
+/// stand.
+fn has_value(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::String(_) | Value::Bytes(_) => has_content(value),
+        Value::List(items) => items.iter().any(|item| has_value(item, depth)),
+        Value::Map(entries) => entries.values().any(|item| has_value(item, depth)),
+        Value::Message(message) => message_has_value(message, depth),
+        _ => false,
+    }
+}
+
+fn message_has_value(message: &DynamicMessage, depth: usize) -> bool {
+    let descriptor = message.descriptor();
+    if is_source(&descriptor) {
+        let inline = ["inline_string", "inline_bytes"];
+        return inline
+            .iter()
+            .filter_map(|field| message.get_field_by_name(field))
+            .any(|value| has_content(&value));
+    }
+    if depth < any::MAX_DEPTH
+        && any::is_any(&descriptor)
+        && let Some(payload) = any::open(message)
+    {
+        return message_has_value(&payload, depth + 1);
+    }
+    message.fields().any(|(_, value)| has_value(value, depth + 1))
+}
+
+pub(super) fn is_source(descriptor: &MessageDescriptor) -> bool {
+    matches!(
+        descriptor.full_name(),
+        "envoy.config.core.v3.DataSource" | "envoy.api.v2.core.DataSource"
+    )
+}
+
+fn has_content(value: &Value) -> bool {
+    content(value).is_some_and(|content| !content.is_empty())
+}
+
+/// Returns true if a private key is among the values of a field.
+fn has_private_key(value: &Value) -> bool {
+    match value {
+        Value::Map(entries) => entries.values().any(is_private_key),
+        other => is_private_key(other),
+    }
+}
+
+fn is_private_key(value: &Value) -> bool {
+    match value {
+        Value::List(items) => items.iter().any(is_private_key),
+        one => content(one).is_some_and(names::has_private_key),
+    }
+}
+
+/// Returns true for the value of a header, a parameter or a pair with the name of a secret.
+fn is_named_value(
+    message: &DynamicMessage,
+    descriptor: &MessageDescriptor,
+    field: &FieldDescriptor,
+) -> bool {
+    let pair = PAIRS.iter().find(|(name, ..)| *name == descriptor.full_name());
+    pair.is_some_and(|(_, key, values)| {
+        values.contains(&field.name()) && names::names_secret(text_in(message, key))
+    })
+}
+
+/// Returns true for the content of a `TypedStruct` that is withheld in the form of its type.
+fn is_typed_withheld(
+    message: &DynamicMessage,
+    descriptor: &MessageDescriptor,
+    field: &FieldDescriptor,
+) -> bool {
+    let typed = || typed_form(message, descriptor, field);
+    typed().is_some_and(|typed| is_secret(&typed.descriptor()) || withheld_path(&typed).is_some())
+}
+
+/// Returns true for the content of a `TypedStruct` that has hidden values in the form of its type.
+fn is_typed_secret(
+    message: &DynamicMessage,
+    descriptor: &MessageDescriptor,
+    field: &FieldDescriptor,
+) -> bool {
+    let typed = typed_form(message, descriptor, field);
+    typed.is_some_and(|typed| !values::of(&typed).is_empty())
+}
+
+/// The message that the `value` of a `TypedStruct` stands for, if its type is known.
+pub(super) fn typed_form(
+    message: &DynamicMessage,
+    descriptor: &MessageDescriptor,
+    field: &FieldDescriptor,
+) -> Option<DynamicMessage> {
+    if !matches!(descriptor.full_name(), "xds.type.v3.TypedStruct" | "udpa.type.v1.TypedStruct")
+        || !matches!(field.kind(), Kind::Message(_))
+    {
+        return None;
+    }
+    let url = text_in(message, "type_url");
+    let name = url.rsplit_once('/').map_or(url, |(_, name)| name);
+    let known = descriptor.parent_pool().get_message_by_name(name)?;
+    let content = message.get_field(field);
+    let json = to_value(content.as_message()?).ok()?;
+    DynamicMessage::deserialize(known, json).ok()
+}

@@ -1,0 +1,61 @@
+//! The hidden values of a message, as texts and bytes, so that they can be found in what others say.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use prost_reflect::{DynamicMessage, ReflectMessage, Value};
+
+use super::fields;
+use crate::any;
+use crate::walk::walk;
+
+/// The hidden values of a message and of all in it, each once.
+pub(super) fn of(message: &DynamicMessage) -> Vec<Bytes> {
+    let mut found = BTreeSet::new();
+    walk(message, &mut |_, message| add(message, &mut found));
+    found.into_iter().collect()
+}
+
+/// Adds the values of this one message. The messages in it are visited separately.
+fn add(message: &DynamicMessage, found: &mut BTreeSet<Bytes>) {
+    if any::is_any(&message.descriptor()) {
+        if fields::withheld(message).is_some()
+            && let Some(value) = message.get_field_by_number(any::VALUE)
+        {
+            add_all(&value, 0, found);
+        }
+        return;
+    }
+    for (field, value) in message.fields() {
+        if let Some(typed) = fields::typed_form(message, &message.descriptor(), &field) {
+            found.extend(of(&typed));
+        } else if fields::hides(message, &field, value) {
+            add_all(value, 0, found);
+        } else if let Value::Map(entries) = value {
+            let hidden = entries.iter().filter(|(key, value)| fields::hides_entry(key, value));
+            hidden.for_each(|(_, value)| add_all(value, 0, found));
+        }
+    }
+}
+
+/// Adds all texts and bytes in a value.
+fn add_all(value: &Value, depth: usize, found: &mut BTreeSet<Bytes>) {
+    match value {
+        Value::String(text) if !text.is_empty() => {
+            found.insert(Bytes::copy_from_slice(text.as_bytes()));
+        }
+        Value::Bytes(bytes) if !bytes.is_empty() => {
+            found.insert(bytes.clone());
+        }
+        Value::List(items) => items.iter().for_each(|item| add_all(item, depth, found)),
+        Value::Map(entries) => entries.values().for_each(|item| add_all(item, depth, found)),
+        Value::Message(message) => {
+            let opened = (depth < any::MAX_DEPTH && any::is_any(&message.descriptor()))
+                .then(|| any::open(message))
+                .flatten();
+            let message = opened.as_ref().unwrap_or(message);
+            message.fields().for_each(|(_, value)| add_all(value, depth + 1, found));
+        }
+        _ => {}
+    }
+}
