@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chancery_catalog::Layer;
+use chancery_core::printable::Printable;
 use chancery_files::{FileKind, ReadError};
 use chancery_proto::document::{self, Position};
 
@@ -176,12 +177,12 @@ impl Fault {
         if let Some(rendered) = &self.rendered {
             return rendered.clone();
         }
-        let help = self.hint.iter().map(|hint| format!("help: {hint}\n"));
+        let help = self.hint.iter().map(|hint| format!("help: {}\n", Printable(hint)));
         let place = self.position.map(|at| format!(":{}:{}", at.line, at.column));
         format!(
             "error: {}\n --> {}{}\n{}",
-            self.message,
-            self.file.display(),
+            Printable(&self.message),
+            Printable(self.file.display()),
             place.unwrap_or_default(),
             help.collect::<String>()
         )
@@ -202,14 +203,14 @@ impl Warning {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
+        write!(f, "{}", Printable(self.file.display()))?;
         if let Some(Position { line, column }) = self.position {
             write!(f, ":{line}:{column}")?;
         }
         if !self.path.is_empty() {
-            write!(f, ": {}", self.path)?;
+            write!(f, ": {}", Printable(&self.path))?;
         }
-        write!(f, ": {}", self.message)
+        write!(f, ": {}", Printable(&self.message))
     }
 }
 

@@ -8,6 +8,7 @@ use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use chancery_core::printable::{PrintForm, Printable, printable};
 use clap::error::ErrorKind;
 
 use crate::config::InvalidConfig;
@@ -120,12 +121,13 @@ impl Display for Failure {
         if let Some(error) = &self.misuse {
             write!(f, "{}", error.render())?;
         }
-        f.write_str(&self.details)?;
+        // An escaped text stays as it is.
+        f.write_str(&printable(&self.details, PrintForm::Lines))?;
         if let Some(error) = &self.error {
-            writeln!(f, "chancery: {error:#}")?;
+            writeln!(f, "chancery: {}", Printable(format_args!("{error:#}")))?;
         }
         match &self.hint {
-            Some(hint) => writeln!(f, "hint: {hint}"),
+            Some(hint) => writeln!(f, "hint: {}", Printable(hint)),
             None => Ok(()),
         }
     }

@@ -6,6 +6,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
+use chancery_core::printable::Printable;
 use chancery_proto::{document, syntax};
 use chancery_sources::Fault;
 use serde::Serialize;
@@ -88,15 +89,15 @@ impl From<&Fault> for Finding {
 /// `FILE:LINE:COLUMN: FIELD: MESSAGE`; a part that is not known is left out.
 impl Display for Finding {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+        write!(f, "{}", Printable(&self.file))?;
         for number in [self.line, self.column].into_iter().flatten() {
             write!(f, ":{number}")?;
         }
         f.write_str(": ")?;
         if !self.field.is_empty() {
-            write!(f, "{}: ", self.field)?;
+            write!(f, "{}: ", Printable(&self.field))?;
         }
-        f.write_str(&self.message)
+        write!(f, "{}", Printable(&self.message))
     }
 }
 

@@ -2,6 +2,7 @@
 //! gRPC.
 
 use chancery_core::ErrorDetail;
+use chancery_core::printable::{MAX_MESSAGE_BYTES, PrintForm, cut, printable};
 
 use crate::http2::Field;
 
@@ -57,14 +58,8 @@ fn decoded(text: &str) -> String {
         bytes.push(byte.unwrap_or(*first));
         rest = if byte.is_some() { &after[2..] } else { after };
     }
-    String::from_utf8_lossy(&bytes).chars().take(300).flat_map(readable).collect()
-}
-
-/// A character, escaped if it would control a terminal.
-fn readable(character: char) -> impl Iterator<Item = char> {
-    let shown = !character.is_control();
-    let escaped = (!shown).then(|| character.escape_default());
-    shown.then_some(character).into_iter().chain(escaped.into_iter().flatten())
+    let text = String::from_utf8_lossy(&bytes);
+    printable(&cut(&text, MAX_MESSAGE_BYTES), PrintForm::Line).into_owned()
 }
 
 /// The names of the error codes of HTTP/2 (RFC 9113, section 7).

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::printable::Printable;
 use crate::{NameError, Resource, ResourceName, TypeUrl, Variant};
 
 /// A `DiscoveryResponse` or a `DeltaDiscoveryResponse`, received.
@@ -91,8 +92,8 @@ impl HeartbeatResource {
 impl fmt::Display for InvalidResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
-            Some(name) => write!(f, "`{name}`: {}", self.why),
-            None => f.write_str(&self.why),
+            Some(name) => write!(f, "`{}`: {}", Printable(name), Printable(&self.why)),
+            None => write!(f, "{}", Printable(&self.why)),
         }
     }
 }

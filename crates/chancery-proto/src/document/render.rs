@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use chancery_core::printable::{Printable, is_printable};
+
 use crate::syntax::{Fault, Position};
 
 /// Writes a fault with its line, as plain text that ends with a line feed.
@@ -53,9 +55,9 @@ impl<'a> Renderer<'a> {
     pub fn render(&mut self, fault: &Fault) -> String {
         let mut out = String::from("error: ");
         if !fault.path.is_empty() {
-            let _ = write!(out, "{}: ", fault.path);
+            let _ = write!(out, "{}: ", Printable(&fault.path));
         }
-        let _ = write!(out, "{}\n --> {}", fault.message, self.file);
+        let _ = write!(out, "{}\n --> {}", Printable(&fault.message), Printable(self.file));
         if let Some(Position { line, column }) = fault.position {
             let _ = write!(out, ":{line}:{column}");
         }
@@ -65,7 +67,7 @@ impl<'a> Renderer<'a> {
             self.snippet(&mut out, text, position);
         }
         if let Some(hint) = &fault.hint {
-            let _ = writeln!(out, "help: {hint}");
+            let _ = writeln!(out, "help: {}", Printable(hint));
         }
         out
     }
@@ -118,9 +120,10 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// Replaces control characters, so that a file cannot send commands to a terminal.
+/// Replaces characters that a terminal would take for orders. One stays one, so that the caret is
+/// below the right one.
 fn printable(character: char) -> char {
-    if character.is_control() && character != '\t' { '\u{fffd}' } else { character }
+    if is_printable(character) || character == '\t' { character } else { '\u{fffd}' }
 }
 
 /// The number of characters that are shown on both sides of a column, because one line may be a

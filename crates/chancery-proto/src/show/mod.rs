@@ -5,12 +5,16 @@
 //! files and in Envoy's documentation (`connect_timeout`). The entries of maps stand in the order
 //! of their keys. Secrets are left out unless they are asked for
 //! ([S-138](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)).
+//! Characters that a terminal would take for orders are escaped in each notation.
 //!
 //! Nothing here fails: bytes that are not of their type are shown as bytes, or withheld. Unknown
 //! fields are not shown. Messages for programs are in [`crate::json`] and [`crate::wire`].
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use chancery_core::TypeUrl;
+use chancery_core::printable::{PrintForm, printable};
 use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, Value};
 
 use crate::any;
@@ -75,8 +79,8 @@ impl Viewer {
         let type_url = type_url.as_str();
         match notation {
             Notation::Text => text::write(self, type_url, body),
-            Notation::Json => format!("{:#}\n", Tree::of(self, type_url, body)),
-            Notation::JsonLine => format!("{}\n", Tree::of(self, type_url, body)),
+            Notation::Json => json(format!("{:#}\n", Tree::of(self, type_url, body))),
+            Notation::JsonLine => json(format!("{}\n", Tree::of(self, type_url, body))),
             Notation::Yaml => yaml::write(&Tree::of(self, type_url, body)),
         }
     }
@@ -105,6 +109,14 @@ impl Viewer {
     /// Returns true for an entry of a map that is a hidden value, unless secrets are shown.
     fn withholds_entry(&self, key: &MapKey, value: &Value) -> bool {
         !self.secrets && sensitive::hides_entry(key, value)
+    }
+}
+
+/// JSON without characters that a terminal would not show as they are.
+fn json(text: String) -> String {
+    match printable(&text, PrintForm::Json) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(escaped) => escaped,
     }
 }
 

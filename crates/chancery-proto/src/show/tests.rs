@@ -345,3 +345,20 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn no_character_of_a_resource_gives_a_terminal_orders() {
+    let all: Vec<char> = ('\0'..=char::MAX).collect();
+    for text in all.chunks(20_000).map(String::from_iter) {
+        let body = body(CLUSTER, json!({"name": text, "altStatName": format!("a{text}")}));
+        for notation in ALL {
+            let shown = shown(notation, CLUSTER, &body);
+            let odd = |it: &char| *it != '\n' && !chancery_core::printable::is_printable(*it);
+            assert_eq!(shown.chars().find(odd), None, "{notation:?}");
+            if notation == Notation::Json {
+                let json: Value = serde_json::from_str(&shown).unwrap();
+                assert_eq!(json["name"], *text);
+            }
+        }
+    }
+}

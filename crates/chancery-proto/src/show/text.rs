@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
+use chancery_core::printable::is_printable;
 use prost_reflect::{DynamicMessage, Kind, ReflectMessage, Value};
 
 use super::tree::key_of;
@@ -147,7 +148,8 @@ fn bracketed(type_url: &str, message: &DynamicMessage) -> String {
     format!("[type.googleapis.com/{}]", message.descriptor().full_name())
 }
 
-/// Writes a string: UTF-8 as it is, except for control characters, and other bytes in octal digits.
+/// Writes a string: UTF-8 as it is, except for characters that a terminal would not show as they are,
+/// and other bytes in octal digits.
 fn quoted(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
@@ -159,7 +161,7 @@ fn quoted(bytes: &[u8]) -> String {
                 '\n' => out.push_str("\\n"),
                 '\r' => out.push_str("\\r"),
                 '\t' => out.push_str("\\t"),
-                other if other.is_control() => {
+                other if !is_printable(other) => {
                     octal(&mut out, other.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 other => out.push(other),

@@ -7,6 +7,8 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
+use chancery_core::printable::is_printable;
+
 use super::tree::Tree;
 use crate::syntax::is_text;
 
@@ -92,6 +94,7 @@ fn is_plain(text: &str) -> bool {
     first
         && colons
         && characters.all(|it| usual(it) || it == ':')
+        && text.chars().all(is_printable)
         && !text.ends_with(' ')
         && is_text(text)
         && !OLD.contains(&&*text.to_ascii_lowercase())
@@ -127,10 +130,6 @@ fn literal(out: &mut String, text: &str, indent: usize) {
     }
 }
 
-fn is_printable(character: char) -> bool {
-    !character.is_control() && !matches!(character, '\u{feff}' | '\u{2028}' | '\u{2029}')
-}
-
 fn quoted(out: &mut String, text: &str) {
     out.push('"');
     for character in text.chars() {
@@ -141,9 +140,11 @@ fn quoted(out: &mut String, text: &str) {
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
             other if is_printable(other) => out.push(other),
-            // All of these characters are in the first plane.
-            other => write!(out, "\\u{:04x}", u32::from(other))
-                .expect("a `String` takes all that is written to it"),
+            other => match u32::from(other) {
+                first_plane @ ..0x1_0000 => write!(out, "\\u{first_plane:04x}"),
+                number => write!(out, "\\U{number:08x}"),
+            }
+            .expect("a `String` takes all that is written to it"),
         }
     }
     out.push('"');

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use chancery_core::printable::Printable;
+
 /// A position in a text, counted in characters from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
@@ -119,9 +121,9 @@ impl fmt::Display for Fault {
             write!(f, "{position}: ")?;
         }
         if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
+            write!(f, "{}: ", Printable(&self.path))?;
         }
-        f.write_str(&self.message)
+        write!(f, "{}", Printable(&self.message))
     }
 }
 

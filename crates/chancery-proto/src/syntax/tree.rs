@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
+use chancery_core::printable::is_printable;
+
 use super::{Fault, Position};
 
 /// The depth to which collections may nest. Clients decode messages at most 100 deep.
@@ -127,7 +129,7 @@ impl fmt::Display for Short<'_> {
         for (count, character) in self.0.chars().enumerate() {
             match character {
                 _ if count == Self::LONGEST => return f.write_char('…'),
-                control if control.is_control() => write!(f, "{}", control.escape_default())?,
+                odd if !is_printable(odd) => write!(f, "{}", odd.escape_default())?,
                 plain => f.write_char(plain)?,
             }
         }

@@ -9,7 +9,7 @@ use http_body::Frame;
 use tonic::{Code, Status};
 
 use crate::budget::MemoryShortage;
-use crate::http_error::FROM_A_PAGE;
+use crate::http_error::{FROM_A_PAGE, status_text};
 use crate::policy::Refusal;
 
 /// A response that has nothing but a status.
@@ -111,6 +111,7 @@ pub(super) fn trailers(status: &Status) -> Frame<Bytes> {
 }
 
 fn put_status(status: &Status, headers: &mut http::HeaderMap) {
+    let status = Status::new(status.code(), status_text(status.message()));
     if status.add_header(headers).is_err() {
         headers.insert("grpc-status", HeaderValue::from(status.code() as i32));
     }

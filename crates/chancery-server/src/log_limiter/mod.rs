@@ -56,10 +56,10 @@ pub(crate) enum PeerLine {
     TooLarge,
     /// A poll repeats, as if its response was rejected.
     NotAccepted,
+    /// A poll was refused.
+    PollRefused,
     /// A poll could not be answered.
     Unanswerable,
-    /// A poll asked for a secret that its client may not have.
-    Withheld,
     /// A connection could not be accepted.
     NotConnected,
 }
@@ -139,7 +139,7 @@ impl LogLimiter {
         let now = self.time(now);
         let LineOrigin { peer, proven, node, of, detail } = *origin;
         let address = address_of(peer);
-        // Who has no name is known by its connection.
+        // A client without a name is known by its connection.
         let connection = node.is_empty().then_some(peer);
         let key = self.hasher.hash_one((line, address, connection, node, of, detail));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -288,8 +288,8 @@ impl Display for PeerLine {
             Self::Unnamed => "no resource named",
             Self::TooLarge => "large",
             Self::NotAccepted => "served, but not accepted",
+            Self::PollRefused => "a poll was refused",
             Self::Unanswerable => "no answer over REST",
-            Self::Withheld => "a poll was refused",
             Self::NotConnected => "connection not accepted",
         })
     }

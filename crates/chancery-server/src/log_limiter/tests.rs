@@ -1,4 +1,4 @@
-//! Which lines of which peers are written.
+//! Tests of the limiter: the lines of noisy and of honest peers.
 
 use super::*;
 

@@ -259,11 +259,10 @@ impl RestPoll<'_> {
     /// The refusal of a stranger that asks for a secret (S-137).
     fn withheld(&self, request: &SotwRequest, why: &Violation) -> ErrorResponse {
         let node = request.node.as_ref().map_or("", |node| &*node.id);
-        let why = why.to_string();
-        if self.admits(PeerLine::Withheld, node, "") {
-            let (node, why, peer) = (name(node), message(&why), &self.context.peer);
-            let (node, why) = (&*node, &*why);
-            warn!(node, %peer, why, "a poll was refused");
+        let (peer, why) = (&self.context.peer, why.to_string());
+        if self.admits(PeerLine::PollRefused, node, &why) {
+            let (node, why) = (name(node), message(&why));
+            warn!(node = &*node, %peer, "a poll was refused: {why}");
         }
         Box::new(http_error(StatusCode::FORBIDDEN, &why))
     }

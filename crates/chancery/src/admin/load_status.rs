@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Catalog, ListedEntry, Origin};
+use chancery_core::printable::{PrintForm, printable};
 use hyper::body::Bytes;
 use serde::Serialize;
 
@@ -137,7 +138,8 @@ impl LoadStatus {
             held_back: self.catalog.held_back().iter().map(ToString::to_string).collect(),
             resources: self.rows(),
         };
-        serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n"
+        let text = serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n";
+        printable(&text, PrintForm::Json).into_owned()
     }
 
     fn rows(&self) -> Vec<ResourceRow> {

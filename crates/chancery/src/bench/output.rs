@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use chancery_bench::{Error, Report};
+use chancery_core::printable::{PrintForm, printable};
 
 use super::clients::ClientArgs;
 use super::drawing;
@@ -16,8 +17,8 @@ use crate::exit::Failure;
 pub(super) fn write(clients: &ClientArgs, table: &str, reports: &[Report]) -> Result<(), Failure> {
     let to_stdout = clients.json.as_deref() == Some(Path::new("-"));
     match to_stdout {
-        true => io::stderr().write_all(table.as_bytes()),
-        false => io::stdout().write_all(table.as_bytes()),
+        true => io::stderr().write_all(printable(table, PrintForm::Lines).as_bytes()),
+        false => io::stdout().write_all(printable(table, PrintForm::Lines).as_bytes()),
     }
     .context("cannot write the table")?;
     if let Some(path) = &clients.svg {
@@ -30,7 +31,7 @@ pub(super) fn write(clients: &ClientArgs, table: &str, reports: &[Report]) -> Re
     };
     let text = text.context("cannot write the JSON")? + "\n";
     match to_stdout {
-        true => io::stdout().write_all(text.as_bytes()),
+        true => io::stdout().write_all(printable(&text, PrintForm::Json).as_bytes()),
         false => fs::write(path, text),
     }
     .with_context(|| format!("cannot write `{}`", path.display()))?;

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use chancery_client::TypeUrl;
 use chancery_client::options::Variant;
+use chancery_core::printable::{PrintForm, printable};
 use serde_json::Value;
 
 use super::options::ResourceFormat;
@@ -57,13 +58,14 @@ fn each(
 /// Returns a resource as JSON. The keys are a promise to users; new ones may be added at the end.
 fn object(renderer: &Renderer, row: &Row) -> String {
     let text = |text: &str| Value::from(text).to_string();
-    format!(
+    let object = format!(
         "{{\"type\":{},\"name\":{},\"version\":{},\"resource\":{}}}\n",
         text(row.type_url.as_str()),
         text(&row.name),
         text(&row.version),
         renderer.json(row)
-    )
+    );
+    printable(&object, PrintForm::Json).into_owned()
 }
 
 fn response(renderer: &Renderer, plan: &QueryPlan, rows: &[Row]) -> Result<Vec<u8>, Failure> {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use chancery_core::printable::{PrintForm, printable};
 use chancery_proto::schema::Schema;
 use chancery_sources::{Directory, LoadReport};
 
@@ -16,7 +17,8 @@ use crate::fault_summary::{FaultCounts, MOST_TOLD};
 /// Prints the configuration as JSON, which is YAML too, so that it can be kept as `chancery.yaml`.
 pub(crate) fn print(config: &Config) -> Result<(), Failure> {
     let printed = serde_json::to_string_pretty(config).context("cannot print the configuration")?;
-    writeln!(io::stdout(), "{printed}").context("cannot write to stdout")?;
+    writeln!(io::stdout(), "{}", printable(&printed, PrintForm::Json))
+        .context("cannot write to stdout")?;
     Ok(())
 }
 

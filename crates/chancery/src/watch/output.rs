@@ -12,6 +12,7 @@ use std::sync::Arc;
 use chancery_client::TypeUrl;
 use chancery_client::options::Variant;
 use chancery_client::resource::Resource;
+use chancery_core::printable::{PrintForm, printable};
 use serde_json::Value;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
@@ -114,7 +115,7 @@ impl Output {
         let text = |text: &str| Value::from(text).to_string();
         let null = || "null".to_owned();
         let row = event.row();
-        format!(
+        let object = format!(
             "{{\"time\":{},\"type\":{},\"name\":{},\"event\":{},\"version\":{},\"resource\":{},\
              \"error\":{}}}\n",
             text(now),
@@ -124,12 +125,13 @@ impl Output {
             row.map_or_else(null, |row| text(&row.version)),
             row.map_or_else(null, |row| self.renderer.json(row)),
             event.why().map_or_else(null, |why| text(&why)),
-        )
+        );
+        printable(&object, PrintForm::Json).into_owned()
     }
 
     /// Returns an event as a line: `TIME TYPE NAME EVENT…`.
     fn line(&self, event: &ResourceEvent, now: &str, paint: Paint) -> String {
-        let (short, name) = (event.type_url.short(), plain(&event.name));
+        let (short, name) = (plain(event.type_url.short()), plain(&event.name));
         let time = paint.with(Colour::Faint, clock(now));
         let (word, why) = (event.word(), event.why().unwrap_or_default());
         let (colour, rest) = match &event.kind {

@@ -5,6 +5,8 @@
 //! the caller's buffer. The windows are as large as they can be and are updated rarely, so a response
 //! is never delayed by flow control unless the caller stops reading.
 
+use chancery_core::printable::{MAX_NAME_BYTES, PrintForm, cut, printable};
+
 use super::frame::{self, FIRST_WINDOW, FRAME_SIZES, FrameHeader, HEADER_SIZE, WINDOW};
 use super::hpack::{self, Field};
 use crate::bytes::take;
@@ -224,7 +226,7 @@ impl Http2Connection {
 
     fn check_header(&self) -> Result<(), Http2Error> {
         if !self.settings_received && self.header.kind != frame::SETTINGS {
-            return Err(Http2Error::NoHttp2(printable(&self.header_bytes)));
+            return Err(Http2Error::NoHttp2(shown(&self.header_bytes)));
         }
         if self.header.length > self.max_frame_size {
             return Err(Http2Error::TooLarge {
@@ -325,7 +327,7 @@ impl Http2Connection {
             frame::GOAWAY => Some(Http2Event::GoAway {
                 last: number(&payload, 0)? & WINDOW,
                 code: number(&payload, 4)?,
-                text: printable(payload.get(8..).unwrap_or_default()),
+                text: shown(payload.get(8..).unwrap_or_default()),
             }),
             frame::WINDOW_UPDATE => self.window_updated(number(&payload, 0)? & WINDOW)?,
             _ => None,
@@ -421,8 +423,9 @@ fn number(payload: &[u8], at: usize) -> Result<u32, Http2Error> {
     bytes.map(u32::from_be_bytes).ok_or(Http2Error::Frame("a frame that is too short"))
 }
 
-fn printable(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).chars().take(200).flat_map(char::escape_debug).collect()
+fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    printable(&cut(&text, MAX_NAME_BYTES), PrintForm::Line).into_owned()
 }
 
 /// The number of received bytes after which a window is updated: half of the largest window.
