@@ -57,7 +57,7 @@ pub(crate) async fn bind_admin(admin: AdminAddress) -> Result<Option<TcpListener
 
 fn certificates(tls: &config::TlsTable) -> Result<Arc<Tls>, Failure> {
     let config::TlsTable { cert, key, client_ca } = tls.clone();
-    let loaded = Tls::load(TlsFiles { cert, key, client_ca });
+    let loaded = Tls::load(TlsFiles { cert, key, client_ca, client_crl: Vec::new() });
     Ok(loaded.context("cannot serve TLS")?)
 }
 
