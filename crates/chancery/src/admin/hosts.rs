@@ -70,9 +70,13 @@ const SHOWN: usize = 100;
 mod tests {
     use super::*;
 
+    fn request(host: &str) -> Request<()> {
+        Request::builder().header("host", host).body(()).unwrap()
+    }
+
     fn check(host: &str) -> Result<(), ForeignHost> {
         let hosts = AdminHosts::new(&["xds.example".to_owned()]);
-        hosts.check(&Request::builder().header("host", host).body(()).unwrap())
+        hosts.check(&request(host))
     }
 
     #[test]
