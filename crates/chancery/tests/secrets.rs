@@ -136,6 +136,32 @@ fn revocation_lists_need_authorities() {
     assert_eq!(ended.status.code(), Some(64), "{ended:?}");
 }
 
+#[test]
+fn an_expired_certificate_is_told_with_its_file_and_expiry() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let place = tempfile::tempdir().unwrap();
+    let write = |until: i32| {
+        let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(until, 2, 28);
+        let key = rcgen::KeyPair::generate().unwrap();
+        std::fs::write(place.path().join("key.pem"), key.serialize_pem()).unwrap();
+        std::fs::write(place.path().join("cert.pem"), params.self_signed(&key).unwrap().pem())
+            .unwrap();
+    };
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let flags = ["--tls-cert", &path("cert.pem"), "--tls-key", &path("key.pem")];
+    write(2020);
+    let mut expired = Server::start(&dir, &flags);
+    assert!(expired.log_has("expired at 2020-02-28"));
+    assert!(expired.log_has("cert.pem"));
+    write(2090);
+    let mut valid = Server::start(&dir, &flags);
+    write(2021);
+    valid.signal("HUP");
+    assert!(valid.log_has("expired at 2021-02-28"));
+    assert!(valid.log_has("the old ones stay"));
+}
+
 /// Runs a command that ends by itself.
 fn run(args: &[&str]) -> Output {
     finished(&mut chancery(args))
