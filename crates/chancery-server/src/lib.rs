@@ -65,6 +65,7 @@ mod slice;
 mod store;
 mod tls;
 mod tower_service;
+mod unix_socket;
 
 // The public interface.
 pub use audiences::{Assign, Audiences};

@@ -14,9 +14,9 @@ pub(super) struct Responder {
 }
 
 impl Responder {
-    pub(super) fn new(services: &Arc<Services>, peer: Peer) -> Self {
+    pub(super) fn new(services: &Arc<Services>, peer: Arc<Peer>) -> Self {
         let share = services.shared.budget.share_of(&peer);
-        let context = RequestContext { peer: Arc::new(peer), activity: Arc::default(), share };
+        let context = RequestContext { peer, activity: Arc::default(), share };
         Self { services: Arc::clone(services), context: Arc::new(context) }
     }
 }

@@ -4,6 +4,7 @@
 //! no login, so it listens on loopback by default. It shows names, places and versions of resources
 //! and never a body (S-138).
 
+mod hosts;
 mod load_status;
 mod readiness;
 mod serve;
@@ -14,6 +15,7 @@ use http_body_util::Full;
 use hyper::body::{Body, Bytes};
 use prometheus_client::registry::Registry;
 
+pub(crate) use hosts::AdminHosts;
 pub(crate) use load_status::LoadStatus;
 pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::start;
@@ -26,6 +28,8 @@ pub(crate) struct Admin {
     pub(crate) loaded: LoadStatus,
     /// The metrics.
     pub(crate) registry: Registry,
+    /// The names under which it may be asked.
+    pub(crate) hosts: AdminHosts,
 }
 
 /// The answer to one request.
@@ -35,6 +39,9 @@ fn answer<B: Body>(admin: &Admin, request: &Request<B>) -> Response<Full<Bytes>>
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
+    }
+    if let Err(foreign) = admin.hosts.check(request) {
+        return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
     }
     let mut response = match request.uri().path() {
         "/" => text(StatusCode::OK, INDEX),
