@@ -5,6 +5,7 @@
 //!   conformance > docs/conformance.md, from docs/rules and the tests that cite them
 //!   api ---> docs/api: the public interface of each library, a record that tidy compares
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
+//!   attack > the daemon against hostile peers, files and pipes, with a table; ci makes a part of it
 //!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
 //!   deny --> bans, licences and sources of dependencies, as deny.toml has them
 //!   fetch -> target/real: Envoy, gRPC and other real clients and servers, at pinned versions
@@ -18,6 +19,7 @@
 #![expect(clippy::print_stderr, reason = "and says what went wrong on stderr")]
 
 mod api;
+mod attack;
 mod bench;
 mod ci;
 mod counts;
@@ -49,6 +51,7 @@ cargo xtask VERB
   test [FILTER]  run the tests whose name contains FILTER, real clients included
   counts         count the instructions of the hot paths and compare with the record
                  (`counts --record`: make what is counted the record)
+  attack ...     attack the daemon, with an innocent client beside (`attack --help`)
   bench ...      measure Chancery beside other servers (`bench --help`); not part of ci
   help           print this
 
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         ["api"] => api::write(&root()),
         ["ci"] => ci::ci(&root()),
         ["fetch"] => fetch::fetch(&root()),
+        ["attack", words @ ..] => attack::attack(&root(), words),
         ["bench", "--help" | "-h"] => {
             println!("{}", bench::HELP);
             return ExitCode::SUCCESS;
