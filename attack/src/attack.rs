@@ -81,17 +81,20 @@ pub(crate) fn make(attack: &Attack, circumstances: &Circumstances) -> Result<Out
     let before = stage.rss();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let from = Instant::now();
     let answer = runtime.block_on(async {
         let made = tokio::time::timeout(MOST, (attack.run)(&stage)).await;
         made.unwrap_or_else(|_| Err(anyhow!("the attack has not ended in {MOST:?}")))
     });
+    let (half, to) = (from + from.elapsed() / 2, Instant::now());
     let is_gone = stage.ended().is_some();
     let waits = innocents.map(|them| them.stop(is_gone)).transpose()?.unwrap_or_default();
     let peak = sampler.peak().max(before);
     let mut faults = Vec::new();
     match stage.ended().filter(|_| !is_alone) {
         Some(status) => faults.push(format!("the process ended with {status}")),
-        None => faults.extend(too_long(&waits, circumstances.is_bounded)),
+        None if circumstances.is_bounded => faults.extend(shut_out(&waits, half, to)),
+        None => faults.extend(too_long(&waits)),
     }
     let growth = peak.saturating_sub(before) >> 20;
     if growth > attack.growth {
@@ -107,15 +110,41 @@ pub(crate) fn make(attack: &Attack, circumstances: &Circumstances) -> Result<Out
     Ok(Outcome { name: attack.name, faults, answer, waits, before, peak, took, has_cgroup })
 }
 
-/// The waits of innocent clients that are too long.
-fn too_long(waits: &BTreeMap<&'static str, Waits>, is_bounded: bool) -> Vec<String> {
+/// The questions of innocent clients that wait too long, or are not answered.
+fn too_long(waits: &BTreeMap<&'static str, Waits>) -> Vec<String> {
+    let mut faults = unanswered(waits);
+    for (kind, waits) in waits {
+        if waits.unanswered == 0 && waits.longest() > LONGEST {
+            faults.push(format!("`{kind}` waited {:.1} s", waits.longest().as_secs_f64()));
+        }
+    }
+    faults
+}
+
+/// The time that a half of an attack takes at least, if there have to be answers in it.
+const HALF: Duration = Duration::from_secs(1);
+
+/// The questions of innocent clients that had no answer in the second half of the attack, where no
+/// time is judged. In the first half the attack may still be under preparation.
+fn shut_out(waits: &BTreeMap<&'static str, Waits>, half: Instant, to: Instant) -> Vec<String> {
+    let mut faults = unanswered(waits);
+    for (kind, waits) in waits {
+        if to - half >= HALF && waits.unanswered == 0 && !waits.is_answered(half, to) {
+            faults.push(format!("no `{kind}` was answered in {:?}", to - half));
+        }
+    }
+    faults
+}
+
+/// The questions of innocent clients that were refused, or not answered at all.
+fn unanswered(waits: &BTreeMap<&'static str, Waits>) -> Vec<String> {
     let mut faults = Vec::new();
     for (kind, waits) in waits {
         if waits.unanswered > 0 {
-            let refusal = if waits.refused > 0 { waits.refusal.as_str() } else { "silence" };
-            faults.push(format!("{} × `{kind}` unanswered: {refusal}", waits.unanswered));
-        } else if !is_bounded && waits.longest() > LONGEST {
-            faults.push(format!("`{kind}` waited {:.1} s", waits.longest().as_secs_f64()));
+            faults.push(format!("{} × `{kind}` unanswered", waits.unanswered));
+        }
+        if waits.refused > 0 {
+            faults.push(format!("{} × `{kind}` refused: {}", waits.refused, waits.refusal));
         }
     }
     faults

@@ -32,7 +32,8 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// The waits of one kind of question.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits {
-    waits: Vec<Duration>,
+    /// The time of each answer, and the wait for it.
+    answers: Vec<(Instant, Duration)>,
     /// The questions that had no answer in time.
     pub(crate) unanswered: usize,
     /// The refusals, after each of which the client asked again.
@@ -42,16 +43,21 @@ pub(crate) struct Waits {
 
 impl Waits {
     pub(crate) fn count(&self) -> usize {
-        self.waits.len()
+        self.answers.len()
+    }
+
+    /// Returns true if there was an answer in this time.
+    pub(crate) fn is_answered(&self, from: Instant, to: Instant) -> bool {
+        self.answers.iter().any(|(at, _)| from <= *at && *at <= to)
     }
 
     pub(crate) fn longest(&self) -> Duration {
-        self.waits.iter().max().copied().unwrap_or_default()
+        self.answers.iter().map(|(_, wait)| *wait).max().unwrap_or_default()
     }
 
     /// The wait that this part of the questions did not exceed.
     pub(crate) fn percentile(&self, part: f64) -> Duration {
-        let mut sorted = self.waits.clone();
+        let mut sorted: Vec<_> = self.answers.iter().map(|(_, wait)| *wait).collect();
         sorted.sort();
         let at = (sorted.len() as f64 * part) as usize;
         sorted.get(at).or_else(|| sorted.last()).copied().unwrap_or_default()
@@ -139,7 +145,7 @@ async fn ask<F: Future<Output = Result<()>>>(
             }
         }
         waits.unanswered += usize::from(begin.elapsed() >= UNANSWERED);
-        waits.waits.push(begin.elapsed());
+        waits.answers.push((Instant::now(), begin.elapsed()));
         if is_last || waits.unanswered > MOST_UNANSWERED {
             return waits;
         }

@@ -30,10 +30,12 @@ mod stage;
 mod wire;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
-use attack::Attack;
+use attack::{Attack, Outcome};
 use options::{HELP, Options};
 
 fn main() -> ExitCode {
@@ -86,21 +88,42 @@ fn run(options: &Options) -> Result<bool> {
     if !options.prints_json {
         println!("{}", report::head());
     }
-    let mut outcomes = Vec::new();
-    for attack in wanted {
-        let outcome = attack::make(&attack, &options.circumstances)?;
-        if options.prints_json {
-            eprintln!("{}", report::line(&outcome));
-        } else {
-            println!("{}", report::line(&outcome));
-        }
-        outcomes.push(outcome);
-    }
+    let outcomes = make_all(&wanted, options)?;
     match options.prints_json {
         true => println!("{:#}", report::json(&outcomes)),
         false => println!("{}", report::summary(&outcomes)),
     }
     Ok(outcomes.iter().all(|outcome| outcome.faults.is_empty()))
+}
+
+/// Makes the attacks one after the other, or two at a time where no time is judged. Tells each
+/// outcome when it is known.
+fn make_all(wanted: &[Attack], options: &Options) -> Result<Vec<Outcome>> {
+    let next = AtomicUsize::new(0);
+    let jobs = if options.circumstances.is_bounded { 2 } else { 1 };
+    let work = || -> Result<Vec<(usize, Outcome)>> {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(attack) = wanted.get(at) else { return Ok(done) };
+            let outcome = attack::make(attack, &options.circumstances)?;
+            match options.prints_json {
+                true => eprintln!("{}", report::line(&outcome)),
+                false => println!("{}", report::line(&outcome)),
+            }
+            done.push((at, outcome));
+        }
+    };
+    let mut all = Vec::new();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            all.extend(worker.join().map_err(|_| anyhow!("an attack panicked"))??);
+        }
+        anyhow::Ok(())
+    })?;
+    all.sort_by_key(|(at, _)| *at);
+    Ok(all.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
 #[cfg(test)]

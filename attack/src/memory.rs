@@ -98,7 +98,9 @@ impl Cgroup {
     pub(crate) fn make(bytes: u64) -> Result<Self> {
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let below = |prefix: &str| own.lines().find_map(|line| line.strip_prefix(prefix));
-        let name = format!("chancery-attack-{}", std::process::id());
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let at = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("chancery-attack-{}-{at}", std::process::id());
         let version1 = own.lines().find_map(|line| line.split_once(":memory:"));
         let (root, limit) = match (version1, below("0::")) {
             (Some((_, path)), _) => {

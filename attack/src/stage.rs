@@ -8,6 +8,7 @@ use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -74,7 +75,7 @@ impl Stage {
         if let Some(config) = setup.config() {
             write(dir.path(), "chancery.yaml", config.as_bytes())?;
         }
-        let (xds, admin) = (free_port(0)?, free_port(1)?);
+        let (xds, admin) = (free_port()?, free_port()?);
         let cgroup = Cgroup::make(circumstances.memory).ok();
         let mut flags = vec!["serve".to_owned(), dir.path().join("").display().to_string()];
         flags.extend(["--listen".to_owned(), xds.to_string()]);
@@ -308,12 +309,15 @@ fn collect(mut from: impl Read + Send + 'static, log: &Arc<Mutex<Vec<u8>>>) {
     });
 }
 
-/// A port of loopback below the range of outgoing connections, of which nobody listens on any
-/// address.
-fn free_port(from: u32) -> Result<SocketAddr> {
-    let start = std::process::id() * 2 + from * 6_000;
-    for step in 0..12_000 {
-        let port = u16::try_from(20_000 + (start + step) % 12_000)?;
+/// A port of loopback below the range of outgoing connections, which no other server of this
+/// program has had and of which nobody listens on any address.
+fn free_port() -> Result<SocketAddr> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..12_000 {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(
+            20_000 + (std::process::id().wrapping_mul(131).wrapping_add(step)) % 12_000,
+        )?;
         if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
             return Ok((Ipv4Addr::LOCALHOST, port).into());
         }

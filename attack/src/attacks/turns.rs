@@ -85,9 +85,9 @@ fn unread_streams_setup(setup: &mut Setup) {
 
 async fn unread_streams(stage: &Stage) -> Result<String> {
     let mut open = Vec::new();
-    for _ in 0..stage.scale(6, 2) {
+    for _ in 0..stage.scale(6, 3) {
         let connection = stage.http2(1_000).await?;
-        for _ in 0..stage.scale(1_000, 200) {
+        for _ in 0..1_000 {
             let Ok(mut call) = connection.stream(ADS_SOTW).await else { break };
             call.send(&Sotw::first("attacker", CDS, [""; 0]).encode())?;
             open.push((call, None));

@@ -36,7 +36,7 @@ pub(crate) async fn exchange(
     request += &format!("\r\n{body}");
     raw.write(request.as_bytes()).await;
     let answer = raw.read_to_end(most).await;
-    ensure!(!answer.bytes.is_empty(), "`{line}` had no answer in {most:?}");
+    ensure!(!answer.bytes.is_empty(), "`{line}` had no answer");
     let text = String::from_utf8_lossy(&answer.bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").context("half an answer")?;
     let status = head.get(9..12).context("no status")?.parse()?;

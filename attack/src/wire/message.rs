@@ -53,7 +53,10 @@ pub(crate) fn fields(mut message: &[u8], number: u64) -> Vec<&[u8]> {
             }
             1 => 8,
             5 => 4,
-            _ => read_varint(&mut message).and_then(|size| usize::try_from(size).ok()).unwrap_or(0),
+            _ => match read_varint(&mut message).map(usize::try_from) {
+                Some(Ok(size)) => size,
+                _ => break,
+            },
         };
         let Some((value, rest)) = message.split_at_checked(size) else { break };
         message = rest;
