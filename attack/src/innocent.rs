@@ -46,6 +46,12 @@ impl Waits {
         self.answers.len()
     }
 
+    /// These waits and others.
+    pub(crate) fn and(mut self, other: &Self) -> Self {
+        self.answers.extend(&other.answers);
+        self
+    }
+
     /// Returns true if there was an answer in this time.
     pub(crate) fn is_answered(&self, from: Instant, to: Instant) -> bool {
         self.answers.iter().any(|(at, _)| from <= *at && *at <= to)

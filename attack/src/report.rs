@@ -1,8 +1,12 @@
 //! The outcomes as a table for people and as JSON for programs.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::attack::Outcome;
+use crate::innocent::Waits;
 
 /// The line of a table about one attack.
 pub(crate) fn line(outcome: &Outcome) -> String {
@@ -32,7 +36,20 @@ pub(crate) fn summary(outcomes: &[Outcome]) -> String {
         true => "a cgroup bounds the memory",
         false => "no cgroup could be made: memory is sampled and not bounded",
     };
-    format!("{held} of {} attacks are held; {bound}", outcomes.len())
+    let kinds: BTreeSet<_> = outcomes.iter().flat_map(|outcome| outcome.waits.keys()).collect();
+    let waits = kinds.into_iter().map(|kind| {
+        let all = outcomes.iter().filter_map(|outcome| outcome.waits.get(kind));
+        let all = all.fold(Waits::default(), |all, waits| all.and(waits));
+        let [p50, p99] = [0.5, 0.99].map(|part| milliseconds(all.percentile(part)));
+        format!("{kind} p50 {p50} ms, p99 {p99} ms, longest {} ms", milliseconds(all.longest()))
+    });
+    let waits: Vec<_> = waits.collect();
+    format!("{held} of {} attacks are held; {bound}\n{}", outcomes.len(), waits.join("\n"))
+}
+
+/// A wait in milliseconds, to a tenth.
+fn milliseconds(wait: Duration) -> f64 {
+    (wait.as_secs_f64() * 1e4).round() / 10.0
 }
 
 /// The outcomes with all figures.
@@ -41,7 +58,6 @@ pub(crate) fn json(outcomes: &[Outcome]) -> Value {
 }
 
 fn one(outcome: &Outcome) -> Value {
-    let milliseconds = |wait: std::time::Duration| (wait.as_secs_f64() * 1e4).round() / 10.0;
     let waits: serde_json::Map<String, Value> = outcome
         .waits
         .iter()

@@ -54,6 +54,22 @@ pub(super) const ATTACKS: &[Attack] = &[
         growth: 100,
         in_ci: true,
     },
+    Attack {
+        name: "nack-escapes-json",
+        about: "the same, where the log is JSON",
+        setup: |setup| setup.flags.extend(["--log-format".into(), "json".into()]),
+        run: |stage| Box::pin(escapes(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "name-escapes",
+        about: "names of files, keys and resources in faults hold escapes and bidi overrides",
+        setup: |setup| setup.file("groups/other/a.json", "[]"),
+        run: |stage| Box::pin(name_escapes(stage)),
+        growth: 100,
+        in_ci: true,
+    },
 ];
 
 /// A stream, its connection, its first request, and the first response to it.
@@ -204,6 +220,21 @@ async fn escapes(stage: &Stage) -> Result<String> {
         streams.push(stream);
     }
     stage.metric_reaches("chancery_nacks_total", ESCAPES.len() as f64, PATIENCE).await?;
+    none_is_logged(stage).await
+}
+
+async fn name_escapes(stage: &Stage) -> Result<String> {
+    for (escape, at) in ESCAPES.iter().zip(1_u32..) {
+        let fault = format!(
+            "- {{\"@type\": \"{CDS}\", \"name\": \"n{escape}\", \"key{escape}\": 1}}\n- \"text{escape}\"\n"
+        );
+        stage.write(&format!("groups/other/file{escape}.yaml"), fault)?;
+        stage.metric_reaches("chancery_faults", f64::from(at), PATIENCE).await?;
+    }
+    none_is_logged(stage).await
+}
+
+async fn none_is_logged(stage: &Stage) -> Result<String> {
     sleep(Duration::from_millis(300)).await;
     let log = String::from_utf8_lossy(&stage.log()).into_owned();
     for escape in ESCAPES {

@@ -4,14 +4,14 @@ use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
 use super::logs::{KEY, private_key};
-use crate::attack::Attack;
+use crate::attack::{Attack, LONGEST};
 use crate::setup::Setup;
 use crate::stage::{PATIENCE, Stage};
 use crate::wire::grpc::{Http2, READS};
@@ -70,6 +70,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         run: |stage| Box::pin(resumed(stage)),
         growth: 100,
         in_ci: true,
+    },
+    Attack {
+        name: "handshakes-stalled",
+        about: "300 connections begin a handshake of TLS and say nothing more",
+        setup: tls,
+        run: |stage| Box::pin(handshakes(stage)),
+        growth: 100,
+        in_ci: false,
     },
     Attack {
         name: "unix-over-file",
@@ -216,6 +224,25 @@ async fn resumed(stage: &Stage) -> Result<String> {
     sleep(life + Duration::from_secs(1)).await;
     ensure!(asks(stage, &connector).await.is_err(), "an expired client is served");
     Ok("the expired client is refused".to_owned())
+}
+
+async fn handshakes(stage: &Stage) -> Result<String> {
+    stage.is_ready()?;
+    let identity = authority()?.sign(Duration::from_secs(600))?;
+    let connector = authority()?.client(Some(&identity))?;
+    asks(stage, &connector).await.context("before the attack")?;
+    let mut open = Vec::new();
+    for _ in 0..300 {
+        let mut raw = stage.raw().await?;
+        // The head of a record of TLS whose content does not come.
+        raw.write(&[22, 3, 1, 2, 0]).await;
+        open.push(raw);
+    }
+    sleep(Duration::from_millis(500)).await;
+    let begin = Instant::now();
+    asks(stage, &connector).await.context("beside the attack")?;
+    ensure!(begin.elapsed() < LONGEST, "a client waited {:.1} s", begin.elapsed().as_secs_f64());
+    Ok(format!("a client waited {:.0} ms", begin.elapsed().as_secs_f64() * 1e3))
 }
 
 fn over_file(setup: &mut Setup) {

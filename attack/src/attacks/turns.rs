@@ -10,8 +10,8 @@ use tokio::time::sleep;
 use crate::attack::Attack;
 use crate::setup::Setup;
 use crate::stage::{PATIENCE, Stage};
-use crate::wire::grpc::READS;
-use crate::wire::message::Sotw;
+use crate::wire::grpc::{READS, STALLS};
+use crate::wire::message::{Fields, Sotw};
 use crate::wire::raw::Raw;
 use crate::wire::{ADS_SOTW, ATTACKER, CDS, dial};
 
@@ -76,7 +76,90 @@ pub(super) const ATTACKS: &[Attack] = &[
         growth: 200,
         in_ci: true,
     },
+    Attack {
+        name: "services-unread",
+        about: "500 streams ask reflection for files, 100 times each, and take nothing",
+        setup: |_| {},
+        run: |stage| Box::pin(services(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "stream-limits",
+        about: "streams with as many types, names and bytes as they may have, and one more of each",
+        setup: limits_setup,
+        run: |stage| Box::pin(limits(stage)),
+        growth: 100,
+        in_ci: true,
+    },
 ];
+
+/// The method by which reflection is asked.
+const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+async fn services(stage: &Stage) -> Result<String> {
+    let symbol = "envoy.service.discovery.v3.AggregatedDiscoveryService";
+    let request = Fields::of(|request| request.text(4, symbol));
+    let connection = stage.http2(STALLS).await?;
+    let mut calls = Vec::new();
+    for _ in 0..500 {
+        let Ok(mut call) = connection.stream(REFLECTION).await else { break };
+        for _ in 0..100 {
+            // A stream that has ended says why in the end.
+            if call.send(&request).is_err() {
+                break;
+            }
+        }
+        calls.push(call);
+    }
+    sleep(stage.seconds()).await;
+    Ok(super::memory::ends(&mut calls).await)
+}
+
+fn limits_setup(setup: &mut Setup) {
+    for line in ["max-types: 3", "max-names: 5", "max-request-bytes: 4096"] {
+        setup.limit(line);
+    }
+}
+
+/// Asks with so many types, names of each and bytes; returns true if the stream is refused for it.
+async fn is_refused(stage: &Stage, types: usize, names: usize, bytes: usize) -> Result<bool> {
+    let connection = stage.http2(READS).await?;
+    let mut call = connection.stream(ADS_SOTW).await?;
+    let mut names: Vec<_> = (1..names).map(|at| format!("n{at}")).collect();
+    names.push("innocent".to_owned());
+    for at in 1..types {
+        let type_url = format!("type.googleapis.com/made.up.T{at}");
+        call.send(&Sotw::first("attacker", &type_url, ["a"]).encode())?;
+    }
+    let mut request = Sotw::first("attacker", CDS, names).encode();
+    let known = request.len();
+    if bytes > known {
+        // A field that nobody knows, with a key of two bytes and a length of two.
+        request.extend(Fields::of(|rest| rest.bytes(100, &vec![0; bytes - known - 4])));
+        ensure!(request.len() == bytes, "a request of {} bytes", request.len());
+    }
+    call.send(&request)?;
+    match call.message_within(PATIENCE).await {
+        Ok(_) => Ok(false),
+        Err(refusal) if refusal.to_string().starts_with("RESOURCE_EXHAUSTED") => Ok(true),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+async fn limits(stage: &Stage) -> Result<String> {
+    for (what, types, names, bytes) in
+        [("types", 3, 1, 0), ("names", 1, 5, 0), ("bytes", 1, 1, 4_096)]
+    {
+        let more = |now: usize, of: &str| if of == what { now + 1 } else { now };
+        let at = is_refused(stage, types, names, bytes).await?;
+        ensure!(!at, "as many {what} as allowed are refused");
+        let past =
+            is_refused(stage, more(types, "types"), more(names, "names"), more(bytes, "bytes"));
+        ensure!(past.await?, "more {what} than allowed are answered");
+    }
+    Ok("answered at each limit, RESOURCE_EXHAUSTED past it".to_owned())
+}
 
 fn unread_streams_setup(setup: &mut Setup) {
     setup.clusters(100, 10_000);
